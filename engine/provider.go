@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// Errors of a Provider.
+var (
+	// ErrGone means that the sandbox is not there any more.
+	ErrGone = errors.New("engine: sandbox is gone")
+	// ErrNoCapacity means that no sandbox could be had in time.
+	ErrNoCapacity = errors.New("engine: no sandbox is free")
+)
+
+// A Provider makes sandboxes and moves their bytes. It knows nothing of HTTP,
+// tokens, rounds or frames. It is safe for concurrent use.
+type Provider interface {
+	// Create starts a sandbox and returns the reference that names it, here and
+	// on a later server. The sandbox may still be starting: it speaks first on
+	// its stream when it is ready. An error leaves nothing behind.
+	Create(ctx context.Context) (ref string, err error)
+
+	// Attach opens the stream to the sandbox's supervisor. Closing the stream
+	// leaves the sandbox as it is; a later Attach takes it over. It returns
+	// ErrGone if there is no such sandbox.
+	Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error)
+
+	// Destroy ends the sandbox and returns when nothing of it is left. Destroying
+	// what is gone is success.
+	Destroy(ctx context.Context, ref string) error
+
+	// List names every sandbox of this installation, of earlier servers too.
+	List(ctx context.Context) ([]string, error)
+
+	// Close ends the provider. Sandboxes that were not destroyed stay, for a
+	// later server to attach to, until their own deadline ends them.
+	Close() error
+}

@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"fermata/stubs"
+)
+
+// Errors of an Engine. A program that crashes, loops or floods is not among
+// them: that is an Outcome.
+var (
+	// ErrExpired means that the execution has ended or is not known any more.
+	ErrExpired = errors.New("engine: execution is over")
+	// ErrForbidden means that the execution belongs to another principal.
+	ErrForbidden = errors.New("engine: another principal's execution")
+	// ErrInFlight means that another continuation of the execution is running.
+	ErrInFlight = errors.New("engine: another continuation is in flight")
+	// ErrClosing means that the server is shutting down.
+	ErrClosing = errors.New("engine: shutting down")
+)
+
+// A Start is a request to run a program.
+type Start struct {
+	// Principal is who asks.
+	Principal string
+	// Session is the id of the session, 21 characters.
+	Session string
+	// Code is the program: a JSON string, as it was sent.
+	Code json.RawMessage
+	// Tools are the tools the program may call.
+	Tools []stubs.Tool
+	// Timeout is the run budget.
+	Timeout time.Duration
+}
+
+// A Result is the client's answer to one tool call.
+type Result struct {
+	// CallID is the id of a pending call.
+	CallID string
+	// Value is the result as it was sent; empty stands for null.
+	Value json.RawMessage
+	// Failed says that the tool failed; Message is then the text of the exception
+	// the program sees, a JSON string or empty.
+	Failed  bool
+	Message json.RawMessage
+}
+
+// A Resume is a request to go on with a paused execution.
+type Resume struct {
+	// Principal is who asks.
+	Principal string
+	// Token is the continuation token.
+	Token string
+	// Results are the results; their ids are not checked yet.
+	Results []Result
+	// Request is the hash of the request's payload, which tells a retry from
+	// another request.
+	Request string
+}
+
+// A ResultError is a set of results that does not fit the calls that are pending.
+// The execution stays paused and its token good.
+type ResultError struct {
+	// CallID is the id in question.
+	CallID string
+	// Duplicate says that the id came twice; otherwise it is not pending.
+	Duplicate bool
+}
+
+func (e *ResultError) Error() string {
+	if e.Duplicate {
+		return fmt.Sprintf("engine: two results for %s", e.CallID)
+	}
+	return fmt.Sprintf("engine: %s is not pending", e.CallID)
+}
+
+// A State is a state of an execution.
+type State string
+
+// The states. Their texts are stored and may not change.
+const (
+	Running   State = "running"
+	Paused    State = "paused"
+	Completed State = "completed"
+	Failed    State = "failed"
+	TimedOut  State = "timed_out"
+	Cancelled State = "cancelled"
+	Expired   State = "expired"
+)
+
+// A Reason tells why an execution failed.
+type Reason string
+
+// The reasons. Their texts are stored and may not change.
+const (
+	// RaisedError: the program raised; Detail is the last line of the traceback.
+	RaisedError Reason = "raised"
+	// ExitedCode: the program ended with exit code Code, negative for a signal.
+	ExitedCode Reason = "exited"
+	// OutOfMemory: the memory limit.
+	OutOfMemory Reason = "out_of_memory"
+	// StdoutFlood and StderrFlood: the output limit.
+	StdoutFlood Reason = "stdout_flood"
+	StderrFlood Reason = "stderr_flood"
+	// UngrantedTool: the program asked for the tool named Detail, which was not granted.
+	UngrantedTool Reason = "ungranted_tool"
+	// TooManyRounds: a pause beyond the round limit, which is Code.
+	TooManyRounds Reason = "too_many_rounds"
+	// TooManyCalls: more tool calls than the limit, which is Code.
+	TooManyCalls Reason = "too_many_calls"
+	// SandboxLost: the sandbox ended or broke the protocol.
+	SandboxLost Reason = "sandbox_lost"
+)
+
+// A Call is a tool call as the client sees it.
+type Call struct {
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// An Outcome is how a request left the execution: paused, or ended. Its JSON
+// form is kept in the record for an identical retry.
+type Outcome struct {
+	// State is Paused or a terminal state, never Running.
+	State State `json:"state"`
+	// Session is the execution's session.
+	Session string `json:"session"`
+	// Token and Calls are set when State is Paused.
+	Token string `json:"token,omitempty"`
+	Calls []Call `json:"calls,omitempty"`
+	// Stdout and Stderr are everything the program has printed, in terminal states.
+	Stdout string `json:"stdout,omitempty"`
+	Stderr string `json:"stderr,omitempty"`
+	// Reason, Detail and Code are set when State is Failed.
+	Reason Reason `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Code   int    `json:"code,omitempty"`
+}

@@ -1,0 +1,3 @@
+module fermata
+
+go 1.26
