@@ -1,0 +1,9 @@
+"""The runner: what runs inside a Fermata sandbox.
+
+``supervisor`` is PID 1 of a sandbox and speaks with the server; ``worker`` runs
+the user's program and speaks with the supervisor only. ``zygote`` makes the
+sandboxes of the process engine. Standard library only, Python 3.11 and later.
+"""
+
+# The version of the frames below; the server refuses another one.
+PROTOCOL = 1

@@ -1,0 +1,298 @@
+"""Pausing: from tool calls that wait to one batch, and back.
+
+A call is made by awaiting a stub. The program has come to rest when every thread
+that could go on waits; then everything that waits for a tool goes out as one
+batch, and the process is stopped until the results are here. There is no polling
+and no delay in a program of one thread: its event loop tells that it is idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures.thread
+import selectors
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from json import dumps, loads
+from selectors import SelectorKey
+from typing import Any, Final
+
+from fermata import frames, values
+from fermata.tools import ToolExecutionError
+
+# How long a call waits for other threads to come to rest, in seconds.
+_GRACE: Final = 0.005
+# The size at which a batch is full, in bytes; what remains goes into the next.
+_BATCH: Final = 16 << 20
+
+_NO_MESSAGE: Final = "tool execution failed"
+
+
+class _Call:
+    """A call that waits for its result."""
+
+    def __init__(self, number: int, text: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.number = number
+        self.text = text
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+
+
+class Clock:
+    """A monotonic clock that stands still while the program is paused."""
+
+    def __init__(self) -> None:
+        self._paused = 0.0
+        self._since: float | None = None
+
+    def time(self) -> float:
+        """Return seconds in which the program was not paused."""
+        since = self._since
+        return (time.monotonic() if since is None else since) - self._paused
+
+    def stop(self) -> None:
+        """Begin a pause."""
+        self._since = time.monotonic()
+
+    def go(self) -> None:
+        """End a pause."""
+        if self._since is not None:
+            self._paused += time.monotonic() - self._since
+            self._since = None
+
+
+class Calls:
+    """The calls of one program, and its stream to the supervisor."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.clock = Clock()
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._exchanging = threading.Lock()
+        self._waiting: dict[int, _Call] = {}
+        self._issued = 0
+        self._idle: set[int] = set()
+        self._courier: threading.Thread | None = None
+        self._closed = False
+
+    async def invoke(self, name: str, input: dict[str, Any]) -> Any:
+        """Make one call and wait for its result."""
+        text = f'"tool":{dumps(name)},"input":{values.encode(input)}'
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the program has ended; no tool can be called any more")
+            self._issued += 1
+            call = _Call(self._issued, f'{{"n":{self._issued},{text}}}', loop)
+            self._waiting[call.number] = call
+        if not isinstance(loop, Loop):
+            # A loop of another make does not tell when it is idle.
+            self._call_courier()
+        try:
+            return await call.future
+        finally:
+            self._waiting.pop(call.number, None)
+
+    def close(self) -> None:
+        """Refuse calls from now on: the main program has ended."""
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+
+    def rest(self) -> bool:
+        """Called by a loop that has nothing left to run and would wait.
+
+        Returns True if results arrived, so that there is something to run.
+        """
+        if not self._waiting:
+            return False
+        me = threading.get_ident()
+        self._idle.add(me)
+        try:
+            if self._all_rest(me) and self._exchanging.acquire(blocking=False):
+                try:
+                    self._exchange()
+                finally:
+                    self._exchanging.release()
+                if self._waiting and threading.active_count() > 1:
+                    self._call_courier()
+                return True
+        finally:
+            self._idle.discard(me)
+        self._call_courier()
+        return False
+
+    def resting(self, resting: bool) -> None:
+        """Note that the loop of this thread begins or ends to wait."""
+        (self._idle.add if resting else self._idle.discard)(threading.get_ident())
+
+    def _all_rest(self, *but: int) -> bool:
+        """Whether every other thread waits for something."""
+        if threading.active_count() == 1:
+            return True
+        frames_of = sys._current_frames()
+        for thread in threading.enumerate():
+            ident = thread.ident
+            if ident is None or ident in but or ident in self._idle or thread is self._courier:
+                continue
+            frame = frames_of.get(ident)
+            if frame is not None and not _waits(frame.f_code.co_filename):
+                return False
+        return True
+
+    def _call_courier(self) -> None:
+        """See to it that the waiting calls go out although some thread still runs."""
+        with self._lock:
+            if self._courier is None or not self._courier.is_alive():
+                self._courier = threading.Thread(target=self._carry, name="fermata-courier", daemon=True)
+                self._courier.start()
+
+    def _carry(self) -> None:
+        me = threading.get_ident()
+        while True:
+            seen = -1
+            # Give the others a moment as long as calls keep coming in.
+            while seen != self._issued and not self._all_rest(me):
+                seen = self._issued
+                time.sleep(_GRACE)
+            with self._exchanging:
+                if self._waiting:
+                    self._exchange()
+            with self._lock:
+                if not self._waiting:
+                    self._courier = None
+                    return
+
+    def _exchange(self) -> None:
+        """Send what waits, wait for results, and hand them to their loops."""
+        batch = self._batch()
+        if not batch:
+            return
+        self.clock.stop()
+        try:
+            self._stream.sendall(frames.encode(frames.CALLS, f"[{','.join(batch)}]".encode()))
+            kind, payload = receive(self._stream)
+            if kind != frames.RESULTS:
+                raise frames.ProtocolError(f"frame {kind} in place of results")
+            results = loads(payload)
+        finally:
+            self.clock.go()
+        self._deliver(results)
+
+    def _batch(self) -> list[str]:
+        batch: list[str] = []
+        size = 0
+        for _, call in sorted(self._waiting.items()):
+            if batch and size + len(call.text) > _BATCH:
+                break
+            if not call.future.done():
+                batch.append(call.text)
+                size += len(call.text)
+        return batch
+
+    def _deliver(self, results: Iterable[dict[str, Any]]) -> None:
+        for result in results:
+            call = self._waiting.pop(result["n"], None)
+            if call is None:
+                continue
+            try:
+                here = asyncio.get_running_loop() is call.loop
+            except RuntimeError:
+                here = False
+            if here:
+                _settle(call.future, result)
+                continue
+            try:
+                call.loop.call_soon_threadsafe(_settle, call.future, result)
+            except RuntimeError:
+                # That loop has been closed; nobody waits any more.
+                continue
+
+
+def _settle(future: asyncio.Future[Any], result: Mapping[str, Any]) -> None:
+    if future.done():
+        return
+    if "error" in result:
+        future.set_exception(ToolExecutionError(result["error"] or _NO_MESSAGE))
+    else:
+        future.set_result(result["value"])
+
+
+def _waits(filename: str) -> bool:
+    """Whether a thread whose innermost Python frame is in this file is waiting."""
+    return filename in (threading.__file__, concurrent.futures.thread.__file__)
+
+
+def receive(stream: socket.socket) -> frames.Frame:
+    """Read one frame from a blocking socket.
+
+    Raises EOFError if the supervisor is gone.
+    """
+    header = _receive_exactly(stream, frames.HEADER.size)
+    length, kind = frames.HEADER.unpack(header)
+    return frames.Frame(kind, bytes(_receive_exactly(stream, length)))
+
+
+def _receive_exactly(stream: socket.socket, size: int) -> bytearray:
+    buffer = bytearray(size)
+    with memoryview(buffer) as view:
+        filled = 0
+        while filled < size:
+            count = stream.recv_into(view[filled:])
+            if count == 0:
+                raise EOFError("the supervisor is gone")
+            filled += count
+    return buffer
+
+
+class _Selector(selectors.DefaultSelector):
+    """A selector that pauses the program where its loop would wait."""
+
+    def __init__(self, calls: Calls) -> None:
+        super().__init__()
+        self._calls = calls
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        """Wait as selectors do, but for tool results first."""
+        ready: list[tuple[SelectorKey, int]]
+        if timeout is not None and timeout <= 0:
+            ready = super().select(timeout)
+            return ready
+        # What is ready at this instant may have more to call.
+        ready = super().select(0)
+        if ready or self._calls.rest():
+            return ready
+        self._calls.resting(True)
+        try:
+            ready = super().select(timeout)
+            return ready
+        finally:
+            self._calls.resting(False)
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """The event loop of the program, of any of its threads."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._clock = calls.clock
+        super().__init__(_Selector(calls))
+
+    def time(self) -> float:
+        """Return the program's time, which stands still in a pause."""
+        return self._clock.time()
+
+
+def install(calls: Calls) -> None:
+    """Make ``asyncio.run`` and its kin use Loop."""
+
+    class Policy(asyncio.DefaultEventLoopPolicy):
+        def new_event_loop(self) -> asyncio.AbstractEventLoop:
+            return Loop(calls)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        asyncio.set_event_loop_policy(Policy())

@@ -1,0 +1,142 @@
+"""Frames: the bounded messages between server, supervisor and worker.
+
+A frame is a 4-byte big-endian length, one byte of type, and that many bytes of
+payload. The server's side is engine/frame.go; both are tested against
+testdata/frames.json.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import deque
+from typing import Final, NamedTuple
+
+HEADER: Final = struct.Struct(">IB")
+
+# Server to supervisor.
+ATTACH: Final = ord("A")  # a server is here: say hello, repeat what it may have missed
+PROGRAM: Final = ord("G")  # for the worker: run this
+RESULTS: Final = ord("R")  # for the worker: the results of the last calls
+KILL: Final = ord("K")  # end the program and report
+# Worker to supervisor to server.
+READY: Final = ord("Y")  # imports are done (not passed on; the hello tells it)
+CALLS: Final = ord("C")  # the program waits for these calls and nothing else
+DONE: Final = ord("D")  # the program has ended
+# Supervisor to server.
+HELLO: Final = ord("H")
+EXIT: Final = ord("X")  # how the program ended, and its output
+
+# The largest payloads, in bytes. A peer that exceeds them has broken the protocol.
+MAX_FROM_WORKER: Final = 32 << 20
+MAX_FROM_SERVER: Final = 128 << 20
+
+_CHUNK: Final = 1 << 18
+
+
+class Frame(NamedTuple):
+    kind: int
+    payload: bytes
+
+
+class ProtocolError(Exception):
+    """The peer sent what is not a frame, or too large a one."""
+
+
+def encode(kind: int, payload: bytes) -> bytes:
+    """Return payload as one frame."""
+    return HEADER.pack(len(payload), kind) + payload
+
+
+class Decoder:
+    """Cuts a stream of bytes into frames of at most ``limit`` bytes of payload."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes as they came."""
+        self._buffer += data
+
+    def next(self) -> Frame | None:
+        """Return the next whole frame, or None.
+
+        Raises ProtocolError as soon as the header of a frame claims too much.
+        """
+        if len(self._buffer) < HEADER.size:
+            return None
+        length, kind = HEADER.unpack_from(self._buffer)
+        if length > self._limit:
+            raise ProtocolError(f"frame of {length} bytes, at most {self._limit} allowed")
+        end = HEADER.size + length
+        if len(self._buffer) < end:
+            return None
+        with memoryview(self._buffer) as view:
+            payload = bytes(view[HEADER.size : end])
+        del self._buffer[:end]
+        return Frame(kind, payload)
+
+
+class Channel:
+    """One end of a stream of frames that never blocks.
+
+    What cannot be written yet waits in memory; its owner stops producing while
+    ``backlog`` is true.
+    """
+
+    def __init__(self, read_fd: int, write_fd: int, limit: int) -> None:
+        os.set_blocking(read_fd, False)
+        os.set_blocking(write_fd, False)
+        self.read_fd = read_fd
+        self.write_fd = write_fd
+        self._decoder = Decoder(limit)
+        self._outbox: deque[memoryview] = deque()
+
+    @property
+    def backlog(self) -> bool:
+        """Whether something still waits to be written."""
+        return bool(self._outbox)
+
+    def send(self, frame: bytes) -> None:
+        """Write a frame now as far as possible, the rest at the next flush."""
+        self._outbox.append(memoryview(frame))
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits, as far as the peer takes it.
+
+        Raises OSError if the peer is gone.
+        """
+        while self._outbox:
+            view = self._outbox[0]
+            try:
+                written = os.write(self.write_fd, view)
+            except BlockingIOError:
+                return
+            if written == len(view):
+                self._outbox.popleft()
+            else:
+                self._outbox[0] = view[written:]
+
+    def fill(self) -> bool:
+        """Read what is there. Returns False at the end of the stream."""
+        try:
+            data = os.read(self.read_fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+        self._decoder.feed(data)
+        return bool(data)
+
+    def next(self) -> Frame | None:
+        """Return the next frame that has arrived whole, or None."""
+        return self._decoder.next()
+
+    def close(self) -> None:
+        """Close both descriptors and forget what waits."""
+        self._outbox.clear()
+        os.close(self.read_fd)
+        if self.write_fd != self.read_fd:
+            os.close(self.write_fd)

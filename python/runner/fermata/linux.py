@@ -1,0 +1,161 @@
+"""What Python's standard library does not offer of Linux: namespaces, mounts, privileges."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from typing import Final
+
+CLONE_NEWNS: Final = 0x00020000
+CLONE_NEWCGROUP: Final = 0x02000000
+CLONE_NEWUTS: Final = 0x04000000
+CLONE_NEWIPC: Final = 0x08000000
+CLONE_NEWUSER: Final = 0x10000000
+CLONE_NEWPID: Final = 0x20000000
+CLONE_NEWNET: Final = 0x40000000
+
+MS_RDONLY: Final = 1
+MS_NOSUID: Final = 2
+MS_NODEV: Final = 4
+MS_NOEXEC: Final = 8
+MS_BIND: Final = 4096
+MS_REC: Final = 16384
+MS_PRIVATE: Final = 1 << 18
+MS_REMOUNT: Final = 32
+
+_MNT_DETACH: Final = 2
+_AT_FDCWD: Final = -100
+_AT_RECURSIVE: Final = 0x8000
+_MOUNT_ATTR_RDONLY: Final = 1
+_MOUNT_ATTR_NOSUID: Final = 2
+_MOUNT_ATTR_NODEV: Final = 4
+# The same numbers on every architecture: both calls are younger than the split.
+_SYS_MOUNT_SETATTR: Final = 442
+
+_PR_SET_DUMPABLE: Final = 4
+_PR_SET_SECCOMP: Final = 22
+_PR_CAPBSET_DROP: Final = 24
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_SECCOMP_MODE_FILTER: Final = 2
+_LINUX_CAPABILITY_VERSION_3: Final = 0x20080522
+
+# PyDLL keeps the interpreter's lock: the calls are short, and nothing may run
+# between a change of namespace and what follows it.
+_libc: Final = ctypes.PyDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def unshare(flags: int) -> None:
+    """Move this process into new namespaces."""
+    _check(_libc.unshare(flags), f"unshare({flags:#x})")
+
+
+def setns(fd: int, flags: int) -> None:
+    """Join namespaces: of the process behind a pidfd, or the one that fd is."""
+    _check(_libc.setns(fd, flags), f"setns({flags:#x})")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    """Mount a file system or change a mount."""
+    result = _libc.mount(
+        source.encode(), target.encode(), kind.encode() if kind else None, ctypes.c_ulong(flags), data.encode()
+    )
+    _check(result, f"mount {kind or 'bind'} on {target}")
+
+
+def bind_read_only(source: str, target: str) -> None:
+    """Show source, with everything mounted below it, at target; nobody can write there."""
+    mount(source, target, None, MS_BIND | MS_REC)
+    attributes = struct.pack("QQQQ", _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV, 0, 0, 0)
+    result = _libc.syscall(
+        ctypes.c_long(_SYS_MOUNT_SETATTR),
+        ctypes.c_int(_AT_FDCWD),
+        target.encode(),
+        ctypes.c_uint(_AT_RECURSIVE),
+        attributes,
+        ctypes.c_size_t(len(attributes)),
+    )
+    _check(result, f"mount_setattr {target}")
+
+
+def pivot_root(new_root: str) -> None:
+    """Make new_root, a mount point, the root of this mount namespace; the old one goes away."""
+    os.chdir(new_root)
+    # With both arguments the same the old root is stacked on the new one.
+    _check(_libc.syscall(ctypes.c_long(_PIVOT_ROOT[os.uname().machine]), b".", b"."), "pivot_root")
+    _check(_libc.umount2(b".", _MNT_DETACH), "umount of the old root")
+    os.chdir("/")
+
+
+_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
+
+
+def set_host_name(name: str) -> None:
+    """Name the host of this UTS namespace."""
+    socket.sethostname(name)
+
+
+def loopback_up() -> None:
+    """Bring up lo in this network namespace."""
+    siocgifflags, siocsifflags, iff_up = 0x8913, 0x8914, 1
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = fcntl.ioctl(probe, siocgifflags, struct.pack("16sH22x", b"lo", 0))
+        (flags,) = struct.unpack_from("H", request, 16)
+        fcntl.ioctl(probe, siocsifflags, struct.pack("16sH22x", b"lo", flags | iff_up))
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Say whether others of the same user may trace this process and open what it has open."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
+
+
+def drop_bounding_set() -> None:
+    """Make sure that no program this process executes has a capability."""
+    capability = 0
+    while _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
+        capability += 1
+    # The first number that is no capability ends the loop.
+    if ctypes.get_errno() != errno.EINVAL:
+        _check(-1, "prctl(PR_CAPBSET_DROP)")
+
+
+def drop_capabilities() -> None:
+    """Give up every capability for good, and every way to gain privileges by exec."""
+    header = struct.pack("Ii", _LINUX_CAPABILITY_VERSION_3, 0)
+    _check(_libc.capset(header, bytes(24)), "capset")
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+
+
+def filter_system_calls(program: bytes) -> None:
+    """Install a seccomp filter: an array of struct sock_filter."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+    header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions)))
+    result = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, header, 0, 0)
+    _check(result, "prctl(PR_SET_SECCOMP)")
+
+
+def map_user(inside: int, outside: int) -> None:
+    """Move this process into a user namespace of its own, which knows one user and one group.
+
+    ``outside`` must be this process's user and group.
+    """
+    # /proc/self belongs to root in a process that is not dumpable.
+    set_dumpable(True)
+    unshare(CLONE_NEWUSER)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{inside} {outside} 1"),
+        ("gid_map", f"{inside} {outside} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)

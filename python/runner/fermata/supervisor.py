@@ -1,0 +1,339 @@
+"""The supervisor: PID 1 of a sandbox, between the server and the worker.
+
+It passes frames on without reading them, captures what every process of the
+sandbox prints, stops all of them while the program is paused, and tells how the
+program ended. It keeps what it told the server since the server last spoke, so
+that another server can take over.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from json import dumps, loads
+from typing import Final, Protocol
+
+from fermata import PROTOCOL, frames
+from fermata.frames import Channel, Frame, ProtocolError
+
+_CHUNK: Final = 1 << 16
+# How long output may still come in after the program's end, in seconds. Everything
+# in the sandbox is dead by then; what is left is in the pipes.
+_DRAIN: Final = 1.0
+
+
+class ExitStatus(Protocol):
+    """Tells how the worker process ended."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that becomes readable when the worker has ended."""
+
+    def read(self) -> int:
+        """Return the worker's exit code, negative for a signal."""
+
+
+@dataclass
+class Worker:
+    """The worker process as its supervisor sees it."""
+
+    control: Channel
+    stdout: int
+    stderr: int
+    status: ExitStatus
+    # How often the kernel has killed a process of the sandbox for memory.
+    oom_kills: Callable[[], int]
+
+
+@dataclass
+class _Output:
+    fd: int
+    limit: int
+    data: bytearray = field(default_factory=bytearray)
+    over: bool = False
+    open: bool = True
+
+    def fill(self) -> None:
+        """Read what is there, keep what fits."""
+        try:
+            data = os.read(self.fd, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self.open = False
+            return
+        room = self.limit - len(self.data)
+        self.over = self.over or len(data) > room
+        self.data += data[: max(room, 0)]
+
+
+class Supervisor:
+    """Runs one worker for one server at a time.
+
+    ``listener`` is where servers connect; without one, ``stream`` is the only
+    stream there is. ``output`` bounds stdout and stderr each, in bytes. A program
+    without a server ends after ``orphan`` seconds.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        output: int,
+        orphan: float,
+        listener: socket.socket | None = None,
+        stream: Channel | None = None,
+    ) -> None:
+        self._worker = worker
+        self._orphan = orphan
+        self._listener = listener
+        self._server = stream
+        self._attached = False
+        self._state = "starting"
+        self._python = ""
+        self._kept: list[bytes] = []
+        self._stdout = _Output(worker.stdout, output)
+        self._stderr = _Output(worker.stderr, output)
+        self._deadline = time.monotonic() + orphan
+        self._poll = select.epoll()
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._finished = False
+
+    def run(self) -> None:
+        """Serve until the sandbox has no further use."""
+        for output in (self._stdout, self._stderr):
+            os.set_blocking(output.fd, False)
+            self._watch(output.fd, self._on_output(output))
+        self._watch(self._worker.control.read_fd, self._on_worker)
+        self._watch(self._worker.status.fileno(), self._on_status)
+        if self._listener is not None:
+            self._listener.setblocking(False)
+            self._watch(self._listener.fileno(), self._on_listener)
+        if self._server is not None:
+            self._watch(self._server.read_fd, self._on_server)
+        while not self._finished:
+            timeout = -1.0 if self._attached else max(0.0, self._deadline - time.monotonic())
+            events = self._poll.poll(timeout)
+            if not events and not self._attached and time.monotonic() >= self._deadline:
+                return
+            for fd, mask in events:
+                if (handler := self._handlers.get(fd)) is not None:
+                    handler(mask)
+
+    def _watch(self, fd: int, handler: Callable[[int], None]) -> None:
+        self._handlers[fd] = handler
+        self._poll.register(fd, select.EPOLLIN)
+
+    def _unwatch(self, fd: int) -> None:
+        if self._handlers.pop(fd, None) is not None:
+            self._poll.unregister(fd)
+
+    # The server's side.
+
+    def _on_listener(self, mask: int) -> None:
+        assert self._listener is not None
+        try:
+            stream, _ = self._listener.accept()
+        except OSError:
+            return
+        if self._server is not None:
+            # The newest server is the one that counts.
+            self._drop_server()
+        fd = stream.detach()
+        self._server = Channel(fd, fd, frames.MAX_FROM_SERVER)
+        self._watch(fd, self._on_server)
+
+    def _drop_server(self) -> None:
+        if self._server is None:
+            return
+        self._unwatch(self._server.read_fd)
+        self._server.close()
+        self._server = None
+        self._attached = False
+        self._deadline = time.monotonic() + self._orphan
+
+    def _on_server(self, mask: int) -> None:
+        server = self._server
+        if server is None:
+            return
+        try:
+            if mask & select.EPOLLOUT:
+                self._flush(server)
+            alive = server.fill() if mask & ~select.EPOLLOUT else True
+            while (frame := server.next()) is not None:
+                self._obey(frame)
+        except (OSError, ProtocolError):
+            alive = False
+        if not alive:
+            self._drop_server()
+            if self._state in ("starting", "ready"):
+                # Nobody knows of this sandbox.
+                self._finished = True
+
+    def _obey(self, frame: Frame) -> None:
+        match frame.kind:
+            case frames.ATTACH:
+                self._attached = True
+                self._greet()
+            case frames.PROGRAM if self._state == "ready":
+                self._go_on(frame)
+            case frames.RESULTS if self._state == "paused":
+                self._go_on(frame)
+                _signal_all(signal.SIGCONT)
+            case frames.KILL:
+                self._end({"killed": True})
+            case _:
+                raise ProtocolError(f"frame {frame.kind} while {self._state}")
+
+    def _go_on(self, frame: Frame) -> None:
+        self._kept.clear()
+        if self._state == "paused":
+            self._watch(self._worker.control.read_fd, self._on_worker)
+        self._state = "running"
+        try:
+            self._worker.control.send(frames.encode(*frame))
+        except OSError:
+            # The worker is about to end, or has closed its stream; the rest tells.
+            return
+        self._update(self._worker.control)
+
+    def _greet(self) -> None:
+        if self._state == "starting" or not self._attached or self._server is None:
+            return
+        hello = {"protocol": PROTOCOL, "python": self._python, "state": self._state}
+        self._server.send(frames.encode(frames.HELLO, dumps(hello).encode()))
+        for kept in self._kept:
+            self._server.send(kept)
+        self._update(self._server)
+
+    def _tell(self, kind: int, payload: bytes) -> None:
+        frame = frames.encode(kind, payload)
+        self._kept.append(frame)
+        if not self._attached or self._server is None:
+            return
+        try:
+            self._server.send(frame)
+            self._update(self._server)
+        except OSError:
+            self._drop_server()
+
+    def _flush(self, channel: Channel) -> None:
+        channel.flush()
+        self._update(channel)
+
+    def _update(self, channel: Channel) -> None:
+        """Ask to be told when the channel can take more, if it has to."""
+        fd = channel.write_fd
+        if fd == channel.read_fd:
+            self._poll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if channel.backlog else 0))
+        elif channel.backlog and fd not in self._handlers:
+            self._handlers[fd] = lambda mask: self._flush(channel)
+            self._poll.register(fd, select.EPOLLOUT)
+        elif not channel.backlog:
+            self._unwatch(fd)
+
+    # The worker's side.
+
+    def _on_worker(self, mask: int) -> None:
+        control = self._worker.control
+        try:
+            if mask & select.EPOLLOUT:
+                self._flush(control)
+            alive = control.fill() if mask & ~select.EPOLLOUT else True
+            self._hear()
+        except OSError:
+            alive = False
+        except ProtocolError:
+            self._end({"broken": True})
+            return
+        if not alive:
+            # It has ended, or closed its stream: its status will tell.
+            self._unwatch(control.read_fd)
+
+    def _hear(self) -> None:
+        """Take the worker's next frame; more are not read while the program is paused."""
+        if self._state not in ("starting", "running"):
+            return
+        frame = self._worker.control.next()
+        if frame is None:
+            return
+        match frame.kind:
+            case frames.READY if self._state == "starting":
+                self._python = str(loads(frame.payload)["python"])
+                self._state = "ready"
+                self._greet()
+            case frames.CALLS if self._state == "running":
+                self._state = "paused"
+                self._unwatch(self._worker.control.read_fd)
+                self._tell(frames.CALLS, frame.payload)
+                _signal_all(signal.SIGSTOP)
+            case frames.DONE if self._state == "running":
+                self._tell(frames.DONE, frame.payload)
+                self._end({})
+            case _:
+                raise ProtocolError(f"frame {frame.kind} from the worker while {self._state}")
+
+    def _on_output(self, output: _Output) -> Callable[[int], None]:
+        def on_output(mask: int) -> None:
+            output.fill()
+            if not output.open:
+                self._unwatch(output.fd)
+            if output.over:
+                self._end({})
+
+        return on_output
+
+    def _on_status(self, mask: int) -> None:
+        self._unwatch(self._worker.status.fileno())
+        code = self._worker.status.read()
+        if self._state == "running":
+            # A last frame may have come with the end.
+            try:
+                self._worker.control.fill()
+                self._hear()
+            except (OSError, ProtocolError):
+                pass
+        self._end({"code": code, "oom": self._worker.oom_kills() > 0})
+
+    def _end(self, how: dict[str, object]) -> None:
+        """Kill what still runs and report, once."""
+        if self._state == "ended":
+            return
+        if self._state in ("starting", "ready"):
+            # No program has run: there is nothing to report and no further use.
+            self._finished = True
+            return
+        self._state = "ended"
+        _signal_all(signal.SIGKILL)
+        for output in (self._stdout, self._stderr):
+            self._drain(output)
+            self._unwatch(output.fd)
+        self._unwatch(self._worker.control.read_fd)
+        report = how | {
+            "stdout": len(self._stdout.data),
+            "stderr": len(self._stderr.data),
+            "over": "stdout" if self._stdout.over else "stderr" if self._stderr.over else "",
+        }
+        head = dumps(report).encode()
+        payload = len(head).to_bytes(4, "big") + head + self._stdout.data + self._stderr.data
+        self._tell(frames.EXIT, payload)
+
+    def _drain(self, output: _Output) -> None:
+        """Read what the dead have left in a pipe."""
+        deadline = time.monotonic() + _DRAIN
+        while output.open and not output.over and time.monotonic() < deadline:
+            before = len(output.data)
+            output.fill()
+            if len(output.data) == before:
+                return
+
+
+def _signal_all(number: signal.Signals) -> None:
+    """Signal every process of the sandbox but this one."""
+    try:
+        os.kill(-1, number)
+    except (ProcessLookupError, PermissionError):
+        return

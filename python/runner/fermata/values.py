@@ -1,0 +1,99 @@
+"""Arguments of tool calls as JSON.
+
+What has one obvious JSON form is converted; everything else is a TypeError that
+the program can catch where it made the call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import math
+import pathlib
+import uuid
+from json import dumps
+from typing import Any, Final
+
+# The largest input of one call, in bytes of JSON.
+MAX_INPUT: Final = 5_000_000
+
+
+def encode(value: Any) -> str:
+    """Return value as one line of ASCII JSON; NaN and infinities become null.
+
+    Raises TypeError for what has no JSON form, ValueError for what refers to
+    itself or is larger than MAX_INPUT.
+    """
+    try:
+        text = dumps(value, default=_convert, allow_nan=False)
+    except ValueError:
+        # Either a float that JSON cannot express or a cycle: the slow way tells.
+        text = dumps(_finite(value, set()), allow_nan=False)
+    if len(text) > MAX_INPUT:
+        raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
+    return text
+
+
+def _convert(value: Any) -> Any:
+    """Return the JSON form of what the json module does not know."""
+    match value:
+        case enum.Enum():
+            return value.value
+        case datetime.date() | datetime.time():
+            # NaT of pandas is a datetime that differs from itself.
+            return value.isoformat() if value == value else None
+        case decimal.Decimal():
+            return _number(value)
+        case uuid.UUID() | pathlib.PurePath():
+            return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return _convert_scientific(value)
+
+
+def _convert_scientific(value: Any) -> Any:
+    """Convert values of numpy and pandas without importing either."""
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    if package == "pandas":
+        if kind.__name__ == "DataFrame":
+            return value.to_dict(orient="records")
+        if kind.__name__ == "NAType":
+            return None
+    if package in ("numpy", "pandas") and hasattr(value, "tolist"):
+        converted = value.tolist()
+        # A scalar without a Python type of its own (longdouble) returns itself.
+        if type(converted) is not kind:
+            return converted
+    raise TypeError(f"Object of type {kind.__name__} is not JSON serializable")
+
+
+def _number(value: decimal.Decimal) -> int | float | str | None:
+    """Return value as a number if a number holds it exactly, as text if not."""
+    if not value.is_finite():
+        return None
+    if value == value.to_integral_value() and abs(value.adjusted()) < 400:
+        return int(value)
+    number = float(value)
+    return number if decimal.Decimal(repr(number)) == value else str(value)
+
+
+def _finite(value: Any, inside: set[int]) -> Any:
+    """Copy value with every NaN and infinity replaced by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if id(value) in inside:
+        raise ValueError("Circular reference detected")
+    inside.add(id(value))
+    try:
+        if isinstance(value, dict):
+            return {key: _finite(item, inside) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [_finite(item, inside) for item in value]
+        return _finite(_convert(value), inside)
+    finally:
+        inside.discard(id(value))

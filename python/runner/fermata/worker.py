@@ -1,0 +1,206 @@
+"""The worker: runs one program in the environment it expects, and tells how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import importlib
+import inspect
+import io
+import os
+import re
+import socket
+import sys
+import threading
+import types
+import warnings
+from json import dumps, loads
+from typing import Any, Final, TextIO
+
+from fermata import calls, frames, tools
+from fermata.program import Program, error_line, error_text
+
+# The names a program finds ready, by what they stand for.
+_STANDARD: Final = (
+    "asyncio", "collections", "datetime", "functools", "itertools", "json", "math", "os", "pathlib", "re", "sys",
+)  # fmt: skip
+_SCIENTIFIC: Final = {
+    "np": "numpy",
+    "numpy": "numpy",
+    "pd": "pandas",
+    "pandas": "pandas",
+    "matplotlib": "matplotlib",
+    "plt": "matplotlib.pyplot",
+    "scipy": "scipy",
+    "sklearn": "sklearn",
+}
+
+_OWN_FILES: Final = os.path.dirname(__file__)
+_NEVER_AWAITED: Final = re.compile(r"coroutine '(\w+)' was never awaited")
+
+
+def preload() -> None:
+    """Import what programs commonly use, so that no program waits for it."""
+    for name in (*_STANDARD, "random", "statistics", "string", "time", "typing", "uuid", *_SCIENTIFIC.values()):
+        _import(name)
+    # Objects that live for ever need not be looked at by every collection of a
+    # forked process, nor be copied because their counters are touched.
+    gc.collect()
+    gc.freeze()
+
+
+def _import(name: str) -> types.ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def run(stream: socket.socket) -> None:
+    """Say that the worker is ready, run the program that comes, and end the process."""
+    _prepare_process()
+    stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
+    try:
+        kind, payload = calls.receive(stream)
+    except EOFError:
+        os._exit(0)
+    if kind != frames.PROGRAM:
+        os._exit(1)
+    request = loads(payload)
+    pending = calls.Calls(stream)
+    calls.install(pending)
+    done: dict[str, Any] = {}
+    status = 0
+    try:
+        _run(request["code"], request["stubs"], pending)
+    except SystemExit as exit:
+        status = _exit_status(exit.code)
+    except BaseException as error:
+        done["error"] = error_line(error)
+        done["memory"] = isinstance(error, MemoryError)
+        status = 1
+        _write(error_text(error, _OWN_FILES))
+        del error
+    _finish()
+    done["exit"] = status
+    try:
+        stream.sendall(frames.encode(frames.DONE, dumps(done).encode()))
+    finally:
+        os._exit(status)
+
+
+def _run(code: str, stubs: str, pending: calls.Calls) -> None:
+    """Run the program to its end.
+
+    Raises what the program raises, and what compiling it raises.
+    """
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    namespace = module.__dict__
+    for name in _STANDARD:
+        namespace[name] = sys.modules[name]
+    for name, target in _SCIENTIFIC.items():
+        if (found := sys.modules.get(target)) is not None:
+            namespace[name] = found
+    namespace["ToolExecutionError"] = tools.ToolExecutionError
+    defined = tools.define(stubs, pending.invoke)
+    namespace.update(defined)
+    warnings.showwarning = _show_warning_for(defined)
+    try:
+        program = Program(code)
+        if program.awaits:
+            with asyncio.Runner() as runner:
+                try:
+                    runner.run(program.start(namespace))
+                finally:
+                    pending.close()
+        else:
+            program.start(namespace)
+    finally:
+        pending.close()
+        # Coroutines that nobody awaited are told of when they go.
+        namespace.clear()
+
+
+def _prepare_process() -> None:
+    """Make the process one that a program may expect, after fork."""
+    # A number of any length in a tool's result is a number.
+    sys.set_int_max_str_digits(0)
+    sys.argv = [""]
+    sys.path.insert(0, os.getcwd())
+    sys.stdin = open(0, encoding="utf-8", errors="replace")
+    # Nothing is held back in a buffer: a program may be killed at any moment.
+    sys.stdout = sys.__stdout__ = _unbuffered(1)
+    sys.stderr = sys.__stderr__ = _unbuffered(2)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        # Every process forked from one parent would draw the same numbers.
+        numpy.random.seed()
+
+
+def _unbuffered(fd: int) -> TextIO:
+    raw: Any = io.FileIO(fd, "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True)
+
+
+def _exit_status(code: object) -> int:
+    """Return the exit status of SystemExit(code), as the interpreter would."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    try:
+        _write(f"{code}\n")
+    except Exception:  # its __str__ is the program's
+        pass
+    return 1
+
+
+def _finish() -> None:
+    """Do what the interpreter does at exit, short of taking itself apart."""
+    try:
+        # Threads are waited for; a thread that never ends meets the run budget.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except BaseException as error:
+        _write(error_text(error, _OWN_FILES))
+
+
+def _write(text: str) -> None:
+    """Write text to stderr, whatever the program has done to sys.stderr."""
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        while data:
+            data = data[os.write(2, data) :]
+    except OSError:
+        # The program has closed it.
+        return
+
+
+def _show_warning_for(stubs: dict[str, tools.Stub]) -> Any:
+    """Return a warnings.showwarning that knows what an un-awaited stub is."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        found = _NEVER_AWAITED.fullmatch(str(message))
+        if found is not None and found[1] in stubs and file is None:
+            name = found[1]
+            _write(f"RuntimeWarning: the tool {name} was not called: write `await {name}(...)`\n")
+            return
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        try:
+            (file or sys.stderr).write(text)
+        except (OSError, AttributeError):
+            return
+
+    return show
+
+

@@ -1,0 +1,489 @@
+"""The zygote: makes the sandboxes of the process engine by forking.
+
+Three kinds of process, all in a user namespace of the server's making and in a
+minimal read-only root of the zygote's making:
+
+- the zygote itself, small, forks the supervisor of each sandbox into namespaces
+  of its own;
+- the nursery, a child of the zygote that has imported the libraries, forks the
+  worker of each sandbox into the namespaces of its supervisor, so that only the
+  worker pays for the size of the libraries;
+- supervisors and workers.
+
+User code runs in workers only, and nothing that it can reach leads back here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from json import dumps, loads
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from fermata import frames, linux
+from fermata.supervisor import Supervisor, Worker
+
+WORKSPACE: Final = "/mnt/data"
+# The user a program sees itself as.
+_USER: Final = 1000
+_MAX_MESSAGE: Final = 1 << 16
+_MAX_FDS: Final = 16
+
+_ENVIRONMENT: Final = {
+    "HOME": WORKSPACE,
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "MPLBACKEND": "Agg",
+    "MPLCONFIGDIR": "/tmp",
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    # One program has one processor or so; and a process with threads cannot be forked.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TMPDIR": "/tmp",
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the server tells the zygote. Sizes are in bytes."""
+
+    root: str
+    runner: str
+    # Directories to hide, should they lie in what is shown: the server's own.
+    hide: list[str]
+    # The first of the users that sandboxes run as; 0 if the server has only its own.
+    first_user: int
+    disk: int
+    output: int
+    pids: int
+    # The limit on private memory where no cgroup keeps it; 0 if one does.
+    data: int
+    orphan: float
+    seccomp: str
+
+
+def main() -> NoReturn:
+    """Run the zygote: configuration on stdin, descriptor 3 is where servers connect."""
+    os.umask(0o022)
+    # A handler would let programs signal their supervisor, which inherits it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.clear()
+    os.environ.update(_ENVIRONMENT)
+    config = Config(**loads(sys.stdin.buffer.read()))
+    listener = socket.socket(fileno=3)
+    _build_root(config)
+    requests, nursery_requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    nursery = os.fork()
+    if nursery == 0:
+        _serve("nursery", _run_nursery, config, nursery_requests, listener, requests)
+    nursery_requests.close()
+    _serve("zygote", Zygote(config, listener, requests, nursery).run)
+
+
+def _serve(name: str, function: Callable[..., object], *args: object) -> NoReturn:
+    """Run function and end the process; say what went wrong on stderr."""
+    try:
+        function(*args)
+    except BaseException as error:
+        os.write(2, f"{name}: {type(error).__name__}: {error}\n".encode())
+        os._exit(1)
+    os._exit(0)
+
+
+# The root that every sandbox sees.
+
+
+def _build_root(config: Config) -> None:
+    """Make a root of what a Python program needs and nothing else, and move into it."""
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    root = config.root
+    linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=4m")
+    for name in ("proc", "tmp", "run", "var", "etc", "dev", "mnt/data", "opt/fermata", "root", "home"):
+        Path(root, name).mkdir(parents=True, exist_ok=True)
+    for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        source = Path("/", name)
+        if source.is_symlink():
+            Path(root, name).symlink_to(os.readlink(source))
+        elif source.is_dir():
+            _show(str(source), root)
+    for prefix in _prefixes():
+        _show(prefix, root)
+    for name in ("ld.so.cache", "alternatives", "fonts", "localtime", "matplotlibrc", "mime.types", "magic"):
+        if os.path.exists(f"/etc/{name}"):
+            _show(f"/etc/{name}", root)
+    Path(root, "etc/passwd").write_text(f"sandbox:x:{_USER}:{_USER}::{WORKSPACE}:/bin/sh\n", encoding="ascii")
+    Path(root, "etc/group").write_text(f"sandbox:x:{_USER}:\n", encoding="ascii")
+    Path(root, "etc/hosts").write_text("127.0.0.1 localhost sandbox\n::1 localhost\n", encoding="ascii")
+    Path(root, "var/tmp").symlink_to("/tmp")
+    for name in ("null", "zero", "full", "random", "urandom"):
+        Path(root, "dev", name).touch()
+        linux.mount(f"/dev/{name}", f"{root}/dev/{name}", None, linux.MS_BIND)
+    for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        Path(root, "dev", name).symlink_to(target)
+    Path(root, "dev/shm").mkdir()
+    linux.bind_read_only(config.runner, f"{root}/opt/fermata")
+    for hidden in config.hide:
+        if os.path.isdir(root + hidden):
+            linux.mount("tmpfs", root + hidden, "tmpfs", linux.MS_RDONLY, "mode=000,size=4k")
+    linux.mount("proc", f"{root}/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+    linux.pivot_root(root)
+    # The nursery may write here while it imports (font caches); each sandbox covers
+    # it with a file system of its own.
+    linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777,size=64m")
+    linux.mount("none", "/", None, linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV)
+
+
+def _prefixes() -> list[str]:
+    """Return the directories of this interpreter that lie outside the usual ones."""
+    wanted = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.path.realpath(sys.executable))}
+    wanted.update(path for path in sys.path if os.path.isdir(path) and not os.path.exists(f"{path}/fermata"))
+    wanted = {os.path.realpath(path) for path in wanted}
+    usual = ("/usr", "/bin", "/lib", "/lib64")
+    outside = sorted(path for path in wanted if not path.startswith(tuple(f"{directory}/" for directory in usual)))
+    return [path for path in outside if path != "/usr" and not any(path.startswith(f"{other}/") for other in outside)]
+
+
+def _show(source: str, root: str) -> None:
+    target = Path(root + source)
+    if os.path.isdir(source):
+        target.mkdir(parents=True, exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    linux.bind_read_only(source, str(target))
+
+
+# The zygote: one supervisor for each sandbox.
+
+
+class Zygote:
+    """Forks supervisors at a server's word, and tells it when they have ended."""
+
+    def __init__(self, config: Config, listener: socket.socket, requests: socket.socket, nursery: int) -> None:
+        self._config = config
+        self._listener = listener
+        self._requests = requests
+        self._nursery = os.pidfd_open(nursery)
+        self._server: socket.socket | None = None
+        self._names: dict[int, str] = {}  # pidfd of a supervisor -> name of its sandbox
+        self._pids: dict[str, int] = {}
+        self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        self._poll = select.epoll()
+
+    def run(self) -> None:
+        """Serve until the server is gone and the last sandbox with it."""
+        for fd in (self._listener.fileno(), self._nursery):
+            self._poll.register(fd, select.EPOLLIN)
+        while self._server is not None or self._names or self._waits_for_server():
+            for fd, _ in self._poll.poll():
+                if fd == self._listener.fileno():
+                    self._accept()
+                elif self._server is not None and fd == self._server.fileno():
+                    self._listen()
+                elif fd == self._nursery:
+                    raise RuntimeError("the nursery has ended")
+                elif fd in self._names:
+                    self._reap(fd)
+
+    _met_server = False
+
+    def _waits_for_server(self) -> bool:
+        return not self._met_server
+
+    def _accept(self) -> None:
+        stream, _ = self._listener.accept()
+        if self._server is not None:
+            self._drop_server()
+        self._server = stream
+        self._met_server = True
+        self._poll.register(stream.fileno(), select.EPOLLIN)
+
+    def _drop_server(self) -> None:
+        if self._server is not None:
+            self._poll.unregister(self._server.fileno())
+            self._server.close()
+            self._server = None
+
+    def _listen(self) -> None:
+        assert self._server is not None
+        try:
+            data, fds, _, _ = socket.recv_fds(self._server, _MAX_MESSAGE, _MAX_FDS)
+        except OSError:
+            data, fds = b"", []
+        if not data:
+            self._drop_server()
+            return
+        try:
+            message = loads(data)
+            match message["op"]:
+                case "spawn":
+                    self._spawn(message, fds)
+                case "kill":
+                    self._kill(message["name"])
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
+        name: str = message["name"]
+        # A new PID namespace for the next child, and back: os.fork runs what must
+        # run around a fork, which a bare clone with flags would not.
+        linux.unshare(linux.CLONE_NEWPID)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _serve("supervisor", self._supervise, message["user"], message["oom"], fds)
+        finally:
+            linux.setns(self._namespace, linux.CLONE_NEWPID)
+        pidfd = os.pidfd_open(pid)
+        self._names[pidfd] = name
+        self._pids[name] = pidfd
+        self._poll.register(pidfd, select.EPOLLIN)
+
+    def _kill(self, name: str) -> None:
+        if (pidfd := self._pids.get(name)) is None:
+            self._tell(name)
+            return
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+    def _reap(self, pidfd: int) -> None:
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        name = self._names.pop(pidfd)
+        del self._pids[name]
+        self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        """Tell the server that nothing is left of a sandbox."""
+        if self._server is None:
+            return
+        try:
+            self._server.send(dumps({"op": "ended", "name": name}).encode())
+        except OSError:
+            self._drop_server()
+
+    # From here on in a new process, PID 1 of its namespace.
+
+    def _supervise(self, user: int, oom: bool, fds: list[int]) -> None:
+        """Make the sandbox around this process, have the worker made, and supervise it."""
+        listener, *rest = fds
+        counter = rest.pop(0) if oom else None
+        for fd in (self._listener.fileno(), self._nursery, self._namespace, self._poll.fileno(), *self._names):
+            os.close(fd)
+        self._drop_server_copy()
+        _enter(self._config, user)
+        ours, theirs = socket.socketpair()
+        stdout, stdout_end = os.pipe()
+        stderr, stderr_end = os.pipe()
+        status, status_end = os.pipe()
+        own = os.pidfd_open(os.getpid())
+        ends = [theirs.detach(), stdout_end, stderr_end, status_end]
+        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, *rest])
+        for fd in (own, *ends, *rest):
+            os.close(fd)
+        self._requests.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are reaped by the kernel
+        linux.drop_bounding_set()
+        _become(user)
+        linux.drop_capabilities()
+        linux.set_dumpable(False)
+        linux.filter_system_calls(bytes.fromhex(self._config.seccomp))
+        fd = ours.detach()
+        worker = Worker(
+            control=frames.Channel(fd, fd, frames.MAX_FROM_WORKER),
+            stdout=stdout,
+            stderr=stderr,
+            status=_PipeStatus(status),
+            oom_kills=lambda: _oom_kills(counter),
+        )
+        config = self._config
+        Supervisor(worker, config.output, config.orphan, listener=socket.socket(fileno=listener)).run()
+
+    def _drop_server_copy(self) -> None:
+        if self._server is not None:
+            os.close(self._server.detach())
+
+
+class _PipeStatus:
+    """The worker's exit code, as the nursery reports it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def read(self) -> int:
+        data = os.read(self._fd, 4)
+        # Without a report the nursery has died, and every worker with it.
+        return int(struct.unpack("i", data)[0]) if len(data) == 4 else -signal.SIGKILL
+
+
+def _oom_kills(counter: int | None) -> int:
+    """Read the count out of memory.events (cgroup 2) or memory.oom_control (cgroup 1)."""
+    if counter is None:
+        return 0
+    for line in os.pread(counter, 4096, 0).decode().splitlines():
+        key, _, value = line.partition(" ")
+        if key == "oom_kill":
+            return int(value)
+    return 0
+
+
+def _enter(config: Config, user: int) -> None:
+    """Give this process, and so its sandbox, namespaces and file systems of its own."""
+    linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
+    size = f"size={config.disk},nr_inodes=65536,uid={user},gid={user}"
+    flags = linux.MS_NOSUID | linux.MS_NODEV
+    linux.mount("tmpfs", WORKSPACE, "tmpfs", flags, f"{size},mode=755")
+    linux.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")
+    linux.mount("tmpfs", "/dev/shm", "tmpfs", flags | linux.MS_NOEXEC, f"{size},mode=1777")
+    linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
+    linux.set_host_name("sandbox")
+    linux.loopback_up()
+
+
+def _become(user: int) -> None:
+    """Become the sandbox's user; 0 is the server's own, seen from the zygote."""
+    if user == 0:
+        return
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+# The nursery: one worker for each sandbox.
+
+
+def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket) -> None:
+    """Import the libraries, then fork workers at the word of supervisors."""
+    for other in others:
+        other.close()
+    # Not at the top of the file: the zygote stays small without it.
+    from fermata import worker
+
+    worker.preload()
+    namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    poll = select.epoll()
+    poll.register(requests.fileno(), select.EPOLLIN)
+    statuses: dict[int, int] = {}  # pidfd of a worker -> where its exit code goes
+    while True:
+        for fd, _ in poll.poll():
+            if fd != requests.fileno():
+                poll.unregister(fd)
+                _report(fd, statuses.pop(fd))
+                continue
+            message, fds, _, _ = socket.recv_fds(requests, _MAX_MESSAGE, _MAX_FDS)
+            if not message:
+                return
+            supervisor, control, stdout, stderr, status, *cgroups = fds
+            try:
+                linux.setns(supervisor, linux.CLONE_NEWPID)
+            except OSError:
+                # The supervisor has already ended.
+                for unused in fds:
+                    os.close(unused)
+                continue
+            try:
+                pid = os.fork()
+                if pid == 0:
+                    _serve("worker", _work, config, int(message), fds)
+            finally:
+                linux.setns(namespace, linux.CLONE_NEWPID)
+            pidfd = os.pidfd_open(pid)
+            statuses[pidfd] = status
+            poll.register(pidfd, select.EPOLLIN)
+            for unused in (supervisor, control, stdout, stderr, *cgroups):
+                os.close(unused)
+
+
+def _report(pidfd: int, status: int) -> None:
+    """Reap a worker and tell its supervisor, if that is still there, how it ended."""
+    ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+    assert ended is not None
+    code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+    try:
+        os.write(status, struct.pack("i", code))
+    except BrokenPipeError:
+        pass
+    os.close(status)
+    os.close(pidfd)
+
+
+def _work(config: Config, user: int, fds: list[int]) -> None:
+    """Move this process into its supervisor's sandbox for good and run a program."""
+    from fermata import worker
+
+    supervisor, control, stdout, stderr, _, *cgroups = fds
+    for cgroup in cgroups:
+        os.write(cgroup, b"0")
+    linux.setns(supervisor, linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
+    linux.unshare(linux.CLONE_NEWCGROUP)
+    os.chdir(WORKSPACE)
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    null = os.open("/dev/null", os.O_RDONLY)
+    # First out of the way of the numbers they are to have.
+    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (null, stdout, stderr, control)]
+    for number, source in enumerate(sources):
+        os.dup2(source, number, inheritable=number < 3)
+    os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    for limit, value in _limits(config):
+        resource.setrlimit(limit, (value, value))
+    _become(user)
+    linux.map_user(_USER, user)
+    linux.drop_bounding_set()
+    linux.drop_capabilities()
+    linux.filter_system_calls(bytes.fromhex(config.seccomp))
+    _verify()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    worker.run(socket.socket(fileno=3))
+
+
+def _limits(config: Config) -> list[tuple[int, int]]:
+    limits = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, config.disk),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_NOFILE, 1024),
+        (resource.RLIMIT_NPROC, config.pids),
+    ]
+    if config.data:
+        limits.append((resource.RLIMIT_DATA, config.data + _private_memory()))
+    return limits
+
+
+def _private_memory() -> int:
+    """Return the bytes that RLIMIT_DATA already counts for this process."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _verify() -> None:
+    """Refuse to run a program where the isolation is not what it should be."""
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    user = str(_USER)
+    expected = {
+        "Uid": "\t".join([user] * 4),
+        "Gid": "\t".join([user] * 4),
+        "CapPrm": "0" * 16,
+        "CapEff": "0" * 16,
+        "CapBnd": "0" * 16,
+        "NoNewPrivs": "1",
+        "Seccomp": "2",
+    }
+    for key, value in expected.items():
+        if status.get(key) != value:
+            raise PermissionError(f"isolation failed: {key} is {status.get(key)!r}, not {value!r}")
