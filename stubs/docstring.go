@@ -1,0 +1,108 @@
+package stubs
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// Bounds on the docstring, in bytes.
+const (
+	maxDoc     = 16 << 10
+	maxDocEnum = 2 << 10 // of JSON
+	docCut     = "…"
+)
+
+// appendDoc appends the text of a docstring: the description, then every
+// parameter with its type in the words of JSON Schema and its values as Python
+// writes them.
+func appendDoc(dst []byte, description string, properties []property) []byte {
+	dst = append(dst, description[:min(len(description), maxDoc+1)]...)
+	if len(properties) > 0 {
+		if len(dst) > 0 {
+			dst = append(dst, "\n\n"...)
+		}
+		dst = append(dst, "Args:"...)
+	}
+	for i := range properties {
+		if len(dst) > maxDoc {
+			break
+		}
+		dst = appendDocProperty(append(dst, "\n    "...), &properties[i])
+	}
+	if len(dst) <= maxDoc {
+		return dst
+	}
+	end := maxDoc - len(docCut)
+	for !utf8.RuneStart(dst[end]) && end > maxDoc-len(docCut)-utf8.UTFMax {
+		end--
+	}
+	return append(dst[:end], docCut...)
+}
+
+// appendDocProperty appends one line, or more if the description has more:
+//
+//	units: The scale (string, one of "c", "f", default "c").
+//	"user-id": string, required. Pass it as **{"user-id": ...}.
+func appendDocProperty(dst []byte, p *property) []byte {
+	named := isParameter(p.name)
+	if named {
+		dst = append(dst, p.name...)
+	} else {
+		dst = appendReadable(dst, []byte(p.name))
+	}
+	dst = append(dst, ": "...)
+	description := p.docDescription()
+	dst = append(dst, description...)
+	if len(description) > 0 {
+		dst = append(dst, " ("...)
+	}
+	dst = appendKinds(dst, p.allKinds())
+	if p.required {
+		dst = append(dst, ", required"...)
+	}
+	if p.enum != nil && len(p.enum) <= maxDocEnum {
+		dst = append(dst, ", one of "...)
+		start := len(dst)
+		dst = appendLiteral(dst, p.enum, appendReadable)
+		dst = append(dst[:start], dst[start+1:len(dst)-1]...) // without the brackets
+	}
+	if p.preset != nil && len(p.preset) <= maxDefault {
+		dst = appendLiteral(append(dst, ", default "...), p.preset, appendReadable)
+	}
+	if len(description) > 0 {
+		dst = append(dst, ')')
+	}
+	dst = append(dst, '.')
+	if !named {
+		dst = append(appendReadable(append(dst, " Pass it as **{"...), []byte(p.name)), ": ...}."...)
+	}
+	return dst
+}
+
+// docDescription returns the description without its last full stop, for more is
+// to follow, and with its further lines indented.
+func (s *schema) docDescription() []byte {
+	if s.description == nil {
+		return nil
+	}
+	text := bytes.TrimSpace(unquote(s.description))
+	text = bytes.TrimSuffix(text[:min(len(text), maxDoc+1)], []byte("."))
+	if bytes.IndexByte(text, '\n') < 0 {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte("\n"), []byte("\n        "))
+}
+
+func appendKinds(dst []byte, ks kinds) []byte {
+	if ks == 0 {
+		return append(dst, "any"...)
+	}
+	separator := ""
+	for _, t := range types {
+		if ks&t.kind != 0 {
+			dst = append(append(dst, separator...), t.json...)
+			separator = " or "
+		}
+	}
+	return dst
+}

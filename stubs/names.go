@@ -1,0 +1,79 @@
+package stubs
+
+// Identifier returns the Python name of the tool called name, or "" if the name
+// holds no character that Python allows. The client computes the same name on
+// its side, so the rules may not change.
+func Identifier(name string) string {
+	id := make([]byte, 0, len(name)+len("_tool"))
+	for _, r := range name {
+		switch {
+		case r == '-' || isSpace(r):
+			id = append(id, '_')
+		case r < 0x80 && isWord(byte(r)):
+			id = append(id, byte(r))
+		}
+	}
+	switch {
+	case len(id) > 0 && isDigit(id[0]):
+		id = append([]byte{'_'}, id...)
+	case isKeyword(string(id)):
+		id = append(id, "_tool"...)
+	}
+	return string(id)
+}
+
+// isSpace reports whether r is in the class \s of JavaScript, which the client
+// uses. Neither \s of Go's regexp nor unicode.IsSpace is the same set.
+func isSpace(r rune) bool {
+	switch r {
+	case '\t', '\n', '\v', '\f', '\r', ' ', 0x00A0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF:
+		return true
+	}
+	return 0x2000 <= r && r <= 0x200A
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || isDigit(c)
+}
+
+// isKeyword reports whether s is a hard keyword of Python. The soft ones, such as
+// match and type, are names like any other.
+func isKeyword(s string) bool {
+	switch s {
+	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+		"del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+		"nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield":
+		return true
+	}
+	return false
+}
+
+// isParameter reports whether a Python function can have a parameter called name.
+// Letters beyond ASCII are left out, because Python normalizes them: the program
+// would see another name than the schema has.
+func isParameter(name string) bool {
+	if name == "" || isDigit(name[0]) || isKeyword(name) || name == "__debug__" {
+		return false
+	}
+	for i := range len(name) {
+		if !isWord(name[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isModuleGlobal reports whether the interpreter itself reads name out of the
+// globals of a module. A tool in that place would break imports, warnings,
+// annotations or the main guard.
+func isModuleGlobal(name string) bool {
+	switch name {
+	case "__annotate__", "__annotate_func__", "__annotations__", "__builtins__", "__cached__",
+		"__conditional_annotations__", "__debug__", "__doc__", "__file__", "__loader__", "__name__", "__package__",
+		"__path__", "__spec__", "__warningregistry__":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+package stubs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bounds on what a schema can put into a stub, in bytes of JSON or Python.
+const (
+	maxDefault    = 120 // of JSON: 60 lists in one another
+	maxLiteral    = 400 // of JSON, all values together
+	maxLiterals   = 12  // values of a Literal
+	maxAnnotation = 600
+)
+
+// A CollisionError says that two tools would have one name in the program.
+type CollisionError struct {
+	First, Second string
+	Identifier    string
+}
+
+func (e *CollisionError) Error() string {
+	return fmt.Sprintf("Tool names %q and %q normalize to the same identifier %q", e.First, e.Second, e.Identifier)
+}
+
+// Python returns Python source that defines a stub for every tool that can have
+// one. Of several definitions of one name the last counts; two names with one
+// identifier are a *CollisionError. A tool whose identifier is empty, or is a
+// name that the interpreter keeps its own state under, gets no stub.
+//
+// The source needs Python 3.11, is ASCII, and uses the names tool, Any and Literal
+// beside the builtins. A stub is
+//
+//	@tool("get-weather", "get_weather", False)
+//	async def _(city: str, units: Literal["c", "f"] = "c", **extra: Any) -> Any:
+//	    "Current weather for a city.\n\nArgs:\n    city: string, required.\n..."
+//
+// where the arguments of tool are the tool's name, its identifier, and whether the
+// first parameter may itself be an object. The signature and the docstring are for
+// people: the body is empty, and a default is never sent.
+func Python(tools []Tool) (string, error) {
+	identifiers := make([]string, len(tools))
+	last := make(map[string]int, len(tools))
+	for i, t := range tools {
+		id := Identifier(t.Name)
+		if id == "" {
+			continue
+		}
+		if j, ok := last[id]; ok && tools[j].Name != t.Name {
+			return "", &CollisionError{First: tools[j].Name, Second: t.Name, Identifier: id}
+		}
+		identifiers[i], last[id] = id, i
+	}
+	var w writer
+	for i, id := range identifiers {
+		if id != "" && last[id] == i && !isModuleGlobal(id) {
+			w.stub(tools[i], id)
+		}
+	}
+	return string(w.out), nil
+}
+
+// A writer writes stubs, one after the other.
+type writer struct {
+	out    []byte
+	doc    []byte // of the stub at hand, kept for its memory
+	reader reader
+}
+
+func (w *writer) stub(t Tool, identifier string) {
+	properties := w.reader.parameters(t.Parameters)
+	first := slices.IndexFunc(properties, func(p property) bool { return isParameter(p.name) })
+
+	w.out = appendString(append(w.out, "@tool("...), []byte(t.Name))
+	w.out = appendString(append(w.out, ", "...), []byte(identifier))
+	if first >= 0 && properties[first].mayBeObject() {
+		w.out = append(w.out, ", True)\n"...)
+	} else {
+		w.out = append(w.out, ", False)\n"...)
+	}
+	w.out = append(w.out, "async def _("...)
+	w.parameters(properties)
+	w.out = append(w.out, "**"...)
+	w.out = append(w.out, extraName(properties)...)
+	w.out = append(w.out, ": Any) -> Any:\n    "...)
+	w.doc = appendDoc(w.doc[:0], t.Description, properties)
+	w.out = appendString(w.out, w.doc)
+	w.out = append(w.out, "\n\n"...)
+}
+
+func (w *writer) parameters(properties []property) {
+	defaults := false // Python wants one for every parameter after the first that has one
+	for i := range properties {
+		p := &properties[i]
+		if !isParameter(p.name) {
+			continue
+		}
+		w.out = append(w.out, p.name...)
+		w.out = append(w.out, ": "...)
+		w.out = append(w.out, p.annotation()...)
+		switch {
+		case p.required && !defaults:
+		case p.required:
+			w.out = append(w.out, " = ..."...)
+		case p.preset != nil && len(p.preset) <= maxDefault:
+			w.out = appendLiteral(append(w.out, " = "...), p.preset, appendString)
+			defaults = true
+		default:
+			w.out = append(w.out, " = None"...)
+			defaults = true
+		}
+		w.out = append(w.out, ", "...)
+	}
+}
+
+// extraName returns a name for the double-star parameter that no property has.
+func extraName(properties []property) string {
+	name := "extra"
+	for slices.ContainsFunc(properties, func(p property) bool { return p.name == name }) {
+		name += "_"
+	}
+	return name
+}
+
+// types are the types of JSON Schema in the order in which they are shown. The
+// Python of an array and of null depends on the rest of the schema.
+var types = [...]struct {
+	kind         kinds
+	json, python string
+}{
+	{stringKind, "string", "str"},
+	{integerKind, "integer", "int"},
+	{numberKind, "number", "float"},
+	{booleanKind, "boolean", "bool"},
+	{arrayKind, "array", ""},
+	{objectKind, "object", "dict[str, Any]"},
+	{nullKind, "null", ""},
+}
+
+// annotation returns s as a Python type.
+func (s *schema) annotation() string {
+	alternatives, null := s.alternatives(make([]string, 0, 4))
+	text := strings.Join(alternatives, " | ")
+	switch {
+	case slices.Contains(alternatives, "Any") || len(text) > maxAnnotation:
+		return "Any"
+	case !null:
+		return text
+	case text == "":
+		return "None"
+	default:
+		return text + " | None"
+	}
+}
+
+// alternatives adds to found the Python types that s allows, each of them once.
+// None is told apart, since it goes last and cannot be united with itself.
+func (s *schema) alternatives(found []string) (_ []string, null bool) {
+	add := func(python string) {
+		if !slices.Contains(found, python) {
+			found = append(found, python)
+		}
+	}
+	null = s.nullable || s.kinds&nullKind != 0
+	switch {
+	case s.members > 0 && s.members <= maxLiterals && len(s.enum) <= maxLiteral && s.values&(arrayKind|objectKind) == 0:
+		// JSON's brackets are those that Literal needs.
+		add(string(appendLiteral([]byte("Literal"), s.enum, appendString)))
+		return found, false
+	case s.kinds != 0:
+		for _, t := range types {
+			switch {
+			case s.kinds&t.kind == 0:
+			case t.python != "":
+				add(t.python)
+			case t.kind == arrayKind && s.items == nil:
+				add("list[Any]")
+			case t.kind == arrayKind:
+				add("list[" + s.items.annotation() + "]")
+			}
+		}
+	case s.anyOf != nil:
+		for i := range s.anyOf {
+			var branch bool
+			found, branch = s.anyOf[i].alternatives(found)
+			null = null || branch
+		}
+	default:
+		add("Any")
+	}
+	return found, null
+}
