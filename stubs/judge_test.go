@@ -1,0 +1,93 @@
+package stubs
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+)
+
+// A stub is what Python makes of a generated one.
+type stub struct {
+	Name        string   `json:"name"`
+	Identifier  string   `json:"identifier"`
+	ObjectFirst bool     `json:"object_first"`
+	Parameters  []string `json:"parameters"`
+	Signature   string   `json:"signature"`
+	Doc         string   `json:"doc"`
+}
+
+// A judge is one Python process that reads many sources.
+type judge struct {
+	mu  sync.Mutex
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// newJudge starts a judge that ends with the test.
+func newJudge(tb testing.TB) *judge {
+	tb.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			tb.Fatalf("no judge: %v", err)
+		}
+		tb.Skipf("no judge: %v", err)
+	}
+	// The context of tb is done before its cleanup, and would kill the process
+	// before it can end by itself.
+	cmd := exec.Command(python, "-I", "testdata/judge.py") //nolint:noctx // see above
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			tb.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			tb.Errorf("judge: %v", err)
+		}
+	})
+	return &judge{in: in, out: bufio.NewReader(out)}
+}
+
+// judge returns the stubs that source defines.
+func (j *judge) judge(tb testing.TB, source string) []stub {
+	tb.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	line, err := json.Marshal(source)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := j.in.Write(append(line, '\n')); err != nil {
+		tb.Fatalf("write to the judge: %v", err)
+	}
+	answer, err := j.out.ReadBytes('\n')
+	if err != nil {
+		tb.Fatalf("read from the judge: %v", err)
+	}
+	var verdict struct {
+		Stubs []stub `json:"stubs"`
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal(answer, &verdict); err != nil {
+		tb.Fatalf("the judge's verdict: %v", err)
+	}
+	if verdict.Error != "" {
+		tb.Fatalf("Python refuses the stubs: %s\n%s", verdict.Error, source)
+	}
+	return verdict.Stubs
+}

@@ -1,0 +1,73 @@
+"""Judges generated stubs with Python's own parser.
+
+Every line of standard input is a source as a JSON string; every line of standard
+output is the verdict on it: what each stub turned out to be, or an error.
+"""
+
+import ast
+import inspect
+import json
+import sys
+import warnings
+from typing import Any, Literal
+
+
+def check_shape(tree: ast.Module) -> list[str]:
+    """Return the docstrings; raise if the source holds anything but stubs."""
+    docs = []
+    for stub in tree.body:
+        assert isinstance(stub, ast.AsyncFunctionDef) and stub.name == "_", ast.dump(stub)
+        (decorator,) = stub.decorator_list
+        assert isinstance(decorator, ast.Call), ast.dump(decorator)
+        assert isinstance(decorator.func, ast.Name) and decorator.func.id == "tool", ast.dump(decorator)
+        assert all(isinstance(a, ast.Constant) for a in decorator.args), ast.dump(decorator)
+        (doc,) = stub.body
+        assert isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant), ast.dump(doc)
+        assert isinstance(doc.value.value, str), ast.dump(doc)
+        calls = [n for n in ast.walk(stub) if isinstance(n, (ast.Call, ast.Attribute, ast.Lambda))]
+        assert calls == [decorator], "code among the stubs"
+        for default in stub.args.defaults:
+            ast.literal_eval(default)
+        # Newer compilers clean a docstring, so the exact text is only here.
+        docs.append(doc.value.value)
+    return docs
+
+
+def judge(source: str) -> list[dict[str, Any]]:
+    source.encode("ascii")
+    docs = check_shape(ast.parse(source))
+    stubs: list[dict[str, Any]] = []
+
+    def tool(name: str, identifier: str, object_first: bool) -> Any:
+        def define(function: Any) -> None:
+            assert inspect.iscoroutinefunction(function)
+            doc = docs[len(stubs)]
+            assert inspect.cleandoc(function.__doc__) == inspect.cleandoc(doc)
+            signature = inspect.signature(function)
+            *parameters, extra = signature.parameters.values()
+            assert extra.kind is extra.VAR_KEYWORD
+            stubs.append(
+                {
+                    "name": name,
+                    "identifier": identifier,
+                    "object_first": object_first,
+                    "parameters": [p.name for p in parameters],
+                    "signature": str(signature),
+                    "doc": doc,
+                }
+            )
+
+        return define
+
+    exec(compile(source, "<stubs>", "exec"), {"tool": tool, "Any": Any, "Literal": Literal})
+    assert len(stubs) == len(docs)
+    return stubs
+
+
+warnings.simplefilter("error")
+for line in sys.stdin:
+    try:
+        verdict = {"stubs": judge(json.loads(line))}
+    except BaseException as e:
+        verdict = {"error": repr(e)}
+    print(json.dumps(verdict), flush=True)
