@@ -1,0 +1,190 @@
+// Package api is the HTTP side of the server and nothing else: it
+// authenticates, decodes, validates, calls the executions and encodes what they
+// say. It knows nothing of sandboxes, stores or what a continuation token holds.
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/labstack/echo/v4"
+
+	"fermata/engine"
+)
+
+// Executions are what the handlers call; *engine.Engine is one. An Outcome with
+// its error nil is how a request left its execution. Both methods may take as
+// long as the longest run budget and end early when ctx is cancelled.
+type Executions interface {
+	// Start runs a program until it pauses or ends.
+	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
+	// Resume goes on with a paused execution until it pauses again or ends.
+	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	// Ready returns nil if new executions can be started now.
+	Ready(ctx context.Context) error
+}
+
+// An ErrorStyle says how the failure of an execution is told to the client.
+type ErrorStyle string
+
+// The error styles.
+const (
+	// HTTPErrors answers a spent budget with 408 and too many rounds with 400.
+	HTTPErrors ErrorStyle = "http"
+	// InlineErrors answers both with 200 and a body of status "error": some
+	// clients throw the body of any other status away. Refusals of a request
+	// keep their status.
+	InlineErrors ErrorStyle = "inline"
+)
+
+// A Key lets a client in. Keys of the same name are the same principal.
+type Key struct {
+	// Name is the principal. It is logged.
+	Name string
+	// Key is the secret.
+	Key string
+}
+
+// Limits bound what one request may bring. All of them must be set.
+type Limits struct {
+	// Body is the size of a body in bytes.
+	Body int64
+	// Tools is the number of tool definitions.
+	Tools int
+	// Results is the number of tool results.
+	Results int
+	// ResultBytes is the size of one result, AggregateBytes of all results.
+	ResultBytes, AggregateBytes int
+}
+
+// Options are the settings of the handler.
+type Options struct {
+	// Keys are the keys that are accepted.
+	Keys []Key
+	// Open lets everyone in, as the principal "anonymous". Keys are not looked at.
+	Open bool
+	// Errors is the style of errors.
+	Errors ErrorStyle
+	// Limits bound a request.
+	Limits Limits
+	// Log gets one line per request.
+	Log *slog.Logger
+	// Version is what /health reports.
+	Version string
+}
+
+// The limits of the run budget that a client may ask for, and what it gets if it
+// does not ask.
+const (
+	MinTimeout     = time.Second
+	MaxTimeout     = 300 * time.Second
+	DefaultTimeout = 60 * time.Second
+)
+
+const programmaticPath = "/exec/programmatic"
+
+// readyTimeout bounds a health check, so that a store that hangs is reported
+// and not waited for.
+const readyTimeout = 2 * time.Second
+
+type server struct {
+	executions Executions
+	options    Options
+	keys       []keyHash
+	validate   *validator.Validate
+	requests   inFlight
+}
+
+// New returns the handler of all routes.
+func New(executions Executions, o Options) http.Handler {
+	s := &server{executions: executions, options: o, keys: hashKeys(o.Keys), validate: newValidator()}
+	e := echo.New()
+	e.Use(s.observe)
+	for _, prefix := range []string{"", "/v1"} {
+		e.POST(prefix+programmaticPath, s.programmatic, s.authenticated)
+		e.GET(prefix+"/health", s.health)
+		e.GET(prefix+"/ready", s.health)
+	}
+	return e
+}
+
+// programmatic starts an execution or goes on with one.
+func (s *server) programmatic(c echo.Context) error {
+	header := c.Request().Header
+	if err := checkRouting(header); err != nil {
+		return err
+	}
+	release, err := s.requests.claim(header.Get(clientRequestIDHeader))
+	if err != nil {
+		return err
+	}
+	defer release()
+	body, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	r, err := decode(body, s.options.Limits)
+	if err != nil {
+		return err
+	}
+	if err := checkWorkspace(header, r); err != nil {
+		return err
+	}
+
+	ctx := c.Request().Context()
+	var outcome engine.Outcome
+	if r.continues() {
+		resume, err := s.resume(r)
+		if err != nil {
+			return err
+		}
+		hash := sha256.Sum256(body)
+		resume.Principal, resume.Request = principal(c), hex.EncodeToString(hash[:])
+		outcome, err = s.executions.Resume(ctx, resume)
+		if err != nil {
+			return err
+		}
+	} else {
+		session, given := sessionOf(r)
+		if given {
+			c.Set(sessionKey, session)
+		}
+		start, err := s.start(r)
+		if err != nil {
+			return err
+		}
+		c.Set(sessionKey, session)
+		start.Principal, start.Session = principal(c), session
+		outcome, err = s.executions.Start(ctx, start)
+		if err != nil {
+			return err
+		}
+	}
+	status, answer, err := encodeOutcome(outcome, s.options.Errors)
+	if err != nil {
+		return err
+	}
+	return write(c, status, answer)
+}
+
+// health reports whether executions can be started, to anyone who asks.
+func (s *server) health(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
+	defer cancel()
+	status, word := http.StatusOK, "healthy"
+	err := s.executions.Ready(ctx)
+	if err != nil {
+		status, word = http.StatusServiceUnavailable, "unhealthy"
+	}
+	c.Set(causeKey, err)
+	var o object
+	o.text("status", word)
+	o.text("version", s.options.Version)
+	o.text("service", "fermata")
+	return write(c, status, o.end())
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"fermata/engine"
+)
+
+// encodeOutcome returns status and body for an outcome. Equal outcomes have equal
+// bytes, which is what a client that repeats a request gets.
+func encodeOutcome(outcome engine.Outcome, style ErrorStyle) (status int, body []byte, err error) {
+	var o object
+	switch outcome.State {
+	case engine.Paused:
+		o.text("status", "tool_call_required")
+		o.text("session_id", outcome.Session)
+		o.text("continuation_token", outcome.Token)
+		o.raw("tool_calls", encodeCalls(outcome.Calls))
+		return http.StatusOK, o.end(), nil
+	case engine.Completed:
+		o.text("status", "completed")
+		o.text("session_id", outcome.Session)
+		o.text("stdout", outcome.Stdout)
+		o.text("stderr", outcome.Stderr)
+		o.raw("files", []byte("[]"))
+		return http.StatusOK, o.end(), nil
+	}
+	status, text, err := endingOf(outcome, style)
+	if err != nil {
+		return 0, nil, err
+	}
+	o.text("status", "error")
+	o.text("session_id", outcome.Session)
+	o.text("error", text)
+	o.text("stdout", outcome.Stdout)
+	o.text("stderr", outcome.Stderr)
+	return status, o.end(), nil
+}
+
+// encodeCalls writes the calls with their inputs as they came: decoding and
+// encoding them again would change numbers and strings.
+func encodeCalls(calls []engine.Call) []byte {
+	list := []byte{'['}
+	for i, call := range calls {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		var o object
+		o.text("id", call.ID)
+		o.text("name", call.Name)
+		o.raw("input", call.Input)
+		list = append(list, o.end()...)
+	}
+	return append(list, ']')
+}
+
+// An object is a JSON object being written, member by member.
+type object []byte
+
+func (o *object) member(name string) {
+	if len(*o) == 0 {
+		*o = append(*o, '{')
+	} else {
+		*o = append(*o, ',')
+	}
+	*o = append(append(append(*o, '"'), name...), '"', ':')
+}
+
+// text adds a string. Bytes that are not UTF-8 are replaced.
+func (o *object) text(name, value string) {
+	o.member(name)
+	// The only error is about the bytes it has replaced.
+	*o, _ = jsontext.AppendQuote(*o, value)
+}
+
+// raw adds a value that is JSON already.
+func (o *object) raw(name string, value []byte) {
+	o.member(name)
+	*o = append(*o, value...)
+}
+
+// end closes the object and returns it as valid UTF-8.
+func (o *object) end() []byte {
+	body := append(*o, '}')
+	if !utf8.Valid(body) {
+		body = bytes.ToValidUTF8(body, []byte(string(utf8.RuneError)))
+	}
+	return body
+}

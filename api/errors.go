@@ -1,0 +1,273 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/labstack/echo/v4"
+
+	"fermata/continuation"
+	"fermata/engine"
+	"fermata/stubs"
+)
+
+// A failure is an answer that is no result. As an error it turns a request away;
+// its text is made for the client.
+type failure struct {
+	status int
+	text   string
+	// retry asks the client to come again shortly.
+	retry bool
+	// permanent marks what this server will never do. Clients know the mark and
+	// tell the model not to try again.
+	permanent bool
+	// message, expected and actual explain a refused execution profile.
+	message, expected, actual string
+}
+
+func (f *failure) Error() string { return "api: " + f.text }
+
+func badRequest(text string) *failure {
+	return &failure{status: http.StatusBadRequest, text: text}
+}
+
+func badRequestf(format string, args ...any) *failure {
+	return badRequest(fmt.Sprintf(format, args...))
+}
+
+// Requests that are refused whatever they ask for.
+var (
+	errUnauthorized = &failure{status: http.StatusUnauthorized, text: "Invalid or missing API key"}
+
+	errClientRequestID      = badRequest("Invalid programmatic request ID")
+	errClientRequestIDInUse = &failure{status: http.StatusConflict, text: "Programmatic request ID is already in use"}
+
+	errWorkerRouting   = &failure{status: http.StatusBadRequest, permanent: true, text: "Code bridge worker routing requires the remote-bridge backend"}
+	errWorkspaceID     = &failure{status: http.StatusBadRequest, permanent: true, text: "Invalid code workspace ID"}
+	errWorkspacePython = &failure{status: http.StatusBadRequest, permanent: true, text: "Selected-workspace programmatic execution supports bash only"}
+	errWorkspace       = &failure{status: http.StatusBadRequest, permanent: true, text: "Workspace selection requires an authenticated bridge worker"}
+
+	errContentType    = &failure{status: http.StatusUnsupportedMediaType, text: "Content-Type must be application/json"}
+	errBodyTooLarge   = &failure{status: http.StatusRequestEntityTooLarge, text: "request entity too large"}
+	errBodyTimeout    = &failure{status: http.StatusRequestTimeout, text: fmt.Sprintf("request body did not arrive within %d seconds", int(bodyTimeout.Seconds()))}
+	errBodyIncomplete = badRequest("request body is incomplete")
+	errNotUTF8        = badRequest("request body is not valid UTF-8")
+	errTooDeep        = badRequestf("request body is nested deeper than %d levels", maxDepth)
+	errNotJSON        = badRequest("request body is not valid JSON")
+	errNotAnObject    = badRequest("request body must be a JSON object")
+)
+
+func syntaxError(offset int64) *failure {
+	return badRequestf("request body is not valid JSON at byte %d", offset)
+}
+
+func profileMismatch(expected string) *failure {
+	return &failure{
+		status: http.StatusConflict, permanent: true, text: "execution_profile_mismatch",
+		message:  fmt.Sprintf("Expected the %s execution profile, but reached %s", expected, ourProfile),
+		expected: expected, actual: ourProfile,
+	}
+}
+
+func invalidProfile(expected string) *failure {
+	return &failure{
+		status: http.StatusBadRequest, permanent: true, text: "invalid_execution_profile",
+		message:  "Invalid execution profile: " + expected,
+		expected: expected, actual: ourProfile,
+	}
+}
+
+// Initial requests that are refused.
+var (
+	errCode          = badRequest("Missing required field: code")
+	errTools         = badRequest("tools must be an array")
+	errTimeout       = badRequest("timeout must be a positive number of milliseconds")
+	errTimeoutRange  = badRequestf("timeout must be between %d and %d milliseconds", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
+	errFiles         = badRequest("files must be an array")
+	errFilesNotTaken = badRequest("files are not supported by this server yet")
+)
+
+// refusedField returns the text for a rule of program that a value breaks.
+func refusedField(field validator.FieldError) *failure {
+	switch field.Field() + " " + field.Tag() {
+	case "code notblank":
+		return errCode
+	case "timeout gt":
+		return errTimeout
+	case "timeout budget":
+		return errTimeoutRange
+	case "language oneof":
+		return unsupportedLanguage(fmt.Sprint(field.Value()))
+	case "files max":
+		return errFilesNotTaken
+	default:
+		// The namespace begins with the name of the type: program.tools[0].name.
+		_, path, _ := strings.Cut(field.Namespace(), ".")
+		return badRequest(path + " must be a non-empty string")
+	}
+}
+
+func tooManyTools(count, limit int) *failure {
+	return badRequestf("Too many tools provided (%d). Maximum is %d.", count, limit)
+}
+
+func toolNotObject(i int) *failure {
+	return badRequestf("tools[%d] must be an object", i)
+}
+
+func toolDescription(i int) *failure {
+	return badRequestf("tools[%d].description must be a string", i)
+}
+
+func unsupportedLanguage(language string) *failure {
+	return badRequest(`Unsupported language "` + language + `"; supported values are "python" and "py"`)
+}
+
+// Continuations that are refused. The execution stays paused.
+var (
+	errToken          = badRequest("Invalid continuation token")
+	errResults        = badRequest("tool_results must be an array when continuation_token is provided")
+	errNoResults      = badRequest("tool_results must be a non-empty array; resubmit with at least one result per pending tool call")
+	errResultNoObject = badRequest("tool_results entries must be objects")
+)
+
+func tooManyResults(count, limit int) *failure {
+	return badRequestf("Too many tool_results provided (%d). Maximum is %d.", count, limit)
+}
+
+func resultCallID(got string) *failure {
+	return badRequestf(`tool_results[].call_id must match /^call_\d{3,6}$/, got: %s`, got)
+}
+
+func resultIsError(id string) *failure {
+	return badRequestf("tool_results[%s].is_error must be a boolean if present", id)
+}
+
+func resultErrorMessage(id string) *failure {
+	return badRequestf("tool_results[%s].error_message must be a string if present", id)
+}
+
+func resultTooLarge(id string, size, limit int) *failure {
+	return badRequestf("tool_results[%s].result is %d bytes, exceeds per-result cap %d", id, size, limit)
+}
+
+func resultsTooLarge(size, limit int) *failure {
+	return badRequestf("Aggregate tool_history for this execution would be %d bytes, exceeds cap %d", size, limit)
+}
+
+func resultTwice(id string) *failure {
+	return badRequest("Duplicate call_id in tool_results: " + id)
+}
+
+func resultNotIssued(id string) *failure {
+	return badRequestf("tool_results[%s] was not issued by the sandbox for this execution", id)
+}
+
+// errInternal says nothing; the cause goes to the log.
+var errInternal = &failure{status: http.StatusInternalServerError, text: "Internal server error"}
+
+// errClientGone is the answer that nobody reads.
+var errClientGone = &failure{status: 499, text: "Client closed the request"}
+
+// failures are the answers to the errors of the packages below.
+var failures = []struct {
+	err    error
+	answer *failure
+}{
+	{continuation.ErrTokenExpired, badRequest("Execution expired")},
+	{continuation.ErrToken, errToken},
+	{continuation.ErrUnavailable, &failure{status: http.StatusServiceUnavailable, retry: true, text: "The execution store is not available; retry shortly"}},
+	{engine.ErrExpired, badRequest("Execution expired")},
+	{engine.ErrForbidden, &failure{status: http.StatusForbidden, text: "Forbidden"}},
+	{engine.ErrInFlight, &failure{status: http.StatusConflict, text: "Another continuation is already in flight for this execution; retry shortly"}},
+	{engine.ErrNoCapacity, &failure{status: http.StatusServiceUnavailable, retry: true, text: "No sandbox is free; retry shortly"}},
+	{engine.ErrClosing, &failure{status: http.StatusServiceUnavailable, retry: true, text: "Service is shutting down"}},
+}
+
+// answerTo returns what the client is told of an error.
+func answerTo(ctx context.Context, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
+		if wrong.Duplicate {
+			return resultTwice(wrong.CallID)
+		}
+		return resultNotIssued(wrong.CallID)
+	}
+	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
+		return badRequest(collision.Error())
+	}
+	if route, ok := errors.AsType[*echo.HTTPError](err); ok {
+		switch route.Code {
+		case http.StatusNotFound:
+			return &failure{status: route.Code, text: "Not found"}
+		case http.StatusMethodNotAllowed:
+			return &failure{status: route.Code, text: "Method not allowed"}
+		}
+	}
+	for _, f := range failures {
+		if errors.Is(err, f.err) {
+			return f.answer
+		}
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return errClientGone
+	}
+	return errInternal
+}
+
+// endingOf returns status and text for an execution that ended without being
+// completed. The texts are those that clients recognise, where there are any.
+func endingOf(outcome engine.Outcome, style ErrorStyle) (status int, text string, err error) {
+	switch outcome.State {
+	case engine.TimedOut:
+		if style == InlineErrors {
+			return http.StatusOK, "Time limit exceeded", nil
+		}
+		return http.StatusRequestTimeout, "Execution timeout", nil
+	case engine.Cancelled:
+		return http.StatusOK, "Programmatic execution request cancelled", nil
+	case engine.Expired:
+		return http.StatusBadRequest, "Execution expired", nil
+	case engine.Failed:
+	default:
+		return 0, "", fmt.Errorf("api: an answer in state %q", outcome.State)
+	}
+
+	switch outcome.Reason {
+	case engine.RaisedError:
+		// The contract wants a text whatever the program raised.
+		return http.StatusOK, cmp.Or(outcome.Detail, "Execution failed or timed out"), nil
+	case engine.ExitedCode:
+		return http.StatusOK, fmt.Sprintf("Sandbox exited with code %d", outcome.Code), nil
+	case engine.OutOfMemory:
+		return http.StatusOK, "Out of memory", nil
+	case engine.StdoutFlood:
+		return http.StatusOK, "stdout length exceeded", nil
+	case engine.StderrFlood:
+		return http.StatusOK, "stderr length exceeded", nil
+	case engine.UngrantedTool:
+		return http.StatusOK, "Sandbox requested an unregistered tool: " + outcome.Detail, nil
+	case engine.SandboxLost:
+		return http.StatusOK, "Sandbox execution failed", nil
+	case engine.TooManyRounds:
+		return limitStatus(style), fmt.Sprintf("Exceeded maximum round trips (%d)", outcome.Code), nil
+	case engine.TooManyCalls:
+		return limitStatus(style), fmt.Sprintf("Execution exceeded maximum tool calls (%d)", outcome.Code), nil
+	}
+	return 0, "", fmt.Errorf("api: an execution failed for reason %q", outcome.Reason)
+}
+
+// limitStatus is the status of an execution that went past a limit of the contract.
+func limitStatus(style ErrorStyle) int {
+	if style == InlineErrors {
+		return http.StatusOK
+	}
+	return http.StatusBadRequest
+}
