@@ -52,7 +52,11 @@ func Python(tools []Tool) (string, error) {
 		}
 		identifiers[i], last[id] = id, i
 	}
-	var w writer
+	size := 0
+	for _, t := range tools {
+		size += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	w := writer{out: make([]byte, 0, size)}
 	for i, id := range identifiers {
 		if id != "" && last[id] == i && !isModuleGlobal(id) {
 			w.stub(tools[i], id)
@@ -140,6 +144,13 @@ var types = [...]struct {
 
 // annotation returns s as a Python type.
 func (s *schema) annotation() string {
+	if s.enum == nil && !s.nullable {
+		for _, t := range types { // most schemas end here, and cost nothing
+			if s.kinds == t.kind && t.python != "" {
+				return t.python
+			}
+		}
+	}
 	alternatives, null := s.alternatives(make([]string, 0, 4))
 	text := strings.Join(alternatives, " | ")
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -87,22 +88,22 @@ func (s *schema) allKinds() kinds {
 // A reader reads schemas in one pass. The first error sticks; after it every
 // method returns nothing.
 type reader struct {
-	dec jsontext.Decoder
-	src []byte
-	err error
+	dec        jsontext.Decoder
+	src        []byte
+	err        error
+	properties []property // what readProperties has read, kept for its memory
 }
 
 // parameters returns the properties that src, the parameters of a tool, declares,
 // in the order in which they were sent. It returns none if src is not valid JSON
 // or not the schema of an object: a signature is a service to the program, and
-// no reason to refuse the tool.
+// no reason to refuse the tool. The result is good until the next call.
 func (r *reader) parameters(src []byte) []property {
 	// The decoder reads a bytes.Buffer in place. Surrogates without a partner are
 	// valid JSON, but not valid UTF-8; they become U+FFFD.
 	r.dec.Reset(bytes.NewBuffer(src), jsontext.AllowInvalidUTF8(true))
-	r.src, r.err = src, nil
+	r.src, r.err, r.properties = src, nil, r.properties[:0]
 
-	var properties []property
 	var required [][]byte
 	isObject := true
 	if r.enter(jsontext.KindBeginObject) {
@@ -111,7 +112,7 @@ func (r *reader) parameters(src []byte) []property {
 			case "type":
 				isObject = r.types()&objectKind != 0
 			case "properties":
-				properties = r.properties()
+				r.readProperties()
 			case "required":
 				required = r.required()
 			default:
@@ -125,30 +126,24 @@ func (r *reader) parameters(src []byte) []property {
 	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil
 	}
-	for i := range properties {
-		for _, name := range required {
-			if string(name) == properties[i].name {
-				properties[i].required = true
-				break
-			}
-		}
+	for i := range r.properties {
+		p := &r.properties[i]
+		p.required = slices.ContainsFunc(required, func(name []byte) bool { return string(name) == p.name })
 	}
-	return properties
+	return r.properties
 }
 
-func (r *reader) properties() []property {
-	var properties []property
+func (r *reader) readProperties() {
 	if r.enter(jsontext.KindBeginObject) {
 		for r.more() {
 			name := string(r.text())
-			if len(properties) == maxProperties {
+			if len(r.properties) == maxProperties {
 				r.skip()
 				continue
 			}
-			properties = append(properties, property{name: name, schema: r.schema(1)})
+			r.properties = append(r.properties, property{name: name, schema: r.schema(1)})
 		}
 	}
-	return properties
 }
 
 func (r *reader) required() [][]byte {
