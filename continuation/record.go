@@ -20,8 +20,8 @@ var (
 	// ErrConflict means that another writer was first: the stored version is not
 	// the one the new record follows.
 	ErrConflict = errors.New("continuation: record has changed")
-	// ErrUnavailable means that the store cannot be reached or cannot write now.
-	// Nothing was written that a later call would not find.
+	// ErrUnavailable means that the store cannot be reached, or cannot read or
+	// write this now. Store says what it leaves open after a Put.
 	ErrUnavailable = errors.New("continuation: store unavailable")
 )
 
@@ -36,7 +36,7 @@ type Call struct {
 // A Record is what the store knows of one execution. Its JSON form is stored and
 // shared between servers of different versions: fields are added, never renamed.
 type Record struct {
-	// Format is RecordFormat when the record was written.
+	// Format is the RecordFormat of the server that wrote the record; Put sets it.
 	Format int `json:"format"`
 	// ID names the execution, a UUID.
 	ID string `json:"id"`

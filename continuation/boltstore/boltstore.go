@@ -1,0 +1,250 @@
+// Package boltstore keeps continuation records in a file, for a server that runs
+// alone.
+//
+// The file lives no longer than the machine's boot, because no sandbox does.
+// That is why nothing waits for the disk: what a killed server has written is
+// with the kernel, and what a crash of the machine takes is of no use any more.
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+
+	"fermata/continuation"
+	"fermata/continuation/internal/stored"
+)
+
+// records is the bucket of the records: id to value. A value is
+//
+//	8 bytes  expiry, in milliseconds since the machine's boot, big-endian
+//	8 bytes  version, big-endian
+//	         the record in stored form
+const (
+	records   = "records"
+	headerLen = 16
+)
+
+const (
+	// sweepEvery is how long an expired record may take up room.
+	sweepEvery = time.Minute
+	// sweepBatch bounds how long a Put may wait for the sweep's transaction.
+	sweepBatch = 256
+)
+
+// A Store keeps records in a file. It implements continuation.Store.
+type Store struct {
+	db   *bolt.DB
+	lock *os.File
+	log  *slog.Logger
+
+	stopSweep context.CancelFunc
+	sweeping  sync.WaitGroup
+}
+
+var _ continuation.Store = (*Store)(nil)
+
+// Open opens the store in the file at path and makes it if it is not there. A
+// file that is damaged or was written before the machine's last boot is replaced
+// by an empty one, which is logged. Beside it is a file path.boot, which says
+// which boot the records belong to and which Open locks: a store has one server.
+func Open(path string, log *slog.Logger) (*Store, error) {
+	lock, err := lockFile(path + ".boot")
+	if err != nil {
+		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
+	}
+	db, err := openDB(path, lock, log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("boltstore: open %s: %w", path, err), lock.Close())
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Store{db: db, lock: lock, log: log, stopSweep: cancel}
+	s.sweeping.Go(func() { s.sweepUntil(ctx) })
+	return s, nil
+}
+
+// now is the time since the machine's boot. No step of the wall clock revives or
+// kills a record, and unlike Go's monotonic clock it means the same to the next
+// server.
+func now() (int64, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0, fmt.Errorf("clock: %w", err)
+	}
+	return t.Nano() / int64(time.Millisecond), nil
+}
+
+// live returns the value of a record, or nil if there is none or it has expired.
+func live(tx *bolt.Tx, id string, at int64) []byte {
+	value := tx.Bucket([]byte(records)).Get([]byte(id))
+	if value == nil || expired(value, at) {
+		return nil
+	}
+	return value
+}
+
+func expired(value []byte, at int64) bool {
+	return int64(binary.BigEndian.Uint64(value)) <= at
+}
+
+// Put implements continuation.Store.
+func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+	if err := s.put(ctx, r, ttl); err != nil {
+		if errors.Is(err, continuation.ErrConflict) {
+			return fmt.Errorf("put record %s, version %d: %w", r.ID, r.Version, err)
+		}
+		return stored.Unavailable("put record "+r.ID, err)
+	}
+	return nil
+}
+
+func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	at, err := now()
+	if err != nil {
+		return err
+	}
+	value := make([]byte, 0, headerLen+1024+len(r.Answer))
+	value = binary.BigEndian.AppendUint64(value, uint64(at+stored.Millis(ttl)))
+	value = binary.BigEndian.AppendUint64(value, uint64(r.Version))
+	if value, err = stored.Append(value, r); err != nil {
+		return err
+	}
+
+	conflict := false
+	err = s.db.Update(func(tx *bolt.Tx) error {
+		var version int64
+		if old := live(tx, r.ID, at); old != nil {
+			version = int64(binary.BigEndian.Uint64(old[8:]))
+		}
+		if version != r.Version-1 {
+			// Not an error here: to roll back, bbolt would look through the whole
+			// file for its free pages. An empty commit costs one page.
+			conflict = true
+			return nil
+		}
+		return tx.Bucket([]byte(records)).Put([]byte(r.ID), value)
+	})
+	if err == nil && conflict {
+		return continuation.ErrConflict
+	}
+	return err
+}
+
+// Get implements continuation.Store.
+func (s *Store) Get(ctx context.Context, id string) (continuation.Record, error) {
+	r, err := s.get(ctx, id)
+	switch {
+	case errors.Is(err, continuation.ErrNotFound):
+		return r, fmt.Errorf("get record %s: %w", id, err)
+	case err != nil:
+		return r, stored.Unavailable("get record "+id, err)
+	}
+	return r, nil
+}
+
+func (s *Store) get(ctx context.Context, id string) (continuation.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return continuation.Record{}, err
+	}
+	at, err := now()
+	if err != nil {
+		return continuation.Record{}, err
+	}
+	// The value is decoded after the transaction: an open one holds up a writer
+	// that has to grow the file.
+	var value []byte
+	err = s.db.View(func(tx *bolt.Tx) error {
+		value = bytes.Clone(live(tx, id, at))
+		return nil
+	})
+	switch {
+	case err != nil:
+		return continuation.Record{}, err
+	case value == nil:
+		return continuation.Record{}, continuation.ErrNotFound
+	}
+	return stored.Decode(value[headerLen:])
+}
+
+// List implements continuation.Store.
+func (s *Store) List(ctx context.Context) ([]continuation.Record, error) {
+	list, err := s.list(ctx)
+	if err != nil {
+		return nil, stored.Unavailable("list records", err)
+	}
+	return list, nil
+}
+
+func (s *Store) list(ctx context.Context) ([]continuation.Record, error) {
+	at, err := now()
+	if err != nil {
+		return nil, err
+	}
+	var list []continuation.Record
+	err = s.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(records)).ForEach(func(id, value []byte) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if expired(value, at) {
+				return nil
+			}
+			r, err := stored.Decode(bytes.Clone(value[headerLen:]))
+			if err != nil {
+				return fmt.Errorf("record %s: %w", id, err)
+			}
+			list = append(list, r)
+			return nil
+		})
+	})
+	return list, err
+}
+
+// Delete implements continuation.Store.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	err := ctx.Err()
+	if err == nil {
+		err = s.db.Update(func(tx *bolt.Tx) error {
+			return tx.Bucket([]byte(records)).Delete([]byte(id))
+		})
+	}
+	if err != nil {
+		return stored.Unavailable("delete record "+id, err)
+	}
+	return nil
+}
+
+// Ping implements continuation.Store.
+func (s *Store) Ping(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		err = s.db.View(func(*bolt.Tx) error { return nil })
+	}
+	if err != nil {
+		return stored.Unavailable("ping", err)
+	}
+	return nil
+}
+
+// Close implements continuation.Store.
+func (s *Store) Close() error {
+	s.stopSweep()
+	s.sweeping.Wait()
+	if err := errors.Join(s.db.Close(), s.lock.Close()); err != nil {
+		return fmt.Errorf("boltstore: close: %w", err)
+	}
+	return nil
+}

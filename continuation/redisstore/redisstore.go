@@ -1,0 +1,275 @@
+// Package redisstore keeps continuation records in Redis, or what speaks its
+// protocol, for servers that share them. Redis may run alone, under Sentinel or
+// as a Cluster. Redis answers before its replicas have a write, so a failover may
+// lose the last ones: an execution may then be lost, or its last round be open to
+// one more claim. Where that matters, let Redis have min-replicas-to-write.
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"fermata/continuation"
+	"fermata/continuation/internal/stored"
+)
+
+// The names of keys are shared with servers of other versions and may not
+// change. The braces make the id alone decide the slot of a Cluster.
+const (
+	keyPrefix = "fermata:{"
+	keySuffix = "}"
+)
+
+// listPage is how many records List asks for at once.
+const listPage = 128
+
+// put writes a value if it follows the one that is there, in one step.
+//
+//	KEYS[1]  the key
+//	ARGV[1]  the version that must be there, as it is in a value, empty for none
+//	ARGV[2]  the value
+//	ARGV[3]  its time to live in milliseconds
+//
+// It returns 1 if the value is there now, which includes that it was: the client
+// library sends a command again if it got no reply to it. The nonce in the header
+// tells the same write from another that has the same content.
+var put = redis.NewScript(`
+local head = redis.call('GETRANGE', KEYS[1], 0, ` + headEnd + `)
+if head == string.sub(ARGV[2], 1, #head) and head ~= '' then return 1 end
+if string.sub(head, 2, 9) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+`)
+
+// A Store keeps records in Redis. It implements continuation.Store.
+type Store struct {
+	client redis.UniversalClient
+	codec  codec
+}
+
+var _ continuation.Store = (*Store)(nil)
+
+// An Option changes how a Store works.
+type Option func(*Store) error
+
+// WithKey has records encrypted and authenticated before they go to Redis. A
+// reader of Redis then learns no more than ids, versions and sizes, and a writer
+// can remove records or bring back old ones but not make or change any. The
+// first secret encrypts, all of them decrypt. They must have 32 bytes or more and
+// be used for nothing else. A Store with a key refuses records without.
+func WithKey(secrets ...[]byte) Option {
+	return func(s *Store) error {
+		sealed, err := newSealed(secrets)
+		s.codec = sealed
+		return err
+	}
+}
+
+// Open connects to the Redis that url names; see the README of go-redis for all
+// parameters that the query may have.
+//
+//	redis://user:password@host:6379/0        one server
+//	rediss://…                               the same over TLS
+//	unix://user:password@/path/socket?db=0   one server on a Unix socket
+//	redis://host:6379?cluster=true&addr=host2:6379
+//	                                         a Cluster; addr names more nodes
+//	redis://host:26379/0?master_name=name&addr=host2:26379&password=…
+//	                                         Sentinels; username and password are
+//	                                         for the servers that they name
+//
+// It returns an error that wraps continuation.ErrUnavailable if the url is good
+// but there is no answer.
+func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
+	s := &Store{codec: plain{}}
+	for _, option := range options {
+		if err := option(s); err != nil {
+			return nil, fmt.Errorf("redisstore: %w", err)
+		}
+	}
+	client, err := newClient(url)
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: %w", err)
+	}
+	s.client = client
+	if err := s.Ping(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("redisstore: %w", err), client.Close())
+	}
+	return s, nil
+}
+
+func key(id string) string { return keyPrefix + id + keySuffix }
+
+// Put implements continuation.Store.
+func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+	value, err := encode(s.codec, r)
+	if err != nil {
+		return stored.Unavailable("put record "+r.ID, err)
+	}
+	var before []byte
+	if r.Version != 1 {
+		before = binary.BigEndian.AppendUint64(nil, uint64(r.Version-1))
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	written, err := put.Run(ctx, s.client, []string{key(r.ID)}, before, value, stored.Millis(ttl)).Bool()
+	switch {
+	case err != nil:
+		return stored.Unavailable("put record "+r.ID, err)
+	case !written:
+		return fmt.Errorf("put record %s, version %d: %w", r.ID, r.Version, continuation.ErrConflict)
+	}
+	return nil
+}
+
+// Get implements continuation.Store.
+func (s *Store) Get(ctx context.Context, id string) (continuation.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	value, err := s.client.Get(ctx, key(id)).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return continuation.Record{}, fmt.Errorf("get record %s: %w", id, continuation.ErrNotFound)
+	}
+	if err != nil {
+		return continuation.Record{}, stored.Unavailable("get record "+id, err)
+	}
+	r, err := decode(s.codec, id, value)
+	if err != nil {
+		return continuation.Record{}, stored.Unavailable("get record "+id, err)
+	}
+	return r, nil
+}
+
+// List implements continuation.Store.
+func (s *Store) List(ctx context.Context) ([]continuation.Record, error) {
+	keys, err := s.keys(ctx)
+	if err != nil {
+		return nil, stored.Unavailable("list records", err)
+	}
+	list := make([]continuation.Record, 0, len(keys))
+	for len(keys) > 0 {
+		page := keys[:min(listPage, len(keys))]
+		keys = keys[len(page):]
+		if list, err = s.appendPage(ctx, list, page); err != nil {
+			return nil, stored.Unavailable("list records", err)
+		}
+	}
+	return list, nil
+}
+
+// keys returns the key of every record, once: SCAN may name one twice.
+func (s *Store) keys(ctx context.Context) ([]string, error) {
+	var (
+		mu   sync.Mutex // several masters are asked at once
+		seen = make(map[string]struct{})
+		keys []string
+	)
+	scan := func(ctx context.Context, node redis.UniversalClient) error {
+		for cursor := uint64(0); ; {
+			page, next, err := scanPage(ctx, node, cursor)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, k := range page {
+				if _, again := seen[k]; !again {
+					seen[k] = struct{}{}
+					keys = append(keys, k)
+				}
+			}
+			mu.Unlock()
+			if next == 0 {
+				return nil
+			}
+			cursor = next
+		}
+	}
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+			return scan(ctx, node)
+		})
+		return keys, err
+	}
+	return keys, scan(ctx, s.client)
+}
+
+func scanPage(ctx context.Context, node redis.UniversalClient, cursor uint64) ([]string, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	return node.Scan(ctx, cursor, keyPrefix+"*"+keySuffix, 8*listPage).Result()
+}
+
+// appendPage appends to list the records of keys that are still there.
+func (s *Store) appendPage(ctx context.Context, list []continuation.Record, keys []string) ([]continuation.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	// Not MGET: a Cluster takes one only for keys of one slot.
+	replies, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, k := range keys {
+			p.Get(ctx, k)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, err
+	}
+	for i, reply := range replies {
+		value, err := reply.(*redis.StringCmd).Bytes()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		id := keys[i][len(keyPrefix) : len(keys[i])-len(keySuffix)]
+		if err == nil {
+			var r continuation.Record
+			if r, err = decode(s.codec, id, value); err == nil {
+				list = append(list, r)
+				continue
+			}
+		}
+		return nil, fmt.Errorf("record %s: %w", id, err)
+	}
+	return list, nil
+}
+
+// Delete implements continuation.Store.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	// UNLINK frees the memory of a large record outside of Redis' main thread.
+	if err := s.client.Unlink(ctx, key(id)).Err(); err != nil {
+		return stored.Unavailable("delete record "+id, err)
+	}
+	return nil
+}
+
+// Ping implements continuation.Store. On a Cluster every master must answer,
+// because each holds records that no other has.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	var err error
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+			return node.Ping(ctx).Err()
+		})
+	} else {
+		err = s.client.Ping(ctx).Err()
+	}
+	if err != nil {
+		return stored.Unavailable("ping", err)
+	}
+	return nil
+}
+
+// Close implements continuation.Store.
+func (s *Store) Close() error {
+	if err := s.client.Close(); err != nil {
+		return fmt.Errorf("redisstore: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package redisstore
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"fermata/continuation"
+	"fermata/continuation/internal/stored"
+)
+
+// A value in Redis begins with a head:
+//
+//	 1 byte   kind: plain or sealed
+//	 8 bytes  version, big-endian
+//	24 bytes  nonce, random for every write
+//
+// What follows is the record in stored form if the value is plain. If it is
+// sealed, there are
+//
+//	 8 bytes  id of the key
+//	          the stored form, encrypted
+//	16 bytes  tag
+//
+// Servers of several versions share the values, so the form may not change.
+const (
+	kindPlain  = 1
+	kindSealed = 2
+
+	nonceLen = 24
+	headLen  = 1 + 8 + nonceLen
+	keyIDLen = 8
+	tagLen   = 16
+)
+
+// headEnd is the offset of the head's last byte, for the script.
+var headEnd = strconv.Itoa(headLen - 1)
+
+// A codec turns a record's stored form into the part of a value after its head
+// and back.
+type codec interface {
+	kind() byte
+	// seal appends to value, which is a head, what follows it.
+	seal(value []byte, id string, form []byte) ([]byte, error)
+	// open returns the stored form in value. It may use its memory.
+	open(value []byte, id string) ([]byte, error)
+}
+
+func encode(c codec, r continuation.Record) ([]byte, error) {
+	form, err := stored.Append(nil, r)
+	if err != nil {
+		return nil, err
+	}
+	value := make([]byte, 0, headLen+keyIDLen+len(form)+tagLen)
+	value = append(value, c.kind())
+	value = binary.BigEndian.AppendUint64(value, uint64(r.Version))
+	value = value[:headLen]
+	rand.Read(value[headLen-nonceLen:]) // never fails
+	return c.seal(value, r.ID, form)
+}
+
+func decode(c codec, id string, value []byte) (continuation.Record, error) {
+	if len(value) < headLen {
+		return continuation.Record{}, errors.New("value is cut off")
+	}
+	if value[0] != c.kind() {
+		return continuation.Record{}, fmt.Errorf("value is of kind %d, want %d: it was written with another setting of encryption", value[0], c.kind())
+	}
+	form, err := c.open(value, id)
+	if err != nil {
+		return continuation.Record{}, err
+	}
+	return stored.Decode(form)
+}
+
+// plain leaves records as they are.
+type plain struct{}
+
+func (plain) kind() byte { return kindPlain }
+
+func (plain) seal(value []byte, _ string, form []byte) ([]byte, error) {
+	return append(value, form...), nil
+}
+
+func (plain) open(value []byte, _ string) ([]byte, error) { return value[headLen:], nil }
+
+// sealed encrypts with AES-256-GCM. Each write has its own key, derived from a
+// secret and the first half of the nonce; the other half is GCM's nonce. Random
+// nonces of GCM alone, of 12 bytes, would wear a key out after 2³² writes.
+// Head, key id and record id are authenticated with the record.
+type sealed struct {
+	first sealKey
+	byID  map[[keyIDLen]byte]sealKey
+}
+
+type sealKey struct {
+	id  [keyIDLen]byte
+	prk []byte // of HKDF
+}
+
+const minSecret = 32
+
+func newSealed(secrets [][]byte) (*sealed, error) {
+	if len(secrets) == 0 {
+		return nil, errors.New("no encryption secret")
+	}
+	s := &sealed{byID: make(map[[keyIDLen]byte]sealKey, len(secrets))}
+	for i, secret := range secrets {
+		if len(secret) < minSecret {
+			return nil, fmt.Errorf("encryption secret %d has %d bytes, want at least %d", i+1, len(secret), minSecret)
+		}
+		prk, err := hkdf.Extract(sha256.New, secret, []byte("fermata redis records"))
+		if err != nil {
+			return nil, err
+		}
+		id, err := hkdf.Expand(sha256.New, prk, "key id", keyIDLen)
+		if err != nil {
+			return nil, err
+		}
+		key := sealKey{id: [keyIDLen]byte(id), prk: prk}
+		s.byID[key.id] = key
+		if i == 0 {
+			s.first = key
+		}
+	}
+	return s, nil
+}
+
+// aead returns the cipher for the write with this nonce.
+func (k sealKey) aead(nonce []byte) (cipher.AEAD, error) {
+	key, err := hkdf.Expand(sha256.New, k.prk, "record "+string(nonce[:nonceLen/2]), 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+func (*sealed) kind() byte { return kindSealed }
+
+func (s *sealed) seal(value []byte, id string, form []byte) ([]byte, error) {
+	nonce := value[headLen-nonceLen : headLen]
+	aead, err := s.first.aead(nonce)
+	if err != nil {
+		return nil, err
+	}
+	value = append(value, s.first.id[:]...)
+	return aead.Seal(value, nonce[nonceLen/2:], form, additional(value, id)), nil
+}
+
+func (s *sealed) open(value []byte, id string) ([]byte, error) {
+	if len(value) < headLen+keyIDLen {
+		return nil, errors.New("value is cut off")
+	}
+	head, body := value[:headLen+keyIDLen], value[headLen+keyIDLen:]
+	key, known := s.byID[[keyIDLen]byte(head[headLen:])]
+	if !known {
+		return nil, errors.New("value is encrypted with an unknown key")
+	}
+	nonce := head[headLen-nonceLen : headLen]
+	aead, err := key.aead(nonce)
+	if err != nil {
+		return nil, err
+	}
+	return aead.Open(body[:0], nonce[nonceLen/2:], body, additional(head, id))
+}
+
+// additional is what GCM authenticates beside the record.
+func additional(head []byte, id string) []byte {
+	return append(append(make([]byte, 0, len(head)+len(id)), head...), id...)
+}
