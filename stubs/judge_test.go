@@ -30,8 +30,7 @@ type judge struct {
 // newJudge starts a judge that ends with the test.
 func newJudge(tb testing.TB) *judge {
 	tb.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
+	if _, err := exec.LookPath("python3"); err != nil {
 		if os.Getenv("CI") != "" {
 			tb.Fatalf("no judge: %v", err)
 		}
@@ -39,7 +38,7 @@ func newJudge(tb testing.TB) *judge {
 	}
 	// The context of tb is done before its cleanup, and would kill the process
 	// before it can end by itself.
-	cmd := exec.Command(python, "-I", "testdata/judge.py") //nolint:noctx // see above
+	cmd := exec.Command("python3", "-I", "testdata/judge.py") //nolint:noctx // see above
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,5 +1,10 @@
 package stubs
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // Identifier returns the Python name of the tool called name, or "" if the name
 // holds no character that Python allows. The client computes the same name on
 // its side, so the rules may not change.
@@ -9,12 +14,12 @@ func Identifier(name string) string {
 		switch {
 		case r == '-' || isSpace(r):
 			id = append(id, '_')
-		case r < 0x80 && isWord(byte(r)):
-			id = append(id, byte(r))
+		case isWord(r):
+			id = utf8.AppendRune(id, r)
 		}
 	}
 	switch {
-	case len(id) > 0 && isDigit(id[0]):
+	case len(id) > 0 && isDigit(rune(id[0])):
 		id = append([]byte{'_'}, id...)
 	case isKeyword(string(id)):
 		id = append(id, "_tool"...)
@@ -32,10 +37,10 @@ func isSpace(r rune) bool {
 	return 0x2000 <= r && r <= 0x200A
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-func isWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || isDigit(c)
+func isWord(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_' || isDigit(r)
 }
 
 // isKeyword reports whether s is a hard keyword of Python. The soft ones, such as
@@ -54,15 +59,10 @@ func isKeyword(s string) bool {
 // Letters beyond ASCII are left out, because Python normalizes them: the program
 // would see another name than the schema has.
 func isParameter(name string) bool {
-	if name == "" || isDigit(name[0]) || isKeyword(name) || name == "__debug__" {
+	if name == "" || isDigit(rune(name[0])) || isKeyword(name) || name == "__debug__" {
 		return false
 	}
-	for i := range len(name) {
-		if !isWord(name[i]) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(name, func(r rune) bool { return !isWord(r) })
 }
 
 // isModuleGlobal reports whether the interpreter itself reads name out of the
