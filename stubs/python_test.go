@@ -199,6 +199,31 @@ func judgeOne(t *testing.T, j *judge, tool Tool) stub {
 	return stubs[0]
 }
 
+func TestPythonKeepsEveryCharacter(t *testing.T) {
+	text := "\x00\x1f ~\x7f\u0080\u00ff\u0100\ud7ff\ue000\uffff\U00010000\U0010ffff"
+	got := judgeOne(t, newJudge(t), Tool{Name: "f" + text, Description: text})
+	if got.Name != "f"+text || got.Doc != text {
+		t.Errorf("name %+q and docstring %+q, want %+q in both", got.Name, got.Doc, text)
+	}
+}
+
+func TestPythonLeavesOutLongValues(t *testing.T) {
+	long := strings.Repeat("x", maxLiteral-10)
+	var branches []string
+	for i := range maxAlternatives {
+		branches = append(branches, fmt.Sprintf(`{"const":"%d%s"}`, i, long))
+	}
+	tool := Tool{Name: "f", Parameters: json.RawMessage(`{"properties":{"a":{"anyOf":[` + strings.Join(branches, ",") + `]},` +
+		`"b":{"enum":["` + strings.Repeat("x", maxDocEnum) + `"]}}}`)}
+	got := judgeOne(t, newJudge(t), tool)
+	if want := "(a: Any = None, b: Any = None, **extra: Any) -> Any"; strings.ReplaceAll(got.Signature, "typing.", "") != want {
+		t.Errorf("signature = %s, want %s", got.Signature, want)
+	}
+	if want := "Args:\n    a: string.\n    b: string."; got.Doc != want {
+		t.Errorf("docstring = %q, want %q", got.Doc, want)
+	}
+}
+
 func TestPythonManyProperties(t *testing.T) {
 	var members []string
 	for i := range 1000 {
