@@ -61,19 +61,14 @@ type Resume struct {
 	Request string
 }
 
-// A ResultError is a set of results that does not fit the calls that are pending.
-// The execution stays paused and its token good.
+// A ResultError is a result for a call that is not pending. The execution stays
+// paused and its token good.
 type ResultError struct {
 	// CallID is the id in question.
 	CallID string
-	// Duplicate says that the id came twice; otherwise it is not pending.
-	Duplicate bool
 }
 
 func (e *ResultError) Error() string {
-	if e.Duplicate {
-		return fmt.Sprintf("engine: two results for %s", e.CallID)
-	}
 	return fmt.Sprintf("engine: %s is not pending", e.CallID)
 }
 

@@ -94,6 +94,7 @@ class Supervisor:
         self._attached = False
         self._state = "starting"
         self._python = ""
+        self._round = 0
         self._kept: list[bytes] = []
         self._stdout = _Output(worker.stdout, output)
         self._stderr = _Output(worker.stderr, output)
@@ -203,7 +204,7 @@ class Supervisor:
     def _greet(self) -> None:
         if self._state == "starting" or not self._attached or self._server is None:
             return
-        hello = {"protocol": PROTOCOL, "python": self._python, "state": self._state}
+        hello = {"protocol": PROTOCOL, "python": self._python, "state": self._state, "round": self._round}
         self._server.send(frames.encode(frames.HELLO, dumps(hello).encode()))
         for kept in self._kept:
             self._server.send(kept)
@@ -267,6 +268,7 @@ class Supervisor:
                 self._greet()
             case frames.CALLS if self._state == "running":
                 self._state = "paused"
+                self._round += 1
                 self._unwatch(self._worker.control.read_fd)
                 self._tell(frames.CALLS, frame.payload)
                 _signal_all(signal.SIGSTOP)

@@ -29,6 +29,7 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import fermata
 from fermata import frames, linux
 from fermata.supervisor import Supervisor, Worker
 
@@ -49,6 +50,7 @@ _ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TMPDIR": "/tmp",
+    "XDG_CACHE_HOME": "/tmp",
 }
 
 
@@ -136,6 +138,9 @@ def _build_root(config: Config) -> None:
             linux.mount("tmpfs", root + hidden, "tmpfs", linux.MS_RDONLY, "mode=000,size=4k")
     linux.mount("proc", f"{root}/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     linux.pivot_root(root)
+    # Here the runner is found from now on.
+    sys.path.pop(0)
+    fermata.__path__[:] = ["/opt/fermata/fermata"]
     # The nursery may write here while it imports (font caches); each sandbox covers
     # it with a file system of its own.
     linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777,size=64m")

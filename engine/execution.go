@@ -1,0 +1,327 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"fermata/continuation"
+)
+
+const (
+	// killTimeout is how long a sandbox may take to report after it was told to end
+	// its program; then it is destroyed and what was printed is lost.
+	killTimeout = time.Second
+	// storeTimeout bounds one write of what has already happened.
+	storeTimeout = 5 * time.Second
+)
+
+// An execution is one run of one program. A goroutine of its own (live) owns the
+// sandbox and moves the record, except for the claim, which a request makes.
+type execution struct {
+	id        string
+	e         *Engine
+	sandbox   *sandbox
+	cancelled chan struct{}
+	cancel    func()
+	// resumed hands over the results after a claim.
+	resumed chan [][]byte
+
+	mu      sync.Mutex
+	record  continuation.Record
+	segment *segment // the latest
+	// undelivered says that the round was claimed by a server that died before it
+	// handed over the results: only the identical request can do that now.
+	undelivered bool
+}
+
+// A segment is one stretch of running, from a request to the pause or the end that
+// answers it.
+type segment struct {
+	// round is the round whose token began it, 0 for the start.
+	round int
+	// request is the hash of the request that began it.
+	request string
+	// done is closed when outcome and err are set.
+	done    chan struct{}
+	outcome Outcome
+	err     error
+}
+
+func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution {
+	cancelled := make(chan struct{})
+	return &execution{
+		id:        record.ID,
+		e:         e,
+		sandbox:   sb,
+		cancelled: cancelled,
+		cancel:    sync.OnceFunc(func() { close(cancelled) }),
+		resumed:   make(chan [][]byte, 1),
+		record:    record,
+	}
+}
+
+// begin starts the segment of a request. mu is held, or nobody else has x yet.
+func (x *execution) begin(round int, request string) *segment {
+	x.segment = &segment{round: round, request: request, done: make(chan struct{})}
+	x.record.Request = request
+	return x.segment
+}
+
+// resume claims the round for a request and returns the segment that answers it:
+// a new one, or that of the identical request which was first. expired is the
+// verdict on the token's age, which only matters if there is something to claim.
+func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (*segment, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	record := x.record
+	if record.Session != claims.Session {
+		return nil, continuation.ErrToken
+	}
+	if s := x.segment; s != nil && s.round == claims.Round && s.request == r.Request && claims.Round > 0 {
+		return s, nil
+	}
+	switch state := State(record.State); {
+	case state.terminal():
+		return nil, ErrExpired
+	case claims.Round != record.Round:
+		return nil, continuation.ErrToken
+	case state == Running && !(x.undelivered && r.Request == record.Request):
+		return nil, ErrInFlight
+	case expired != nil:
+		return nil, expired
+	}
+	payload, err := encodeResults(record.Pending, r.Results)
+	if err != nil {
+		return nil, err
+	}
+	if !x.undelivered {
+		if err := x.claim(ctx, r.Request); err != nil {
+			return nil, err
+		}
+	}
+	x.undelivered = false
+	s := x.begin(claims.Round, r.Request)
+	x.resumed <- payload
+	return s, nil
+}
+
+// claim takes the round for a request: of racing ones the store lets one pass. mu
+// is held. The pending calls stay in the record: those without a result are issued
+// again under their ids.
+func (x *execution) claim(ctx context.Context, request string) error {
+	next, err := move(x.record, Running)
+	if err != nil {
+		return err
+	}
+	next.Request, next.Answer = request, nil
+	next.Deadline = time.Now().Add(next.Budget - next.Spent)
+	return x.put(ctx, next)
+}
+
+// put writes the next version of the record. mu is held.
+func (x *execution) put(ctx context.Context, next continuation.Record) error {
+	ttl := time.Until(next.Deadline).Round(time.Millisecond) + recordSlack
+	if err := x.e.o.Store.Put(ctx, next, max(ttl, recordSlack)); err != nil {
+		if errors.Is(err, continuation.ErrConflict) {
+			// Another server has taken the execution over.
+			x.cancel()
+			return ErrExpired
+		}
+		return fmt.Errorf("write record of execution %s: %w", x.id, err)
+	}
+	x.record = next
+	return nil
+}
+
+// recordSlack is how long a record outlives the deadline in it: the engine that
+// owns the execution acts at the deadline, the store only clears up after it.
+const recordSlack = 30 * time.Second
+
+// live runs the program to its end, answering segment by segment. The first begins
+// with a frame, or none if the program runs already.
+func (x *execution) live(kind frameKind, payload [][]byte) {
+	defer x.end()
+	for {
+		e := x.run(kind, payload)
+		if !x.settle(e) {
+			return
+		}
+		var ok bool
+		if payload, ok = x.pause(); !ok {
+			return
+		}
+		kind = frameResults
+	}
+}
+
+// recall makes the answer that the record keeps the latest segment's.
+func (x *execution) recall() error {
+	if State(x.record.State) != Paused {
+		return nil
+	}
+	x.segment = &segment{round: x.record.Round - 1, request: x.record.Request, done: make(chan struct{})}
+	close(x.segment.done)
+	return json.Unmarshal(x.record.Answer, &x.segment.outcome)
+}
+
+// relive goes on where an earlier server was killed.
+func (x *execution) relive() {
+	x.mu.Lock()
+	state, hello := State(x.record.State), x.sandbox.hello
+	stands := hello.State == "paused" && hello.Round == x.record.Round
+	switch {
+	case stands:
+		x.undelivered = state == Running
+	case state == Running:
+		// It runs, or came to rest when nobody listened, which it now repeats.
+		x.begin(x.record.Round, x.record.Request)
+	}
+	x.mu.Unlock()
+	switch {
+	case stands:
+		if payload, ok := x.pause(); ok {
+			x.live(frameResults, payload)
+			return
+		}
+	case state == Running:
+		x.live(0, nil)
+		return
+	default:
+		// It died while it was paused.
+		x.leave(Expired)
+	}
+	x.end()
+}
+
+// end gives back what the execution holds.
+func (x *execution) end() {
+	x.e.forget(x)
+	x.e.pool.release(x.sandbox)
+}
+
+// settle records how a stretch of running ended and answers its request. It
+// reports whether the execution goes on, paused.
+func (x *execution) settle(e ending) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.segment
+	defer close(s.done)
+	next, err := move(x.record, e.state)
+	if err != nil {
+		s.err = err
+		return false
+	}
+	next.Spent += e.ran
+	if e.state != Paused {
+		s.outcome = e.outcome(next.Session)
+		x.finish(next, s.outcome)
+		return false
+	}
+	next.Deadline = time.Now().Add(x.e.pauseLifetime(next))
+	next.Issued += e.issued
+	next.Pending = e.pending
+	s.outcome, s.err = x.paused(next, e.calls)
+	return s.err == nil
+}
+
+// paused writes the record of a pause and returns the answer that announces it. mu
+// is held.
+func (x *execution) paused(next continuation.Record, calls []Call) (Outcome, error) {
+	token, err := x.e.o.Signer.Sign(continuation.Claims{
+		Execution: next.ID, Session: next.Session, Principal: next.Principal,
+		Round: next.Round, Expires: next.Deadline,
+	})
+	if err != nil {
+		return Outcome{}, fmt.Errorf("sign token: %w", err)
+	}
+	outcome := Outcome{State: Paused, Session: next.Session, Token: token, Calls: calls}
+	if next.Answer, err = json.Marshal(outcome); err != nil {
+		return Outcome{}, fmt.Errorf("encode answer: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	return outcome, x.put(ctx, next)
+}
+
+// finish writes the record of an end, if anybody could ask for it. mu is held.
+func (x *execution) finish(next continuation.Record, outcome Outcome) {
+	next.Deadline = time.Now().Add(x.e.o.KeepAnswers)
+	next.Pending, next.Tools = nil, nil
+	if next.Version == 1 {
+		// It never paused: there is no token, so nobody can.
+		x.record = next
+		return
+	}
+	answer, err := json.Marshal(outcome)
+	if err == nil {
+		next.Answer = answer
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		defer cancel()
+		err = x.put(ctx, next)
+	}
+	if err != nil {
+		x.e.o.Log.Error("cannot record the end of an execution", "execution", x.id, "err", err)
+	}
+	x.record.State = next.State
+}
+
+// pauseLifetime is how long the coming pause may last.
+func (e *Engine) pauseLifetime(r continuation.Record) time.Duration {
+	if !e.o.WallClock {
+		return e.o.PauseTTL
+	}
+	return min(e.o.PauseTTL, max(0, r.Budget-time.Since(r.Created)))
+}
+
+// pause waits for the claim of the round and returns the results. It reports false
+// if the execution ended instead.
+func (x *execution) pause() ([][]byte, bool) {
+	x.mu.Lock()
+	timer := time.NewTimer(time.Until(x.record.Deadline))
+	x.mu.Unlock()
+	defer timer.Stop()
+	for {
+		to := Expired
+		select {
+		case results := <-x.resumed:
+			return results, true
+		case f, ok := <-x.sandbox.frames:
+			if ok && f.kind == frameCalls {
+				// A sandbox that was taken over repeats what it waits for.
+				continue
+			}
+			// It has died, or broken the rules: it cannot be gone on with.
+		case <-timer.C:
+		case <-x.cancelled:
+			to = Cancelled
+		}
+		if results, claimed := x.leave(to); claimed {
+			return results, true
+		}
+		return nil, false
+	}
+}
+
+// leave ends a pause without a continuation, unless a claim was first.
+func (x *execution) leave(to State) ([][]byte, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	select {
+	case results := <-x.resumed:
+		return results, true
+	default:
+	}
+	if x.undelivered {
+		to = Cancelled
+	}
+	next, err := move(x.record, to)
+	if err != nil {
+		return nil, false
+	}
+	x.finish(next, Outcome{State: to, Session: next.Session})
+	return nil, false
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+)
+
+// A frameKind is the type of a frame. The list is that of the runner's frames.py.
+type frameKind byte
+
+const (
+	frameAttach  frameKind = 'A'
+	frameProgram frameKind = 'G'
+	frameResults frameKind = 'R'
+	frameKill    frameKind = 'K'
+	frameHello   frameKind = 'H'
+	frameCalls   frameKind = 'C'
+	frameDone    frameKind = 'D'
+	frameExit    frameKind = 'X'
+)
+
+const frameHeader = 5
+
+// maxFrame bounds what a sandbox may send in one frame, in bytes. It is checked
+// before memory is taken for it.
+const maxFrame = 32 << 20
+
+// A frame is one message between the engine and a supervisor.
+type frame struct {
+	kind    frameKind
+	payload []byte
+}
+
+// readFrame reads the next frame. What the sandbox sends is not to be believed:
+// an unknown kind or a claim beyond maxFrame is an error.
+func readFrame(r *bufio.Reader) (frame, error) {
+	var header [frameHeader]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return frame{}, err
+	}
+	length, kind := binary.BigEndian.Uint32(header[:4]), frameKind(header[4])
+	switch kind {
+	case frameHello, frameCalls, frameDone, frameExit:
+	case frameAttach, frameProgram, frameResults, frameKill:
+		fallthrough
+	default:
+		return frame{}, fmt.Errorf("engine: frame of kind %#02x from a sandbox", byte(kind))
+	}
+	if length > maxFrame {
+		return frame{}, fmt.Errorf("engine: frame of %d bytes from a sandbox, at most %d allowed", length, maxFrame)
+	}
+	payload := make([]byte, length)
+	if _, err := io.ReadFull(r, payload); err != nil {
+		return frame{}, fmt.Errorf("engine: frame cut short: %w", err)
+	}
+	return frame{kind, payload}, nil
+}
+
+// writeFrame writes the parts as one frame, without copying them.
+func writeFrame(w io.Writer, kind frameKind, parts ...[]byte) error {
+	length := 0
+	for _, p := range parts {
+		length += len(p)
+	}
+	header := append(binary.BigEndian.AppendUint32(make([]byte, 0, frameHeader), uint32(length)), byte(kind))
+	buffers := append(net.Buffers{header}, parts...)
+	_, err := buffers.WriteTo(w)
+	return err
+}

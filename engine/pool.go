@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// makeTimeout bounds the making of one sandbox; the first may have to wait for
+	// every library to be imported.
+	makeTimeout = 60 * time.Second
+	// destroyTimeout bounds the end of one.
+	destroyTimeout = 30 * time.Second
+	// retryDelay is how long the pool rests after it could not make a sandbox.
+	retryDelay = time.Second
+	// makers is how many sandboxes are made at once for those who wait.
+	makers = 2
+)
+
+// A pool keeps sandboxes ready ahead of need and bounds how many there are.
+type pool struct {
+	provider Provider
+	log      *slog.Logger
+	// size is how many idle sandboxes there should be, ceiling how many of any kind.
+	size, ceiling int
+
+	ctx    context.Context //nolint:containedctx // ends the makers, which outlive every request
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	idle    []*sandbox
+	waiting []chan taken // first come, first served
+	making  int
+	live    int // idle, used, being made and being destroyed
+	busy    int // programs that run at this moment
+	resting *time.Timer
+	closed  bool
+}
+
+type taken struct {
+	sandbox *sandbox
+	err     error
+}
+
+func newPool(provider Provider, log *slog.Logger, size, ceiling int) *pool {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &pool{provider: provider, log: log, size: size, ceiling: ceiling, ctx: ctx, cancel: cancel}
+}
+
+// take returns a sandbox for one execution. It waits in line for one until ctx ends.
+func (p *pool) take(ctx context.Context) (*sandbox, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosing
+	}
+	for len(p.idle) > 0 {
+		s := p.idle[0]
+		p.idle = p.idle[1:]
+		if !s.gone() {
+			p.fill()
+			p.mu.Unlock()
+			return s, nil
+		}
+		p.destroy(s)
+	}
+	turn := make(chan taken, 1)
+	p.waiting = append(p.waiting, turn)
+	p.fill()
+	p.mu.Unlock()
+	select {
+	case t := <-turn:
+		return t.sandbox, t.err
+	case <-ctx.Done():
+		p.leave(turn)
+		return nil, fmt.Errorf("%w: %w", ErrNoCapacity, context.Cause(ctx))
+	}
+}
+
+// leave gives up a place in line, and the sandbox that may have come meanwhile.
+func (p *pool) leave(turn chan taken) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, t := range p.waiting {
+		if t == turn {
+			p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
+			return
+		}
+	}
+	if t := <-turn; t.sandbox != nil {
+		p.put(t.sandbox)
+	}
+}
+
+// put gives a ready sandbox to whoever waits first, or keeps it. mu is held.
+func (p *pool) put(s *sandbox) {
+	switch {
+	case p.closed:
+		p.destroy(s)
+	case len(p.waiting) > 0:
+		p.waiting[0] <- taken{sandbox: s}
+		p.waiting = p.waiting[1:]
+	default:
+		p.idle = append(p.idle, s)
+	}
+}
+
+// release ends a sandbox that take returned.
+func (p *pool) release(s *sandbox) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.destroy(s)
+}
+
+// adopted counts a sandbox that was not made here.
+func (p *pool) adopted() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live++
+}
+
+// abandoned stops counting a sandbox that is left to another server.
+func (p *pool) abandoned() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live--
+}
+
+// running notes that a program begins (1) or ceases (-1) to run. Ahead of need the
+// pool is filled when none does.
+func (p *pool) running(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy += n
+	p.fill()
+}
+
+// destroy ends a sandbox in the background. mu is held.
+func (p *pool) destroy(s *sandbox) {
+	s.detach()
+	p.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
+		defer cancel()
+		if err := p.provider.Destroy(ctx, s.ref); err != nil {
+			p.log.Error("cannot destroy a sandbox", "err", err)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.live--
+		p.fill()
+	})
+}
+
+// fill starts to make the sandboxes that are missing. mu is held.
+func (p *pool) fill() {
+	for !p.closed && p.resting == nil && p.live < p.ceiling && p.wants() {
+		p.making++
+		p.live++
+		p.wg.Go(p.make)
+	}
+}
+
+// wants reports whether one more sandbox should be made now. Those who wait come
+// first; ahead of need one is made at a time, and at a time when no program runs
+// unless the pool is half empty.
+func (p *pool) wants() bool {
+	if len(p.waiting) > p.making {
+		return p.making < makers
+	}
+	ready := len(p.idle) + p.making - len(p.waiting)
+	if ready >= p.size || p.making > 0 {
+		return false
+	}
+	return p.busy == 0 || 2*ready < p.size
+}
+
+func (p *pool) make() {
+	s, err := p.create()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.making--
+	if err == nil {
+		p.put(s)
+		p.fill()
+		return
+	}
+	p.live--
+	if p.closed {
+		return
+	}
+	p.log.Error("cannot make a sandbox", "err", err)
+	for _, turn := range p.waiting {
+		turn <- taken{err: fmt.Errorf("%w: %w", ErrNoCapacity, err)}
+	}
+	p.waiting = nil
+	if p.resting == nil {
+		p.resting = time.AfterFunc(retryDelay, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.resting = nil
+			p.fill()
+		})
+	}
+}
+
+func (p *pool) create() (*sandbox, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
+	defer cancel()
+	ref, err := p.provider.Create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := attach(ctx, p.provider, ref)
+	if err == nil && s.hello.State != "ready" {
+		s.detach()
+		err = fmt.Errorf("new sandbox %s is %s", ref, s.hello.State)
+	}
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyTimeout)
+		defer cancel()
+		return nil, errors.Join(err, p.provider.Destroy(ctx, ref))
+	}
+	return s, nil
+}
+
+// close refuses everybody, destroys the idle sandboxes and waits until all that
+// were to be destroyed are.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.cancel()
+	if p.resting != nil {
+		p.resting.Stop()
+	}
+	for _, turn := range p.waiting {
+		turn <- taken{err: ErrClosing}
+	}
+	p.waiting = nil
+	for _, s := range p.idle {
+		p.destroy(s)
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	p.wg.Wait()
+}

@@ -1,0 +1,267 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// controllers are the cgroup controllers that bound a program.
+var controllers = []string{"cpu", "memory", "pids"}
+
+const cpuPeriod = 100_000 // microseconds, the kernel's default
+
+// cgroups makes a group for each program, in one hierarchy (version 2) or in one
+// for each controller (version 1). A nil *cgroups makes none.
+type cgroups struct {
+	// parents are the directories that groups are made in.
+	parents []string
+	// settings are the files of each group by the parent, and their contents.
+	settings map[string][]setting
+	// oom is the parent whose groups count kills for memory, and the file that does.
+	oom, oomFile string
+}
+
+type setting struct {
+	file, value string
+	// optional settings are not there on every kernel.
+	optional bool
+}
+
+// A cgroup is the open ends of one program's group.
+type cgroup struct {
+	// procs are the files that a process joins the group by.
+	procs []*os.File
+	// oom is the file that counts kills for memory, or nil.
+	oom *os.File
+}
+
+func (g *cgroup) close() {
+	for _, f := range append(g.procs, g.oom) {
+		_ = f.Close()
+	}
+}
+
+// findCgroups finds where this server may make groups. It returns nil and the
+// reason if it may not.
+func findCgroups(o Options) (*cgroups, error) {
+	mounts, err := cgroupMounts()
+	if err != nil {
+		return nil, err
+	}
+	quota := strconv.Itoa(int(o.CPUs * cpuPeriod))
+	memory, pids := strconv.FormatInt(o.Memory, 10), strconv.Itoa(o.PIDs)
+	c := &cgroups{settings: map[string][]setting{}}
+	if unified, ok := mounts[""]; ok && hasControllers(unified) {
+		parent := filepath.Join(unified, "fermata")
+		if err := delegate(unified, parent); err != nil {
+			return nil, err
+		}
+		c.parents = []string{parent}
+		c.oom, c.oomFile = parent, "memory.events"
+		c.settings[parent] = []setting{
+			{file: "memory.max", value: memory},
+			{file: "memory.swap.max", value: "0", optional: true},
+			{file: "pids.max", value: pids},
+			{file: "cpu.max", value: quota + " " + strconv.Itoa(cpuPeriod)},
+		}
+	} else {
+		version1 := map[string][]setting{
+			"cpu": {{file: "cpu.cfs_quota_us", value: quota}},
+			"memory": {
+				{file: "memory.limit_in_bytes", value: memory},
+				{file: "memory.memsw.limit_in_bytes", value: memory, optional: true},
+			},
+			"pids": {{file: "pids.max", value: pids}},
+		}
+		for _, name := range controllers {
+			mount, ok := mounts[name]
+			if !ok {
+				return nil, fmt.Errorf("no cgroup controller %q", name)
+			}
+			parent := filepath.Join(mount, "fermata")
+			if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+				return nil, fmt.Errorf("make cgroup: %w", err)
+			}
+			c.parents = append(c.parents, parent)
+			c.settings[parent] = version1[name]
+			if name == "memory" {
+				c.oom, c.oomFile = parent, "memory.oom_control"
+			}
+		}
+	}
+	return c, c.try()
+}
+
+// try makes one group and removes it: what cannot be set is found out at start.
+func (c *cgroups) try() error {
+	name := "try-" + strconv.Itoa(os.Getpid())
+	group, err := c.create(name)
+	if err != nil {
+		return errors.Join(err, c.remove(name))
+	}
+	group.close()
+	return c.remove(name)
+}
+
+func (c *cgroups) limitsMemory() bool { return c != nil }
+
+// create makes the group of the sandbox with this name.
+func (c *cgroups) create(name string) (_ *cgroup, err error) {
+	g := &cgroup{}
+	if c == nil {
+		return g, nil
+	}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	for _, parent := range c.parents {
+		dir := filepath.Join(parent, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("make cgroup: %w", err)
+		}
+		for _, s := range c.settings[parent] {
+			err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0)
+			if err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
+				return nil, fmt.Errorf("limit cgroup: %w", err)
+			}
+		}
+		procs, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open cgroup: %w", err)
+		}
+		g.procs = append(g.procs, procs)
+	}
+	g.oom, err = os.Open(filepath.Join(c.oom, name, c.oomFile))
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup: %w", err)
+	}
+	return g, nil
+}
+
+// remove removes the group of a sandbox that has no processes any more.
+func (c *cgroups) remove(name string) error {
+	if c == nil {
+		return nil
+	}
+	var errs []error
+	for _, parent := range c.parents {
+		if err := syscall.Rmdir(filepath.Join(parent, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", filepath.Join(parent, name), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cgroupMounts returns where this process's own group is, by controller; the
+// unified hierarchy of version 2 has the name "".
+func cgroupMounts() (map[string]string, error) {
+	own := map[string]string{}
+	err := eachLine("/proc/self/cgroup", func(line string) {
+		// 4:memory:/path
+		if f := strings.SplitN(line, ":", 3); len(f) == 3 {
+			for name := range strings.SplitSeq(f[1], ",") {
+				own[name] = f[2]
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	mounts := map[string]string{}
+	err = eachLine("/proc/self/mountinfo", func(line string) {
+		// 36 35 98:0 /root /mount options … - type source superoptions
+		left, right, _ := strings.Cut(line, " - ")
+		l, r := strings.Fields(left), strings.Fields(right)
+		if len(l) < 5 || len(r) < 3 || !strings.HasPrefix(r[0], "cgroup") {
+			return
+		}
+		names := []string{""}
+		if r[0] == "cgroup" {
+			names = strings.Split(r[2], ",")
+		}
+		for _, name := range names {
+			path, ok := own[name]
+			if !ok {
+				continue
+			}
+			// In a container the mount shows a part of the hierarchy.
+			if rest, err := filepath.Rel(l[3], path); err == nil && !strings.HasPrefix(rest, "..") {
+				path = rest
+			}
+			dir := filepath.Join(l[4], path)
+			if _, err := os.Stat(dir); err != nil {
+				dir = l[4]
+			}
+			mounts[name] = dir
+		}
+	})
+	return mounts, err
+}
+
+func eachLine(path string, f func(line string)) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		f(lines.Text())
+	}
+	return lines.Err()
+}
+
+// hasControllers reports whether a group of version 2 has all that we need.
+func hasControllers(dir string) bool {
+	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(controllers, func(name string) bool {
+		return !slices.Contains(strings.Fields(string(have)), name)
+	})
+}
+
+// delegate makes parent below own with all controllers. In version 2 a group has
+// either processes or children with controllers: own's processes, this server
+// first, move to a child beside parent.
+func delegate(own, parent string) error {
+	enable := []byte("+" + strings.Join(controllers, " +"))
+	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	err := os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
+	if errors.Is(err, syscall.EBUSY) {
+		if err := moveProcesses(own, filepath.Join(own, "fermata-server")); err != nil {
+			return err
+		}
+		err = os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("enable cgroup controllers: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), enable, 0); err != nil {
+		return fmt.Errorf("enable cgroup controllers: %w", err)
+	}
+	return nil
+}
+
+func moveProcesses(from, to string) error {
+	if err := os.Mkdir(to, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	return eachLine(filepath.Join(from, "cgroup.procs"), func(pid string) {
+		// A process that has ended meanwhile need not move.
+		_ = os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(pid), 0)
+	})
+}

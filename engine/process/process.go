@@ -1,0 +1,344 @@
+// Package process makes sandboxes out of nothing but Linux namespaces: the
+// embedded default, for machines without Docker.
+//
+// A zygote, a Python process that has everything imported, forks one sandbox for
+// each execution into fresh namespaces. The package starts the zygote, hands it
+// the limits, and carries bytes; what is said on the streams is the engine's.
+package process
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"fermata/engine"
+	"fermata/engine/internal/seccomp"
+)
+
+// Options are what a Provider needs to know. All sizes are in bytes.
+type Options struct {
+	// Dir is a directory of the provider's own. Two servers must not share it.
+	Dir string
+	// Hide are directories that no sandbox may see, should they lie where it looks.
+	Hide []string
+	// Python is the interpreter, 3.11 or later, a path or a name to look up.
+	Python string
+	// Memory bounds what the processes of a program use together, where the machine
+	// has memory cgroups, and each of them where it has not.
+	Memory int64
+	// CPUs bounds processor time: 1.5 is one and a half processors.
+	CPUs float64
+	// PIDs bounds the processes and threads of a program.
+	PIDs int
+	// Output bounds stdout and stderr, each.
+	Output int64
+	// Disk bounds /mnt/data, /tmp and /dev/shm, each, and any one file.
+	Disk int64
+	// Orphan is how long a sandbox outlives its server.
+	Orphan time.Duration
+	// Log gets what the zygote has to complain of.
+	Log *slog.Logger
+}
+
+// A Provider is an engine.Provider of process sandboxes.
+type Provider struct {
+	o       Options
+	python  interpreter
+	filter  []byte
+	cgroups *cgroups
+	users   users
+
+	mu      sync.Mutex
+	current *zygote            // the one that makes new sandboxes; nil until it is needed
+	zygotes map[string]*zygote // by id: the current one and those of earlier servers
+	closed  bool
+}
+
+var _ engine.Provider = (*Provider)(nil)
+
+// New returns a provider whose zygote is running. It fails, with what is missing,
+// on a machine that cannot isolate programs.
+func New(ctx context.Context, o Options) (*Provider, error) {
+	python, err := findPython(ctx, o.Python)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := seccomp.Filter()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make sandbox directory: %w", err)
+	}
+	p := &Provider{o: o, python: python, filter: filter, zygotes: map[string]*zygote{}}
+	p.cgroups, err = findCgroups(o)
+	if err != nil {
+		o.Log.Warn("no cgroup limits, only those of each process apply", "err", err)
+	}
+	if err := p.adopt(); err != nil {
+		return nil, err
+	}
+	if _, err := p.zygote(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// adopt finds the zygotes that earlier servers left, and clears away the dead ones.
+func (p *Provider) adopt() error {
+	entries, err := os.ReadDir(p.o.Dir)
+	if err != nil {
+		return fmt.Errorf("read sandbox directory: %w", err)
+	}
+	for _, e := range entries {
+		z, err := joinZygote(p.o.Dir, e.Name())
+		if err != nil {
+			if err := p.clear(filepath.Join(p.o.Dir, e.Name())); err != nil {
+				return err
+			}
+			continue
+		}
+		p.zygotes[z.id] = z
+	}
+	return nil
+}
+
+// clear removes what a dead zygote has left.
+func (p *Provider) clear(dir string) error {
+	names, err := sandboxNames(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, name := range names {
+		if err := p.cgroups.remove(name); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove sandbox directory: %w", err)
+	}
+	return nil
+}
+
+// zygote returns the zygote that makes new sandboxes; if it has died, another.
+func (p *Provider) zygote(ctx context.Context) (*zygote, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, engine.ErrClosing
+	}
+	if p.current != nil && p.current.alive() {
+		return p.current, nil
+	}
+	if p.current != nil {
+		p.o.Log.Error("the zygote has died, starting another", "said", p.current.lastWords())
+		delete(p.zygotes, p.current.id)
+		if err := p.clear(p.current.dir); err != nil {
+			return nil, err
+		}
+	}
+	z, err := p.startZygote(ctx)
+	if err != nil {
+		p.current = nil
+		return nil, err
+	}
+	p.current, p.zygotes[z.id] = z, z
+	return z, nil
+}
+
+// Create starts a sandbox.
+func (p *Provider) Create(ctx context.Context) (string, error) {
+	z, err := p.zygote(ctx)
+	if err != nil {
+		return "", err
+	}
+	name := strings.ToLower(rand.Text())[:16]
+	if err := p.spawn(z, name); err != nil {
+		return "", errors.Join(fmt.Errorf("create sandbox: %w", err), p.remove(z, name))
+	}
+	return z.id + "/" + name, nil
+}
+
+func (p *Provider) spawn(z *zygote, name string) error {
+	// The supervisor gets the listening end; whoever knows the path can attach.
+	listener, err := z.listen(name)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	group, err := p.cgroups.create(name)
+	if err != nil {
+		return err
+	}
+	defer group.close()
+	return z.spawn(name, p.users.next(), listener, group)
+}
+
+// Attach opens the stream to a sandbox's supervisor.
+func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+	z, name, err := p.find(ref)
+	if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", z.path(name))
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", engine.ErrGone, ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
+	}
+	return &stream{Conn: conn, zygote: z}, nil
+}
+
+// A stream is a connection to a supervisor. If it ends since the zygote has, the
+// error tells why.
+type stream struct {
+	net.Conn
+	zygote *zygote
+}
+
+// Read reads what the supervisor sends.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	if err == nil || errors.Is(err, net.ErrClosed) {
+		return n, err
+	}
+	select {
+	case <-s.zygote.gone:
+		return n, explain(fmt.Errorf("%s: %w", s.zygote.lastWords(), err))
+	case <-time.After(lastWordsDelay):
+		return n, err
+	}
+}
+
+// lastWordsDelay is how long after a sandbox its zygote may be seen to die.
+const lastWordsDelay = 200 * time.Millisecond
+
+// Destroy ends a sandbox and removes what belongs to it.
+func (p *Provider) Destroy(ctx context.Context, ref string) error {
+	z, name, err := p.find(ref)
+	if errors.Is(err, engine.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := z.kill(ctx, name); err != nil {
+		return fmt.Errorf("destroy sandbox %s: %w", ref, err)
+	}
+	return p.remove(z, name)
+}
+
+// remove removes what a sandbox without processes has left.
+func (p *Provider) remove(z *zygote, name string) error {
+	err := os.Remove(filepath.Join(z.dir, name+socketSuffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, p.cgroups.remove(name))
+}
+
+// List names every sandbox, those of earlier servers too.
+func (p *Provider) List(context.Context) ([]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var refs []string
+	for id, z := range p.zygotes {
+		names, err := sandboxNames(z.dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			refs = append(refs, id+"/"+name)
+		}
+	}
+	return refs, nil
+}
+
+// Close lets go of the zygotes. One that has sandboxes stays until the last of
+// them has ended; the others end now.
+func (p *Provider) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	var errs []error
+	for _, z := range p.zygotes {
+		names, err := sandboxNames(z.dir)
+		errs = append(errs, err, z.leave(len(names) == 0))
+		if err == nil && len(names) == 0 {
+			errs = append(errs, p.clear(z.dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// find splits a reference into its zygote and the sandbox's name.
+func (p *Provider) find(ref string) (*zygote, string, error) {
+	id, name, ok := strings.Cut(ref, "/")
+	if !ok || name == "" || strings.ContainsAny(name, "/.") {
+		return nil, "", fmt.Errorf("malformed sandbox reference %q", ref)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	z := p.zygotes[id]
+	if z == nil {
+		return nil, "", fmt.Errorf("%w: %s", engine.ErrGone, ref)
+	}
+	return z, name, nil
+}
+
+const socketSuffix = ".sock"
+
+// sandboxNames names the sandboxes of the zygote in dir.
+func sandboxNames(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), socketSuffix); ok && e.Name() != controlSocket {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// users gives every sandbox a user of its own, where the server may do that.
+type users struct {
+	mu   sync.Mutex
+	last uint32
+}
+
+// Users of sandboxes: the first on the host, and how many there are. A sandbox's
+// user n is firstUser+n-1 on the host, n from 1.
+const (
+	firstUser = 200_000
+	userCount = 60_000
+)
+
+// next returns the zygote's number of the next user, 0 for the server's own.
+func (u *users) next() uint32 {
+	if os.Geteuid() != 0 {
+		return 0
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last = u.last%userCount + 1
+	return u.last
+}

@@ -1,0 +1,311 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"fermata/python"
+)
+
+const controlSocket = "control.sock"
+
+// A zygote is the connection to a zygote process.
+type zygote struct {
+	id  string
+	dir string
+	// root is dir opened: sockets are named through it, since the name of a socket
+	// may have 107 bytes and a state directory more.
+	root *os.File
+	conn *net.UnixConn
+	// gone is closed when the zygote has left us.
+	gone chan struct{}
+	// cmd is the process if this server started it, words the end of its stderr.
+	cmd   *exec.Cmd
+	words *tail
+
+	mu sync.Mutex
+	// ended has a channel for each sandbox that somebody waits for.
+	ended map[string]chan struct{}
+}
+
+// config is what the zygote reads on its stdin: Config of zygote.py.
+type config struct {
+	Root      string   `json:"root"`
+	Runner    string   `json:"runner"`
+	Hide      []string `json:"hide"`
+	FirstUser int      `json:"first_user"`
+	Disk      int64    `json:"disk"`
+	Output    int64    `json:"output"`
+	PIDs      int      `json:"pids"`
+	Data      int64    `json:"data"`
+	Orphan    float64  `json:"orphan"`
+	Seccomp   string   `json:"seccomp"`
+}
+
+// message is what is said on the control socket, in both directions.
+type message struct {
+	Op   string `json:"op"`
+	Name string `json:"name"`
+	User uint32 `json:"user"`
+	OOM  bool   `json:"oom"`
+}
+
+// startZygote starts a zygote in a directory of its own.
+func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
+	id := strings.ToLower(rand.Text())[:12]
+	dir := filepath.Join(p.o.Dir, id)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	for _, d := range []string{dir, filepath.Join(dir, "root")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return nil, fmt.Errorf("make zygote directory: %w", err)
+		}
+	}
+	runner, err := fs.Sub(python.Runner, "runner")
+	if err != nil {
+		return nil, err
+	}
+	// Readable by every user, since sandboxes run as others than the server.
+	if err := os.CopyFS(filepath.Join(dir, "runner"), runner); err != nil {
+		return nil, fmt.Errorf("write runner: %w", err)
+	}
+	z, err := openZygote(p.o.Dir, id)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := z.listen("control")
+	if err != nil {
+		return nil, errors.Join(err, z.root.Close())
+	}
+	defer listener.Close()
+	z.words = &tail{log: p.o.Log}
+	z.cmd, err = p.launch(ctx, z, listener)
+	if err != nil {
+		return nil, errors.Join(err, z.root.Close())
+	}
+	if err := z.connect(); err != nil {
+		return nil, errors.Join(err, z.cmd.Process.Kill(), z.root.Close())
+	}
+	return z, nil
+}
+
+func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*exec.Cmd, error) {
+	c := config{
+		Root:    filepath.Join(z.dir, "root"),
+		Runner:  filepath.Join(z.dir, "runner"),
+		Hide:    append([]string{p.o.Dir}, p.o.Hide...),
+		Disk:    p.o.Disk,
+		Output:  p.o.Output,
+		PIDs:    p.o.PIDs,
+		Orphan:  p.o.Orphan.Seconds(),
+		Seccomp: hex.EncodeToString(p.filter),
+	}
+	if !p.cgroups.limitsMemory() {
+		c.Data = p.o.Memory
+	}
+	stdin, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	// The zygote outlives ctx, which is that of the request that happened to need it.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.python.path, "-I", "-B", ".", "zygote")
+	cmd.Dir = c.Runner
+	cmd.Env = []string{}
+	cmd.Stdin = bytes.NewReader(stdin)
+	cmd.Stderr = z.words
+	cmd.ExtraFiles = []*os.File{listener}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+			syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		// A terminal's Ctrl-C is for the server, which decides what becomes of the rest.
+		Setsid: true,
+	}
+	attr := cmd.SysProcAttr
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	if os.Geteuid() == 0 {
+		others := syscall.SysProcIDMap{ContainerID: 1, HostID: firstUser, Size: userCount}
+		attr.UidMappings = append(attr.UidMappings, others)
+		attr.GidMappings = append(attr.GidMappings, others)
+		attr.GidMappingsEnableSetgroups = true
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, explain(err)
+	}
+	return cmd, nil
+}
+
+// openZygote opens the directory of a zygote.
+func openZygote(parent, id string) (*zygote, error) {
+	dir := filepath.Join(parent, id)
+	root, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open zygote directory: %w", err)
+	}
+	return &zygote{id: id, dir: dir, root: root, gone: make(chan struct{}), ended: map[string]chan struct{}{}}, nil
+}
+
+// joinZygote connects to the zygote of an earlier server.
+func joinZygote(parent, id string) (*zygote, error) {
+	z, err := openZygote(parent, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := z.connect(); err != nil {
+		return nil, errors.Join(err, z.root.Close())
+	}
+	return z, nil
+}
+
+// connect opens the control connection and starts to listen on it.
+func (z *zygote) connect() error {
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: z.path("control"), Net: "unixpacket"})
+	if err != nil {
+		return fmt.Errorf("connect to zygote: %w", err)
+	}
+	z.conn = conn
+	go z.hear()
+	return nil
+}
+
+// hear notes which sandboxes have ended, until the zygote or the connection ends.
+func (z *zygote) hear() {
+	defer close(z.gone)
+	buffer := make([]byte, 1<<12)
+	for {
+		n, err := z.conn.Read(buffer)
+		if err != nil || n == 0 {
+			break
+		}
+		var m message
+		if err := json.Unmarshal(buffer[:n], &m); err != nil {
+			break
+		}
+		z.mu.Lock()
+		if waiting, ok := z.ended[m.Name]; ok {
+			close(waiting)
+			delete(z.ended, m.Name)
+		}
+		z.mu.Unlock()
+	}
+	if z.cmd != nil {
+		// A zygote that dies takes every sandbox with it before it can be waited for.
+		_ = z.cmd.Wait()
+	}
+}
+
+// alive reports whether the zygote still listens.
+func (z *zygote) alive() bool {
+	select {
+	case <-z.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// spawn asks for a sandbox.
+func (z *zygote) spawn(name string, user uint32, listener *os.File, group *cgroup) error {
+	files := []*os.File{listener}
+	if group.oom != nil {
+		files = append(files, group.oom)
+	}
+	files = append(files, group.procs...)
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	return z.say(message{Op: "spawn", Name: name, User: user, OOM: group.oom != nil}, syscall.UnixRights(fds...))
+}
+
+// kill ends a sandbox and waits until it has ended.
+func (z *zygote) kill(ctx context.Context, name string) error {
+	z.mu.Lock()
+	waiting, ok := z.ended[name]
+	if !ok {
+		waiting = make(chan struct{})
+		z.ended[name] = waiting
+	}
+	z.mu.Unlock()
+	if err := z.say(message{Op: "kill", Name: name}, nil); err != nil && z.alive() {
+		return err
+	}
+	select {
+	case <-waiting:
+		return nil
+	case <-z.gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (z *zygote) say(m message, rights []byte) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if _, _, err := z.conn.WriteMsgUnix(data, rights, nil); err != nil {
+		if words := z.lastWords(); words != "" {
+			return explain(fmt.Errorf("zygote: %s: %w", words, err))
+		}
+		return fmt.Errorf("speak to zygote: %w", err)
+	}
+	return nil
+}
+
+// leave ends the connection; end also ends the zygote, which then has nothing to keep.
+func (z *zygote) leave(end bool) error {
+	if end && z.cmd != nil {
+		// It may have ended by itself.
+		_ = z.cmd.Process.Kill()
+	}
+	err := z.conn.Close()
+	if end {
+		<-z.gone
+	}
+	return errors.Join(err, z.root.Close())
+}
+
+// listen makes a socket in the zygote's directory; the file is its listening end.
+func (z *zygote) listen(name string) (*os.File, error) {
+	network := "unix"
+	if name+socketSuffix == controlSocket {
+		network = "unixpacket"
+	}
+	l, err := net.ListenUnix(network, &net.UnixAddr{Name: z.path(name), Net: network})
+	if err != nil {
+		return nil, fmt.Errorf("make socket: %w", err)
+	}
+	defer l.Close()
+	l.SetUnlinkOnClose(false)
+	return l.File()
+}
+
+// path is a short name of a socket in the zygote's directory.
+func (z *zygote) path(name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s%s", z.root.Fd(), name, socketSuffix)
+}
+
+func (z *zygote) lastWords() string {
+	if z.words == nil {
+		return ""
+	}
+	return z.words.last()
+}

@@ -1,0 +1,307 @@
+package engine
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"fermata/continuation"
+)
+
+// An ending is how a stretch of running came to rest.
+type ending struct {
+	state  State
+	reason Reason
+	detail string
+	code   int
+	stdout string
+	stderr string
+	// calls are the calls of a pause, pending the same for the record, issued how
+	// many of them are new.
+	calls   []Call
+	pending []continuation.Call
+	issued  int
+	// ran is the time that counts against the budget.
+	ran time.Duration
+}
+
+func (e ending) outcome(session string) Outcome {
+	return Outcome{
+		State: e.state, Session: session, Stdout: e.stdout, Stderr: e.stderr,
+		Reason: e.reason, Detail: e.detail, Code: e.code,
+	}
+}
+
+func failed(reason Reason, detail string, code int) ending {
+	return ending{state: Failed, reason: reason, detail: detail, code: code}
+}
+
+// run sends a frame that sets the program going and returns how it came to rest.
+func (x *execution) run(kind frameKind, payload [][]byte) ending {
+	x.e.pool.running(1)
+	defer x.e.pool.running(-1)
+	began := time.Now()
+	budget := x.budget()
+	timer := time.NewTimer(budget)
+	defer timer.Stop()
+	e := x.wait(kind, payload, timer.C)
+	e.ran = min(time.Since(began), budget)
+	return e
+}
+
+// budget is the time that the program may still run.
+func (x *execution) budget() time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.e.o.WallClock {
+		return x.record.Budget - time.Since(x.record.Created)
+	}
+	return x.record.Budget - x.record.Spent
+}
+
+func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.Time) ending {
+	if kind != 0 {
+		if err := x.sandbox.send(kind, payload...); err != nil {
+			return failed(SandboxLost, "", 0)
+		}
+	}
+	var done *report
+	for {
+		select {
+		case f, ok := <-x.sandbox.frames:
+			if !ok {
+				return failed(SandboxLost, "", 0)
+			}
+			e, rested, err := x.hear(f, &done)
+			if err != nil {
+				x.e.o.Log.Warn("a sandbox broke the protocol", "execution", x.id, "err", err)
+				return x.kill(failed(SandboxLost, "", 0))
+			}
+			if rested {
+				return e
+			}
+		case <-timeout:
+			return x.kill(ending{state: TimedOut})
+		case <-x.cancelled:
+			return x.kill(ending{state: Cancelled})
+		}
+	}
+}
+
+// hear takes one frame of a running program. It reports whether that brought the
+// program to rest.
+func (x *execution) hear(f frame, done **report) (ending, bool, error) {
+	switch f.kind {
+	case frameCalls:
+		e, err := x.accept(f.payload)
+		if e.state == Failed {
+			e = x.kill(e)
+		}
+		return e, true, err
+	case frameDone:
+		r, err := readReport(f.payload)
+		*done = &r
+		return ending{}, false, err
+	case frameExit:
+		e, err := readExit(f.payload, *done)
+		return e, true, err
+	case frameHello, frameAttach, frameProgram, frameResults, frameKill:
+		fallthrough
+	default:
+		return ending{}, false, fmt.Errorf("frame %q of a running program", f.kind)
+	}
+}
+
+// kill has the program ended and adds to e what it has printed.
+func (x *execution) kill(e ending) ending {
+	if err := x.sandbox.send(frameKill); err != nil {
+		return e
+	}
+	timer := time.NewTimer(killTimeout)
+	defer timer.Stop()
+	for {
+		select {
+		case f, ok := <-x.sandbox.frames:
+			if !ok {
+				return e
+			}
+			if f.kind != frameExit {
+				continue
+			}
+			if _, stdout, stderr, err := splitExit(f.payload); err == nil {
+				e.stdout, e.stderr = text(stdout), text(stderr)
+			}
+			return e
+		case <-timer.C:
+			return e
+		}
+	}
+}
+
+// accept checks a batch of calls and gives each its public id. The program's own
+// word is taken for nothing but what it could ask for with a stub.
+func (x *execution) accept(payload []byte) (ending, error) {
+	x.mu.Lock()
+	record := x.record
+	x.mu.Unlock()
+	var calls []struct {
+		Number int            `json:"n"`
+		Tool   string         `json:"tool"`
+		Input  jsontext.Value `json:"input"`
+	}
+	err := jsonv2.Unmarshal(payload, &calls, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return ending{}, fmt.Errorf("calls: %w", err)
+	}
+	if len(calls) == 0 {
+		return ending{}, errors.New("calls: none")
+	}
+	if record.Round >= x.e.o.MaxRounds {
+		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
+	}
+	known := map[int]string{}
+	for _, c := range record.Pending {
+		known[c.Number] = c.ID
+	}
+	e := ending{state: Paused}
+	seen := make(map[int]bool, len(calls))
+	for _, c := range calls {
+		if !slices.Contains(record.Tools, c.Tool) {
+			return failed(UngrantedTool, text([]byte(c.Tool)), 0), nil
+		}
+		if c.Input.Kind() != '{' || seen[c.Number] {
+			return ending{}, errors.New("calls: malformed call")
+		}
+		seen[c.Number] = true
+		id, again := known[c.Number]
+		if !again {
+			e.issued++
+			id = fmt.Sprintf("call_%03d", record.Issued+e.issued)
+		}
+		e.calls = append(e.calls, Call{ID: id, Name: c.Tool, Input: json.RawMessage(c.Input)})
+		e.pending = append(e.pending, continuation.Call{Number: c.Number, ID: id})
+	}
+	if record.Issued+e.issued > x.e.o.MaxCalls {
+		return failed(TooManyCalls, "", x.e.o.MaxCalls), nil
+	}
+	return e, nil
+}
+
+// A report is what the worker says of the program's end.
+type report struct {
+	Exit   int    `json:"exit"`
+	Error  string `json:"error"`
+	Memory bool   `json:"memory"`
+}
+
+func readReport(payload []byte) (report, error) {
+	var r report
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return r, fmt.Errorf("report: %w", err)
+	}
+	return r, nil
+}
+
+// An exit is what the supervisor says of it. Its word counts for more.
+type exit struct {
+	Code   *int   `json:"code"`
+	OOM    bool   `json:"oom"`
+	Broken bool   `json:"broken"`
+	Stdout int    `json:"stdout"`
+	Stderr int    `json:"stderr"`
+	Over   string `json:"over"`
+}
+
+// splitExit takes an exit frame apart: a length, that much JSON, stdout and stderr.
+func splitExit(payload []byte) (x exit, stdout, stderr []byte, err error) {
+	if len(payload) < 4 {
+		return x, nil, nil, errors.New("exit: cut short")
+	}
+	length := uint64(binary.BigEndian.Uint32(payload))
+	if length > uint64(len(payload)-4) {
+		return x, nil, nil, errors.New("exit: cut short")
+	}
+	if err := json.Unmarshal(payload[4:4+length], &x); err != nil {
+		return x, nil, nil, fmt.Errorf("exit: %w", err)
+	}
+	output := payload[4+length:]
+	if x.Stdout < 0 || x.Stderr < 0 || x.Stdout > len(output) || x.Stdout+x.Stderr != len(output) {
+		return x, nil, nil, errors.New("exit: lengths do not fit")
+	}
+	return x, output[:x.Stdout], output[x.Stdout:], nil
+}
+
+func readExit(payload []byte, done *report) (ending, error) {
+	x, stdout, stderr, err := splitExit(payload)
+	if err != nil {
+		return ending{}, err
+	}
+	e := verdict(x, done)
+	e.stdout, e.stderr = text(stdout), text(stderr)
+	return e, nil
+}
+
+// verdict tells how a program ended by itself.
+func verdict(x exit, done *report) ending {
+	switch {
+	case x.Over == "stdout":
+		return failed(StdoutFlood, "", 0)
+	case x.Over == "stderr":
+		return failed(StderrFlood, "", 0)
+	case done != nil && done.Memory, x.OOM && done == nil:
+		return failed(OutOfMemory, "", 0)
+	case done != nil && done.Error != "":
+		return failed(RaisedError, text([]byte(done.Error)), 0)
+	case done != nil && done.Exit != 0:
+		return failed(ExitedCode, "", done.Exit)
+	case done != nil:
+		return ending{state: Completed}
+	case x.Broken || x.Code == nil:
+		return failed(SandboxLost, "", 0)
+	case *x.Code != 0:
+		return failed(ExitedCode, "", *x.Code)
+	default:
+		return ending{state: Completed}
+	}
+}
+
+// text makes valid UTF-8 of what a program wrote.
+func text(b []byte) string {
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}
+
+// encodeResults matches results with the calls that are pending and returns the
+// payload of a results frame, in parts so that large results are not copied.
+func encodeResults(pending []continuation.Call, results []Result) ([][]byte, error) {
+	numbers := make(map[string]int, len(pending))
+	for _, c := range pending {
+		numbers[c.ID] = c.Number
+	}
+	payload := append(make([][]byte, 0, 3*len(results)+2), []byte{'['})
+	separator := ""
+	for _, r := range results {
+		number, ok := numbers[r.CallID]
+		if !ok {
+			return nil, &ResultError{CallID: r.CallID}
+		}
+		// A second result for the same call finds nothing pending.
+		delete(numbers, r.CallID)
+		key, value := "value", r.Value
+		if r.Failed {
+			key, value = "error", r.Message
+		}
+		if len(value) == 0 {
+			value = json.RawMessage("null")
+		}
+		payload = append(payload, fmt.Appendf(nil, `%s{"n":%d,"%s":`, separator, number, key), value, []byte{'}'})
+		separator = ","
+	}
+	return append(payload, []byte{']'}), nil
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"fermata/python"
+)
+
+// writeTimeout bounds one write to a sandbox. Its supervisor always reads, so a
+// write that takes longer goes to one that is sick.
+const writeTimeout = 10 * time.Second
+
+// A sandbox is one attached sandbox: a goroutine reads its frames until the stream
+// ends.
+type sandbox struct {
+	ref    string
+	hello  hello
+	stream io.ReadWriteCloser
+	// frames has what the sandbox sends; it is closed when the stream has ended.
+	frames chan frame
+	// broken is why it has, set before.
+	broken error
+	// quit is closed to end the reader when nobody listens any more.
+	quit chan struct{}
+}
+
+// hello is the supervisor's answer to an attach frame.
+type hello struct {
+	Protocol int    `json:"protocol"`
+	Python   string `json:"python"`
+	// State is ready, running, paused or ended.
+	State string `json:"state"`
+	// Round is the number of pauses so far.
+	Round int `json:"round"`
+}
+
+// attach opens the stream to a sandbox and waits until it says that it is there.
+func attach(ctx context.Context, p Provider, ref string) (*sandbox, error) {
+	stream, err := p.Attach(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	s := &sandbox{ref: ref, stream: stream, frames: make(chan frame), quit: make(chan struct{})}
+	go s.read()
+	if err := s.greet(ctx); err != nil {
+		s.detach()
+		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
+	}
+	return s, nil
+}
+
+func (s *sandbox) greet(ctx context.Context) error {
+	if err := s.send(frameAttach); err != nil {
+		return err
+	}
+	select {
+	case f, ok := <-s.frames:
+		if !ok {
+			return fmt.Errorf("%w: %w", ErrGone, s.broken)
+		}
+		if f.kind != frameHello {
+			return fmt.Errorf("frame %q in place of a hello", f.kind)
+		}
+		if err := json.Unmarshal(f.payload, &s.hello); err != nil {
+			return fmt.Errorf("read hello: %w", err)
+		}
+		if s.hello.Protocol != python.Protocol {
+			return fmt.Errorf("the runner speaks protocol %d, this server %d: build the sandbox with this server's runner",
+				s.hello.Protocol, python.Protocol)
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// read passes on frames until the stream ends or breaks.
+func (s *sandbox) read() {
+	defer close(s.frames)
+	r := bufio.NewReaderSize(s.stream, 1<<14)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			s.broken = err
+			return
+		}
+		select {
+		case s.frames <- f:
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// send writes one frame.
+func (s *sandbox) send(kind frameKind, parts ...[]byte) error {
+	if d, ok := s.stream.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		if err := d.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+	}
+	return writeFrame(s.stream, kind, parts...)
+}
+
+// detach lets go of the stream and ends the reader. The sandbox stays.
+func (s *sandbox) detach() {
+	close(s.quit)
+	// The reader and the other end notice; there is nothing to do about an error.
+	_ = s.stream.Close()
+}
+
+// gone reports whether an idle sandbox has ended.
+func (s *sandbox) gone() bool {
+	select {
+	case _, ok := <-s.frames:
+		// An idle sandbox has nothing to say: what speaks is not to be trusted.
+		_ = ok
+		return true
+	default:
+		return false
+	}
+}
