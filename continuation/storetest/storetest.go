@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,6 +89,11 @@ func wantGet(t *testing.T, s continuation.Store, want continuation.Record) {
 	if err != nil {
 		t.Fatalf("Get = %v, want the record", err)
 	}
+	// A diff of megabytes would take minutes.
+	if !bytes.Equal(got.Answer, want.Answer) {
+		t.Errorf("Get returns an answer of %d bytes, want the %d that were put", len(got.Answer), len(want.Answer))
+	}
+	got.Answer, want.Answer = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Get differs (-want +got):\n%s", diff)
 	}

@@ -1,0 +1,266 @@
+package boltstore_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fermata/continuation"
+	"fermata/continuation/boltstore"
+	"fermata/continuation/storetest"
+)
+
+const ttl = time.Minute
+
+// makeStore leaves a store with n records in a new file.
+func makeStore(t *testing.T, n int) (path string, last continuation.Record) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "records.db")
+	s := open(t, path)
+	defer closeStore(t, s)
+	for range n {
+		last = storetest.NewRecord()
+		if err := s.Put(t.Context(), last, ttl); err != nil {
+			t.Fatalf("Put = %v, want success", err)
+		}
+	}
+	return path, last
+}
+
+func TestRecordsSurviveReopening(t *testing.T) {
+	path, r := makeStore(t, 100)
+	s := open(t, path)
+	defer closeStore(t, s)
+	if _, err := s.Get(t.Context(), r.ID); err != nil {
+		t.Errorf("Get = %v, want the record", err)
+	}
+	if list, err := s.List(t.Context()); err != nil || len(list) != 100 {
+		t.Errorf("List = %d records, %v, want 100", len(list), err)
+	}
+}
+
+func TestFilesArePrivate(t *testing.T) {
+	path, _ := makeStore(t, 1)
+	for _, name := range []string{path, path + ".boot"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("mode of %s = %o, want 600", name, got)
+		}
+	}
+}
+
+func TestSecondServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "records.db")
+	defer closeStore(t, open(t, path))
+
+	began := time.Now()
+	_, err := boltstore.Open(path, slog.New(slog.DiscardHandler))
+	if err == nil {
+		t.Fatal("second Open = nil, want an error")
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("second Open took %v, want about a second", took)
+	}
+	for _, part := range []string{path, "another server"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("second Open = %v, want %q in it", err, part)
+		}
+	}
+}
+
+// Files that must not be used are replaced by an empty store, with a word in the
+// log, and none of them ends the process.
+func TestUnusableFiles(t *testing.T) {
+	edit := func(name string, f func([]byte) []byte) error {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(name, f(b), 0o600)
+	}
+	pages := func(from, to int) func([]byte) []byte {
+		return func(b []byte) []byte {
+			size := os.Getpagesize()
+			for i := from * size; i < min(to*size, len(b)); i++ {
+				b[i] = 0xff
+			}
+			return b
+		}
+	}
+	for name, damage := range map[string]func(path string) error{
+		"earlier boot": func(path string) error {
+			return os.WriteFile(path+".boot", []byte("00000000-0000-0000-0000-000000000000\n"), 0o600)
+		},
+		"no boot":         func(path string) error { return os.Remove(path + ".boot") },
+		"empty":           func(path string) error { return os.Truncate(path, 0) },
+		"one byte":        func(path string) error { return os.Truncate(path, 1) },
+		"half a page":     func(path string) error { return os.Truncate(path, 2048) },
+		"meta pages only": func(path string) error { return os.Truncate(path, 2*int64(os.Getpagesize())) },
+		"half":            func(path string) error { return edit(path, func(b []byte) []byte { return b[:len(b)/2] }) },
+		"not a database": func(path string) error {
+			return os.WriteFile(path, bytes.Repeat([]byte("not a database\n"), 10_000), 0o600)
+		},
+		"meta pages overwritten": func(path string) error { return edit(path, pages(0, 2)) },
+		"data overwritten":       func(path string) error { return edit(path, pages(2, 1<<20)) },
+		"data zeroed": func(path string) error {
+			return edit(path, func(b []byte) []byte { clear(b[2*os.Getpagesize():]); return b })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, _ := makeStore(t, 500)
+			if err := damage(path); err != nil {
+				t.Fatal(err)
+			}
+			var logged bytes.Buffer
+			s, err := boltstore.Open(path, slog.New(slog.NewTextHandler(&logged, nil)))
+			if err != nil {
+				t.Fatalf("Open = %v, want an empty store", err)
+			}
+			defer closeStore(t, s)
+			if list, err := s.List(t.Context()); err != nil || len(list) != 0 {
+				t.Errorf("List = %d records, %v, want none", len(list), err)
+			}
+			if err := s.Put(t.Context(), storetest.NewRecord(), ttl); err != nil {
+				t.Errorf("Put = %v, want success", err)
+			}
+			if !strings.Contains(logged.String(), path) {
+				t.Errorf("log = %q, want a line about %s", logged.String(), path)
+			}
+		})
+	}
+}
+
+func TestOpenCannotCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none", "records.db")
+	if _, err := boltstore.Open(path, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Open = %v, want an error about %s", err, path)
+	}
+}
+
+func TestClosedStoreIsUnavailable(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "records.db"))
+	closeStore(t, s)
+	if err := s.Put(t.Context(), storetest.NewRecord(), ttl); !errors.Is(err, continuation.ErrUnavailable) {
+		t.Errorf("Put after Close = %v, want ErrUnavailable", err)
+	}
+	if err := s.Ping(t.Context()); !errors.Is(err, continuation.ErrUnavailable) {
+		t.Errorf("Ping after Close = %v, want ErrUnavailable", err)
+	}
+}
+
+// childRole names what this test binary does when a test starts it again.
+const childRole = "BOLTSTORE_TEST_CHILD"
+
+// child starts the test named name again, as a process that does its other part.
+func child(t *testing.T, name, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$")
+	cmd.Env = append(os.Environ(), childRole+"="+path)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// What Put has promised is there after a kill -9.
+func TestKilledServerLosesNothing(t *testing.T) {
+	if path := os.Getenv(childRole); path != "" {
+		s := open(t, path)
+		for { // until killed
+			r := storetest.NewRecord()
+			if err := s.Put(t.Context(), r, ttl); err != nil {
+				t.Fatalf("Put = %v, want success", err)
+			}
+			fmt.Println("put", r.ID)
+		}
+	}
+
+	path := filepath.Join(t.TempDir(), "records.db")
+	promised := make(map[string]bool)
+	for round := range 3 {
+		cmd := child(t, t.Name(), path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines, before := bufio.NewScanner(out), len(promised)
+		for lines.Scan() {
+			if id, ok := strings.CutPrefix(lines.Text(), "put "); ok && len(id) == 36 {
+				promised[id] = true
+			}
+			if len(promised) == before+500*(round+1) {
+				cmd.Process.Kill() // and read what it had printed
+			}
+		}
+		cmd.Wait()
+		if len(promised) < before+500*(round+1) {
+			t.Fatalf("the child put %d records, want %d", len(promised)-before, 500*(round+1))
+		}
+	}
+
+	s := open(t, path)
+	defer closeStore(t, s)
+	list, err := s.List(t.Context())
+	if err != nil {
+		t.Fatalf("List = %v, want success", err)
+	}
+	for _, r := range list {
+		delete(promised, r.ID)
+	}
+	if len(promised) != 0 {
+		t.Errorf("%d records were promised and are lost, want 0", len(promised))
+	}
+}
+
+// A file that cannot grow is an error of one Put, and the store goes on.
+func TestFullDisk(t *testing.T) {
+	if path := os.Getenv(childRole); path != "" {
+		signal.Ignore(syscall.SIGXFSZ)
+		s := open(t, path)
+		defer closeStore(t, s)
+		kept := storetest.NewRecord()
+		if err := s.Put(t.Context(), kept, ttl); err != nil {
+			t.Fatalf("Put = %v, want success", err)
+		}
+		limit := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		big := storetest.NewRecord()
+		big.Answer = bytes.Repeat([]byte("x"), 2<<20)
+		for range 3 {
+			if err := s.Put(t.Context(), big, ttl); !errors.Is(err, continuation.ErrUnavailable) {
+				t.Errorf("Put to a full disk = %v, want ErrUnavailable", err)
+			}
+		}
+		kept.Version = 2
+		if err := s.Put(t.Context(), kept, ttl); err != nil {
+			t.Errorf("small Put after that = %v, want success", err)
+		}
+		if list, err := s.List(t.Context()); err != nil || len(list) != 1 || list[0].Version != 2 {
+			t.Errorf("List = %d records, %v, want one of version 2", len(list), err)
+		}
+		return
+	}
+	cmd := child(t, t.Name(), filepath.Join(t.TempDir(), "records.db"))
+	cmd.Stdout = os.Stderr
+	if err := cmd.Run(); err != nil {
+		t.Errorf("child = %v, want success", err)
+	}
+}

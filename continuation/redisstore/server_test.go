@@ -1,0 +1,193 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"fermata/continuation/redisstore"
+)
+
+// A server is a Redis of the test's own.
+type server struct {
+	args   []string
+	client *redis.Client // for what a Store does not do
+	socket string
+	cmd    *exec.Cmd
+}
+
+// lookServer returns the path of redis-server. A laptop may do without it.
+func lookServer(tb testing.TB) string {
+	tb.Helper()
+	path, err := exec.LookPath("redis-server")
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("CI") != "":
+		tb.Fatalf("redis-server is needed: %v", err)
+	default:
+		tb.Skip("redis-server is not installed")
+	}
+	return ""
+}
+
+// startServer starts a Redis on a Unix socket.
+func startServer(tb testing.TB, args ...string) *server {
+	tb.Helper()
+	// Not below TempDir: the path of a socket has at most 107 bytes.
+	dir, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	s := &server{socket: filepath.Join(dir, "s")}
+	s.args = append([]string{
+		"--dir", dir, "--unixsocket", s.socket, "--unixsocketperm", "700",
+		"--port", "0", "--save", "", "--appendonly", "no", "--loglevel", "warning",
+	}, args...)
+	s.client = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket, DialerRetries: 1, MaxRetries: -1})
+	tb.Cleanup(func() { s.client.Close() })
+	tb.Cleanup(s.kill)
+	s.start(tb)
+	return s
+}
+
+func (s *server) start(tb testing.TB) {
+	tb.Helper()
+	s.cmd = exec.Command(lookServer(tb), s.args...) //nolint:noctx // ended by kill
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		tb.Fatalf("start redis-server: %v", err)
+	}
+	// A server with a password answers too: NOAUTH.
+	await(tb, "redis-server", func(ctx context.Context) error {
+		err := s.client.Ping(ctx).Err()
+		if redis.HasErrorPrefix(err, "NOAUTH") {
+			return nil
+		}
+		return err
+	})
+}
+
+// kill ends the server as a crash would.
+func (s *server) kill() {
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+func (s *server) url() string { return "unix://" + s.socket }
+
+// await waits until f succeeds.
+func await(tb testing.TB, what string, f func(context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tb.Fatalf("%s is not ready after 20 s: %v", what, err)
+		}
+	}
+}
+
+func open(tb testing.TB, url string, options ...redisstore.Option) *redisstore.Store {
+	tb.Helper()
+	s, err := redisstore.Open(context.Background(), url, options...)
+	if err != nil {
+		tb.Fatalf("Open = %v, want success", err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("Close = %v, want success", err)
+		}
+	})
+	return s
+}
+
+// freePort returns a TCP port that was free and whose cluster bus port, 10000
+// above it, is a port at all.
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	for {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if port < 55_000 {
+			return port
+		}
+	}
+}
+
+// startCluster starts a Cluster of three masters and returns its servers and
+// their addresses.
+func startCluster(tb testing.TB) (servers []*server, addrs []string) {
+	tb.Helper()
+	const slots, nodes = 16384, 3
+	for range nodes {
+		port := freePort(tb)
+		addrs = append(addrs, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		servers = append(servers, startServer(
+			tb,
+			"--port", strconv.Itoa(port), "--bind", "127.0.0.1",
+			"--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
+		))
+	}
+	ctx := tb.Context()
+	for i, s := range servers {
+		if err := s.client.ClusterAddSlotsRange(ctx, i*slots/nodes, (i+1)*slots/nodes-1).Err(); err != nil {
+			tb.Fatalf("CLUSTER ADDSLOTSRANGE: %v", err)
+		}
+		if err := s.client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
+			tb.Fatalf("CLUSTER SET-CONFIG-EPOCH: %v", err)
+		}
+	}
+	for _, s := range servers[1:] {
+		host, port, err := net.SplitHostPort(addrs[0])
+		if err == nil {
+			err = s.client.ClusterMeet(ctx, host, port).Err()
+		}
+		if err != nil {
+			tb.Fatalf("CLUSTER MEET: %v", err)
+		}
+	}
+	for _, s := range servers {
+		await(tb, "the cluster", func(ctx context.Context) error {
+			shards, err := s.client.ClusterSlots(ctx).Result()
+			if err != nil {
+				return err
+			}
+			if len(shards) != nodes {
+				return fmt.Errorf("%d shards, want %d", len(shards), nodes)
+			}
+			if state := s.client.ClusterInfo(ctx).Val(); !hasLine(state, "cluster_state:ok") {
+				return fmt.Errorf("cluster info: %s", state)
+			}
+			return nil
+		})
+	}
+	return servers, addrs
+}
+
+func clusterURL(addrs []string) string {
+	return "redis://" + addrs[0] + "?" + url.Values{"cluster": {"true"}, "addr": addrs[1:]}.Encode()
+}

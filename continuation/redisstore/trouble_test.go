@@ -1,0 +1,263 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fermata/continuation"
+	"fermata/continuation/redisstore"
+	"fermata/continuation/storetest"
+)
+
+// patience is how long an operation may take to find out that Redis is away: two
+// seconds, and what a busy machine adds.
+const patience = 3 * time.Second
+
+// soon runs f and checks that it did not take long.
+func soon(t *testing.T, what string, f func() error) error {
+	t.Helper()
+	began := time.Now()
+	err := f()
+	if took := time.Since(began); took > patience {
+		t.Errorf("%s took %v, want at most %v", what, took, patience)
+	}
+	return err
+}
+
+// wantAllUnavailable checks that every method reports the outage, and soon.
+func wantAllUnavailable(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	for what, f := range map[string]func() error{
+		"Put":    func() error { return s.Put(t.Context(), storetest.NewRecord(), ttl) },
+		"Get":    func() error { _, err := s.Get(t.Context(), "x"); return err },
+		"List":   func() error { _, err := s.List(t.Context()); return err },
+		"Delete": func() error { return s.Delete(t.Context(), "x") },
+		"Ping":   func() error { return s.Ping(t.Context()) },
+	} {
+		wantUnavailable(t, what, soon(t, what, f))
+	}
+}
+
+func TestServerIsKilledAndRestarted(t *testing.T) {
+	server := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	s := open(t, server.url())
+	r := storetest.NewRecord()
+	if err := s.Put(t.Context(), r, ttl); err != nil {
+		t.Fatalf("Put = %v, want success", err)
+	}
+
+	server.kill()
+	wantAllUnavailable(t, s)
+
+	server.start(t)
+	// The first operation after the restart must not fail: connections of the
+	// pool that died are replaced, and the script is loaded again.
+	r.Version = 2
+	if err := s.Put(t.Context(), r, ttl); err != nil {
+		t.Errorf("Put after the restart = %v, want success", err)
+	}
+	if got, err := s.Get(t.Context(), r.ID); err != nil || got.Version != 2 {
+		t.Errorf("Get after the restart = version %d, %v, want version 2", got.Version, err)
+	}
+}
+
+// After a restart every connection of the pool is dead, and there are many.
+func TestRestartWithFullPool(t *testing.T) {
+	server := startServer(t)
+	s := open(t, server.url())
+	burst := func() (failed int64) {
+		var count atomic.Int64
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				if err := s.Put(t.Context(), storetest.NewRecord(), ttl); err != nil {
+					count.Add(1)
+					t.Logf("Put = %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		return count.Load()
+	}
+	if failed := burst(); failed != 0 {
+		t.Fatalf("%d of 64 Puts failed, want 0", failed)
+	}
+	server.kill()
+	server.start(t)
+	if failed := burst(); failed != 0 {
+		t.Errorf("%d of 64 Puts failed after the restart, want 0", failed)
+	}
+}
+
+func TestPausedServer(t *testing.T) {
+	server := startServer(t)
+	s := open(t, server.url())
+	if err := server.client.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	err := soon(t, "Put", func() error { return s.Put(t.Context(), storetest.NewRecord(), ttl) })
+	wantUnavailable(t, "Put", err)
+	err = soon(t, "Get", func() error { _, err := s.Get(t.Context(), "x"); return err })
+	wantUnavailable(t, "Get", err)
+	err = soon(t, "Open", func() error { _, err := redisstore.Open(t.Context(), server.url()); return err })
+	wantUnavailable(t, "Open", err)
+}
+
+func TestFullServer(t *testing.T) {
+	server := startServer(t, "--maxmemory-policy", "noeviction")
+	s := open(t, server.url())
+	r := storetest.NewRecord()
+	if err := s.Put(t.Context(), r, ttl); err != nil {
+		t.Fatalf("Put = %v, want success", err)
+	}
+	limit := func(bytes string) {
+		t.Helper()
+		if err := server.client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	limit("1")
+	next := r
+	next.Version = 2
+	wantUnavailable(t, "Put to a full server", s.Put(t.Context(), next, ttl))
+	if got, err := s.Get(t.Context(), r.ID); err != nil || got.Version != 1 {
+		t.Errorf("Get from a full server = version %d, %v, want version 1", got.Version, err)
+	}
+	if err := s.Delete(t.Context(), "x"); err != nil {
+		t.Errorf("Delete from a full server = %v, want success", err)
+	}
+
+	limit("0")
+	if err := s.Put(t.Context(), next, ttl); err != nil {
+		t.Errorf("Put when there is room again = %v, want success", err)
+	}
+}
+
+func TestReadOnlyServer(t *testing.T) {
+	server := startServer(t)
+	s := open(t, server.url())
+	if err := server.client.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	wantUnavailable(t, "Put to a replica", soon(t, "Put", func() error {
+		return s.Put(t.Context(), storetest.NewRecord(), ttl)
+	}))
+}
+
+func TestPassword(t *testing.T) {
+	server := startServer(t, "--requirepass", "hunter2")
+	for _, user := range []string{"", ":wrong-password@", "nobody:hunter2@"} {
+		url := "unix://" + user + server.socket
+		_, err := redisstore.Open(t.Context(), url)
+		wantUnavailable(t, fmt.Sprintf("Open(%q)", url), err)
+		if err != nil && strings.Contains(err.Error(), "wrong-password") {
+			t.Errorf("Open = %v, want no password in it", err)
+		}
+	}
+	s := open(t, "unix://:hunter2@"+server.socket)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping = %v, want success", err)
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	for _, url := range []string{
+		"unix://" + filepath.Join(t.TempDir(), "none"),
+		"redis://127.0.0.1:1",
+		"redis://192.0.2.1:6379", // an address that never answers
+		"redis://127.0.0.1:1?cluster=true",
+		"redis://127.0.0.1:1?master_name=m",
+	} {
+		err := soon(t, "Open", func() error { _, err := redisstore.Open(t.Context(), url); return err })
+		wantUnavailable(t, fmt.Sprintf("Open(%q)", url), err)
+	}
+}
+
+// A write that Redis has done, but whose reply is lost, is sent again by the
+// client. It is still ours, and not a conflict.
+func TestLostReply(t *testing.T) {
+	server := startServer(t)
+	proxy := startProxy(t, server.socket)
+	s := open(t, "unix://"+proxy.socket)
+	r := storetest.NewRecord()
+	if err := s.Put(t.Context(), r, ttl); err != nil { // the script is known now
+		t.Fatalf("Put = %v, want success", err)
+	}
+
+	for r.Version = 2; r.Version < 10; r.Version++ {
+		proxy.loseReply.Store(true)
+		if err := s.Put(t.Context(), r, ttl); err != nil {
+			t.Fatalf("Put whose first reply is lost = %v, want success", err)
+		}
+		if proxy.loseReply.Load() {
+			t.Fatal("no reply was lost, want one")
+		}
+		if err := s.Put(t.Context(), r, ttl); !errors.Is(err, continuation.ErrConflict) {
+			t.Errorf("another Put of the same record = %v, want ErrConflict", err)
+		}
+	}
+}
+
+// A proxy stands between a client and Redis and can lose a reply.
+type proxy struct {
+	socket string
+	// loseReply has the next reply thrown away and its connection closed.
+	loseReply atomic.Bool
+}
+
+func startProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	p := &proxy{socket: target + "-proxy"}
+	listener, err := net.Listen("unix", p.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			redis, err := net.Dial("unix", target)
+			if err != nil {
+				client.Close()
+				return
+			}
+			wg.Go(func() {
+				io.Copy(redis, client)
+				redis.Close()
+			})
+			wg.Go(func() {
+				p.replies(client, redis)
+				client.Close()
+				redis.Close()
+			})
+		}
+	})
+	t.Cleanup(wg.Wait) // after the Store's own cleanup, which ends the connections
+	t.Cleanup(func() { listener.Close() })
+	return p
+}
+
+func (p *proxy) replies(client, redis net.Conn) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := redis.Read(buf)
+		if err != nil || p.loseReply.CompareAndSwap(true, false) {
+			return
+		}
+		if _, err := client.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
