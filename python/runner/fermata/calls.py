@@ -24,8 +24,9 @@ from typing import Any, Final
 from fermata import frames, values
 from fermata.tools import ToolExecutionError
 
-# How long a call waits for other threads to come to rest, in seconds.
-_GRACE: Final = 0.005
+# How long a call waits for other threads to come to rest, in seconds: long enough
+# for threads that have just been started to make their first calls, too.
+_GRACE: Final = 0.02
 # The size at which a batch is full, in bytes; what remains goes into the next.
 _BATCH: Final = 16 << 20
 
@@ -72,6 +73,8 @@ class Calls:
         self.clock = Clock()
         self._stream = stream
         self._lock = threading.Lock()
+        # Notified when a call is made or a loop comes to rest.
+        self._changed = threading.Condition(self._lock)
         self._exchanging = threading.Lock()
         self._waiting: dict[int, _Call] = {}
         self._issued = 0
@@ -89,6 +92,7 @@ class Calls:
             self._issued += 1
             call = _Call(self._issued, f'{{"n":{self._issued},{text}}}', loop)
             self._waiting[call.number] = call
+            self._changed.notify()
         if not isinstance(loop, Loop):
             # A loop of another make does not tell when it is idle.
             self._call_courier()
@@ -128,7 +132,12 @@ class Calls:
 
     def resting(self, resting: bool) -> None:
         """Note that the loop of this thread begins or ends to wait."""
-        (self._idle.add if resting else self._idle.discard)(threading.get_ident())
+        if not resting:
+            self._idle.discard(threading.get_ident())
+            return
+        self._idle.add(threading.get_ident())
+        with self._lock:
+            self._changed.notify()
 
     def _all_rest(self, *but: int) -> bool:
         """Whether every other thread waits for something."""
@@ -154,11 +163,7 @@ class Calls:
     def _carry(self) -> None:
         me = threading.get_ident()
         while True:
-            seen = -1
-            # Give the others a moment as long as calls keep coming in.
-            while seen != self._issued and not self._all_rest(me):
-                seen = self._issued
-                time.sleep(_GRACE)
+            self._await_rest(me)
             with self._exchanging:
                 if self._waiting:
                     self._exchange()
@@ -166,6 +171,15 @@ class Calls:
                 if not self._waiting:
                     self._courier = None
                     return
+
+    def _await_rest(self, me: int) -> None:
+        """Wait until every thread waits, or until no call has come in for a while."""
+        with self._lock:
+            issued, deadline = self._issued, time.monotonic() + _GRACE
+            while (left := deadline - time.monotonic()) > 0 and not self._all_rest(me):
+                self._changed.wait(left)
+                if issued != self._issued:
+                    issued, deadline = self._issued, time.monotonic() + _GRACE
 
     def _exchange(self) -> None:
         """Send what waits, wait for results, and hand them to their loops."""

@@ -138,7 +138,7 @@ def _prepare_process() -> None:
         numpy.random.seed()
 
 
-def _unbuffered(fd: int) -> TextIO:
+def _unbuffered(fd: int) -> io.TextIOWrapper:
     raw: Any = io.FileIO(fd, "w", closefd=False)
     return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True)
 
