@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -151,10 +152,7 @@ func TestTokenAltered(t *testing.T) {
 	for name, value := range map[string]any{
 		"exe": "another", "ses": "another", "sub": "another", "rnd": 4, "exp": expiry.Unix() + 1, "new": 1,
 	} {
-		altered := make(map[string]any)
-		for k, v := range payload {
-			altered[k] = v
-		}
+		altered := maps.Clone(payload)
 		altered[name] = value
 		wantErrToken(t, s, "a token with another "+name, encode(t, header)+"."+encode(t, altered)+"."+signature)
 	}
@@ -162,10 +160,7 @@ func TestTokenAltered(t *testing.T) {
 	c := claims()
 	c.Round++
 	other := strings.Split(sign(t, s, c), ".")
-	for i := range 3 {
-		if i == 0 { // all our tokens have the same header
-			continue
-		}
+	for i := 1; i < 3; i++ { // all tokens of one secret have the same header
 		swapped := strings.Split(token, ".")
 		swapped[i] = other[i]
 		wantErrToken(t, s, fmt.Sprint("a token with segment ", i, " of another"), strings.Join(swapped, "."))
@@ -191,14 +186,15 @@ func TestTokenOfAnotherForm(t *testing.T) {
 	s := newSigner(t, key)
 	header, payload, _ := segments(t, sign(t, s, claims()))
 	with := func(m map[string]any, name string, value any) map[string]any {
-		out := make(map[string]any)
-		for k, v := range m {
-			out[k] = v
-		}
+		out := maps.Clone(m)
 		if out[name] = value; value == nil {
 			delete(out, name)
 		}
 		return out
+	}
+	good := forge(t, key, header, json.RawMessage(`{"exe":"e","ses":"s","rnd":1,"sub":"p","exp":9999999999}`))
+	if _, err := s.Verify(good, before); err != nil {
+		t.Fatalf("Verify of a token forged in our form = %v, want success", err)
 	}
 	for name, token := range map[string]string{
 		"no kid":        forge(t, key, with(header, "kid", nil), payload),
@@ -223,6 +219,12 @@ func TestTokenOfAnotherForm(t *testing.T) {
 		"a new claim":   forge(t, key, header, with(payload, "new", 1)),
 		"null":          forge(t, key, header, nil),
 		"other order":   forge(t, key, header, payload), // encoding/json sorts a map's keys
+
+		// The rest is in our order, and so also spelled as we would.
+		"empty execution": forge(t, key, header, json.RawMessage(`{"exe":"","ses":"s","rnd":1,"sub":"p","exp":9999999999}`)),
+		"empty session":   forge(t, key, header, json.RawMessage(`{"exe":"e","ses":"","rnd":1,"sub":"p","exp":9999999999}`)),
+		"round zero":      forge(t, key, header, json.RawMessage(`{"exe":"e","ses":"s","rnd":0,"sub":"p","exp":9999999999}`)),
+		"expiry left out": forge(t, key, header, json.RawMessage(`{"exe":"e","ses":"s","rnd":1,"sub":"p"}`)),
 	} {
 		wantErrToken(t, s, "a token with "+name, token)
 	}

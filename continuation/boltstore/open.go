@@ -41,7 +41,7 @@ func lockFile(path string) (*os.File, error) {
 		case time.Now().After(deadline):
 			return nil, errors.Join(errInUse, f.Close())
 		default:
-			time.Sleep(lockWait / 50)
+			<-time.After(lockWait / 50)
 		}
 	}
 }

@@ -205,10 +205,10 @@ func TestKilledServerLosesNothing(t *testing.T) {
 				promised[id] = true
 			}
 			if len(promised) == before+500*(round+1) {
-				cmd.Process.Kill() // and read what it had printed
+				_ = cmd.Process.Kill() // and read what it had printed
 			}
 		}
-		cmd.Wait()
+		_ = cmd.Wait() // it was killed
 		if len(promised) < before+500*(round+1) {
 			t.Fatalf("the child put %d records, want %d", len(promised)-before, 500*(round+1))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,24 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// The store finds its server by asking a Sentinel.
+func TestSentinel(t *testing.T) {
+	port := freePort(t)
+	server := startServer(t, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--requirepass", "hunter2")
+	addr := startSentinel(t, "main", port, "hunter2")
+	s := open(t, "redis://"+addr+"?master_name=main&password=hunter2")
+	r := storetest.NewRecord()
+	if err := s.Put(t.Context(), r, ttl); err != nil {
+		t.Fatalf("Put = %v, want success", err)
+	}
+	if _, err := s.Get(t.Context(), r.ID); err != nil {
+		t.Errorf("Get = %v, want the record", err)
+	}
+
+	server.kill()
+	wantAllUnavailable(t, s)
+}
+
 func TestKeys(t *testing.T) {
 	server := startServer(t)
 	s := open(t, server.url())
@@ -172,7 +191,7 @@ func TestOpenRefuses(t *testing.T) {
 		s, err := redisstore.Open(t.Context(), url)
 		if err == nil {
 			t.Errorf("Open(%q) = nil, want an error", url)
-			s.Close()
+			_ = s.Close()
 			continue
 		}
 		if strings.Contains(err.Error(), "hunter2") {

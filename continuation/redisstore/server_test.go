@@ -49,14 +49,14 @@ func startServer(tb testing.TB, args ...string) *server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &server{socket: filepath.Join(dir, "s")}
 	s.args = append([]string{
 		"--dir", dir, "--unixsocket", s.socket, "--unixsocketperm", "700",
 		"--port", "0", "--save", "", "--appendonly", "no", "--loglevel", "warning",
 	}, args...)
 	s.client = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket, DialerRetries: 1, MaxRetries: -1})
-	tb.Cleanup(func() { s.client.Close() })
+	tb.Cleanup(func() { _ = s.client.Close() })
 	tb.Cleanup(s.kill)
 	s.start(tb)
 	return s
@@ -81,8 +81,8 @@ func (s *server) start(tb testing.TB) {
 
 // kill ends the server as a crash would.
 func (s *server) kill() {
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // it was killed
 }
 
 func (s *server) url() string { return "unix://" + s.socket }
@@ -126,12 +126,14 @@ func open(tb testing.TB, url string, options ...redisstore.Option) *redisstore.S
 func freePort(tb testing.TB) int {
 	tb.Helper()
 	for {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp4", "127.0.0.1:0")
 		if err != nil {
 			tb.Fatal(err)
 		}
 		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
+		if err := l.Close(); err != nil {
+			tb.Fatal(err)
+		}
 		if port < 55_000 {
 			return port
 		}
@@ -172,7 +174,7 @@ func startCluster(tb testing.TB) (servers []*server, addrs []string) {
 	}
 	for _, s := range servers {
 		await(tb, "the cluster", func(ctx context.Context) error {
-			shards, err := s.client.ClusterSlots(ctx).Result()
+			shards, err := s.client.ClusterShards(ctx).Result()
 			if err != nil {
 				return err
 			}
@@ -186,6 +188,28 @@ func startCluster(tb testing.TB) (servers []*server, addrs []string) {
 		})
 	}
 	return servers, addrs
+}
+
+// startSentinel starts a Sentinel that watches the server at port of this host
+// under a name, and returns its address.
+func startSentinel(tb testing.TB, name string, port int, password string) (addr string) {
+	tb.Helper()
+	own := freePort(tb)
+	config := filepath.Join(tb.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor %s 127.0.0.1 %d 1\nsentinel auth-pass %s %s\n",
+		own, name, port, name, password)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(own))
+	s := &server{
+		args:   []string{config, "--sentinel"},
+		client: redis.NewClient(&redis.Options{Addr: addr, DialerRetries: 1, MaxRetries: -1}),
+	}
+	tb.Cleanup(func() { _ = s.client.Close() })
+	tb.Cleanup(s.kill)
+	s.start(tb)
+	return addr
 }
 
 func clusterURL(addrs []string) string {

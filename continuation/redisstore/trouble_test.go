@@ -217,7 +217,7 @@ type proxy struct {
 func startProxy(t *testing.T, target string) *proxy {
 	t.Helper()
 	p := &proxy{socket: target + "-proxy"}
-	listener, err := net.Listen("unix", p.socket)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", p.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,24 +228,24 @@ func startProxy(t *testing.T, target string) *proxy {
 			if err != nil {
 				return
 			}
-			redis, err := net.Dial("unix", target)
+			redis, err := new(net.Dialer).DialContext(t.Context(), "unix", target)
 			if err != nil {
-				client.Close()
+				_ = client.Close()
 				return
 			}
 			wg.Go(func() {
-				io.Copy(redis, client)
-				redis.Close()
+				_, _ = io.Copy(redis, client)
+				_ = redis.Close()
 			})
 			wg.Go(func() {
 				p.replies(client, redis)
-				client.Close()
-				redis.Close()
+				_ = client.Close()
+				_ = redis.Close()
 			})
 		}
 	})
 	t.Cleanup(wg.Wait) // after the Store's own cleanup, which ends the connections
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	return p
 }
 
