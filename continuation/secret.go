@@ -66,7 +66,7 @@ func createSecret(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer os.Remove(f.Name()) //nolint:errcheck // what stays is never read
 
 	random := make([]byte, minSecret)
 	rand.Read(random) // never fails

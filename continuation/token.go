@@ -30,7 +30,7 @@ const (
 	// tokenType is the typ header. It keeps our tokens and the JWTs that
 	// authenticate clients apart, even if both were signed with one secret. It is
 	// on the wire.
-	tokenType = "fermata+jwt"
+	tokenType = "fermata+jwt" //nolint:gosec // not a credential
 )
 
 // Claims are what a continuation token says: its bearer may go on with one round

@@ -44,8 +44,7 @@ func lookServer(tb testing.TB) string {
 // startServer starts a Redis on a Unix socket.
 func startServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
-	// Not below TempDir: the path of a socket has at most 107 bytes.
-	dir, err := os.MkdirTemp("", "redis")
+	dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path of a socket has at most 107 bytes
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func startServer(tb testing.TB, args ...string) *server {
 
 func (s *server) start(tb testing.TB) {
 	tb.Helper()
-	s.cmd = exec.Command(lookServer(tb), s.args...) //nolint:noctx // ended by kill
+	s.cmd = exec.Command(lookServer(tb), s.args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		tb.Fatalf("start redis-server: %v", err)
