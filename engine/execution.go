@@ -89,7 +89,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 		return nil, ErrExpired
 	case claims.Round != record.Round:
 		return nil, continuation.ErrToken
-	case state == Running && !(x.undelivered && r.Request == record.Request):
+	case state == Running && (!x.undelivered || r.Request != record.Request):
 		return nil, ErrInFlight
 	case expired != nil:
 		return nil, expired

@@ -124,13 +124,6 @@ func (p *pool) adopted() {
 	p.live++
 }
 
-// abandoned stops counting a sandbox that is left to another server.
-func (p *pool) abandoned() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.live--
-}
-
 // running notes that a program begins (1) or ceases (-1) to run. Ahead of need the
 // pool is filled when none does.
 func (p *pool) running(n int) {
@@ -144,7 +137,7 @@ func (p *pool) running(n int) {
 func (p *pool) destroy(s *sandbox) {
 	s.detach()
 	p.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), destroyTimeout)
 		defer cancel()
 		if err := p.provider.Destroy(ctx, s.ref); err != nil {
 			p.log.Error("cannot destroy a sandbox", "err", err)

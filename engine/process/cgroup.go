@@ -97,7 +97,10 @@ func findCgroups(o Options) (*cgroups, error) {
 			}
 		}
 	}
-	return c, c.try()
+	if err := c.try(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // try makes one group and removes it: what cannot be set is found out at start.
@@ -131,7 +134,10 @@ func (c *cgroups) create(name string) (_ *cgroup, err error) {
 		}
 		for _, s := range c.settings[parent] {
 			err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0)
-			if err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
+			if s.optional && errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
 				return nil, fmt.Errorf("limit cgroup: %w", err)
 			}
 		}
@@ -160,6 +166,16 @@ func (c *cgroups) remove(name string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// close removes the parents, unless groups of sandboxes that stay are in them.
+func (c *cgroups) close() {
+	if c == nil {
+		return
+	}
+	for _, parent := range c.parents {
+		_ = syscall.Rmdir(parent)
+	}
 }
 
 // cgroupMounts returns where this process's own group is, by controller; the

@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"maps"
+
+	"golang.org/x/sys/unix"
+)
 
 // calls are the system calls that programs may make on every architecture, without
 // those whose arguments are looked at (clone, socket, personality). What is missing
@@ -239,8 +243,6 @@ func calls() map[string]int {
 		"write":                  unix.SYS_WRITE,
 		"writev":                 unix.SYS_WRITEV,
 	}
-	for name, number := range archCalls() {
-		m[name] = number
-	}
+	maps.Copy(m, archCalls())
 	return m
 }

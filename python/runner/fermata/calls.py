@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from json import dumps, loads
 from selectors import SelectorKey
+from types import FrameType
 from typing import Any, Final
 
 from fermata import frames, values
@@ -149,7 +150,7 @@ class Calls:
             if ident is None or ident in but or ident in self._idle or thread is self._courier:
                 continue
             frame = frames_of.get(ident)
-            if frame is not None and not _waits(frame.f_code.co_filename):
+            if frame is not None and not _waits(frame):
                 return False
         return True
 
@@ -236,9 +237,28 @@ def _settle(future: asyncio.Future[Any], result: Mapping[str, Any]) -> None:
         future.set_result(result["value"])
 
 
-def _waits(filename: str) -> bool:
-    """Whether a thread whose innermost Python frame is in this file is waiting."""
-    return filename in (threading.__file__, concurrent.futures.thread.__file__)
+# Where a thread that waits for another one stands.
+_WAITING: Final = frozenset(
+    function.__code__
+    for function in (
+        threading.Condition.wait,
+        threading.Thread.join,
+        getattr(threading.Thread, "_wait_for_tstate_lock", threading.Thread.join),
+        concurrent.futures.thread._worker,
+    )
+)
+
+
+def _waits(frame: FrameType | None) -> bool:
+    """Whether the thread whose innermost frame this is waits for another."""
+    if frame is None or frame.f_code not in _WAITING:
+        return False
+    while frame is not None:
+        if frame.f_code is threading.Thread.start.__code__:
+            # It waits for a thread of its own making to begin.
+            return False
+        frame = frame.f_back
+    return True
 
 
 def receive(stream: socket.socket) -> frames.Frame:
