@@ -1,0 +1,185 @@
+// Package tests drives the server as its users do: the real binary, over HTTP. It
+// holds what no package can test alone, and runs it over every engine and store.
+package tests
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Settings are environment variables of the server, without the FERMATA_ in front.
+type settings map[string]string
+
+// A part is a choice of an engine or a store.
+type part struct {
+	name     string
+	settings settings
+}
+
+// Every test runs over each engine with each store.
+var (
+	engines = []part{{name: "process"}}
+	stores  = []part{{name: "file"}}
+)
+
+// common are the settings of every server here.
+var common = settings{
+	"ADDR":      "127.0.0.1:0",
+	"API_KEYS":  "alice:key-a,bob:key-b",
+	"SECRET":    secret,
+	"PYTHON":    "/usr/bin/python3",
+	"POOL_SIZE": "2",
+}
+
+const secret = "tests-0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+
+// A setup is an engine and a store.
+type setup struct {
+	name     string
+	settings settings
+}
+
+// overSetups runs test over every setup.
+func overSetups(t *testing.T, test func(t *testing.T, s setup)) {
+	t.Parallel()
+	for _, e := range engines {
+		for _, s := range stores {
+			name := e.name + "+" + s.name
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, setup{name, with(with(common, e.settings), s.settings)})
+			})
+		}
+	}
+}
+
+// with returns s with the changes.
+func with(s, changes settings) settings {
+	s = maps.Clone(s)
+	maps.Copy(s, changes)
+	return s
+}
+
+// binary is the server, built once; scratch is where it lies and where servers live.
+var binary, scratch string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Tests wait for the server most of the time.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "fermata-tests-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(scratch)
+	if err := build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := shared.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "--- FAIL: shared servers:", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+func build() error {
+	binary = filepath.Join(scratch, "fermata")
+	args := []string{"build", "-o", binary}
+	if os.Getenv("FERMATA_TEST_RACE") == "1" {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "fermata/cmd/fermata")...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build the server: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// shared are the servers that tests use together.
+var shared pool
+
+// A pool has one server for each combination of settings.
+type pool struct {
+	mu      sync.Mutex
+	servers map[string]*server
+}
+
+// serve returns a server with the changed settings that other tests use, too.
+func serve(t *testing.T, s setup, changes settings) *server {
+	t.Helper()
+	all := with(s.settings, changes)
+	var key strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&key, "%s=%s\n", name, all[name])
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if running, ok := shared.servers[key.String()]; ok {
+		return running
+	}
+	started, err := newServer(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared.servers == nil {
+		shared.servers = map[string]*server{}
+	}
+	shared.servers[key.String()] = started
+	return started
+}
+
+// serveAlone returns a server of the test's own.
+func serveAlone(t *testing.T, s setup, changes settings) *server {
+	t.Helper()
+	started, err := newServer(with(s.settings, changes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := started.stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("log of the server:\n%s", started.log.tail())
+		}
+	})
+	return started
+}
+
+// stop stops all servers and reports what they leave behind.
+func (p *pool) stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var mu sync.Mutex
+	var errs []error
+	var wg sync.WaitGroup
+	for _, s := range p.servers {
+		wg.Go(func() {
+			if err := s.stop(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("%w\n%s", err, s.log.tail()))
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,186 @@
+package tests
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A process is one process of this machine. Its start tells it from a later one
+// with the same number.
+type process struct {
+	pid, parent int
+	start       string
+	command     string
+	dead        bool // it has ended and nobody has asked how
+}
+
+// processes returns all processes.
+func processes() map[int]process {
+	found := map[int]process{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // The pattern is good.
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // It has ended.
+		}
+		// 17 (name, which may have spaces) S 1 …; the start is field 22.
+		before, after, _ := strings.Cut(string(stat), " (")
+		end := strings.LastIndex(after, ") ")
+		if end < 0 {
+			continue
+		}
+		fields := strings.Fields(after[end+2:])
+		if len(fields) < 20 {
+			continue
+		}
+		pid, _ := strconv.Atoi(before)
+		parent, _ := strconv.Atoi(fields[1])
+		found[pid] = process{pid, parent, fields[19], after[:end], fields[0] == "Z" || fields[0] == "X"}
+	}
+	return found
+}
+
+// descendants returns the roots and all processes below them.
+func descendants(roots []process) []process {
+	all := processes()
+	children := map[int][]process{}
+	for _, p := range all {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	var found []process
+	seen := map[int]bool{}
+	for queue := roots; len(queue) > 0; queue = queue[1:] {
+		p := queue[0]
+		now, ok := all[p.pid]
+		if !ok || seen[p.pid] || p.start != "" && p.start != now.start {
+			continue
+		}
+		seen[p.pid] = true
+		found = append(found, now)
+		queue = append(queue, children[p.pid]...)
+	}
+	return found
+}
+
+// leftovers tells which of the processes still run, and what is left of the server
+// in cgroups and files.
+func (s *server) leftovers(family []process) error {
+	var errs []error
+	all := processes()
+	for _, p := range family {
+		if now, ok := all[p.pid]; ok && now.start == p.start && !now.dead {
+			errs = append(errs, fmt.Errorf("process %d (%s) is left", p.pid, p.command))
+		}
+	}
+	for _, group := range sandboxGroups(s.groups) {
+		errs = append(errs, fmt.Errorf("cgroup %s is left", group))
+	}
+	errs = append(errs, filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		inner := strings.Count(strings.TrimPrefix(path, s.dir), "/") > 2
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !d.IsDir() && !d.Type().IsRegular():
+			return fmt.Errorf("%s (%v) is left", path, d.Type())
+		case inner, filepath.Dir(path) == filepath.Join(s.dir, "tmp"):
+			// What a server keeps are files in its state directory, not below.
+			return fmt.Errorf("%s is left", path)
+		}
+		return nil
+	}))
+	return errors.Join(errs...)
+}
+
+// cgroupMounts returns the directories of this process's cgroups that sandboxes may
+// be limited by.
+func cgroupMounts() []string {
+	own := map[string]string{}
+	cgroup, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(cgroup)) {
+		if f := strings.SplitN(strings.TrimSpace(line), ":", 3); len(f) == 3 {
+			own[f[1]] = f[2]
+		}
+	}
+	var mounts []string
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		left, right, _ := strings.Cut(lines.Text(), " - ")
+		l, r := strings.Fields(left), strings.Fields(right)
+		name := ""
+		switch {
+		case len(l) < 5 || len(r) < 3 || !strings.HasPrefix(r[0], "cgroup"):
+			continue
+		case r[0] == "cgroup":
+			options := strings.Split(r[2], ",")
+			name = options[len(options)-1]
+			if !slices.Contains([]string{"cpu", "memory", "pids"}, name) {
+				continue
+			}
+		}
+		mounts = append(mounts, filepath.Join(l[4], own[name]))
+	}
+	return mounts
+}
+
+// makeGroups makes cgroups for one server, so that what it leaves in them can be
+// told from what others do. It returns none where it may not.
+func makeGroups(name string) []string {
+	var groups []string
+	for _, mount := range cgroupMounts() {
+		group := filepath.Join(mount, "fermata-tests-"+strconv.Itoa(os.Getpid())+"-"+name)
+		if err := os.Mkdir(group, 0o755); err != nil {
+			continue
+		}
+		if have, err := os.ReadFile(filepath.Join(group, "cgroup.controllers")); err == nil && !strings.Contains(string(have), "memory") {
+			// In version 2 a group without controllers would keep the server from
+			// finding one with them.
+			_ = os.Remove(group)
+			continue
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// sandboxGroups returns the cgroups of sandboxes below those of a server.
+func sandboxGroups(groups []string) []string {
+	var found []string
+	for _, group := range groups {
+		below, _ := filepath.Glob(filepath.Join(group, "fermata", "*", "cgroup.procs")) // The pattern is good.
+		for _, file := range below {
+			found = append(found, filepath.Dir(file))
+		}
+	}
+	return found
+}
+
+// removeGroups removes a server's cgroups when it has ended.
+func removeGroups(groups []string) error {
+	var errs []error
+	for _, group := range groups {
+		for _, dir := range []string{filepath.Join(group, "fermata"), filepath.Join(group, "fermata-server"), group} {
+			if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, fmt.Errorf("remove cgroup %s: %w", dir, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,174 @@
+package tests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// startTimeout is how long a server may take to serve: it imports the libraries.
+	startTimeout = 60 * time.Second
+	// stopTimeout is how long it may take to end with nothing in flight.
+	stopTimeout = 20 * time.Second
+)
+
+// A server is a running server, or one that was killed and may be started again on
+// the state that it left.
+type server struct {
+	settings settings
+	dir      string
+	groups   []string // cgroups that it runs in
+	log      *serverLog
+	url      string
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+	// heirs are the processes that it left when it was killed.
+	heirs []process
+}
+
+func newServer(all settings) (*server, error) {
+	dir, err := os.MkdirTemp(scratch, "server-")
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{"state", "tmp"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	s := &server{settings: with(all, settings{"STATE_DIR": filepath.Join(dir, "state")}), dir: dir}
+	s.groups = makeGroups(filepath.Base(dir))
+	if err := s.start(); err != nil {
+		return nil, errors.Join(err, removeGroups(s.groups))
+	}
+	return s, nil
+}
+
+// start starts the server and waits until it serves.
+func (s *server) start() error {
+	s.log = &serverLog{serving: make(chan string, 1)}
+	// The shell moves itself into the cgroups and then becomes the server.
+	join := `server=$1; shift; for group; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$server" serve`
+	s.cmd = exec.Command("/bin/sh", append([]string{"-c", join, "sh", binary}, s.groups...)...)
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp")}
+	for name, value := range s.settings {
+		s.cmd.Env = append(s.cmd.Env, "FERMATA_"+name+"="+value)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	// A zygote that outlives the server may keep the ends of these pipes open.
+	s.cmd.WaitDelay = time.Second
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	s.exited = make(chan struct{})
+	go func() {
+		defer close(s.exited)
+		_ = s.cmd.Wait() // The state tells.
+	}()
+	select {
+	case addr := <-s.log.serving:
+		s.url = "http://" + addr
+	case <-s.exited:
+		return fmt.Errorf("the server ended at start: %v\n%s", s.cmd.ProcessState, s.log.tail())
+	case <-time.After(startTimeout):
+		return errors.Join(fmt.Errorf("the server does not serve after %v\n%s", startTimeout, s.log.tail()), s.kill())
+	}
+	a, err := http.Get(s.url + "/health")
+	if err != nil {
+		return errors.Join(err, s.kill())
+	}
+	defer a.Body.Close()
+	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
+		return errors.Join(fmt.Errorf("GET /health: %v %v", a.Status, err), s.kill())
+	}
+	return nil
+}
+
+// kill ends the server as a crash would. What it was in charge of stays.
+func (s *server) kill() error {
+	s.heirs = s.family()[1:]
+	err := s.cmd.Process.Signal(syscall.SIGKILL)
+	<-s.exited
+	return err
+}
+
+// family returns the server's process and all processes below it, those that a
+// killed one has left included.
+func (s *server) family() []process {
+	return descendants(append([]process{{pid: s.cmd.Process.Pid}}, s.heirs...))
+}
+
+// stop ends the server as an operator would and tells what it has left behind.
+func (s *server) stop() error {
+	family := s.family()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the server, which has ended already (%v): %w", s.cmd.ProcessState, err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("the server runs %v after SIGTERM", stopTimeout), s.kill())
+	}
+	var errs []error
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		errs = append(errs, fmt.Errorf("the server ended with code %d after SIGTERM, want 0", code))
+	}
+	left := func() error { return s.leftovers(family) }
+	return errors.Join(append(errs, within(5*time.Second, left), removeGroups(s.groups))...)
+}
+
+// within returns nil as soon as check does, or its last error after limit.
+func within(limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+		if err := check(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// A serverLog is what a server logs. It looks out for the address.
+type serverLog struct {
+	serving chan string
+
+	mu    sync.Mutex
+	text  bytes.Buffer
+	found bool
+}
+
+var servingLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?serving\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*$`)
+
+// Write takes the next bytes of the log.
+func (l *serverLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	if m := servingLine.FindSubmatch(l.text.Bytes()); m != nil && !l.found {
+		l.found = true
+		l.serving <- string(m[1])
+	}
+	return len(p), nil
+}
+
+// all returns the whole log.
+func (l *serverLog) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// tail returns the end of the log.
+func (l *serverLog) tail() string {
+	text := l.all()
+	return text[max(0, len(text)-4000):]
+}
