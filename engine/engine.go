@@ -40,6 +40,9 @@ type Options struct {
 	MaxRounds, MaxCalls int
 	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
 	PoolSize, MaxSandboxes int
+	// MaxIdle is how long a sandbox may wait ready before another takes its place;
+	// 0 is for ever. Docker's sandboxes end themselves when no server speaks to them.
+	MaxIdle time.Duration
 	// QueueTimeout is how long a request waits for a sandbox.
 	QueueTimeout time.Duration
 }
@@ -63,7 +66,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		o:          o,
 		instance:   uuid.NewString(),
-		pool:       newPool(o.Provider, o.Log, o.PoolSize, o.MaxSandboxes),
+		pool:       newPool(o),
 		executions: map[string]*execution{},
 	}
 	if err := e.adopt(ctx); err != nil {
@@ -110,6 +113,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 		Budget:    s.Timeout,
 		Owner:     e.instance,
 		Sandbox:   sb.ref,
+		Marker:    sb.marker,
 		Tools:     toolNames(s.Tools),
 	}
 	x := newExecution(e, record, sb)
@@ -269,7 +273,7 @@ func (e *Engine) adopt(ctx context.Context) error {
 
 // adoptOne goes on with an execution in the state in which its sandbox says it is.
 func (e *Engine) adoptOne(ctx context.Context, record continuation.Record) bool {
-	sb, err := attach(ctx, e.o.Provider, record.Sandbox)
+	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker)
 	if err != nil {
 		e.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
 		return false

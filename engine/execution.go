@@ -122,15 +122,29 @@ func (x *execution) claim(ctx context.Context, request string) error {
 	return x.put(ctx, next)
 }
 
-// put writes the next version of the record. mu is held.
+// put writes the next version of the record. What it records has happened, so it
+// does not end with a request. mu is held.
 func (x *execution) put(ctx context.Context, next continuation.Record) error {
-	ttl := time.Until(next.Deadline).Round(time.Millisecond) + recordSlack
-	if err := x.e.o.Store.Put(ctx, next, max(ttl, recordSlack)); err != nil {
-		if errors.Is(err, continuation.ErrConflict) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	ttl := max(0, time.Until(next.Deadline)) + recordSlack
+	err := x.e.o.Store.Put(ctx, next, ttl)
+	if errors.Is(err, continuation.ErrConflict) {
+		// A write that was reported as failed may have been done all the same. Then
+		// the stored record is ours, and what we know is newer.
+		var stored continuation.Record
+		stored, err = x.e.o.Store.Get(ctx, x.id)
+		switch {
+		case err == nil && stored.Owner == x.e.instance:
+			next.Version = stored.Version + 1
+			err = x.e.o.Store.Put(ctx, next, ttl)
+		case err == nil, errors.Is(err, continuation.ErrNotFound):
 			// Another server has taken the execution over.
 			x.cancel()
 			return ErrExpired
 		}
+	}
+	if err != nil {
 		return fmt.Errorf("write record of execution %s: %w", x.id, err)
 	}
 	x.record = next
@@ -242,9 +256,7 @@ func (x *execution) paused(next continuation.Record, calls []Call) (Outcome, err
 	if next.Answer, err = json.Marshal(outcome); err != nil {
 		return Outcome{}, fmt.Errorf("encode answer: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	return outcome, x.put(ctx, next)
+	return outcome, x.put(context.Background(), next)
 }
 
 // finish writes the record of an end, if anybody could ask for it. mu is held.
@@ -259,9 +271,7 @@ func (x *execution) finish(next continuation.Record, outcome Outcome) {
 	answer, err := json.Marshal(outcome)
 	if err == nil {
 		next.Answer = answer
-		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-		defer cancel()
-		err = x.put(ctx, next)
+		err = x.put(context.Background(), next)
 	}
 	if err != nil {
 		x.e.o.Log.Error("cannot record the end of an execution", "execution", x.id, "err", err)

@@ -19,12 +19,15 @@ const writeTimeout = 10 * time.Second
 // ends.
 type sandbox struct {
 	ref    string
+	marker []byte
 	hello  hello
 	stream io.ReadWriteCloser
 	// frames has what the sandbox sends; it is closed when the stream has ended.
 	frames chan frame
 	// broken is why it has, set before.
 	broken error
+	// ended is closed with frames, for those who do not listen.
+	ended chan struct{}
 	// quit is closed to end the reader when nobody listens any more.
 	quit chan struct{}
 }
@@ -40,12 +43,18 @@ type hello struct {
 }
 
 // attach opens the stream to a sandbox and waits until it says that it is there.
-func attach(ctx context.Context, p Provider, ref string) (*sandbox, error) {
+// The marker is the same each time and random: where all servers share one stream,
+// the supervisor finds by it where this one begins, should the one before have died
+// while it wrote.
+func attach(ctx context.Context, p Provider, ref string, marker []byte) (*sandbox, error) {
 	stream, err := p.Attach(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	s := &sandbox{ref: ref, stream: stream, frames: make(chan frame), quit: make(chan struct{})}
+	s := &sandbox{
+		ref: ref, marker: marker, stream: stream,
+		frames: make(chan frame), ended: make(chan struct{}), quit: make(chan struct{}),
+	}
 	go s.read()
 	if err := s.greet(ctx); err != nil {
 		s.detach()
@@ -55,7 +64,7 @@ func attach(ctx context.Context, p Provider, ref string) (*sandbox, error) {
 }
 
 func (s *sandbox) greet(ctx context.Context) error {
-	if err := s.send(frameAttach); err != nil {
+	if err := s.send(frameAttach, s.marker); err != nil {
 		return err
 	}
 	select {
@@ -70,8 +79,8 @@ func (s *sandbox) greet(ctx context.Context) error {
 			return fmt.Errorf("read hello: %w", err)
 		}
 		if s.hello.Protocol != python.Protocol {
-			return fmt.Errorf("the runner speaks protocol %d, this server %d: build the sandbox with this server's runner",
-				s.hello.Protocol, python.Protocol)
+			return fmt.Errorf("the sandbox's runner speaks protocol %d and this server %d: "+
+				"make the sandbox image again, from this server's version", s.hello.Protocol, python.Protocol)
 		}
 		return nil
 	case <-ctx.Done():
@@ -81,6 +90,7 @@ func (s *sandbox) greet(ctx context.Context) error {
 
 // read passes on frames until the stream ends or breaks.
 func (s *sandbox) read() {
+	defer close(s.ended)
 	defer close(s.frames)
 	r := bufio.NewReaderSize(s.stream, 1<<14)
 	for {
