@@ -1,0 +1,203 @@
+// LibreChat's own client, unmodified, against a running server: what would the model
+// see, and how often did each tool run?
+//
+// FERMATA_URL and FERMATA_KEY say where the server is, FERMATA_ERRORS whether it tells
+// of failures by status (http, the default) or within a 200 (inline).
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { createProgrammaticToolCallingTool } from '@librechat/agents';
+import { tool } from '@librechat/agents/langchain/tools';
+
+const { FERMATA_URL: url, FERMATA_KEY: key, FERMATA_ERRORS: errors = 'http' } = process.env;
+assert.ok(url && key, 'set FERMATA_URL and FERMATA_KEY');
+const inline = errors === 'inline';
+
+const failed = 'Programmatic execution failed: ';
+const rejected = `${failed}The code execution request was rejected. Please check the tool input and try again.`;
+
+/** Tools as a host has them, and a count of how often each ran. */
+function tools(functions) {
+  const ran = Object.fromEntries(Object.keys(functions).map((name) => [name, 0]));
+  const toolMap = new Map();
+  const toolDefs = [];
+  for (const [name, run] of Object.entries(functions)) {
+    const definition = { name, description: `Test tool ${name}.`, schema: { type: 'object', properties: {} } };
+    const counted = (input) => {
+      ran[name] += 1;
+      return run(input);
+    };
+    toolMap.set(name, tool(counted, definition));
+    toolDefs.push({ name, description: definition.description, parameters: definition.schema });
+  }
+  return { ran, toolMap, toolDefs };
+}
+
+/** Calls the client as LibreChat does. */
+async function invoke(code, { toolMap, toolDefs }, { timeout, authorization = `Bearer ${key}` } = {}) {
+  const client = createProgrammaticToolCallingTool({ baseUrl: url, authHeaders: { Authorization: authorization } });
+  const args = timeout === undefined ? { code } : { code, timeout };
+  return client.invoke({
+    name: 'run_tools_with_code', id: 'toolu_1', type: 'tool_call', args, toolMap, toolDefs,
+  });
+}
+
+/** What the model sees of a program that fails. */
+async function failure(...args) {
+  const error = await invoke(...args).then(
+    (message) => assert.fail(`got the answer ${JSON.stringify(message.content)}, want a failure`),
+    (reason) => reason,
+  );
+  return error.message;
+}
+
+const noop = { noop: () => 'unused' };
+
+test('several rounds, with parallel calls', async () => {
+  const host = tools({
+    'list-cities': () => ['Paris', 'Rome', 'Oslo'],
+    get_weather: ({ city }) => ({ city, degrees: city.length }),
+    'save report': ({ text }) => `saved ${text.length} characters`,
+  });
+  const message = await invoke(
+    `cities = await list_cities()
+reports = await asyncio.gather(*(get_weather(city=city) for city in cities))
+total = sum(report["degrees"] for report in reports)
+print([report["city"] for report in reports], total)
+print(await save_report(text="Ça va ☀"))`,
+    host,
+  );
+  assert.equal(message.content, "stdout:\n['Paris', 'Rome', 'Oslo'] 13\nsaved 7 characters\n\n");
+  assert.deepEqual(host.ran, { 'list-cities': 1, get_weather: 3, 'save report': 1 });
+  assert.match(message.artifact.session_id, /^[A-Za-z0-9_-]{21}$/);
+  assert.deepEqual(message.artifact.files, []);
+});
+
+test('a hundred parallel calls are one round', async () => {
+  const host = tools({ square: ({ n }) => n * n });
+  const message = await invoke('print(sum(await asyncio.gather(*(square(n=n) for n in range(100)))))', host);
+  assert.equal(message.content, 'stdout:\n328350\n\n');
+  assert.deepEqual(host.ran, { square: 100 });
+});
+
+test('a failing tool that the program catches', async () => {
+  const host = tools({
+    lookup: ({ id }) => {
+      if (id === 2) {
+        throw new Error('no row 2');
+      }
+      return { id };
+    },
+  });
+  const message = await invoke(
+    `for id in (1, 2, 3):
+    try:
+        print(await lookup(id=id))
+    except RuntimeError as error:
+        print("caught", type(error).__name__, error)`,
+    host,
+  );
+  assert.equal(message.content, "stdout:\n{'id': 1}\ncaught ToolExecutionError no row 2\n{'id': 3}\n\n");
+  assert.deepEqual(host.ran, { lookup: 3 });
+});
+
+test('a failing tool that the program does not catch', async () => {
+  const host = tools({
+    lookup: () => {
+      throw new Error('the database is away');
+    },
+  });
+  const seen = await failure('print("before")\nawait lookup()\nprint("after")', host);
+  assert.ok(seen.startsWith(`${failed}Code execution failed.\n\nStderr:\nTraceback (most recent call last):\n`), seen);
+  assert.match(seen, /, line 2\b/);
+  assert.match(seen, /ToolExecutionError: the database is away\s*$/);
+  assert.deepEqual(host.ran, { lookup: 1 });
+});
+
+test('a tool that the host does not know', async () => {
+  const host = tools({ known: () => 1 });
+  host.toolDefs.push({ name: 'unknown', parameters: { type: 'object', properties: {} } });
+  const seen = await failure('await unknown()', host);
+  assert.match(seen, /ToolExecutionError: Tool 'unknown' not found\. Available tools: known\s*$/);
+  assert.deepEqual(host.ran, { known: 0 });
+});
+
+test('pandas without an import', async () => {
+  const host = tools({
+    query_database: () => [
+      { region: 'north', sales: 10 }, { region: 'south', sales: 5 }, { region: 'north', sales: 2.5 },
+    ],
+    write_to_sheet: ({ data }) => Object.keys(data.sales),
+  });
+  const message = await invoke(
+    `df = pd.DataFrame(await query_database(sql="SELECT * FROM sales"))
+summary = df.groupby("region").sum()
+print(summary.to_dict())
+print(await write_to_sheet(data=summary.to_dict()))`,
+    host,
+  );
+  assert.equal(
+    message.content,
+    "stdout:\n{'sales': {'north': 12.5, 'south': 5.0}}\n['north', 'south']\n\n",
+  );
+  assert.deepEqual(host.ran, { query_database: 1, write_to_sheet: 1 });
+});
+
+test('twenty sequential calls are allowed', async () => {
+  const host = tools({ step: ({ n }) => n + 1 });
+  const message = await invoke('n = 0\nwhile n < 20:\n    n = await step(n=n)\nprint(n)', host);
+  assert.equal(message.content, 'stdout:\n20\n\n');
+  assert.deepEqual(host.ran, { step: 20 });
+});
+
+test('25 sequential calls exceed the round limit', async () => {
+  const host = tools({ step: ({ n }) => n + 1 });
+  const seen = await failure('n = 0\nwhile n < 25:\n    n = await step(n=n)\nprint(n)', host);
+  assert.ok(seen.startsWith(inline ? `${failed}Code execution failed.` : rejected), seen);
+  assert.deepEqual(host.ran, { step: 20 });
+});
+
+test('a program that takes too long', async () => {
+  const host = tools({ step: () => 1 });
+  const seen = await failure('await step()\nprint("working", flush=True)\nwhile True:\n    pass', host, { timeout: 1000 });
+  const want = inline
+    ? 'Code execution failed. Execution exceeded the time limit.'
+    : 'Code execution is temporarily unavailable. Please retry.';
+  assert.ok(seen.startsWith(failed + want), seen);
+  assert.deepEqual(host.ran, { step: 1 });
+});
+
+test('a syntax error', async () => {
+  const host = tools(noop);
+  const seen = await failure('print("fine")\nif True print("broken")', host);
+  assert.ok(seen.startsWith(`${failed}Code execution failed.\n\nStderr:\n`), seen);
+  assert.match(seen, /, line 2\n {4}if True print\("broken"\)\n/);
+  assert.match(seen, /SyntaxError: /);
+  assert.deepEqual(host.ran, { noop: 0 });
+});
+
+test('a program that exits', async () => {
+  const seen = await failure('import sys\nsys.exit(3)', tools(noop));
+  assert.ok(seen.startsWith(`${failed}Code execution failed. Execution exited with code 3`), seen);
+});
+
+test('a program that prints nothing', async () => {
+  const message = await invoke('1 + 1', tools(noop));
+  assert.equal(message.content, "stdout: Empty. Ensure you're writing output explicitly.\n");
+});
+
+test('a wrong key', async () => {
+  const seen = await failure('print(1)', tools(noop), { authorization: 'Bearer wrong' });
+  assert.ok(seen.startsWith(`${failed}Code execution is not authorized.`), seen);
+});
+
+test('executions side by side stay apart', async () => {
+  const runs = Array.from({ length: 8 }, async (_, n) => {
+    const host = tools({ echo: ({ value }) => value });
+    const message = await invoke(`a = await echo(value=${n})\nb = await echo(value=a * 10)\nprint(a, b)`, host);
+    assert.equal(message.content, `stdout:\n${n} ${n * 10}\n\n`);
+    assert.deepEqual(host.ran, { echo: 2 });
+  });
+  await Promise.all(runs);
+});
