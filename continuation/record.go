@@ -62,6 +62,9 @@ type Record struct {
 	Owner string `json:"owner"`
 	// Sandbox is the provider's reference to the sandbox.
 	Sandbox string `json:"sandbox"`
+	// Marker is what a server begins with when it attaches to the sandbox: where
+	// the one before it may have died in the middle of a word.
+	Marker []byte `json:"marker,omitempty"`
 	// Tools are the original names of the tools that were granted.
 	Tools []string `json:"tools,omitempty"`
 	// Issued is how many calls the execution has made; the next id follows it.

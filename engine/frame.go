@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -59,13 +60,21 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	return frame{kind, payload}, nil
 }
 
-// writeFrame writes the parts as one frame, without copying them.
+// smallFrame is the size up to which copying a frame costs less than writing it in
+// parts, which not every stream can do at once.
+const smallFrame = 32 << 10
+
+// writeFrame writes the parts as one frame, large ones without copying them.
 func writeFrame(w io.Writer, kind frameKind, parts ...[]byte) error {
 	length := 0
 	for _, p := range parts {
 		length += len(p)
 	}
 	header := append(binary.BigEndian.AppendUint32(make([]byte, 0, frameHeader), uint32(length)), byte(kind))
+	if length <= smallFrame {
+		_, err := w.Write(append(header, bytes.Join(parts, nil)...))
+		return err
+	}
 	buffers := append(net.Buffers{header}, parts...)
 	_, err := buffers.WriteTo(w)
 	return err

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,6 +19,8 @@ const (
 	destroyTimeout = 30 * time.Second
 	// retryDelay is how long the pool rests after it could not make a sandbox.
 	retryDelay = time.Second
+	// markerSize is the length of a sandbox's marker, in bytes: nobody guesses it.
+	markerSize = 16
 	// makers is how many sandboxes are made at once for those who wait.
 	makers = 2
 )
@@ -27,6 +31,8 @@ type pool struct {
 	log      *slog.Logger
 	// size is how many idle sandboxes there should be, ceiling how many of any kind.
 	size, ceiling int
+	// maxIdle is how old an idle one may get, 0 for any age.
+	maxIdle time.Duration
 
 	ctx    context.Context //nolint:containedctx // ends the makers, which outlive every request
 	cancel context.CancelFunc
@@ -47,9 +53,12 @@ type taken struct {
 	err     error
 }
 
-func newPool(provider Provider, log *slog.Logger, size, ceiling int) *pool {
+func newPool(o Options) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &pool{provider: provider, log: log, size: size, ceiling: ceiling, ctx: ctx, cancel: cancel}
+	return &pool{
+		provider: o.Provider, log: o.Log, size: o.PoolSize, ceiling: o.MaxSandboxes, maxIdle: o.MaxIdle,
+		ctx: ctx, cancel: cancel,
+	}
 }
 
 // take returns a sandbox for one execution. It waits in line for one until ctx ends.
@@ -62,6 +71,7 @@ func (p *pool) take(ctx context.Context) (*sandbox, error) {
 	for len(p.idle) > 0 {
 		s := p.idle[0]
 		p.idle = p.idle[1:]
+		close(s.taken)
 		if !s.gone() {
 			p.fill()
 			p.mu.Unlock()
@@ -106,8 +116,35 @@ func (p *pool) put(s *sandbox) {
 		p.waiting[0] <- taken{sandbox: s}
 		p.waiting = p.waiting[1:]
 	default:
-		p.idle = append(p.idle, s)
+		p.keep(s)
 	}
+}
+
+// keep lets a sandbox wait until it is taken, or is too old, or ends. mu is held.
+func (p *pool) keep(s *sandbox) {
+	taken := make(chan struct{})
+	s.taken = taken
+	p.idle = append(p.idle, s)
+	p.wg.Go(func() {
+		var old <-chan time.Time
+		if p.maxIdle > 0 {
+			timer := time.NewTimer(p.maxIdle - time.Since(s.born))
+			defer timer.Stop()
+			old = timer.C
+		}
+		select {
+		case <-taken:
+			return
+		case <-s.ended:
+		case <-old:
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.Index(p.idle, s); i >= 0 {
+			p.idle = slices.Delete(p.idle, i, i+1)
+			p.destroy(s)
+		}
+	})
 }
 
 // release ends a sandbox that take returned.
@@ -208,7 +245,10 @@ func (p *pool) create() (*sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := attach(ctx, p.provider, ref)
+	marker := make([]byte, markerSize)
+	// It never fails.
+	_, _ = rand.Read(marker)
+	s, err := attach(ctx, p.provider, ref, marker)
 	if err == nil && s.hello.State != "ready" {
 		s.detach()
 		err = fmt.Errorf("new sandbox %s is %s", ref, s.hello.State)
@@ -235,6 +275,7 @@ func (p *pool) close() {
 	}
 	p.waiting = nil
 	for _, s := range p.idle {
+		close(s.taken)
 		p.destroy(s)
 	}
 	p.idle = nil

@@ -10,6 +10,8 @@ import (
 var (
 	// ErrGone means that the sandbox is not there any more.
 	ErrGone = errors.New("engine: sandbox is gone")
+	// ErrOutOfMemory means that the sandbox as a whole has ended at its memory limit.
+	ErrOutOfMemory = errors.New("engine: sandbox is out of memory")
 	// ErrNoCapacity means that no sandbox could be had in time.
 	ErrNoCapacity = errors.New("engine: no sandbox is free")
 )
@@ -24,7 +26,8 @@ type Provider interface {
 
 	// Attach opens the stream to the sandbox's supervisor. Closing the stream
 	// leaves the sandbox as it is; a later Attach takes it over. It returns
-	// ErrGone if there is no such sandbox.
+	// ErrGone if there is no such sandbox. Where the sandbox as a whole runs out of
+	// memory, rather than a process in it, a Read returns ErrOutOfMemory.
 	Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error)
 
 	// Destroy ends the sandbox and returns when nothing of it is left. Destroying

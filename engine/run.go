@@ -77,6 +77,9 @@ func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.T
 		select {
 		case f, ok := <-x.sandbox.frames:
 			if !ok {
+				if errors.Is(x.sandbox.broken, ErrOutOfMemory) {
+					return failed(OutOfMemory, "", 0)
+				}
 				return failed(SandboxLost, "", 0)
 			}
 			e, rested, err := x.hear(f, &done)

@@ -28,6 +28,10 @@ type sandbox struct {
 	broken error
 	// ended is closed with frames, for those who do not listen.
 	ended chan struct{}
+	// born is when it was attached to.
+	born time.Time
+	// taken is closed when it does not wait in the pool any more.
+	taken chan struct{}
 	// quit is closed to end the reader when nobody listens any more.
 	quit chan struct{}
 }
@@ -52,7 +56,7 @@ func attach(ctx context.Context, p Provider, ref string, marker []byte) (*sandbo
 		return nil, err
 	}
 	s := &sandbox{
-		ref: ref, marker: marker, stream: stream,
+		ref: ref, marker: marker, stream: stream, born: time.Now(),
 		frames: make(chan frame), ended: make(chan struct{}), quit: make(chan struct{}),
 	}
 	go s.read()
