@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// maxClients is how many connections a client keeps open.
+const maxClients = 64
+
+// A client speaks the server's protocol and looks at every answer.
+type client struct {
+	url, key string
+	http     *http.Client
+}
+
+func newClient(url, key string) *client {
+	transport := &http.Transport{MaxIdleConnsPerHost: maxClients}
+	return &client{url: url, key: key, http: &http.Client{Transport: transport}}
+}
+
+// A program is an initial request. Its tool is lookup.
+type program struct {
+	Code  string `json:"code"`
+	Tools []tool `json:"tools"`
+}
+
+type tool struct {
+	Name string `json:"name"`
+}
+
+// A continuation answers the pending calls.
+type continuation struct {
+	Token   string   `json:"continuation_token"`
+	Results []result `json:"tool_results"`
+}
+
+type result struct {
+	CallID  string          `json:"call_id"`
+	Result  json.RawMessage `json:"result"`
+	IsError bool            `json:"is_error"`
+}
+
+// A call is a tool call of the program. The programs here say in its input which
+// one it is and where they run.
+type call struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Input struct {
+		N         int    `json:"n"`
+		Namespace string `json:"namespace"`
+	} `json:"input"`
+}
+
+// An answer is what the server answered, and when.
+type answer struct {
+	Status string `json:"status"`
+	Token  string `json:"continuation_token"`
+	Calls  []call `json:"tool_calls"`
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+	Error  string `json:"error"`
+
+	// took is the time from the first byte of the request to the last of the answer.
+	took time.Duration
+}
+
+// start runs a program until it pauses or ends.
+func (c *client) start(ctx context.Context, code string) (answer, error) {
+	body, err := json.Marshal(program{Code: code, Tools: []tool{{Name: "lookup"}}})
+	if err != nil {
+		return answer{}, err
+	}
+	return c.post(ctx, body)
+}
+
+// resume answers every pending call with value.
+func (c *client) resume(ctx context.Context, paused answer, value json.RawMessage) (answer, error) {
+	next := continuation{Token: paused.Token}
+	for _, call := range paused.Calls {
+		next.Results = append(next.Results, result{CallID: call.ID, Result: value})
+	}
+	body, err := json.Marshal(next)
+	if err != nil {
+		return answer{}, err
+	}
+	return c.post(ctx, body)
+}
+
+func (c *client) post(ctx context.Context, body []byte) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/exec/programmatic", bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if c.key != "" {
+		request.Header.Set("X-API-Key", c.key)
+	}
+	begin := time.Now()
+	response, err := c.http.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	took := time.Since(begin)
+	if err != nil {
+		return answer{}, fmt.Errorf("read answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return answer{}, fmt.Errorf("answer %s: %.500s", response.Status, text)
+	}
+	a := answer{took: took}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return answer{}, fmt.Errorf("answer is not what it should be: %w: %.500s", err, text)
+	}
+	return a, nil
+}
+
+// paused returns an error unless the answer is a pause on calls, counted from first.
+func (a answer) paused(first, calls int) error {
+	if a.Status != "tool_call_required" || len(a.Calls) != calls || a.Token == "" {
+		return fmt.Errorf("got %+v, want a pause with %d calls", a, calls)
+	}
+	for i, call := range a.Calls {
+		if call.Name != "lookup" || call.Input.N != first+i {
+			return fmt.Errorf("got the call %+v, want one of lookup with n=%d", call, first+i)
+		}
+	}
+	return nil
+}
+
+// completed returns an error unless the program completed and printed stdout.
+func (a answer) completed(stdout string) error {
+	if a.Status != "completed" || a.Stdout != stdout || a.Stderr != "" {
+		return fmt.Errorf("got %+v, want it completed with stdout %q", a, stdout)
+	}
+	return nil
+}
+
+// healthy returns an error unless the server is well.
+func (c *client) healthy(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/health", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if response.StatusCode != http.StatusOK {
+		err = errors.Join(err, fmt.Errorf("GET /health: %s", response.Status))
+	}
+	return errors.Join(err, response.Body.Close())
+}
