@@ -19,6 +19,9 @@ from typing import Any, Final
 # The largest input of one call, in bytes of JSON.
 MAX_INPUT: Final = 5_000_000
 
+# The units of numpy's times for which Python has no type: they become bare numbers.
+_TOO_FINE: Final = ("[ns]", "[ps]", "[fs]", "[as]")
+
 
 def encode(value: Any) -> str:
     """Return value as one line of ASCII JSON; NaN and infinities become null.
@@ -62,6 +65,8 @@ def _convert_scientific(value: Any) -> Any:
             return value.to_dict(orient="records")
         if kind.__name__ == "NAType":
             return None
+    if package == "numpy" and str(getattr(value, "dtype", "")).endswith(_TOO_FINE):
+        value = value.astype(f"{value.dtype.kind}8[us]")
     if package in ("numpy", "pandas") and hasattr(value, "tolist"):
         converted = value.tolist()
         # A scalar without a Python type of its own (longdouble) returns itself.
