@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import linecache
+import re
 import traceback
+import warnings
+from collections.abc import Iterator
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final
 
@@ -25,14 +29,14 @@ class Program:
         Raises whatever compile raises; SyntaxError in nearly all cases.
         """
         source = source.removeprefix("\ufeff")
-        lines = source.splitlines(keepends=True)
+        # Python's lines, which str.splitlines cuts at more characters.
+        lines = io.StringIO(source, newline=None).readlines()
         # Tracebacks quote the program's lines from here.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
         module = _parse(source)
-        if _returns(module):
-            self._code, self._wrapped = _compile_function(module), True
-        else:
-            self._code, self._wrapped = _compile(module), False
+        returns = list(_returns(module))
+        self._wrapped = bool(returns)
+        self._code = _compile_function(module, returns) if returns else _compile(module)
 
     @property
     def awaits(self) -> bool:
@@ -48,7 +52,7 @@ class Program:
 
 def _parse(source: str) -> ast.Module:
     try:
-        return ast.parse(source, FILENAME)
+        return _tree(source)
     except IndentationError:
         first = next((line for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
         if not first[:1].isspace():
@@ -56,79 +60,86 @@ def _parse(source: str) -> ast.Module:
     # The whole program is indented, as when it was written inside other code. It
     # is parsed as the body of a block: dedenting the text would change its strings.
     try:
-        block = ast.parse("if True:\n" + source, FILENAME).body
+        block = _tree("if True:\n" + source).body
     except SyntaxError as error:
         if error.lineno is not None:
             error.lineno -= 1
         if error.end_lineno is not None:
             error.end_lineno -= 1
+        error.msg = re.sub(r"(?<= line )\d+", lambda found: str(int(found[0]) - 1), error.msg)
         raise
     assert isinstance(block[0], ast.If)
     module = ast.Module(body=block[0].body + block[1:], type_ignores=[])
     return ast.increment_lineno(module, -1)
 
 
+def _tree(source: str) -> ast.Module:
+    # Not ast.parse, which would be seen in the traceback of a syntax error.
+    tree: ast.Module = compile(source, FILENAME, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    return tree
+
+
 def _compile(module: ast.Module) -> CodeType:
-    # Warnings about the program's own text (such as "\d") are the program's.
     code: CodeType = compile(module, FILENAME, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     return code
 
 
-class _ReturnFinder(ast.NodeVisitor):
-    found = False
+def _blocks(module: ast.Module) -> Iterator[list[ast.stmt]]:
+    """Yield every list of statements of the program, but not of its functions and classes.
 
-    def visit_Return(self, node: ast.Return) -> None:
-        self.found = True
-
-    def _skip(self, node: ast.AST) -> None:
-        """What is inside has a scope of its own."""
-
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = _skip
-
-
-def _returns(module: ast.Module) -> bool:
-    finder = _ReturnFinder()
-    finder.visit(module)
-    return finder.found
+    Expressions hold no statements and can be nested deeper than Python recurses.
+    """
+    pending = [module.body]
+    while pending:
+        block = pending.pop()
+        yield block
+        for statement in block:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            for part in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+                pending += (getattr(part, name) for name in ("body", "orelse", "finalbody") if hasattr(part, name))
 
 
-class _Unannotate(ast.NodeTransformer):
-    """Drops annotations of names: a global name of a function may not have one."""
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
-        if not isinstance(node.target, ast.Name):
-            return node
-        statement = ast.Pass() if node.value is None else ast.Assign(targets=[node.target], value=node.value)
-        return ast.copy_location(statement, node)
-
-    def _keep(self, node: ast.AST) -> ast.AST:
-        return node
-
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = _keep
+def _returns(module: ast.Module) -> Iterator[tuple[list[ast.stmt], int, ast.Return]]:
+    """Yield the top-level returns and where they are."""
+    for block in _blocks(module):
+        for index, statement in enumerate(block):
+            if isinstance(statement, ast.Return):
+                yield block, index, statement
 
 
-def _compile_function(module: ast.Module) -> CodeType:
-    """Compile a program with a top-level return as a function whose names are global."""
-    body = _Unannotate().visit(module).body
-    names = _bound_names(_function_code(body))
-    if names:
-        body = [ast.Global(names=names), *body]
-    return _function_code(body).replace(co_name="<module>", co_qualname="<module>")
+def _compile_function(module: ast.Module, returns: list[tuple[list[ast.stmt], int, ast.Return]]) -> CodeType:
+    """Compile a program with top-level returns as a function whose names are global."""
+    # First as a module, with something else for the returns: it has a module's
+    # errors and warnings, and tells whether it awaits.
+    for block, index, statement in returns:
+        instead = ast.Pass() if statement.value is None else ast.Expr(statement.value)
+        block[index] = ast.copy_location(instead, statement)
+    awaits = _compile(module).co_flags & inspect.CO_COROUTINE
+    for block, index, statement in returns:
+        block[index] = statement
+    for block in _blocks(module):
+        block[:] = map(_without_annotation, block)
+    kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef] = ast.AsyncFunctionDef if awaits else ast.FunctionDef
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = _function_code(kind, module.body)
+        names = [*code.co_varnames, *code.co_cellvars]
+        if names:
+            code = _function_code(kind, [ast.Global(names=names), *module.body])
+    return code.replace(co_name="<module>", co_qualname="<module>")
 
 
-def _bound_names(code: CodeType) -> list[str]:
-    return [*code.co_varnames, *code.co_cellvars]
+def _without_annotation(statement: ast.stmt) -> ast.stmt:
+    """Drop the annotation of a name: a global name of a function may not have one."""
+    if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+        return statement
+    if statement.value is None:
+        return ast.copy_location(ast.Pass(), statement)
+    return ast.copy_location(ast.Assign(targets=[statement.target], value=statement.value), statement)
 
 
-def _function_code(body: list[ast.stmt]) -> CodeType:
-    try:
-        return _function_code_of(ast.FunctionDef, body)
-    except SyntaxError:
-        # It awaits, or it has the same error as a coroutine function, raised again.
-        return _function_code_of(ast.AsyncFunctionDef, body)
-
-
-def _function_code_of(kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef], body: list[ast.stmt]) -> CodeType:
+def _function_code(kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef], body: list[ast.stmt]) -> CodeType:
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     fields: dict[str, Any] = {"type_params": []} if "type_params" in kind._fields else {}
     function = kind(name="program", args=arguments, body=body, decorator_list=[], **fields)
@@ -140,7 +151,7 @@ def _function_code_of(kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef], 
 def error_line(error: BaseException) -> str:
     """Return the last line of the traceback: ``ZeroDivisionError: division by zero``."""
     try:
-        text = "".join(traceback.format_exception_only(error))
+        text = "".join(traceback.format_exception_only(type(error), error))
         if isinstance(error, SyntaxError):
             text = text.rstrip().rpartition("\n")[2]
         return _cut(text.rstrip("\n"), _MAX_ERROR)
@@ -151,22 +162,24 @@ def error_line(error: BaseException) -> str:
 def error_text(error: BaseException, hidden: str) -> str:
     """Return the traceback without the frames of files below ``hidden``."""
     try:
-        _hide(error, hidden, set())
+        _hide(error, hidden)
         return _cut("".join(traceback.format_exception(error)), _MAX_TRACEBACK)
     except BaseException:  # the error's own methods are the program's
         return f"{type(error).__name__}\n"
 
 
-def _hide(error: BaseException | None, hidden: str, seen: set[int]) -> None:
-    if error is None or id(error) in seen:
-        return
-    seen.add(id(error))
-    error.__traceback__ = _without(error.__traceback__, hidden)
-    _hide(error.__cause__, hidden, seen)
-    _hide(error.__context__, hidden, seen)
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            _hide(inner, hidden, seen)
+def _hide(error: BaseException, hidden: str) -> None:
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        each = pending.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.__traceback__ = _without(each.__traceback__, hidden)
+        pending += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            pending += each.exceptions
 
 
 def _without(tb: TracebackType | None, hidden: str) -> TracebackType | None:
