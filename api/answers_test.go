@@ -144,7 +144,6 @@ func TestErrors(t *testing.T) {
 		{engine.ErrClosing, 503, "Service is shutting down", true},
 		{continuation.ErrUnavailable, 503, "The execution store is not available; retry shortly", true},
 		{&engine.ResultError{CallID: "call_999"}, 400, "tool_results[call_999] was not issued by the sandbox for this execution", false},
-		{&engine.ResultError{CallID: "call_001", Duplicate: true}, 400, "Duplicate call_id in tool_results: call_001", false},
 		{&stubs.CollisionError{First: "a-b", Second: "a_b", Identifier: "a_b"}, 400, `Tool names "a-b" and "a_b" normalize to the same identifier "a_b"`, false},
 		{errTest, 500, "Internal server error", false},
 		{context.Canceled, 500, "Internal server error", false},
@@ -184,6 +183,7 @@ func TestClientLeaves(t *testing.T) {
 	defer server.Close()
 
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(`{"code":"#"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -191,12 +191,14 @@ func TestClientLeaves(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-API-Key", "good-key")
 	go func() {
-		<-entered
-		cancel()
+		select {
+		case <-entered:
+			cancel()
+		case <-t.Context().Done():
+		}
 	}()
 	if response, err := server.Client().Do(r); err == nil {
-		response.Body.Close()
-		t.Error("the client was answered, want its own cancellation")
+		t.Fatalf("the client was answered with %s, want its own cancellation (%v)", response.Status, response.Body.Close())
 	}
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ended with %v, want context.Canceled", err)

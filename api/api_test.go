@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -395,11 +396,24 @@ func TestChunkedBodyTooLarge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body)
-	if wanted := `{"status":"error","error":"request entity too large"}`; response.StatusCode != 413 || string(body) != wanted {
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if wanted := `{"status":"error","error":"request entity too large"}`; response.StatusCode != http.StatusRequestEntityTooLarge || string(body) != wanted {
 		t.Errorf("got %d %s, want 413 %s", response.StatusCode, body, wanted)
 	}
+}
+
+// A client that declares too much is refused before anything is read or set aside.
+func TestDeclaredBodyTooLarge(t *testing.T) {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, unreadable{t})
+	r.ContentLength = 1 << 50
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-API-Key", "good-key")
+	w := httptest.NewRecorder()
+	api.New(completed(), options()).ServeHTTP(w, r)
+	want(t, w, 413, `{"status":"error","error":"request entity too large"}`)
 }
 
 func TestHealth(t *testing.T) {

@@ -14,31 +14,32 @@ import (
 // A slow client is bounded in each direction by itself: between the two lies the
 // run, which may take minutes.
 const (
-	bodyTimeout   = 60 * time.Second
-	answerTimeout = 60 * time.Second
+	BodyTimeout   = 60 * time.Second
+	AnswerTimeout = 60 * time.Second
 )
 
 // readBody reads the whole body. Only after that does net/http watch the
 // connection and cancel the request's context when the client leaves.
 func (s *server) readBody(c echo.Context) ([]byte, error) {
 	r, limit := c.Request(), s.options.Limits.Body
-	// Parameters may be malformed; the type is what counts.
-	mediaType, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	// The error may be about a parameter only; the type is what counts.
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if mediaType != echo.MIMEApplicationJSON {
 		return nil, errContentType
 	}
+	// What is declared is believed below, where memory is set aside for it.
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
 	// Deadlines cannot be set on the recorder of a unit test, and that is the
 	// only error there is before the connection is gone.
 	control := http.NewResponseController(c.Response())
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = control.SetReadDeadline(time.Now().Add(BodyTimeout))
 	// MaxBytesReader tells net/http's own writer to close the connection, and
 	// would not know it inside of echo's.
 	var body bytes.Buffer
 	body.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
-	_, err = body.ReadFrom(http.MaxBytesReader(c.Response().Writer, r.Body, limit))
+	_, err := body.ReadFrom(http.MaxBytesReader(c.Response().Writer, r.Body, limit))
 	_ = control.SetReadDeadline(time.Time{})
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, errBodyTooLarge
@@ -54,6 +55,6 @@ func (s *server) readBody(c echo.Context) ([]byte, error) {
 
 // write answers with a JSON body.
 func write(c echo.Context, status int, body []byte) error {
-	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(answerTimeout))
+	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(AnswerTimeout))
 	return c.Blob(status, echo.MIMEApplicationJSON, body)
 }

@@ -28,11 +28,18 @@ func encodeOutcome(outcome engine.Outcome, style ErrorStyle) (status int, body [
 		o.text("stderr", outcome.Stderr)
 		o.raw("files", []byte("[]"))
 		return http.StatusOK, o.end(), nil
+	default:
+		return encodeEnding(outcome, style)
 	}
+}
+
+// encodeEnding is encodeOutcome for an execution that ended without being completed.
+func encodeEnding(outcome engine.Outcome, style ErrorStyle) (status int, body []byte, err error) {
 	status, text, err := endingOf(outcome, style)
 	if err != nil {
 		return 0, nil, err
 	}
+	var o object
 	o.text("status", "error")
 	o.text("session_id", outcome.Session)
 	o.text("error", text)

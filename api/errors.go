@@ -54,7 +54,7 @@ var (
 
 	errContentType    = &failure{status: http.StatusUnsupportedMediaType, text: "Content-Type must be application/json"}
 	errBodyTooLarge   = &failure{status: http.StatusRequestEntityTooLarge, text: "request entity too large"}
-	errBodyTimeout    = &failure{status: http.StatusRequestTimeout, text: fmt.Sprintf("request body did not arrive within %d seconds", int(bodyTimeout.Seconds()))}
+	errBodyTimeout    = &failure{status: http.StatusRequestTimeout, text: fmt.Sprintf("request body did not arrive within %d seconds", int(BodyTimeout.Seconds()))}
 	errBodyIncomplete = badRequest("request body is incomplete")
 	errNotUTF8        = badRequest("request body is not valid UTF-8")
 	errTooDeep        = badRequestf("request body is nested deeper than %d levels", maxDepth)
@@ -195,9 +195,6 @@ func answerTo(ctx context.Context, err error) *failure {
 		return f
 	}
 	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
-		if wrong.Duplicate {
-			return resultTwice(wrong.CallID)
-		}
 		return resultNotIssued(wrong.CallID)
 	}
 	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {

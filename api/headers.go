@@ -32,9 +32,9 @@ var (
 // checkRouting refuses requests that were meant for another kind of server.
 func checkRouting(header http.Header) error {
 	expected := header.Values(expectedProfileHeader)
-	switch value := strings.Join(expected, ", "); {
-	case value == "" || value == ourProfile:
-	case value == statefulProfile:
+	switch value := strings.Join(expected, ", "); value {
+	case "", ourProfile:
+	case statefulProfile:
 		return profileMismatch(value)
 	default:
 		return invalidProfile(value)
