@@ -1,6 +1,7 @@
 // Package seccomp holds the one list of system calls that a program in a sandbox
-// may make, as a filter program for the kernel. Everything else fails: with ENOSYS
-// where programs have another way to go (clone3), with EPERM otherwise.
+// may make, as a filter program for the kernel and as a profile for container
+// engines. Everything else fails: with ENOSYS where programs have another way to go
+// (clone3), with EPERM otherwise.
 package seccomp
 
 import (
@@ -31,6 +32,13 @@ const (
 	namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 )
+
+// families are the kinds of socket that programs may make.
+func families() []uint32 { return []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} }
+
+// personalities are the ordinary one, with and without fixed addresses, and the
+// question which it is.
+func personalities() []uint32 { return []uint32{0, 0x0040000, 0xffffffff} }
 
 // Filter returns the filter as an array of struct sock_filter in the byte order
 // of this machine.
@@ -64,9 +72,8 @@ func program() []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaceFlags, SkipFalse: 1},
 		bpf.RetConstant{Val: retEPERM},
 		bpf.RetConstant{Val: retAllow})...)
-	p = append(p, checked(unix.SYS_SOCKET, 0, oneOf(unix.AF_UNIX, unix.AF_INET, unix.AF_INET6)...)...)
-	// The ordinary personality, with and without fixed addresses, and asking for it.
-	p = append(p, checked(unix.SYS_PERSONALITY, 0, oneOf(0, 0x0040000, 0xffffffff)...)...)
+	p = append(p, checked(unix.SYS_SOCKET, 0, oneOf(families()...)...)...)
+	p = append(p, checked(unix.SYS_PERSONALITY, 0, oneOf(personalities()...)...)...)
 	for _, number := range slices.Sorted(maps.Values(calls())) {
 		p = append(p, answer(number, retAllow)...)
 	}

@@ -1,0 +1,63 @@
+package seccomp
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+// TestProfileRefuses holds the profile to the list: what must never be in it, and
+// what may be there only under a condition.
+func TestProfileRefuses(t *testing.T) {
+	data, err := Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p profile
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.DefaultAction != refuse {
+		t.Errorf("default action is %s, want %s", p.DefaultAction, refuse)
+	}
+	allowed := func(name string) (plainly, conditionally bool) {
+		for _, r := range p.Syscalls {
+			if r.Action == allow && slices.Contains(r.Names, name) {
+				plainly, conditionally = plainly || len(r.Args) == 0, conditionally || len(r.Args) > 0
+			}
+		}
+		return plainly, conditionally
+	}
+	for _, tt := range []struct {
+		name                   string
+		plainly, conditionally bool
+	}{
+		{"read", true, false},
+		{"clone", false, true},
+		{"socket", false, true},
+		{"personality", false, true},
+		{"clone3", false, false},
+		{"unshare", false, false},
+		{"setns", false, false},
+		{"mount", false, false},
+		{"move_mount", false, false},
+		{"ptrace", false, false},
+		{"process_vm_readv", false, false},
+		{"pidfd_getfd", false, false},
+		{"bpf", false, false},
+		{"perf_event_open", false, false},
+		{"userfaultfd", false, false},
+		{"io_uring_setup", false, false},
+		{"keyctl", false, false},
+		{"add_key", false, false},
+		{"open_by_handle_at", false, false},
+		{"init_module", false, false},
+		{"kexec_load", false, false},
+	} {
+		plainly, conditionally := allowed(tt.name)
+		if plainly != tt.plainly || conditionally != tt.conditionally {
+			t.Errorf("%s: allowed plainly %t, on a condition %t; want %t, %t",
+				tt.name, plainly, conditionally, tt.plainly, tt.conditionally)
+		}
+	}
+}
