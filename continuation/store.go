@@ -45,3 +45,17 @@ type Store interface {
 	// Close releases the store. No other method may be called after it.
 	Close() error
 }
+
+// A Registry knows which servers live. It is safe for concurrent use. Its errors
+// are those of a Store.
+type Registry interface {
+	// Announce says that a server lives, for ttl from now, and where the others
+	// reach it.
+	Announce(ctx context.Context, server, address string, ttl time.Duration) error
+
+	// Locate returns the address of a server that lives, or ErrNotFound.
+	Locate(ctx context.Context, server string) (address string, err error)
+
+	// Withdraw takes the announcement back.
+	Withdraw(ctx context.Context, server string) error
+}

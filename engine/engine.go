@@ -45,14 +45,24 @@ type Options struct {
 	MaxIdle time.Duration
 	// QueueTimeout is how long a request waits for a sandbox.
 	QueueTimeout time.Duration
+	// Instance names this server process; the provider marks sandboxes with it.
+	Instance string
+	// Registry, Address and Peers let servers that share the store find each other:
+	// Address is where they reach this one. Without a Registry there are no others.
+	Registry continuation.Registry
+	Address  string
+	Peers    Peers
 }
 
 // An Engine keeps executions. It is safe for concurrent use.
 type Engine struct {
-	o        Options
-	instance string
-	pool     *pool
-	wg       sync.WaitGroup // executions
+	o       Options
+	members *membership
+	pool    *pool
+	wg      sync.WaitGroup // executions
+	// attending ends the goroutine that keeps the lease, attended waits for it.
+	attending context.CancelFunc
+	attended  sync.WaitGroup
 
 	mu         sync.Mutex
 	executions map[string]*execution
@@ -65,11 +75,19 @@ type Engine struct {
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		o:          o,
-		instance:   uuid.NewString(),
+		members:    &membership{registry: o.Registry, instance: o.Instance, address: o.Address},
 		pool:       newPool(o),
 		executions: map[string]*execution{},
 	}
-	if err := e.adopt(ctx); err != nil {
+	attending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e.attending = stop
+	if o.Registry != nil {
+		if err := e.members.renew(ctx); err != nil {
+			return nil, errors.Join(err, e.Close(ctx))
+		}
+		e.attended.Go(func() { e.attend(attending) })
+	}
+	if err := e.sweep(ctx); err != nil {
 		return nil, errors.Join(err, e.Close(ctx))
 	}
 	s, err := e.pool.take(ctx)
@@ -111,7 +129,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 		State:     string(Running),
 		Created:   now,
 		Budget:    s.Timeout,
-		Owner:     e.instance,
+		Owner:     e.members.instance,
 		Sandbox:   sb.ref,
 		Marker:    sb.marker,
 		Tools:     toolNames(s.Tools),
@@ -138,16 +156,20 @@ var errQueue = errors.New("waited too long")
 // Resume goes on with a paused execution until it pauses again or ends. The round
 // is consumed even if ctx ends first: the outcome is kept for an identical retry.
 func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
-	claims, expired := e.o.Signer.Verify(r.Token, time.Now())
-	if expired != nil && !errors.Is(expired, continuation.ErrTokenExpired) {
-		return Outcome{}, expired
+	claims, err := e.o.Signer.Verify(r.Token, time.Now())
+	expired := err
+	if err != nil && !errors.Is(err, continuation.ErrTokenExpired) {
+		return Outcome{}, err
 	}
 	if claims.Principal != r.Principal {
 		return Outcome{}, ErrForbidden
 	}
 	x := e.find(claims.Execution)
 	if x == nil {
-		return e.kept(ctx, claims, r)
+		var outcome Outcome
+		if x, outcome, err = e.elsewhere(ctx, claims, r); x == nil {
+			return outcome, err
+		}
 	}
 	running, err := x.resume(ctx, claims, r, expired)
 	if err != nil {
@@ -161,20 +183,10 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	}
 }
 
-// kept answers a request for an execution that does not live here any more: with
-// the last answer if it is the request that led to it.
-func (e *Engine) kept(ctx context.Context, claims continuation.Claims, r Resume) (Outcome, error) {
-	record, err := e.o.Store.Get(ctx, claims.Execution)
-	if errors.Is(err, continuation.ErrNotFound) {
-		return Outcome{}, ErrExpired
-	}
-	if err != nil {
-		return Outcome{}, err
-	}
-	if record.Session != claims.Session {
-		return Outcome{}, continuation.ErrToken
-	}
-	if !State(record.State).terminal() || record.Round != claims.Round || record.Request != r.Request {
+// kept returns the last answer of an execution that has ended to the request that
+// led to it.
+func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
+	if record.Round != claims.Round || record.Request != r.Request {
 		return Outcome{}, ErrExpired
 	}
 	var outcome Outcome
@@ -209,6 +221,8 @@ func (e *Engine) Close(ctx context.Context) error {
 		defer close(done)
 		e.wg.Wait()
 		e.pool.close()
+		e.attending()
+		e.attended.Wait()
 	}()
 	select {
 	case <-done:
@@ -238,55 +252,6 @@ func (e *Engine) find(id string) *execution {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.executions[id]
-}
-
-// adopt takes over the sandboxes of earlier servers.
-func (e *Engine) adopt(ctx context.Context) error {
-	refs, err := e.o.Provider.List(ctx)
-	if err != nil {
-		return fmt.Errorf("list sandboxes: %w", err)
-	}
-	if len(refs) == 0 {
-		return nil
-	}
-	records, err := e.o.Store.List(ctx)
-	if err != nil {
-		return fmt.Errorf("list executions: %w", err)
-	}
-	bySandbox := map[string]continuation.Record{}
-	for _, r := range records {
-		if !State(r.State).terminal() {
-			bySandbox[r.Sandbox] = r
-		}
-	}
-	for _, ref := range refs {
-		record, ok := bySandbox[ref]
-		if ok && e.adoptOne(ctx, record) {
-			continue
-		}
-		if err := e.o.Provider.Destroy(ctx, ref); err != nil {
-			e.o.Log.Error("cannot destroy a sandbox that was left over", "err", err)
-		}
-	}
-	return nil
-}
-
-// adoptOne goes on with an execution in the state in which its sandbox says it is.
-func (e *Engine) adoptOne(ctx context.Context, record continuation.Record) bool {
-	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker)
-	if err != nil {
-		e.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
-		return false
-	}
-	record.Owner = e.instance
-	x := newExecution(e, record, sb)
-	if err := x.recall(); err != nil {
-		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
-	}
-	e.pool.adopted()
-	e.register(x)
-	e.wg.Go(x.relive)
-	return true
 }
 
 func toolNames(tools []stubs.Tool) []string {

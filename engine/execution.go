@@ -36,6 +36,10 @@ type execution struct {
 	// undelivered says that the round was claimed by a server that died before it
 	// handed over the results: only the identical request can do that now.
 	undelivered bool
+	// lost says that another server has taken the execution over.
+	lost bool
+	// unsaved says that the store has not taken the record yet: it was away.
+	unsaved bool
 }
 
 // A segment is one stretch of running, from a request to the pause or the end that
@@ -71,6 +75,13 @@ func (x *execution) begin(round int, request string) *segment {
 	return x.segment
 }
 
+// answered is a segment that is over.
+func answered(round int, request string) *segment {
+	s := &segment{round: round, request: request, done: make(chan struct{})}
+	close(s.done)
+	return s
+}
+
 // resume claims the round for a request and returns the segment that answers it:
 // a new one, or that of the identical request which was first. expired is the
 // verdict on the token's age, which only matters if there is something to claim.
@@ -82,7 +93,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 		return nil, continuation.ErrToken
 	}
 	if s := x.segment; s != nil && s.round == claims.Round && s.request == r.Request && claims.Round > 0 {
-		return s, nil
+		return x.segment, x.save(ctx)
 	}
 	switch state := State(record.State); {
 	case state.terminal():
@@ -135,11 +146,11 @@ func (x *execution) put(ctx context.Context, next continuation.Record) error {
 		var stored continuation.Record
 		stored, err = x.e.o.Store.Get(ctx, x.id)
 		switch {
-		case err == nil && stored.Owner == x.e.instance:
+		case err == nil && stored.Owner == x.e.members.instance:
 			next.Version = stored.Version + 1
 			err = x.e.o.Store.Put(ctx, next, ttl)
 		case err == nil, errors.Is(err, continuation.ErrNotFound):
-			// Another server has taken the execution over.
+			x.lost = true
 			x.cancel()
 			return ErrExpired
 		}
@@ -149,6 +160,42 @@ func (x *execution) put(ctx context.Context, next continuation.Record) error {
 	}
 	x.record = next
 	return nil
+}
+
+// save writes a record that the store did not take when it was to. mu is held.
+func (x *execution) save(ctx context.Context) error {
+	if !x.unsaved {
+		return nil
+	}
+	if err := x.put(ctx, x.record); err != nil {
+		return err
+	}
+	x.unsaved = false
+	s := answered(x.segment.round, x.segment.request)
+	s.outcome = x.segment.outcome
+	x.segment = s
+	return nil
+}
+
+// saveLate saves the record of an end as soon as the store is back. Until then the
+// execution answers retries from memory.
+func (x *execution) saveLate() {
+	retry := time.NewTicker(time.Second)
+	defer retry.Stop()
+	for {
+		x.mu.Lock()
+		err := x.save(context.Background())
+		late := err != nil && time.Now().Before(x.record.Deadline)
+		x.mu.Unlock()
+		if !late {
+			return
+		}
+		select {
+		case <-retry.C:
+		case <-x.cancelled:
+			return
+		}
+	}
 }
 
 // recordSlack is how long a record outlives the deadline in it: the engine that
@@ -172,28 +219,31 @@ func (x *execution) live(kind frameKind, payload [][]byte) {
 	}
 }
 
-// recall makes the answer that the record keeps the latest segment's.
-func (x *execution) recall() error {
-	if State(x.record.State) != Paused {
-		return nil
-	}
-	x.segment = &segment{round: x.record.Round - 1, request: x.record.Request, done: make(chan struct{})}
-	close(x.segment.done)
-	return json.Unmarshal(x.record.Answer, &x.segment.outcome)
+// stands reports whether the sandbox is paused in the round that the record names.
+func (x *execution) stands() bool {
+	return x.sandbox.hello.State == "paused" && x.sandbox.hello.Round == x.record.Round
 }
 
-// relive goes on where an earlier server was killed.
-func (x *execution) relive() {
-	x.mu.Lock()
-	state, hello := State(x.record.State), x.sandbox.hello
-	stands := hello.State == "paused" && hello.Round == x.record.Round
+// recall brings an execution that was taken over to where its former server left it.
+func (x *execution) recall() error {
 	switch {
-	case stands:
-		x.undelivered = state == Running
-	case state == Running:
-		// It runs, or came to rest when nobody listened, which it now repeats.
+	case State(x.record.State) == Paused:
+		x.segment = answered(x.record.Round-1, x.record.Request)
+		return json.Unmarshal(x.record.Answer, &x.segment.outcome)
+	case x.stands():
+		// The round was claimed, but its results never arrived.
+		x.undelivered = true
+	default:
+		// It runs, or came to rest when nobody listened, which it repeats.
 		x.begin(x.record.Round, x.record.Request)
 	}
+	return nil
+}
+
+// relive goes on from there.
+func (x *execution) relive() {
+	x.mu.Lock()
+	paused, stands := State(x.record.State) == Paused, x.stands()
 	x.mu.Unlock()
 	switch {
 	case stands:
@@ -201,20 +251,41 @@ func (x *execution) relive() {
 			x.live(frameResults, payload)
 			return
 		}
-	case state == Running:
-		x.live(0, nil)
-		return
-	default:
+	case paused:
 		// It died while it was paused.
 		x.leave(Expired)
+	default:
+		x.live(0, nil)
+		return
 	}
 	x.end()
 }
 
 // end gives back what the execution holds.
 func (x *execution) end() {
-	x.e.forget(x)
-	x.e.pool.release(x.sandbox)
+	defer x.e.forget(x)
+	defer x.saveLate()
+	if x.owned() {
+		x.e.pool.release(x.sandbox)
+	} else {
+		x.e.pool.abandon(x.sandbox)
+	}
+}
+
+// owned reports whether the sandbox is still this server's to act on. A server that
+// was away for longer than its lease asks the store, and where that does not answer
+// keeps its hands off: a sandbox without a server ends by itself.
+func (x *execution) owned() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.lost || x.record.Version == 0 || x.e.members.holds() {
+		return !x.lost
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	record, err := x.e.o.Store.Get(ctx, x.id)
+	x.lost = err != nil || record.Owner != x.e.members.instance
+	return !x.lost
 }
 
 // settle records how a stretch of running ended and answers its request. It
@@ -239,7 +310,19 @@ func (x *execution) settle(e ending) bool {
 	next.Issued += e.issued
 	next.Pending = e.pending
 	s.outcome, s.err = x.paused(next, e.calls)
-	return s.err == nil
+	// A pause that the store did not take can be asked for again by whoever has a
+	// token of the round before it.
+	return s.err == nil || x.unsaved && s.round > 0
+}
+
+// commit writes what has happened, or notes that the store does not take it now. mu
+// is held.
+func (x *execution) commit(next continuation.Record) error {
+	err := x.put(context.Background(), next)
+	if errors.Is(err, continuation.ErrUnavailable) {
+		x.record, x.unsaved = next, true
+	}
+	return err
 }
 
 // paused writes the record of a pause and returns the answer that announces it. mu
@@ -256,7 +339,7 @@ func (x *execution) paused(next continuation.Record, calls []Call) (Outcome, err
 	if next.Answer, err = json.Marshal(outcome); err != nil {
 		return Outcome{}, fmt.Errorf("encode answer: %w", err)
 	}
-	return outcome, x.put(context.Background(), next)
+	return outcome, x.commit(next)
 }
 
 // finish writes the record of an end, if anybody could ask for it. mu is held.
@@ -271,7 +354,7 @@ func (x *execution) finish(next continuation.Record, outcome Outcome) {
 	answer, err := json.Marshal(outcome)
 	if err == nil {
 		next.Answer = answer
-		err = x.put(context.Background(), next)
+		err = x.commit(next)
 	}
 	if err != nil {
 		x.e.o.Log.Error("cannot record the end of an execution", "execution", x.id, "err", err)
@@ -324,6 +407,9 @@ func (x *execution) leave(to State) ([][]byte, bool) {
 	case results := <-x.resumed:
 		return results, true
 	default:
+	}
+	if x.lost {
+		return nil, false
 	}
 	if x.undelivered {
 		to = Cancelled

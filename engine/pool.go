@@ -161,6 +161,15 @@ func (p *pool) adopted() {
 	p.live++
 }
 
+// abandon lets go of a sandbox that is another server's now.
+func (p *pool) abandon(s *sandbox) {
+	s.detach()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live--
+	p.fill()
+}
+
 // running notes that a program begins (1) or ceases (-1) to run. Ahead of need the
 // pool is filled when none does.
 func (p *pool) running(n int) {

@@ -16,6 +16,14 @@ var (
 	ErrNoCapacity = errors.New("engine: no sandbox is free")
 )
 
+// A Sandbox is a sandbox that exists.
+type Sandbox struct {
+	// Ref is its provider's reference to it.
+	Ref string
+	// Server is the instance of the server that made it.
+	Server string
+}
+
 // A Provider makes sandboxes and moves their bytes. It knows nothing of HTTP,
 // tokens, rounds or frames. It is safe for concurrent use.
 type Provider interface {
@@ -34,8 +42,9 @@ type Provider interface {
 	// what is gone is success.
 	Destroy(ctx context.Context, ref string) error
 
-	// List names every sandbox of this installation, of earlier servers too.
-	List(ctx context.Context) ([]string, error)
+	// List returns every sandbox of this installation that can be reached from
+	// here, those of other servers too, living or dead.
+	List(ctx context.Context) ([]Sandbox, error)
 
 	// Close ends the provider. Sandboxes that were not destroyed stay, for a
 	// later server to attach to, until their own deadline ends them.

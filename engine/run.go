@@ -124,6 +124,9 @@ func (x *execution) hear(f frame, done **report) (ending, bool, error) {
 
 // kill has the program ended and adds to e what it has printed.
 func (x *execution) kill(e ending) ending {
+	if !x.owned() {
+		return e
+	}
 	if err := x.sandbox.send(frameKill); err != nil {
 		return e
 	}

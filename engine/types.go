@@ -59,6 +59,8 @@ type Resume struct {
 	// Request is the hash of the request's payload, which tells a retry from
 	// another request.
 	Request string
+	// HandedOver says that another server has handed the request over to this one.
+	HandedOver bool
 }
 
 // A ResultError is a result for a call that is not pending. The execution stays

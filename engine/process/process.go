@@ -30,6 +30,8 @@ import (
 type Options struct {
 	// Dir is a directory of the provider's own. Two servers must not share it.
 	Dir string
+	// Server is this server's instance, which its sandboxes are marked with.
+	Server string
 	// Hide are directories that no sandbox may see, should they lie where it looks.
 	Hide []string
 	// Python is the interpreter, 3.11 or later, a path or a name to look up.
@@ -250,21 +252,21 @@ func (p *Provider) remove(z *zygote, name string) error {
 	return errors.Join(err, p.cgroups.remove(name))
 }
 
-// List names every sandbox, those of earlier servers too.
-func (p *Provider) List(context.Context) ([]string, error) {
+// List returns every sandbox, those of earlier servers too.
+func (p *Provider) List(context.Context) ([]engine.Sandbox, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var refs []string
+	var list []engine.Sandbox
 	for id, z := range p.zygotes {
 		names, err := sandboxNames(z.dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			refs = append(refs, id+"/"+name)
+			list = append(list, engine.Sandbox{Ref: id + "/" + name, Server: z.server})
 		}
 	}
-	return refs, nil
+	return list, nil
 }
 
 // Close lets go of the zygotes. One that has sandboxes stays until the last of

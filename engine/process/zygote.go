@@ -20,12 +20,18 @@ import (
 	"fermata/python"
 )
 
-const controlSocket = "control.sock"
+const (
+	controlSocket = "control.sock"
+	// serverFile holds the instance of the server that started the zygote.
+	serverFile = "server"
+)
 
 // A zygote is the connection to a zygote process.
 type zygote struct {
 	id  string
 	dir string
+	// server is the instance of the server that started it.
+	server string
 	// root is dir opened: sockets are named through it, since the name of a socket
 	// may have 107 bytes and a state directory more.
 	root *os.File
@@ -84,6 +90,9 @@ func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 	// Readable by every user, since sandboxes run as others than the server.
 	if err := os.CopyFS(filepath.Join(dir, "runner"), runner); err != nil {
 		return nil, fmt.Errorf("write runner: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, serverFile), []byte(p.o.Server), 0o600); err != nil {
+		return nil, fmt.Errorf("mark zygote: %w", err)
 	}
 	z, err := openZygote(p.o.Dir, id)
 	if err != nil {
@@ -158,7 +167,11 @@ func openZygote(parent, id string) (*zygote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open zygote directory: %w", err)
 	}
-	return &zygote{id: id, dir: dir, root: root, gone: make(chan struct{}), ended: map[string]chan struct{}{}}, nil
+	server, err := os.ReadFile(filepath.Join(dir, serverFile))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read mark of zygote: %w", err), root.Close())
+	}
+	return &zygote{id: id, dir: dir, server: string(server), root: root, gone: make(chan struct{}), ended: map[string]chan struct{}{}}, nil
 }
 
 // joinZygote connects to the zygote of an earlier server.
