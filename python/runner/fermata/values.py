@@ -16,6 +16,8 @@ import uuid
 from json import dumps
 from typing import Any, Final
 
+_COMPACT: Final = (",", ":")
+
 # The largest input of one call, in bytes of JSON.
 MAX_INPUT: Final = 5_000_000
 
@@ -30,10 +32,10 @@ def encode(value: Any) -> str:
     itself or is larger than MAX_INPUT.
     """
     try:
-        text = dumps(value, default=_convert, allow_nan=False)
+        text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
     except ValueError:
         # Either a float that JSON cannot express or a cycle: the slow way tells.
-        text = dumps(_finite(value, set()), allow_nan=False)
+        text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
     return text

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"fermata/api"
+)
+
+// Each of these must outlast what happens within it, so it is built from it.
+const (
+	maxBudget       = api.MaxTimeout   // the longest run a client may ask for
+	maxQueueTimeout = 60 * time.Second // the longest wait for a sandbox
+	writeTimeout    = api.BodyTimeout + maxQueueTimeout + maxBudget + api.AnswerTimeout
+	drainTimeout    = writeTimeout + time.Second // every answer under way
+	closeTimeout    = 10 * time.Second           // the parts, after the last answer
+
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// run serves until ctx ends, then answers what is under way and closes the parts.
+func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
+	log := s.logger(stderr)
+	// The parts outlive ctx: a request that is under way when it ends needs them.
+	handler, opened, err := s.wire(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		err = errors.Join(err, opened.close(closing))
+	}()
+	if s.Auth == "off" {
+		log.Warn("authentication is off: whoever reaches the address may run programs")
+	}
+
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	log.Info("serving", "addr", listener.Addr().String(), "version", version())
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	log.Info("shutting down")
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(draining); err != nil {
+		return errors.Join(fmt.Errorf("finish requests: %w", err), server.Close())
+	}
+	return nil
+}
+
+func (s *settings) logger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: s.LogLevel.Level}
+	if s.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fermata/api"
+)
+
+// settings are all there are. The names of flags and of environment variables
+// follow from the names of the fields.
+type settings struct {
+	Addr       string         `group:"http" default:"127.0.0.1:8000" help:"Address to listen on."`
+	Auth       string         `group:"http" enum:"keys,off" default:"keys" help:"Who is let in: clients with one of the API keys, or everyone (${enum})."`
+	APIKeys    []apiKey       `group:"http" name:"api-keys" placeholder:"NAME:KEY,..." help:"API keys. A client with the key KEY is the principal NAME; a key may come without a name."`
+	MaxBody    byteSize       `group:"http" default:"50MB" help:"Largest request body."`
+	ErrorStyle api.ErrorStyle `group:"http" enum:"http,inline" default:"http" help:"How a spent budget and too many rounds are answered: with 408 and 400, or with 200 and an error in the body, for clients that throw other bodies away (${enum})."`
+
+	StateDir     string        `group:"executions" type:"path" placeholder:"DIR" help:"Where executions are recorded. Default: fermata in $XDG_STATE_HOME or in ~/.local/state."`
+	Secret       []secret      `group:"executions" placeholder:"SECRET,..." help:"Secrets that sign continuation tokens. The first one signs, all are accepted. Default: one that is made once and kept in the state directory."`
+	PauseTTL     time.Duration `group:"executions" name:"pause-ttl" default:"300s" help:"How long a paused execution waits for its client."`
+	Keep         time.Duration `group:"executions" default:"5m" help:"How long the last answer of an execution is kept for a client that asks again."`
+	TimeoutClock string        `group:"executions" enum:"running,wall" default:"running" help:"What the timeout of a request counts: the time the program runs, or the time of pauses, too (${enum})."`
+	MaxTools     int           `group:"executions" default:"100" help:"Most tools in a request."`
+	MaxCalls     int           `group:"executions" default:"10000" help:"Most tool calls of an execution."`
+	MaxResult    byteSize      `group:"executions" default:"5MB" help:"Largest result of a tool call."`
+	MaxResults   byteSize      `group:"executions" default:"40MB" help:"Largest sum of the results in a request."`
+
+	Sandbox      string        `group:"sandbox" enum:"process" default:"process" help:"What programs run in (${enum})."`
+	Python       string        `group:"sandbox" default:"python3" help:"The interpreter, a path or a name to look up."`
+	PoolSize     int           `group:"sandbox" default:"4" help:"How many sandboxes wait ready."`
+	MaxSandboxes int           `group:"sandbox" default:"256" help:"Most sandboxes at once, paused ones included."`
+	QueueTimeout time.Duration `group:"sandbox" default:"10s" help:"How long a request waits for a sandbox, at most 60s."`
+	Memory       byteSize      `group:"sandbox" default:"512MiB" help:"Memory of a sandbox."`
+	CPUs         float64       `group:"sandbox" name:"cpus" default:"1" help:"Processors of a sandbox."`
+	PIDs         int           `group:"sandbox" name:"pids" default:"64" help:"Processes and threads of a sandbox."`
+	Output       byteSize      `group:"sandbox" default:"1MiB" help:"What a program may print to each of stdout and stderr."`
+	Disk         byteSize      `group:"sandbox" default:"256MiB" help:"Size of each of the writable directories of a sandbox."`
+
+	LogLevel  logLevel `group:"log" default:"info" placeholder:"LEVEL" help:"Least level that is logged: debug, info, warn or error."`
+	LogFormat string   `group:"log" enum:"text,json" default:"text" help:"Form of the log (${enum})."`
+}
+
+// Validate reports every mistake that can be seen before anything is started.
+func (s *settings) Validate() error {
+	var mistakes []error
+	mistake := func(ok bool, flag, must string) {
+		if !ok {
+			mistakes = append(mistakes, fmt.Errorf("--%s must be %s", flag, must))
+		}
+	}
+	if s.Auth == "keys" && len(s.APIKeys) == 0 {
+		mistakes = append(mistakes, errors.New("there are no API keys: set FERMATA_API_KEYS to the keys of the clients, "+
+			"or FERMATA_AUTH=off to let in everyone who can reach the address"))
+	}
+	for flag, size := range map[string]byteSize{
+		"max-body": s.MaxBody, "max-result": s.MaxResult, "max-results": s.MaxResults,
+		"memory": s.Memory, "output": s.Output, "disk": s.Disk,
+	} {
+		mistake(size > 0, flag, "more than 0")
+	}
+	for flag, n := range map[string]int{
+		"max-tools": s.MaxTools, "max-calls": s.MaxCalls, "max-sandboxes": s.MaxSandboxes, "pids": s.PIDs,
+	} {
+		mistake(n > 0, flag, "more than 0")
+	}
+	mistake(s.CPUs > 0, "cpus", "more than 0")
+	mistake(s.PauseTTL > 0, "pause-ttl", "more than 0")
+	mistake(s.Keep > 0, "keep", "more than 0")
+	mistake(s.PoolSize >= 0 && s.PoolSize <= s.MaxSandboxes, "pool-size", "between 0 and --max-sandboxes")
+	mistake(s.QueueTimeout >= 0 && s.QueueTimeout <= maxQueueTimeout, "queue-timeout", fmt.Sprintf("between 0s and %s", maxQueueTimeout))
+	return errors.Join(mistakes...)
+}
+
+// stateDir returns the state directory, which exists then and is ours alone.
+func (s *settings) stateDir() (string, error) {
+	dir := s.StateDir
+	if dir == "" {
+		base := os.Getenv("XDG_STATE_HOME")
+		// The specification has relative paths ignored.
+		if !filepath.IsAbs(base) {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", fmt.Errorf("find a state directory, set FERMATA_STATE_DIR: %w", err)
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(base, "fermata")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make state directory: %w", err)
+	}
+	return dir, nil
+}

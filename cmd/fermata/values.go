@@ -1,0 +1,77 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+const redacted = "[redacted]"
+
+// A secret is a text that is not printed by accident, whoever prints it.
+type secret struct{ text string }
+
+// reveal returns the text, for the one place that needs it.
+func (s secret) reveal() string { return s.text }
+
+func (secret) String() string               { return redacted }
+func (secret) GoString() string             { return redacted }
+func (secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
+func (secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+func (s *secret) UnmarshalText(text []byte) error {
+	s.text = strings.TrimSpace(string(text))
+	if s.text == "" {
+		return errors.New("there is an empty one")
+	}
+	return nil
+}
+
+// An apiKey is a key and the principal it stands for.
+type apiKey struct {
+	name string
+	key  secret
+}
+
+// UnmarshalText reads NAME:KEY or KEY. A key without a name gets one that does
+// not change, since executions belong to it.
+func (k *apiKey) UnmarshalText(text []byte) error {
+	name, key, named := strings.Cut(string(text), ":")
+	if !named {
+		name, key = "", name
+	}
+	if err := k.key.UnmarshalText([]byte(key)); err != nil {
+		return err
+	}
+	k.name = strings.TrimSpace(name)
+	if named && k.name == "" {
+		return errors.New("there is an empty name")
+	}
+	if !named {
+		hash := sha256.Sum256([]byte(k.key.reveal()))
+		k.name = "key-" + hex.EncodeToString(hash[:4])
+	}
+	return nil
+}
+
+// A byteSize is a number of bytes, written 512MiB or 50MB.
+type byteSize int64
+
+func (b *byteSize) UnmarshalText(text []byte) error {
+	n, err := humanize.ParseBytes(string(text))
+	if err != nil || n > math.MaxInt64 {
+		return fmt.Errorf("want a size such as 512MiB or 50MB, got %q", text)
+	}
+	*b = byteSize(n)
+	return nil
+}
+
+// A logLevel is a slog.Level of its own type, since a flag of an integer type
+// would be read as a number.
+type logLevel struct{ slog.Level }
