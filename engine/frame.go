@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -58,6 +59,26 @@ func readFrame(r *bufio.Reader) (frame, error) {
 		return frame{}, fmt.Errorf("engine: frame cut short: %w", err)
 	}
 	return frame{kind, payload}, nil
+}
+
+// skipPast reads up to the end of the mark. What comes before it was meant for
+// another server, and is no more than the rest of a frame or a few frames.
+func skipPast(r io.ByteReader, mark []byte) error {
+	var seen []byte
+	for range 4 * maxFrame {
+		if bytes.HasSuffix(seen, mark) {
+			return nil
+		}
+		b, err := r.ReadByte()
+		if err != nil {
+			return err
+		}
+		if len(seen) == 2*len(mark) {
+			seen = append(seen[:0], seen[len(mark):]...)
+		}
+		seen = append(seen, b)
+	}
+	return errors.New("engine: a sandbox does not answer")
 }
 
 // smallFrame is the size up to which copying a frame costs less than writing it in

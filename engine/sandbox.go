@@ -97,6 +97,10 @@ func (s *sandbox) read() {
 	defer close(s.ended)
 	defer close(s.frames)
 	r := bufio.NewReaderSize(s.stream, 1<<14)
+	if err := skipPast(r, s.marker); err != nil {
+		s.broken = err
+		return
+	}
 	for {
 		f, err := readFrame(r)
 		if err != nil {

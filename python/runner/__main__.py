@@ -1,12 +1,17 @@
-"""Entry of the runner: ``python3 -I DIRECTORY zygote``."""
+"""Entry of the runner: ``python3 -I DIRECTORY zygote`` or ``… sandbox CONFIGURATION``."""
 
 import sys
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["zygote"]:
-            from fermata import zygote
+    if sys.version_info < (3, 11):
+        sys.exit("the runner needs Python 3.11 or later, this is " + sys.version.split()[0])
+    if sys.argv[1:] == ["zygote"]:
+        from fermata import zygote
 
-            zygote.main()
-        case _:
-            sys.exit("usage: python3 -I DIRECTORY zygote")
+        zygote.main()
+    elif len(sys.argv) == 3 and sys.argv[1] == "sandbox":
+        from fermata import container
+
+        container.main(sys.argv[2])
+    else:
+        sys.exit("usage: python3 -I DIRECTORY zygote | sandbox CONFIGURATION")

@@ -2,7 +2,8 @@
 
 ``supervisor`` is PID 1 of a sandbox and speaks with the server; ``worker`` runs
 the user's program and speaks with the supervisor only. ``zygote`` makes the
-sandboxes of the process engine. Standard library only, Python 3.11 and later.
+sandboxes of the process engine, ``container`` is one of the Docker engine.
+Standard library only, Python 3.11 and later.
 """
 
 # The version of the frames below; the server refuses another one.

@@ -54,17 +54,42 @@ class Decoder:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._buffer = bytearray()
+        self._mark = b""
+        self._lost = False
+
+    def mark(self, mark: bytes) -> None:
+        """Begin anew wherever mark appears from now on: whole frames, not to be met by chance."""
+        self._mark = mark
+
+    def skip(self) -> bool:
+        """Drop what comes up to the next mark. Returns False if there is none to wait for."""
+        self._lost = True
+        self._trim()
+        return bool(self._mark)
+
+    def _trim(self) -> None:
+        # The end may be the beginning of the mark.
+        del self._buffer[: max(0, len(self._buffer) - len(self._mark) + 1)]
 
     def feed(self, data: bytes) -> None:
         """Add bytes as they came."""
+        before = len(self._buffer)
         self._buffer += data
+        if not self._mark:
+            return
+        found = self._buffer.rfind(self._mark, max(0, before - len(self._mark) + 1))
+        if found >= 0:
+            del self._buffer[:found]
+            self._lost = False
+        elif self._lost:
+            self._trim()
 
     def next(self) -> Frame | None:
         """Return the next whole frame, or None.
 
         Raises ProtocolError as soon as the header of a frame claims too much.
         """
-        if len(self._buffer) < HEADER.size:
+        if self._lost or len(self._buffer) < HEADER.size:
             return None
         length, kind = HEADER.unpack_from(self._buffer)
         if length > self._limit:
@@ -129,6 +154,14 @@ class Channel:
             return False
         self._decoder.feed(data)
         return bool(data)
+
+    def mark(self, mark: bytes) -> None:
+        """Begin anew wherever mark appears in what is read."""
+        self._decoder.mark(mark)
+
+    def skip(self) -> bool:
+        """Drop what is read up to the next mark. Returns False if there is none."""
+        return self._decoder.skip()
 
     def next(self) -> Frame | None:
         """Return the next frame that has arrived whole, or None."""

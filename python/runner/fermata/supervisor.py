@@ -75,8 +75,10 @@ class Supervisor:
     """Runs one worker for one server at a time.
 
     ``listener`` is where servers connect; without one, ``stream`` is the only
-    stream there is. ``output`` bounds stdout and stderr each, in bytes. A program
-    without a server ends after ``orphan`` seconds.
+    stream there is, and one server after the other uses it, each wherever the one
+    before it died. ``output`` bounds stdout and stderr each, in bytes. A program
+    without a server ends after ``orphan`` seconds; on the one stream a server that
+    says nothing for that long is gone.
     """
 
     def __init__(
@@ -92,6 +94,8 @@ class Supervisor:
         self._listener = listener
         self._server = stream
         self._attached = False
+        # What a server begins with when it attaches, and finds our answer by.
+        self._marker = b""
         self._state = "starting"
         self._python = ""
         self._round = 0
@@ -115,14 +119,16 @@ class Supervisor:
             self._watch(self._listener.fileno(), self._on_listener)
         if self._server is not None:
             self._watch(self._server.read_fd, self._on_server)
-        while not self._finished:
-            timeout = -1.0 if self._attached else max(0.0, self._deadline - time.monotonic())
-            events = self._poll.poll(timeout)
-            if not events and not self._attached and time.monotonic() >= self._deadline:
-                return
-            for fd, mask in events:
+        while not self._finished and (left := self._time_left()) != 0:
+            for fd, mask in self._poll.poll(left):
                 if (handler := self._handlers.get(fd)) is not None:
                     handler(mask)
+
+    def _time_left(self) -> float | None:
+        """Return the seconds until no server is to be expected any more, None with one."""
+        if self._attached and self._listener is not None:
+            return None
+        return max(0.0, self._deadline - time.monotonic())
 
     def _watch(self, fd: int, handler: Callable[[int], None]) -> None:
         self._handlers[fd] = handler
@@ -165,19 +171,26 @@ class Supervisor:
                 self._flush(server)
             alive = server.fill() if mask & ~select.EPOLLOUT else True
             while (frame := server.next()) is not None:
+                self._deadline = time.monotonic() + self._orphan
                 self._obey(frame)
-        except (OSError, ProtocolError):
+        except ProtocolError:
+            # Another server may still come on the same stream.
+            alive = server.skip()
+        except OSError:
             alive = False
         if not alive:
             self._drop_server()
-            if self._state in ("starting", "ready"):
-                # Nobody knows of this sandbox.
+            if self._listener is None or self._state in ("starting", "ready"):
+                # Nobody can come any more, or nobody knows of this sandbox.
                 self._finished = True
 
     def _obey(self, frame: Frame) -> None:
         match frame.kind:
             case frames.ATTACH:
                 self._attached = True
+                self._marker = frame.payload
+                if self._listener is None and self._server is not None and self._marker:
+                    self._server.mark(frames.encode(*frame))
                 self._greet()
             case frames.PROGRAM if self._state == "ready":
                 self._go_on(frame)
@@ -205,7 +218,7 @@ class Supervisor:
         if self._state == "starting" or not self._attached or self._server is None:
             return
         hello = {"protocol": PROTOCOL, "python": self._python, "state": self._state, "round": self._round}
-        self._server.send(frames.encode(frames.HELLO, dumps(hello).encode()))
+        self._server.send(self._marker + frames.encode(frames.HELLO, dumps(hello).encode()))
         for kept in self._kept:
             self._server.send(kept)
         self._update(self._server)

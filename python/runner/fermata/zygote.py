@@ -15,15 +15,12 @@ User code runs in workers only, and nothing that it can reach leads back here.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import resource
 import select
 import signal
 import socket
-import struct
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
@@ -31,27 +28,23 @@ from typing import Any, Final, NoReturn
 
 import fermata
 from fermata import frames, linux
+from fermata.sandbox import (
+    ENVIRONMENT,
+    USER,
+    WORKSPACE,
+    PipeStatus,
+    die_first,
+    oom_kills,
+    process_status,
+    report_status,
+    serve,
+    take_descriptors,
+    verify,
+)
 from fermata.supervisor import Supervisor, Worker
 
-WORKSPACE: Final = "/mnt/data"
-# The user a program sees itself as.
-_USER: Final = 1000
 _MAX_MESSAGE: Final = 1 << 16
 _MAX_FDS: Final = 16
-
-_ENVIRONMENT: Final = {
-    "HOME": WORKSPACE,
-    "LANG": "C.UTF-8",
-    "LC_ALL": "C.UTF-8",
-    "MPLBACKEND": "Agg",
-    "MPLCONFIGDIR": "/tmp",
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
-    # One program has one processor or so; and a process with threads cannot be forked.
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "TMPDIR": "/tmp",
-    "XDG_CACHE_HOME": "/tmp",
-}
 
 
 @dataclass(frozen=True)
@@ -79,26 +72,16 @@ def main() -> NoReturn:
     # A handler would let programs signal their supervisor, which inherits it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
-    os.environ.update(_ENVIRONMENT)
+    os.environ.update(ENVIRONMENT)
     config = Config(**loads(sys.stdin.buffer.read()))
     listener = socket.socket(fileno=3)
     _build_root(config)
     requests, nursery_requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     nursery = os.fork()
     if nursery == 0:
-        _serve("nursery", _run_nursery, config, nursery_requests, listener, requests)
+        serve("nursery", _run_nursery, config, nursery_requests, listener, requests)
     nursery_requests.close()
-    _serve("zygote", Zygote(config, listener, requests, nursery).run)
-
-
-def _serve(name: str, function: Callable[..., object], *args: object) -> NoReturn:
-    """Run function and end the process; say what went wrong on stderr."""
-    try:
-        function(*args)
-    except BaseException as error:
-        os.write(2, f"{name}: {type(error).__name__}: {error}\n".encode())
-        os._exit(1)
-    os._exit(0)
+    serve("zygote", Zygote(config, listener, requests, nursery).run)
 
 
 # The root that every sandbox sees.
@@ -122,8 +105,8 @@ def _build_root(config: Config) -> None:
     for name in ("ld.so.cache", "alternatives", "fonts", "localtime", "matplotlibrc", "mime.types", "magic"):
         if os.path.exists(f"/etc/{name}"):
             _show(f"/etc/{name}", root)
-    Path(root, "etc/passwd").write_text(f"sandbox:x:{_USER}:{_USER}::{WORKSPACE}:/bin/sh\n", encoding="ascii")
-    Path(root, "etc/group").write_text(f"sandbox:x:{_USER}:\n", encoding="ascii")
+    Path(root, "etc/passwd").write_text(f"sandbox:x:{USER}:{USER}::{WORKSPACE}:/bin/sh\n", encoding="ascii")
+    Path(root, "etc/group").write_text(f"sandbox:x:{USER}:\n", encoding="ascii")
     Path(root, "etc/hosts").write_text("127.0.0.1 localhost sandbox\n::1 localhost\n", encoding="ascii")
     Path(root, "var/tmp").symlink_to("/tmp")
     for name in ("null", "zero", "full", "random", "urandom"):
@@ -246,7 +229,7 @@ class Zygote:
         try:
             pid = os.fork()
             if pid == 0:
-                _serve("supervisor", self._supervise, message["user"], message["oom"], fds)
+                serve("supervisor", self._supervise, message["user"], message["oom"], fds)
         finally:
             linux.setns(self._namespace, linux.CLONE_NEWPID)
         pidfd = os.pidfd_open(pid)
@@ -308,8 +291,8 @@ class Zygote:
             control=frames.Channel(fd, fd, frames.MAX_FROM_WORKER),
             stdout=stdout,
             stderr=stderr,
-            status=_PipeStatus(status),
-            oom_kills=lambda: _oom_kills(counter),
+            status=PipeStatus(status),
+            oom_kills=lambda: oom_kills(counter),
         )
         config = self._config
         Supervisor(worker, config.output, config.orphan, listener=socket.socket(fileno=listener)).run()
@@ -317,32 +300,6 @@ class Zygote:
     def _drop_server_copy(self) -> None:
         if self._server is not None:
             os.close(self._server.detach())
-
-
-class _PipeStatus:
-    """The worker's exit code, as the nursery reports it."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def read(self) -> int:
-        data = os.read(self._fd, 4)
-        # Without a report the nursery has died, and every worker with it.
-        return int(struct.unpack("i", data)[0]) if len(data) == 4 else -signal.SIGKILL
-
-
-def _oom_kills(counter: int | None) -> int:
-    """Read the count out of memory.events (cgroup 2) or memory.oom_control (cgroup 1)."""
-    if counter is None:
-        return 0
-    for line in os.pread(counter, 4096, 0).decode().splitlines():
-        key, _, value = line.partition(" ")
-        if key == "oom_kill":
-            return int(value)
-    return 0
 
 
 def _enter(config: Config, user: int) -> None:
@@ -402,7 +359,7 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
             try:
                 pid = os.fork()
                 if pid == 0:
-                    _serve("worker", _work, config, int(message), fds)
+                    serve("worker", _work, config, int(message), fds)
             finally:
                 linux.setns(namespace, linux.CLONE_NEWPID)
             pidfd = os.pidfd_open(pid)
@@ -417,10 +374,7 @@ def _report(pidfd: int, status: int) -> None:
     ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
     assert ended is not None
     code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-    try:
-        os.write(status, struct.pack("i", code))
-    except BrokenPipeError:
-        pass
+    report_status(status, code)
     os.close(status)
     os.close(pidfd)
 
@@ -435,21 +389,16 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     linux.setns(supervisor, linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
     linux.unshare(linux.CLONE_NEWCGROUP)
     os.chdir(WORKSPACE)
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    null = os.open("/dev/null", os.O_RDONLY)
-    # First out of the way of the numbers they are to have.
-    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (null, stdout, stderr, control)]
-    for number, source in enumerate(sources):
-        os.dup2(source, number, inheritable=number < 3)
-    os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    die_first()
+    take_descriptors(stdout, stderr, control)
     for limit, value in _limits(config):
         resource.setrlimit(limit, (value, value))
     _become(user)
-    linux.map_user(_USER, user)
+    linux.map_user(USER, user)
     linux.drop_bounding_set()
     linux.drop_capabilities()
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
-    _verify()
+    verify()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     worker.run(socket.socket(fileno=3))
 
@@ -469,26 +418,4 @@ def _limits(config: Config) -> list[tuple[int, int]]:
 
 def _private_memory() -> int:
     """Return the bytes that RLIMIT_DATA already counts for this process."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def _verify() -> None:
-    """Refuse to run a program where the isolation is not what it should be."""
-    text = Path("/proc/self/status").read_text(encoding="ascii")
-    status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-    user = str(_USER)
-    expected = {
-        "Uid": "\t".join([user] * 4),
-        "Gid": "\t".join([user] * 4),
-        "CapPrm": "0" * 16,
-        "CapEff": "0" * 16,
-        "CapBnd": "0" * 16,
-        "NoNewPrivs": "1",
-        "Seccomp": "2",
-    }
-    for key, value in expected.items():
-        if status.get(key) != value:
-            raise PermissionError(f"isolation failed: {key} is {status.get(key)!r}, not {value!r}")
+    return int(process_status()["VmData"].split()[0]) * 1024

@@ -1,0 +1,141 @@
+"""The first process of a container of the Docker engine: makes the worker and supervises it.
+
+The container is the sandbox: the server has its engine make the namespaces, mounts
+and limits. What is left to do here is to keep the worker away from the stream that
+the server attaches to, which is this process's stdin and stdout.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import signal
+import socket
+import sys
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from json import loads
+from types import FrameType
+from typing import Final, NoReturn
+
+from fermata import frames, linux, sandbox
+from fermata.supervisor import Supervisor, Worker
+
+_STDIN: Final = 0
+_STDOUT: Final = 1
+
+# Where the image keeps what libraries would otherwise work out at every start, and
+# where they look for it.
+_CACHE: Final = "/opt/fermata/cache"
+_CACHE_HOME: Final = "/tmp"
+
+# The container's own count of kills for memory, in cgroup 2 and in cgroup 1.
+_OOM_COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the server tells the container."""
+
+    # The bound on stdout and stderr each, in bytes.
+    output: int
+    # How long to wait for a server, in seconds.
+    orphan: float
+    # The seccomp filter for runtimes that do not apply the profile: base64 of zlib.
+    seccomp: str
+
+
+def main(text: str) -> NoReturn:
+    """Run the sandbox as its configuration says."""
+    os.umask(0o022)
+    # A handler would let programs signal the first process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sandbox.serve("supervisor", _supervise, Config(**loads(text)))
+
+
+def _supervise(config: Config) -> None:
+    os.environ.clear()
+    os.environ.update(_environment())
+    ours, theirs = socket.socketpair()
+    stdout, stdout_end = os.pipe()
+    stderr, stderr_end = os.pipe()
+    status, status_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        sandbox.serve("worker", _work, config, stdout_end, stderr_end, theirs.detach())
+    # From here on the worker, though of the same user, can neither open what this
+    # process has open nor trace it.
+    linux.set_dumpable(False)
+    theirs.close()
+    for fd in (stdout_end, stderr_end):
+        os.close(fd)
+    reaper = _Reaper(pid, status_end)
+    signal.signal(signal.SIGCHLD, reaper.on_signal)
+    # It may have ended before.
+    reaper.reap()
+    counter = _oom_counter()
+    fd = ours.detach()
+    worker = Worker(
+        control=frames.Channel(fd, fd, frames.MAX_FROM_WORKER),
+        stdout=stdout,
+        stderr=stderr,
+        status=sandbox.PipeStatus(status),
+        oom_kills=lambda: sandbox.oom_kills(counter),
+    )
+    server = frames.Channel(_STDIN, _STDOUT, frames.MAX_FROM_SERVER)
+    Supervisor(worker, config.output, config.orphan, stream=server).run()
+
+
+def _environment() -> dict[str, str]:
+    """Return the worker's environment: that of every sandbox, and this interpreter to be found."""
+    environment = dict(sandbox.ENVIRONMENT)
+    directory = os.path.dirname(sys.executable)
+    if directory not in environment["PATH"].split(":"):
+        environment["PATH"] = f"{directory}:{environment['PATH']}"
+    return environment
+
+
+class _Reaper:
+    """Waits for every process of the container, and passes on how the worker ended."""
+
+    def __init__(self, worker: int, status: int) -> None:
+        self._worker = worker
+        self._status = status
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGCHLD."""
+        self.reap()
+
+    def reap(self) -> None:
+        """Wait for all that have ended."""
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
+                if ended[0] == self._worker:
+                    sandbox.report_status(self._status, os.waitstatus_to_exitcode(ended[1]))
+
+
+def _oom_counter() -> int | None:
+    for path in _OOM_COUNTERS:
+        with suppress(OSError):
+            return os.open(path, os.O_RDONLY)
+    return None
+
+
+def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
+    """Make this process one that a program may have, and run a program."""
+    from fermata import worker
+
+    os.chdir(sandbox.WORKSPACE)
+    sandbox.die_first()
+    if sandbox.process_status().get("Seccomp") == "0":
+        linux.filter_system_calls(zlib.decompress(base64.b64decode(config.seccomp)))
+    sandbox.verify()
+    if os.path.isdir(_CACHE):
+        shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
+    # What libraries have to say about themselves is for the server's log.
+    worker.preload()
+    sandbox.take_descriptors(stdout, stderr, control)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    worker.run(socket.socket(fileno=3))
