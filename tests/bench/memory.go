@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// pausedAtOnce is how many executions are held to measure their memory.
+const pausedAtOnce = 100
+
+// memory holds executions and reads the private memory of each, in MiB: pages that
+// nobody else maps, over all processes of its sandbox.
+func (s subject) memory(ctx context.Context) (samples []float64, err error) {
+	var held []answer
+	defer func() {
+		for _, a := range held {
+			last, failed := s.client.resume(ctx, a, nil)
+			err = errors.Join(err, failed, last.completed("None\n"))
+		}
+	}()
+	// The sandbox tells which PID namespace it is; its processes are found by that.
+	const code = "print(await lookup(n=1, namespace=os.readlink('/proc/self/ns/pid')))"
+	for range pausedAtOnce {
+		a, err := s.client.start(ctx, code)
+		if err := errors.Join(err, a.paused(1, 1)); err != nil {
+			return nil, err
+		}
+		held = append(held, a)
+	}
+	// What has just been made settles: the pool is full again.
+	if err := wait(ctx, s.settle); err != nil {
+		return nil, err
+	}
+	private, err := privateMemory()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range held {
+		bytes, ok := private[a.Calls[0].Input.Namespace]
+		if !ok {
+			return nil, fmt.Errorf("no process is in the sandbox %q that the program sees", a.Calls[0].Input.Namespace)
+		}
+		samples = append(samples, float64(bytes)/(1<<20))
+	}
+	return samples, nil
+}
+
+// privateMemory returns the private memory in each PID namespace, in bytes.
+func privateMemory() (map[string]int64, error) {
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	private := map[string]int64{}
+	for _, process := range processes {
+		namespace, err := os.Readlink(filepath.Join(process, "ns/pid"))
+		if err != nil {
+			continue // It has ended, or is not ours to look at.
+		}
+		rollup, err := os.ReadFile(filepath.Join(process, "smaps_rollup"))
+		if err != nil {
+			continue // The same, or it is the kernel's.
+		}
+		bytes, err := privateBytes(rollup)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", process, err)
+		}
+		private[namespace] += bytes
+	}
+	return private, nil
+}
+
+// privateBytes sums the lines Private_Clean, Private_Dirty and Private_Hugetlb.
+func privateBytes(rollup []byte) (sum int64, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(rollup))
+	for lines.Scan() {
+		value, ok := strings.CutPrefix(lines.Text(), "Private_")
+		if !ok {
+			continue
+		}
+		fields := strings.Fields(value)
+		if len(fields) != 3 || fields[2] != "kB" {
+			return 0, fmt.Errorf("line %q of smaps_rollup is not what it should be", lines.Text())
+		}
+		kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += kilobytes << 10
+	}
+	return sum, lines.Err()
+}
