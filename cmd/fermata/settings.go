@@ -40,7 +40,7 @@ type settings struct {
 	Output       byteSize      `group:"sandbox" default:"1MiB" help:"What a program may print to each of stdout and stderr."`
 	Disk         byteSize      `group:"sandbox" default:"256MiB" help:"Size of each of the writable directories of a sandbox."`
 
-	LogLevel  logLevel `group:"log" default:"info" placeholder:"LEVEL" help:"Least level that is logged: debug, info, warn or error."`
+	LogLevel  logLevel `group:"log" default:"info" help:"Least level that is logged: debug, info, warn or error."`
 	LogFormat string   `group:"log" enum:"text,json" default:"text" help:"Form of the log (${enum})."`
 }
 
@@ -90,7 +90,7 @@ func (s *settings) stateDir() (string, error) {
 		}
 		dir = filepath.Join(base, "fermata")
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the path is the operator's to choose
 		return "", fmt.Errorf("make state directory: %w", err)
 	}
 	return dir, nil

@@ -23,7 +23,7 @@ func (s secret) reveal() string { return s.text }
 func (secret) String() string               { return redacted }
 func (secret) GoString() string             { return redacted }
 func (secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
-func (secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+func (secret) MarshalText() ([]byte, error) { return []byte(redacted), nil } //nolint:unparam // encoding.TextMarshaler
 
 func (s *secret) UnmarshalText(text []byte) error {
 	s.text = strings.TrimSpace(string(text))
@@ -33,10 +33,11 @@ func (s *secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An apiKey is a key and the principal it stands for.
+// An apiKey is a key and the principal it stands for. Its fields are exported
+// because fmt does not ask others how they want to be printed.
 type apiKey struct {
-	name string
-	key  secret
+	Name string
+	Key  secret
 }
 
 // UnmarshalText reads NAME:KEY or KEY. A key without a name gets one that does
@@ -46,16 +47,16 @@ func (k *apiKey) UnmarshalText(text []byte) error {
 	if !named {
 		name, key = "", name
 	}
-	if err := k.key.UnmarshalText([]byte(key)); err != nil {
+	if err := k.Key.UnmarshalText([]byte(key)); err != nil {
 		return err
 	}
-	k.name = strings.TrimSpace(name)
-	if named && k.name == "" {
+	k.Name = strings.TrimSpace(name)
+	if named && k.Name == "" {
 		return errors.New("there is an empty name")
 	}
 	if !named {
-		hash := sha256.Sum256([]byte(k.key.reveal()))
-		k.name = "key-" + hex.EncodeToString(hash[:4])
+		hash := sha256.Sum256([]byte(k.Key.reveal()))
+		k.Name = "key-" + hex.EncodeToString(hash[:4])
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -27,8 +28,8 @@ func (c *closers) add(f func(context.Context) error) { *c = append(*c, f) }
 
 func (c closers) close(ctx context.Context) error {
 	var errs []error
-	for i := len(c) - 1; i >= 0; i-- {
-		errs = append(errs, c[i](ctx))
+	for _, f := range slices.Backward(c) {
+		errs = append(errs, f(ctx))
 	}
 	return errors.Join(errs...)
 }
@@ -51,7 +52,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger) (handler http.Han
 	if err != nil {
 		return nil, opened, err
 	}
-	store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log)
+	store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log) //nolint:contextcheck // the store lives until it is closed
 	if err != nil {
 		return nil, opened, err
 	}
@@ -128,7 +129,7 @@ func (s *settings) api(log *slog.Logger) api.Options {
 		Version: version(),
 	}
 	for _, k := range s.APIKeys {
-		o.Keys = append(o.Keys, api.Key{Name: k.name, Key: k.key.reveal()})
+		o.Keys = append(o.Keys, api.Key{Name: k.Name, Key: k.Key.reveal()})
 	}
 	return o
 }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestVersion(t *testing.T) {
+	var stdout bytes.Buffer
+	if err := run(t.Context(), []string{"version"}, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(stdout.String()); got != version() || got == "" {
+		t.Errorf("printed %q, want %q", got, version())
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var stdout bytes.Buffer
+	if err := run(t.Context(), []string{"serve", "--help"}, &stdout, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"--addr", "$FERMATA_API_KEYS", "Executions", "Serve the API until"} {
+		if !strings.Contains(stdout.String(), part) {
+			t.Errorf("the help lacks %q:\n%s", part, stdout.String())
+		}
+	}
+}
+
+func TestRefusesToServeWithoutKeys(t *testing.T) {
+	err := run(t.Context(), []string{"serve", "--state-dir", t.TempDir()}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "FERMATA_AUTH=off") {
+		t.Errorf("run = %v, want an error that tells how to go on", err)
+	}
+}
+
+func TestStateDir(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, c := range []struct{ given, xdg, want string }{
+		{filepath.Join(home, "given"), filepath.Join(home, "xdg"), "given"},
+		{"", filepath.Join(home, "xdg"), "xdg/fermata"},
+		{"", "relative", ".local/state/fermata"},
+		{"", "", ".local/state/fermata"},
+	} {
+		t.Setenv("XDG_STATE_HOME", c.xdg)
+		got, err := (&settings{StateDir: c.given}).stateDir()
+		if err != nil || got != filepath.Join(home, c.want) {
+			t.Errorf("stateDir() with %+v = %s, %v", c, got, err)
+			continue
+		}
+		info, err := os.Stat(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o700 {
+			t.Errorf("%s has mode %o, want 700", got, info.Mode().Perm())
+		}
+	}
+}
+
+func TestClosersCloseTheLastFirst(t *testing.T) {
+	var order []string
+	var opened closers
+	first, last := errors.New("first"), errors.New("last")
+	opened.add(func(context.Context) error { order = append(order, "first"); return first })
+	opened.add(func(context.Context) error { order = append(order, "last"); return last })
+	err := opened.close(t.Context())
+	if got := strings.Join(order, " "); got != "last first" {
+		t.Errorf("closed %s, want last first", got)
+	}
+	if !errors.Is(err, first) || !errors.Is(err, last) {
+		t.Errorf("close = %v, want both errors", err)
+	}
+}
+
+// The whole program serves, says where, ends when it is told to, and never tells
+// a key.
+func TestServe(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reader, writer := io.Pipe()
+	t.Setenv("FERMATA_API_KEYS", "ada:very-secret-key")
+	t.Setenv("FERMATA_SECRET", "very-secret-secret-of-32-bytes-or-more")
+	done := make(chan error, 1)
+	go func() {
+		err := run(ctx, []string{"serve", "--addr=127.0.0.1:0", "--log-format=json", "--state-dir", t.TempDir()}, io.Discard, writer)
+		done <- errors.Join(err, writer.Close())
+	}()
+
+	var logged bytes.Buffer
+	lines := json.NewDecoder(io.TeeReader(reader, &logged))
+	var line struct{ Msg, Addr string }
+	for line.Msg != "serving" {
+		if err := lines.Decode(&line); err != nil {
+			err = errors.Join(err, <-done)
+			if os.Getenv("CI") != "" {
+				t.Fatalf("the server did not start: %v", err)
+			}
+			t.Skipf("needs Python and namespaces: %v", err)
+		}
+	}
+	drained := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(&logged, reader)
+		drained <- err
+	}()
+
+	request := func(method, path, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, method, "http://"+line.Addr+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-API-Key", "very-secret-key")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(answer)
+	}
+	if status, answer := request(http.MethodGet, "/v1/health", ""); status != http.StatusOK {
+		t.Errorf("health answered %d %s, want 200", status, answer)
+	}
+	if status, answer := request(http.MethodPost, "/exec/programmatic", `{"code":"print(6*7)"}`); status != http.StatusOK || !strings.Contains(answer, `"stdout":"42\n"`) {
+		t.Errorf("a program was answered with %d %s, want 200 and 42", status, answer)
+	}
+
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("run = %v, want nil", err)
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(logged.String(), "very-secret") {
+		t.Errorf("the log tells a secret:\n%s", logged.String())
+	}
+}

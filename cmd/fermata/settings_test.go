@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// parse reads serve's settings as run does.
+func parse(t *testing.T, args ...string) (*settings, error) {
+	t.Helper()
+	var c commands
+	parser, err := newParser(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(append([]string{"serve"}, args...))
+	return &c.Serve, err
+}
+
+// flagsOf returns the flags of serve.
+func flagsOf(t *testing.T) []*kong.Flag {
+	t.Helper()
+	parser, err := newParser(new(commands))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range parser.Model.Children {
+		if node.Name == "serve" {
+			return node.Flags
+		}
+	}
+	t.Fatal("there is no command serve")
+	return nil
+}
+
+func TestDefaults(t *testing.T) {
+	s, err := parse(t, "--api-keys=k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, pair := range map[string][2]int64{
+		"max-body":   {int64(s.MaxBody), 50_000_000},
+		"max-result": {int64(s.MaxResult), 5_000_000},
+		"memory":     {int64(s.Memory), 512 << 20},
+		"output":     {int64(s.Output), 1 << 20},
+		"pause-ttl":  {int64(s.PauseTTL.Seconds()), 300},
+		"log-level":  {int64(s.LogLevel.Level), int64(slog.LevelInfo)},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("--%s is %d, want %d", name, pair[0], pair[1])
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("FERMATA_API_KEYS", "ada:a:b, bare-key")
+	t.Setenv("FERMATA_PAUSE_TTL", "7s")
+	t.Setenv("FERMATA_CPUS", "1.5")
+	t.Setenv("FERMATA_PIDS", "9")
+	t.Setenv("FERMATA_MEMORY", "1GiB")
+	t.Setenv("FERMATA_LOG_LEVEL", "debug")
+	t.Setenv("FERMATA_SECRET", "first,second")
+	s, err := parse(t, "--pause-ttl=8s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, k := range s.APIKeys {
+		keys = append(keys, k.Name+" "+k.Key.reveal())
+	}
+	// The hash is the start of sha256("bare-key"): executions belong to it, so it stays.
+	got := fmt.Sprintf("%v %v %v %v %d %v %d %s", keys, s.PauseTTL, s.CPUs, s.PIDs, s.Memory, s.LogLevel.Level, len(s.Secret), s.Secret[1].reveal())
+	if want := "[ada a:b key-330efbf7 bare-key] 8s 1.5 9 1073741824 DEBUG 2 second"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"FERMATA_API_KEYS", "FERMATA_AUTH=off"}},
+		{[]string{"--api-keys=name:"}, []string{"--api-keys", "there is an empty one"}},
+		{[]string{"--api-keys=:very-secret"}, []string{"--api-keys", "there is an empty name"}},
+		{[]string{"--auth=maybe"}, []string{"--auth", `"keys","off"`}},
+		{[]string{"--sandbox=docker"}, []string{"--sandbox"}},
+		{[]string{"--memory=much"}, []string{"--memory", "512MiB", `"much"`}},
+		{[]string{"--memory=1EiB", "--disk=100EiB"}, []string{"--disk"}},
+		{[]string{"--log-level=loud"}, []string{"--log-level"}},
+		{[]string{"--pause-ttl=300"}, []string{"--pause-ttl"}},
+		{[]string{"--pids=0", "--cpus=0", "--max-body=0B"}, []string{"no API keys", "--pids must be", "--cpus must be", "--max-body must be"}},
+		{[]string{"--queue-timeout=61s"}, []string{"--queue-timeout must be between 0s and 1m0s"}},
+		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes"}},
+	} {
+		_, err := parse(t, c.args...)
+		if err == nil {
+			t.Errorf("%v passed, want an error with %q", c.args, c.want)
+			continue
+		}
+		for _, part := range c.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%v: got %q, want %q in it", c.args, err, part)
+			}
+		}
+		if strings.Contains(err.Error(), "very-secret") {
+			t.Errorf("%v: %q tells the key", c.args, err)
+		}
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	s, err := parse(t, "--api-keys=ada:very-secret,very-secret-too", "--secret=very-secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "secret", s.Secret[0], "key", s.APIKeys[0], "settings", s)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s.Secret[0], "key", s.APIKeys[0], "settings", s)
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, printed := range []string{
+		fmt.Sprintf("%v %+v %#v %s %q", s, s, s, s.Secret, s.Secret),
+		fmt.Sprintf("%v %+v %#v %v", s.APIKeys, s.APIKeys, s.APIKeys, s.APIKeys[0]),
+		log.String(), string(encoded),
+	} {
+		if strings.Contains(printed, "very-secret") {
+			t.Errorf("printed %s", printed)
+		}
+	}
+}
+
+func TestEverySettingHasHelp(t *testing.T) {
+	for _, f := range flagsOf(t) {
+		if f.Name == "help" {
+			continue
+		}
+		if f.Help == "" || f.Group == nil {
+			t.Errorf("--%s has the help %q and the group %v, want both", f.Name, f.Help, f.Group)
+		}
+		if want := "FERMATA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); len(f.Envs) != 1 || f.Envs[0] != want {
+			t.Errorf("--%s comes from %v, want %s", f.Name, f.Envs, want)
+		}
+	}
+}
+
+// The table of settings in the README is the struct: the same settings with the
+// same defaults. A setting whose default is computed is described there in words.
+func TestREADMEListsTheSettings(t *testing.T) {
+	path := filepath.Join("..", "..", "README.md")
+	readme, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("the README, whose table of settings this test compares with the flags: %v", err)
+	}
+	row := regexp.MustCompile("(?m)^\\| *`(FERMATA_[A-Z_]+)` *\\| *([^|]*?) *\\| *([^|]*?) *\\|$")
+	documented := map[string]string{}
+	for _, cells := range row.FindAllStringSubmatch(string(readme), -1) {
+		setting, value, meaning := cells[1], cells[2], cells[3]
+		if _, twice := documented[setting]; twice {
+			t.Errorf("%s is in the table twice", setting)
+		}
+		if meaning == "" {
+			t.Errorf("%s has no meaning in the table", setting)
+		}
+		documented[setting] = value
+	}
+	for _, f := range flagsOf(t) {
+		if f.Name == "help" {
+			continue
+		}
+		setting := f.Envs[0]
+		value, ok := documented[setting]
+		delete(documented, setting)
+		switch {
+		case !ok:
+			t.Errorf("%s is not in the table of %s", setting, path)
+		case f.HasDefault && value != "`"+f.Default+"`":
+			t.Errorf("%s has the default %s in the table, want `%s`", setting, value, f.Default)
+		}
+	}
+	for setting := range documented {
+		t.Errorf("%s is in the table of %s, but is no setting", setting, path)
+	}
+}
