@@ -14,6 +14,7 @@ const { FERMATA_URL: url, FERMATA_KEY: key, FERMATA_ERRORS: errors = 'http' } = 
 assert.ok(url && key, 'set FERMATA_URL and FERMATA_KEY');
 const inline = errors === 'inline';
 
+// The client takes white space off the end of what it shows.
 const failed = 'Programmatic execution failed: ';
 const rejected = `${failed}The code execution request was rejected. Please check the tool input and try again.`;
 
@@ -68,7 +69,7 @@ print([report["city"] for report in reports], total)
 print(await save_report(text="Ça va ☀"))`,
     host,
   );
-  assert.equal(message.content, "stdout:\n['Paris', 'Rome', 'Oslo'] 13\nsaved 7 characters\n\n");
+  assert.equal(message.content, "stdout:\n['Paris', 'Rome', 'Oslo'] 13\nsaved 7 characters");
   assert.deepEqual(host.ran, { 'list-cities': 1, get_weather: 3, 'save report': 1 });
   assert.match(message.artifact.session_id, /^[A-Za-z0-9_-]{21}$/);
   assert.deepEqual(message.artifact.files, []);
@@ -77,7 +78,7 @@ print(await save_report(text="Ça va ☀"))`,
 test('a hundred parallel calls are one round', async () => {
   const host = tools({ square: ({ n }) => n * n });
   const message = await invoke('print(sum(await asyncio.gather(*(square(n=n) for n in range(100)))))', host);
-  assert.equal(message.content, 'stdout:\n328350\n\n');
+  assert.equal(message.content, 'stdout:\n328350');
   assert.deepEqual(host.ran, { square: 100 });
 });
 
@@ -98,7 +99,7 @@ test('a failing tool that the program catches', async () => {
         print("caught", type(error).__name__, error)`,
     host,
   );
-  assert.equal(message.content, "stdout:\n{'id': 1}\ncaught ToolExecutionError no row 2\n{'id': 3}\n\n");
+  assert.equal(message.content, "stdout:\n{'id': 1}\ncaught ToolExecutionError no row 2\n{'id': 3}");
   assert.deepEqual(host.ran, { lookup: 3 });
 });
 
@@ -139,7 +140,7 @@ print(await write_to_sheet(data=summary.to_dict()))`,
   );
   assert.equal(
     message.content,
-    "stdout:\n{'sales': {'north': 12.5, 'south': 5.0}}\n['north', 'south']\n\n",
+    "stdout:\n{'sales': {'north': 12.5, 'south': 5.0}}\n['north', 'south']",
   );
   assert.deepEqual(host.ran, { query_database: 1, write_to_sheet: 1 });
 });
@@ -147,7 +148,7 @@ print(await write_to_sheet(data=summary.to_dict()))`,
 test('twenty sequential calls are allowed', async () => {
   const host = tools({ step: ({ n }) => n + 1 });
   const message = await invoke('n = 0\nwhile n < 20:\n    n = await step(n=n)\nprint(n)', host);
-  assert.equal(message.content, 'stdout:\n20\n\n');
+  assert.equal(message.content, 'stdout:\n20');
   assert.deepEqual(host.ran, { step: 20 });
 });
 
@@ -184,7 +185,7 @@ test('a program that exits', async () => {
 
 test('a program that prints nothing', async () => {
   const message = await invoke('1 + 1', tools(noop));
-  assert.equal(message.content, "stdout: Empty. Ensure you're writing output explicitly.\n");
+  assert.equal(message.content, "stdout: Empty. Ensure you're writing output explicitly.");
 });
 
 test('a wrong key', async () => {
@@ -196,7 +197,7 @@ test('executions side by side stay apart', async () => {
   const runs = Array.from({ length: 8 }, async (_, n) => {
     const host = tools({ echo: ({ value }) => value });
     const message = await invoke(`a = await echo(value=${n})\nb = await echo(value=a * 10)\nprint(a, b)`, host);
-    assert.equal(message.content, `stdout:\n${n} ${n * 10}\n\n`);
+    assert.equal(message.content, `stdout:\n${n} ${n * 10}`);
     assert.deepEqual(host.ran, { echo: 2 });
   });
   await Promise.all(runs);
