@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import textwrap
 import warnings
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fermata import program
 from fermata.program import Program, error_line, error_text
 
-# The runner's files and this one.
-OWN_FILES = str(Path(__file__).parent.parent)
+# Hides the frames of the runner and those of this file.
+OWN_FILES = os.path.commonpath([program.__file__, __file__])
 
 
 def run(source: str) -> dict[str, Any]:

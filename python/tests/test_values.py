@@ -64,15 +64,15 @@ CONVERTED = {
     "small float": (5e-324, "5e-324"),
     "bool": (True, "true"),
     "None": (None, "null"),
-    "list": ([1, [2]], "[1, [2]]"),
-    "dict keeps its order": ({"b": 1, "a": 2}, '{"b": 1, "a": 2}'),
-    "tuple": ((1, 2), "[1, 2]"),
-    "namedtuple": (Pair(1, 2), "[1, 2]"),
-    "OrderedDict": (collections.OrderedDict(b=1, a=2), '{"b": 1, "a": 2}'),
-    "keys": ({1: "a", 1.5: "b", True: "a", None: "c"}, '{"1": "a", "1.5": "b", "null": "c"}'),
-    "bool as key": ({True: 1, False: 2}, '{"true": 1, "false": 2}'),
+    "list": ([1, [2]], "[1,[2]]"),
+    "dict keeps its order": ({"b": 1, "a": 2}, '{"b":1,"a":2}'),
+    "tuple": ((1, 2), "[1,2]"),
+    "namedtuple": (Pair(1, 2), "[1,2]"),
+    "OrderedDict": (collections.OrderedDict(b=1, a=2), '{"b":1,"a":2}'),
+    "keys": ({1: "a", 1.5: "b", True: "a", None: "c"}, '{"1":"a","1.5":"b","null":"c"}'),
+    "bool as key": ({True: 1, False: 2}, '{"true":1,"false":2}'),
     "NaN": (math.nan, "null"),
-    "infinities": ([math.inf, -math.inf], "[null, null]"),
+    "infinities": ([math.inf, -math.inf], "[null,null]"),
     "datetime": (datetime.datetime(2026, 1, 2, 3, 4, 5), '"2026-01-02T03:04:05"'),
     "datetime with zone": (datetime.datetime(2026, 1, 2, tzinfo=UTC), '"2026-01-02T00:00:00+00:00"'),
     "date": (datetime.date(2026, 1, 2), '"2026-01-02"'),
@@ -91,11 +91,11 @@ CONVERTED = {
     "Path": (pathlib.Path("/mnt/data/x"), '"/mnt/data/x"'),
     "PureWindowsPath": (pathlib.PureWindowsPath("c:/x"), '"c:\\\\x"'),
     "Enum": (Color.RED, '"red"'),
-    "Enum of a tuple": (Color.DEEP, '["a", 1]'),
+    "Enum of a tuple": (Color.DEEP, '["a",1]'),
     "IntEnum": (Level.HIGH, "3"),
     "Enum of str": (Word.YES, '"yes"'),
     "Flag": (Permission.READ, "4"),
-    "dataclass": (Place("a", Place("b")), '{"name": "a", "where": {"name": "b", "where": null}}'),
+    "dataclass": (Place("a", Place("b")), '{"name":"a","where":{"name":"b","where":null}}'),
 }
 
 
@@ -103,7 +103,7 @@ CONVERTED = {
 def test_converted(value: Any, want: str) -> None:
     assert values.encode(value) == want
     # The same inside other values, beside a NaN, which takes another way.
-    assert values.encode({"in": (value, math.nan)}) == f'{{"in": [{want}, null]}}'
+    assert values.encode({"in": (value, math.nan)}) == f'{{"in":[{want},null]}}'
 
 
 REFUSED = {
@@ -154,7 +154,7 @@ def test_cycles() -> None:
 
 def test_shared_is_not_circular() -> None:
     shared = [1]
-    assert values.encode([shared, shared, math.nan]) == "[[1], [1], null]"
+    assert values.encode([shared, shared, math.nan]) == "[[1],[1],null]"
 
 
 def test_size() -> None:

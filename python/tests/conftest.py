@@ -1,0 +1,101 @@
+"""Workers as real processes, and a supervisor that cannot harm this machine."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from fermata import calls, frames, supervisor, worker
+
+Answer = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def signals(monkeypatch: pytest.MonkeyPatch) -> list[signal.Signals]:
+    """Collect what a supervisor would send to every process but itself.
+
+    Outside of a sandbox of its own that is every process of the machine.
+    """
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(supervisor, "_signal_all", sent.append)
+    return sent
+
+
+class WorkerProcess:
+    """A worker that was forked from here, without a sandbox around it."""
+
+    def __init__(self, directory: Path) -> None:
+        ours, theirs = socket.socketpair()
+        self.stream = ours
+        self.stream.settimeout(15)
+        self._out: IO[bytes] = tempfile.TemporaryFile()
+        self._err: IO[bytes] = tempfile.TemporaryFile()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                ours.close()
+                self._become_worker(directory)
+                worker.run(theirs)
+            finally:
+                os._exit(99)
+        theirs.close()
+
+    def _become_worker(self, directory: Path) -> None:
+        """Forget what this process is: tests."""
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(self._out.fileno(), 1)
+        os.dup2(self._err.fileno(), 2)
+        os.chdir(directory)
+        atexit._clear()
+        sys.unraisablehook = sys.__unraisablehook__
+        threading.excepthook = threading.__excepthook__
+        # As the interpreter has them without -W.
+        warnings.resetwarnings()
+        for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+
+    def receive(self) -> frames.Frame:
+        return calls.receive(self.stream)
+
+    def send(self, kind: int, payload: Any) -> None:
+        self.stream.sendall(frames.encode(kind, json.dumps(payload).encode()))
+
+    def wait(self) -> int:
+        """Return the exit code, negative for a signal."""
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def printed(self) -> tuple[str, str]:
+        """Return stdout and stderr."""
+        texts = []
+        for file in (self._out, self._err):
+            file.seek(0)
+            texts.append(file.read().decode())
+        return texts[0], texts[1]
+
+    def close(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+        for file in (self.stream, self._out, self._err):
+            file.close()
+
+
+@pytest.fixture
+def worker_process(tmp_path: Path) -> Iterator[WorkerProcess]:
+    process = WorkerProcess(tmp_path)
+    yield process
+    process.close()
