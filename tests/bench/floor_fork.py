@@ -9,7 +9,6 @@ import ctypes
 import importlib
 import os
 import signal
-import sys
 
 # What the server's own parent process imports.
 LIBRARIES = ("asyncio", "json", "numpy", "pandas", "matplotlib.pyplot", "scipy", "sklearn")
@@ -64,4 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

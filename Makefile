@@ -1,0 +1,89 @@
+# The targets are listed by `make help`.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Tests use this Python for the process sandbox, too: it should have the libraries.
+PYTHON ?= /usr/bin/python3
+# Flags for go test, and for the benchmark.
+TESTFLAGS ?=
+BENCHFLAGS ?=
+# How long each fuzz target runs.
+FUZZTIME ?= 10s
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# The client is large to install and has a target of its own.
+CLIENT := ^TestLibreChat$$
+
+# $(call need,PROGRAM,HOW TO GET IT)
+need = @command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)" >&2; exit 1; }
+# $(call need_module,MODULE,DEBIAN PACKAGE)
+need_module = @$(PYTHON) -c 'import $(1)' 2>/dev/null || \
+	{ echo "make $@ needs $(1) for $(PYTHON): apt-get install $(2), or pip install $(1)" >&2; exit 1; }
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## the server, bin/fermata
+	go build -trimpath -o bin/fermata ./cmd/fermata
+
+.PHONY: test
+test: ## every test but the real client: Go with the race detector, the server as a black box, Python
+	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
+	$(call need_module,pytest,python3-pytest)
+	$(call need_module,pytest_timeout,python3-pytest-timeout)
+	$(call need_module,hypothesis,python3-hypothesis)
+	@# The black-box tests build the server themselves, which the cache of results cannot know.
+	go test -race -shuffle=on -count=1 -timeout=20m -skip='$(CLIENT)' $(TESTFLAGS) ./...
+	cd python && $(PYTHON) -m pytest -q -rs
+
+.PHONY: test-short
+test-short: ## the Go tests that need no server, without the race detector
+	go test -short $$(go list ./... | grep -v /tests)
+
+.PHONY: client
+client: ## LibreChat's own client against the server (installs it: 550 MB)
+	go test -count=1 -timeout=20m -v -run='$(CLIENT)' ./tests
+
+.PHONY: lint
+lint: $(GOLANGCI) ## formatting, linters and types, Go and Python
+	$(call need_module,mypy,mypy)
+	$(call need_module,black,black)
+	go vet ./...
+	$(GOLANGCI) run ./...
+	cd python && $(PYTHON) -m mypy && $(PYTHON) -m mypy --strict ../tests/bench
+	cd python && $(PYTHON) -m black --config pyproject.toml --check --quiet . ../tests/bench || \
+		{ echo "format with: cd python && black --config pyproject.toml . ../tests/bench" >&2; exit 1; }
+
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv bin/golangci-lint $@
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME, 10s
+	@grep -rnoE --include='*_test.go' --exclude-dir=node_modules '^func Fuzz[A-Za-z0-9_]+' . | \
+		sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | sort | while read -r dir target; do \
+		echo "== $$dir $$target"; \
+		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$dir" || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## the server's figures beside the floors; BENCHFLAGS=-h lists the flags
+	go run ./tests/bench -python $(PYTHON) $(BENCHFLAGS)
+
+.PHONY: images
+images: ## the Docker images fermata and fermata-sandbox
+	$(call need,docker,https://docs.docker.com/engine/install)
+	docker build --target server --tag fermata .
+	docker build --target sandbox --tag fermata-sandbox .
+
+.PHONY: clean
+clean: ## remove what the other targets make
+	rm -rf bin tests/librechat/node_modules
+	find . -name node_modules -prune -o -type d \
+		\( -name __pycache__ -o -name .mypy_cache -o -name .pytest_cache -o -name .hypothesis \) -print0 | xargs -0 rm -rf
