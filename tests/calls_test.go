@@ -239,6 +239,7 @@ func TestRounds(t *testing.T) {
 			name: "a task that is left behind", tools: tools("ask"),
 			code: `
 				left = asyncio.create_task(ask(n=1))
+				await asyncio.sleep(0)
 				print("end")
 			`,
 			stdout: "end\n", batches: []int{},

@@ -184,3 +184,11 @@ func removeGroups(groups []string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// atMost is an error if there are more than limit.
+func atMost(what string, got, limit int) error {
+	if got > limit {
+		return fmt.Errorf("%d %s, want at most %d", got, what, limit)
+	}
+	return nil
+}

@@ -15,27 +15,28 @@ import (
 // TestLibreChat drives the server with LibreChat's own client, which is large: 346
 // packages of npm. The client is told of failures by status, or within a 200.
 func TestLibreChat(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the client is large; not with -short")
-	}
 	installLibreChat(t)
 	overSetups(t, func(t *testing.T, s setup) {
 		for _, style := range []string{"http", "inline"} {
-			t.Run(style, func(t *testing.T) {
-				server := serve(t, s, settings{"ERROR_STYLE": style})
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "client.test.js")
-				cmd.Dir = "librechat"
-				cmd.Env = append(os.Environ(), "FERMATA_URL="+server.url, "FERMATA_KEY=key-a", "FERMATA_ERRORS="+style)
-				out, err := cmd.CombinedOutput()
-				if err != nil {
-					t.Fatalf("client: %v\n%s\nlog of the server:\n%s", err, out, server.log.tail())
-				}
-				t.Logf("client:\n%s", bytes.TrimSpace(out))
-			})
+			driveLibreChat(t, serve(t, s, settings{"ERROR_STYLE": style}), style)
 		}
 	})
+}
+
+// driveLibreChat has the client try a server that tells of failures in this style.
+func driveLibreChat(t *testing.T, server *server, style string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "client.test.js")
+	cmd.Dir = "librechat"
+	cmd.Env = append(os.Environ(), "FERMATA_URL="+server.url, "FERMATA_KEY=key-a", "FERMATA_ERRORS="+style)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("client, error style %s: %v\n%s\nlog of the server:\n%s", style, err, out, server.log.tail())
+		return
+	}
+	t.Logf("client, error style %s:\n%s", style, bytes.TrimSpace(out))
 }
 
 // installLibreChat installs the client if it is not there as the lock file wants it.

@@ -1,0 +1,223 @@
+package tests
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestTimeouts(t *testing.T) {
+	cases := []struct{ name, code string }{
+		{"a loop", `
+			while True:
+			    pass
+		`},
+		{"a sleep", `
+			import time
+			time.sleep(60)
+		`},
+		{"an asyncio sleep", `
+			await asyncio.sleep(60)
+		`},
+		{"signals blocked", `
+			import signal
+			signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+			for number in signal.valid_signals():
+			    try:
+			        signal.signal(number, signal.SIG_IGN)
+			    except OSError:
+			        pass
+			while True: pass
+		`},
+		{"errors swallowed", `
+			while True:
+			    try:
+			        while True: pass
+			    except BaseException:
+			        pass
+		`},
+		{"a child with stdout open", `
+			import time
+			if os.fork() == 0:
+			    os.setsid()
+			    os.fork()
+			    time.sleep(60)
+			time.sleep(60)
+		`},
+		{"only a child is left", `
+			import subprocess, threading
+			threading.Thread(target=subprocess.run, args=(["sleep", "60"],)).start()
+		`},
+		{"all descriptors closed", `
+			os.closerange(0, 1024)
+			while True: pass
+		`},
+		{"stopped", `
+			import signal
+			os.kill(os.getpid(), signal.SIGSTOP)
+		`},
+		{"everything stopped", `
+			import signal
+			os.kill(-1, signal.SIGSTOP)
+			while True: pass
+		`},
+		{"not flushed", `
+			import ctypes
+			ctypes.CDLL(None).sleep(60)
+		`},
+		{"C code that keeps the lock", `
+			import re
+			re.match("(a*)*b", "a" * 60)
+		`},
+		{"a thread that never ends", `
+			import threading
+			threading.Thread(target=threading.Event().wait).start()
+		`},
+		{"atexit", `
+			import atexit, time
+			atexit.register(time.sleep, 60)
+		`},
+		{"a large number", `
+			9 ** 9 ** 9
+		`},
+		{"after a cancel that is ignored", `
+			async def stubborn():
+			    while True:
+			        try:
+			            await asyncio.sleep(60)
+			        except asyncio.CancelledError:
+			            pass
+			asyncio.create_task(stubborn())
+			await asyncio.sleep(0)
+		`},
+	}
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		for _, tc := range cases {
+			t.Run(tc.name, func(t *testing.T) {
+				t.Parallel()
+				began := time.Now()
+				a := c.post(t, program{Code: "print('so far')\nsys.stdout.write('no line end')\nprint('oops', file=sys.stderr)\n" + py(tc.code), Timeout: 1000})
+				took := time.Since(began)
+				a.fails(t, 408, "Execution timeout")
+				if want := "so far\nno line end"; a.Stdout != want {
+					t.Errorf("stdout = %q, want %q", a.Stdout, want)
+				}
+				contains(t, "stderr", a.Stderr, "oops\n")
+				if took < 900*time.Millisecond || took > 3*time.Second {
+					t.Errorf("the answer came after %v, want about 1 s, at most 3", took)
+				}
+			})
+		}
+		t.Run("a program that ends in time", func(t *testing.T) {
+			t.Parallel()
+			c.post(t, program{Code: "print(1)", Timeout: 1000}).completes(t, "1\n")
+		})
+		t.Run("the token of an execution that timed out", func(t *testing.T) {
+			t.Parallel()
+			pause := c.pause(t, program{Code: "print('a')\nawait ask()\nprint('b')\nwhile True: pass", Tools: tools("ask"), Timeout: 1000})
+			a := c.post(t, pause.answers(echo))
+			a.fails(t, 408, "Execution timeout")
+			if a.Stdout != "a\nb\n" {
+				t.Errorf("stdout = %q, want that of both rounds", a.Stdout)
+			}
+			c.post(t, pause.answers(value("2"))).fails(t, 400, "Execution expired")
+		})
+	})
+}
+
+// TestBudget checks which time counts.
+func TestBudget(t *testing.T) {
+	burn := func(rounds int) program {
+		return program{Code: fmt.Sprintf(py(`
+			import time
+			for n in range(%d):
+			    end = time.process_time() + 0.4
+			    while time.process_time() < end: pass
+			    await ask(n=n)
+			print("end")
+		`), rounds), Tools: tools("ask"), Timeout: 2000}
+	}
+	slowly := func(c call) result {
+		time.Sleep(700 * time.Millisecond)
+		return echo(c)
+	}
+	overSetups(t, func(t *testing.T, s setup) {
+		if testing.Short() {
+			t.Skip("takes its time")
+		}
+		t.Run("pauses are free", func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, s, nil).alice()
+			a, _ := c.run(t, burn(3), slowly)
+			a.completes(t, "end\n")
+		})
+		t.Run("the rounds are summed", func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, s, nil).alice()
+			a, batches := c.run(t, burn(20), echo)
+			a.fails(t, 408, "Execution timeout")
+			if len(batches) > 4 {
+				t.Errorf("%d rounds of 400 ms fit into 2 s", len(batches))
+			}
+		})
+		t.Run("wall clock", func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, s, settings{"TIMEOUT_CLOCK": "wall"}).alice()
+			a, _ := c.run(t, burn(3), slowly)
+			if !(a.code == 408 && a.Error == "Execution timeout" || a.code == 400 && a.Error == "Execution expired") {
+				t.Errorf("got %v, want the time to be over", a)
+			}
+		})
+		t.Run("timers of the program stand still", func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, s, nil).alice()
+			a, _ := c.run(t, program{Code: py(`
+				began = asyncio.get_running_loop().time()
+				print(await asyncio.wait_for(ask(n=1), 0.5))
+				async with asyncio.timeout(0.5):
+				    print(await ask(n=2))
+				print(asyncio.get_running_loop().time() - began < 0.5)
+			`), Tools: tools("ask")}, slowly)
+			a.completes(t, "{'n': 1}\n{'n': 2}\nTrue\n")
+		})
+		t.Run("a timeout that comes while the program runs", func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, s, nil).alice()
+			a, _ := c.run(t, program{Code: py(`
+				import time
+				async def slow():
+				    await ask(n=1)
+				    await asyncio.sleep(30)
+				try:
+				    await asyncio.wait_for(slow(), 0.2)
+				except TimeoutError:
+				    print("in time")
+			`), Tools: tools("ask")}, echo)
+			a.completes(t, "in time\n")
+		})
+		t.Run("nothing moves while paused", func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, s, nil).alice()
+			a, _ := c.run(t, program{Code: py(`
+				import threading, time
+				count, stop = 0, False
+				def tick():
+				    global count
+				    while not stop:
+				        count += 1
+				        time.sleep(0.01)
+				thread = threading.Thread(target=tick)
+				thread.start()
+				await asyncio.sleep(0.05)
+				before = count
+				await ask()
+				after = count
+				stop = True
+				thread.join()
+				print(after - before < 20)
+			`), Tools: tools("ask")}, slowly)
+			a.completes(t, "True\n")
+		})
+	})
+}

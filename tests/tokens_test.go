@@ -1,0 +1,216 @@
+package tests
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A forger takes tokens apart and makes new ones.
+type forger struct {
+	header, claims map[string]any
+	signature      string
+}
+
+// open takes a token apart: a JSON Web Token.
+func open(t *testing.T, token string) forger {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatalf("token %q has %d parts, want 3", token, len(parts))
+	}
+	f := forger{signature: parts[2]}
+	for part, into := range map[string]*map[string]any{parts[0]: &f.header, parts[1]: &f.claims} {
+		raw, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// text returns header and claims as they are signed.
+func (f forger) text() string {
+	encode := func(v any) string {
+		raw, _ := json.Marshal(v) // They were JSON before.
+		return base64.RawURLEncoding.EncodeToString(raw)
+	}
+	return encode(f.header) + "." + encode(f.claims)
+}
+
+// signed returns the token with a signature by key.
+func (f forger) signed(key string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(f.text()))
+	return f.text() + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func TestForgedTokens(t *testing.T) {
+	const invalid = "Invalid continuation token"
+	overSetups(t, func(t *testing.T, s setup) {
+		server := serve(t, s, nil)
+		c := server.alice()
+		pause := c.pause(t, paused)
+		good := open(t, pause.Token)
+		// refused checks that a token is refused and that the good one stays good.
+		refused := func(t *testing.T, token string) {
+			t.Helper()
+			if token == pause.Token {
+				t.Fatal("this is the good token")
+			}
+			c.post(t, continuation{token, pause.answers(echo).Results}).fails(t, 400, invalid)
+		}
+		for claim, old := range good.claims {
+			for _, value := range []any{nil, "", "other", 7, -1, 1e18, true, []any{old}, map[string]any{}} {
+				forged := good
+				forged.claims = maps.Clone(good.claims)
+				forged.claims[claim] = value
+				refused(t, forged.text()+"."+good.signature)
+				refused(t, forged.signed("another secret of at least 32 bytes"))
+			}
+			forged := good
+			forged.claims = maps.Clone(good.claims)
+			delete(forged.claims, claim)
+			refused(t, forged.text()+"."+good.signature)
+		}
+		for _, change := range []map[string]any{
+			{"alg": "none"}, {"alg": "NONE"}, {"alg": "HS384"}, {"alg": "HS512"}, {"alg": "RS256"},
+			{"kid": "other"}, {"kid": ""}, {"kid": "../../dev/null"}, {"kid": 7}, {"typ": "JWT"}, {"typ": nil},
+			{"crit": []string{"x"}}, {"jku": "http://127.0.0.1/"}, {"b64": false}, {"zip": "DEF"},
+		} {
+			forged := good
+			forged.header = maps.Clone(good.header)
+			maps.Copy(forged.header, change)
+			refused(t, forged.text()+".")
+			refused(t, forged.text()+"."+good.signature)
+			refused(t, forged.signed("another secret of at least 32 bytes"))
+			refused(t, forged.signed(""))
+		}
+		// With the right key all that is left to forge is the spelling.
+		forged := good
+		forged.header = maps.Clone(good.header)
+		forged.header["x"] = 1
+		refused(t, forged.signed(secret))
+
+		token := pause.Token
+		parts := strings.Split(token, ".")
+		swapped := []byte(token)
+		last := len(swapped) - 1
+		// The last character holds bits that a lenient decoder ignores.
+		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+		swapped[last] = alphabet[strings.IndexByte(alphabet, swapped[last])^1]
+		for _, other := range []string{
+			"x", ".", "..", "a.b.c", "null", "{}", token + "=", token + "==", token + ".", "." + token, token + " ", " " + token, token + "\n",
+			strings.ToUpper(token), token[1:], token[:len(token)-1], token + token, token + "A", string(swapped),
+			parts[0] + "." + parts[1], parts[0] + "." + parts[1] + ".", parts[1] + "." + parts[0] + "." + parts[2],
+			parts[0] + "=." + parts[1] + "=." + parts[2] + "=", strings.NewReplacer("-", "+", "_", "/").Replace(token) + "=",
+			token[:40] + "\x00" + token[40:], "é" + token, strings.Repeat("A", 1<<20), strings.Repeat(".", 1<<16),
+			base64.RawURLEncoding.EncodeToString([]byte(`{"execution_id":"x","round_trip":1,"signature":""}`)),
+		} {
+			refused(t, other)
+		}
+		for i := range len(token) {
+			flipped := []byte(token)
+			flipped[i] ^= 1
+			refused(t, string(flipped))
+		}
+		c.post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
+	})
+}
+
+func TestTokensOfOtherRounds(t *testing.T) {
+	two := program{Code: "print(await ask(n=1))\nprint(await ask(n=2))", Tools: tools("ask")}
+	overSetups(t, func(t *testing.T, s setup) {
+		server := serve(t, s, nil)
+		c := server.alice()
+		t.Run("an old round", func(t *testing.T) {
+			first := c.pause(t, two)
+			second := c.pause(t, first.answers(echo))
+			if first.Token == second.Token {
+				t.Error("both rounds have one token")
+			}
+			other := first.answers(value(`"another"`))
+			c.post(t, other).fails(t, 400, "Invalid continuation token")
+			mixed := second.answers(echo)
+			mixed.Token = first.Token
+			c.post(t, mixed).fails(t, 400, "Invalid continuation token")
+			c.post(t, second.answers(echo)).completes(t, "{'n': 1}\n{'n': 2}\n")
+		})
+		t.Run("an old round, the same request", func(t *testing.T) {
+			first := c.pause(t, two)
+			second := c.pause(t, first.answers(echo))
+			again := c.post(t, first.answers(echo))
+			if again.raw != second.raw {
+				t.Errorf("got %v, want the answer again: %v", again, second)
+			}
+			c.post(t, second.answers(echo)).completes(t, "{'n': 1}\n{'n': 2}\n")
+		})
+		t.Run("after the end", func(t *testing.T) {
+			pause := c.pause(t, paused)
+			end := c.post(t, pause.answers(echo))
+			end.completes(t, "{'n': 1}\n")
+			if again := c.post(t, pause.answers(echo)); again.raw != end.raw || again.code != end.code {
+				t.Errorf("got %v for the same request, want the answer again: %v", again, end)
+			}
+			c.post(t, pause.answers(value("2"))).fails(t, 400, "Execution expired")
+			server.bob().post(t, pause.answers(echo)).fails(t, 403, "Forbidden")
+		})
+		t.Run("results of another execution", func(t *testing.T) {
+			// Ids are counted by execution, so these fit; each token leads to its own.
+			one, other := c.pause(t, paused), c.pause(t, paused)
+			c.post(t, one.answers(value("1"))).completes(t, "1\n")
+			c.post(t, other.answers(value("2"))).completes(t, "2\n")
+		})
+		t.Run("another session", func(t *testing.T) {
+			one := c.pause(t, program{Code: paused.Code, Tools: paused.Tools, Session: "session-a-01234567890"})
+			other := c.pause(t, program{Code: paused.Code, Tools: paused.Tools, Session: "session-b-01234567890"})
+			forged := open(t, one.Token)
+			forged.claims["ses"] = "session-b-01234567890"
+			c.post(t, continuation{forged.signed(secret), one.answers(echo).Results}).fails(t, 400, "Invalid continuation token")
+			c.post(t, one.answers(echo)).completes(t, "{'n': 1}\n")
+			c.post(t, other.answers(echo)).completes(t, "{'n': 1}\n")
+		})
+		t.Run("of another server", func(t *testing.T) {
+			pause := c.pause(t, paused)
+			other := serve(t, s, settings{"SECRET": "another secret of at least 32 bytes"}).alice()
+			other.post(t, pause.answers(echo)).fails(t, 400, "Invalid continuation token")
+			c.post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
+		})
+	})
+}
+
+// TestPauseLifetime checks what becomes of an execution that nobody goes on with.
+func TestPauseLifetime(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		if testing.Short() {
+			t.Skip("waits for the end of a pause")
+		}
+		server := serveAlone(t, s, settings{"PAUSE_TTL": "2s", "POOL_SIZE": "1"})
+		c := server.alice()
+		before := len(server.family())
+		var pauses []answer
+		for range 5 {
+			pauses = append(pauses, c.pause(t, paused))
+		}
+		if got, want := len(server.family()), before+5; got < want {
+			t.Errorf("%d processes with 5 pauses, want at least %d", got, want)
+		}
+		time.Sleep(time.Second)
+		c.post(t, pauses[0].answers(echo)).completes(t, "{'n': 1}\n")
+		err := within(4*time.Second, func() error { return atMost("processes", len(server.family()), before) })
+		if err != nil {
+			t.Errorf("after the pauses have ended: %v", err)
+		}
+		for _, pause := range pauses[1:] {
+			c.post(t, pause.answers(echo)).fails(t, 400, "Execution expired")
+		}
+	})
+}
