@@ -107,10 +107,9 @@ func (c *client) post(ctx context.Context, body []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	took := time.Since(begin)
-	if err != nil {
+	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return answer{}, fmt.Errorf("read answer: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {

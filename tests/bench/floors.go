@@ -142,7 +142,7 @@ func echoSocket(ctx context.Context, python, dir string, body payload, n int) (s
 	if err != nil {
 		return nil, errors.Join(err, cmd.Process.Kill())
 	}
-	defer conn.Close()
+	defer func() { err = errors.Join(err, conn.Close()) }()
 	frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(body.json))), body.json...)
 	want := fmt.Sprintf(`{"length": %d}`, body.length)
 	for range n {

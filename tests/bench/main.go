@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -74,7 +75,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.store != "" {
 		r.Store = "redis"
 	}
-	fmt.Fprintln(stderr, "measuring the floors …")
+	progress := log.New(stderr, "", 0)
+	progress.Print("measuring the floors …")
 	floors, missing, err := measureFloors(ctx, o.python, dir, o.n)
 	if err != nil {
 		return err
@@ -84,9 +86,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		r.Notes = append(r.Notes, fmt.Sprintf("Not installed for %s, so not in the floor: %s.", o.python, missing))
 	}
 	if o.url != "" {
-		err = r.measureRunning(ctx, o, stderr)
+		err = r.measureRunning(ctx, o, progress)
 	} else {
-		err = r.measureOwn(ctx, o, dir, stderr)
+		err = r.measureOwn(ctx, o, dir, progress)
 	}
 	if err != nil {
 		return err
@@ -102,19 +104,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 const settleRunning = 500 * time.Millisecond
 
 // measureRunning measures the server at o.url.
-func (r *report) measureRunning(ctx context.Context, o options, stderr io.Writer) error {
+func (r *report) measureRunning(ctx context.Context, o options, progress *log.Logger) error {
 	r.Store = "of " + o.url
 	s := subject{client: newClient(o.url, o.key), n: o.n, settle: settleRunning}
 	if err := s.client.healthy(ctx); err != nil {
 		return err
 	}
 	r.Notes = append(r.Notes, "A server that runs already: its pool is its own, and its memory is measured if it is on this machine.")
-	return r.measure(ctx, s, scenarios, stderr)
+	return r.measure(ctx, s, scenarios, progress)
 }
 
 // measureOwn builds the server and measures it with the pool empty, then with a pool.
-func (r *report) measureOwn(ctx context.Context, o options, dir string, stderr io.Writer) error {
-	fmt.Fprintln(stderr, "building the server …")
+func (r *report) measureOwn(ctx context.Context, o options, dir string, progress *log.Logger) error {
+	progress.Print("building the server …")
 	binary, err := build(ctx, dir)
 	if err != nil {
 		return err
@@ -136,7 +138,7 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, stderr i
 		return errors.Join(err, srv.stop())
 	}
 	err = withServer("0", func(c *client) error {
-		return r.measure(ctx, subject{client: c, n: o.n}, []scenario{coldStart}, stderr)
+		return r.measure(ctx, subject{client: c, n: o.n}, []scenario{coldStart}, progress)
 	})
 	if err != nil {
 		return err
@@ -144,14 +146,14 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, stderr i
 	// In this time the server makes a sandbox without haste.
 	settle := time.Duration(3 * r.Server[0].P95 * float64(time.Millisecond))
 	return withServer("8", func(c *client) error {
-		return r.measure(ctx, subject{client: c, n: o.n, settle: settle}, scenarios, stderr)
+		return r.measure(ctx, subject{client: c, n: o.n, settle: settle}, scenarios, progress)
 	})
 }
 
 // measure adds a row for each scenario.
-func (r *report) measure(ctx context.Context, s subject, list []scenario, stderr io.Writer) error {
+func (r *report) measure(ctx context.Context, s subject, list []scenario, progress *log.Logger) error {
 	for _, one := range list {
-		fmt.Fprintf(stderr, "measuring %s …\n", one.name)
+		progress.Printf("measuring %s …", one.name)
 		samples, err := one.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", one.name, err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -114,26 +115,28 @@ func machine() string {
 
 // print writes the report for people.
 func (r report) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s; sandbox %s, store %s\n\n", r.Machine, r.Sandbox, r.Store)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "floor\tn\tp50\tp95\t\t\t\t")
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s; sandbox %s, store %s\n\n", r.Machine, r.Sandbox, r.Store)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	lines := []string{"floor\tn\tp50\tp95\t\t\t\t"}
 	for _, one := range r.Floors {
-		fmt.Fprintln(table, one.line())
+		lines = append(lines, one.line())
 	}
-	fmt.Fprintln(table, "\t\t\t\t\t\t\t")
-	fmt.Fprintln(table, "server\tn\tp50\tp95\tfloors\tratio\tgoal\t")
+	lines = append(lines, "\t\t\t\t\t\t\t", "server\tn\tp50\tp95\tfloors\tratio\tgoal\t")
 	for _, one := range r.Server {
-		fmt.Fprintln(table, one.line())
+		lines = append(lines, one.line())
+	}
+	if _, err := io.WriteString(table, strings.Join(lines, "\n")+"\n"); err != nil {
+		return err
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, note := range r.Notes {
-		if _, err := fmt.Fprintf(w, "\n%s\n", note); err != nil {
-			return err
-		}
+		fmt.Fprintf(&text, "\n%s\n", note)
 	}
-	return nil
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
 // printJSON writes the report for programs.
@@ -144,7 +147,7 @@ func (r report) printJSON(w io.Writer) error {
 }
 
 func (r row) line() string {
-	cells := []string{r.Name, fmt.Sprint(r.N), number(r.P50) + " " + string(r.Unit), "", "", "", "", ""}
+	cells := []string{r.Name, strconv.Itoa(r.N), number(r.P50) + " " + string(r.Unit), "", "", "", "", ""}
 	if r.P95 > 0 {
 		cells[3] = number(r.P95) + " " + string(r.Unit)
 	}
