@@ -6,9 +6,10 @@ SHELL := bash
 
 # Tests use this Python for the process sandbox, too: it should have the libraries.
 PYTHON ?= /usr/bin/python3
-# Flags for go test, and for the benchmark.
+# Flags for go test, the benchmark and docker build.
 TESTFLAGS ?=
 BENCHFLAGS ?=
+DOCKERFLAGS ?=
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
 
@@ -79,8 +80,8 @@ bench: ## the server's figures beside the floors; BENCHFLAGS=-h lists the flags
 .PHONY: images
 images: ## the Docker images fermata and fermata-sandbox
 	$(call need,docker,https://docs.docker.com/engine/install)
-	docker build --target server --tag fermata .
-	docker build --target sandbox --tag fermata-sandbox .
+	docker build $(DOCKERFLAGS) --target server --tag fermata .
+	docker build $(DOCKERFLAGS) --target sandbox --tag fermata-sandbox .
 
 .PHONY: clean
 clean: ## remove what the other targets make
