@@ -82,9 +82,21 @@ func TestForgedTokens(t *testing.T) {
 			refused(t, forged.text()+"."+good.signature)
 		}
 		for _, change := range []map[string]any{
-			{"alg": "none"}, {"alg": "NONE"}, {"alg": "HS384"}, {"alg": "HS512"}, {"alg": "RS256"},
-			{"kid": "other"}, {"kid": ""}, {"kid": "../../dev/null"}, {"kid": 7}, {"typ": "JWT"}, {"typ": nil},
-			{"crit": []string{"x"}}, {"jku": "http://127.0.0.1/"}, {"b64": false}, {"zip": "DEF"},
+			{"alg": "none"},
+			{"alg": "NONE"},
+			{"alg": "HS384"},
+			{"alg": "HS512"},
+			{"alg": "RS256"},
+			{"kid": "other"},
+			{"kid": ""},
+			{"kid": "../../dev/null"},
+			{"kid": 7},
+			{"typ": "JWT"},
+			{"typ": nil},
+			{"crit": []string{"x"}},
+			{"jku": "http://127.0.0.1/"},
+			{"b64": false},
+			{"zip": "DEF"},
 		} {
 			forged := good
 			forged.header = maps.Clone(good.header)
