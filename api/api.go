@@ -76,6 +76,8 @@ type Options struct {
 	Log *slog.Logger
 	// Version is what /health reports.
 	Version string
+	// PeerKey lets other servers hand requests over; nil if there are none.
+	PeerKey *PeerKey
 }
 
 // The limits of the run budget that a client may ask for, and what it gets if it
@@ -109,6 +111,9 @@ func New(executions Executions, o Options) http.Handler {
 		e.POST(prefix+programmaticPath, s.programmatic, s.authenticated)
 		e.GET(prefix+"/health", s.health)
 		e.GET(prefix+"/ready", s.health)
+	}
+	if o.PeerKey != nil {
+		e.POST(peerPath, s.peer)
 	}
 	return e
 }

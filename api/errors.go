@@ -186,6 +186,7 @@ var failures = []struct {
 	{engine.ErrForbidden, &failure{status: http.StatusForbidden, text: "Forbidden"}},
 	{engine.ErrInFlight, &failure{status: http.StatusConflict, text: "Another continuation is already in flight for this execution; retry shortly"}},
 	{engine.ErrNoCapacity, &failure{status: http.StatusServiceUnavailable, retry: true, text: "No sandbox is free; retry shortly"}},
+	{engine.ErrOwnerAway, &failure{status: http.StatusServiceUnavailable, retry: true, text: "The server that holds this execution is away; retry shortly"}},
 	{engine.ErrClosing, &failure{status: http.StatusServiceUnavailable, retry: true, text: "Service is shutting down"}},
 }
 

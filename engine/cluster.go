@@ -94,6 +94,19 @@ func (e *Engine) attend(ctx context.Context) {
 	}
 }
 
+// withdraw tells the other servers that this one has gone, so that they need not
+// wait for the end of its lease.
+func (e *Engine) withdraw() {
+	if e.members.registry == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := e.members.registry.Withdraw(ctx, e.members.instance); err != nil {
+		e.o.Log.Warn("cannot withdraw from the other servers", "err", err)
+	}
+}
+
 // sweepInterval is how often a server looks for sandboxes whose server has died.
 const sweepInterval = time.Minute
 
@@ -197,7 +210,7 @@ func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 		return nil, Outcome{}, err
 	}
 	if err == nil {
-		if r.HandedOver {
+		if r.HandedOver || e.o.Peers == nil {
 			return nil, Outcome{}, ErrOwnerAway
 		}
 		outcome, err := e.o.Peers.Resume(ctx, address, r)

@@ -45,6 +45,9 @@ type Options struct {
 	MaxIdle time.Duration
 	// QueueTimeout is how long a request waits for a sandbox.
 	QueueTimeout time.Duration
+	// KeepPaused makes Close leave paused executions to a later server instead of
+	// ending them.
+	KeepPaused bool
 	// Instance names this server process; the provider marks sandboxes with it.
 	Instance string
 	// Registry, Address and Peers let servers that share the store find each other:
@@ -207,13 +210,16 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return e.o.Store.Ping(ctx)
 }
 
-// Close ends every execution and destroys every sandbox. It returns early, with
-// ctx's error, if ctx ends first.
+// Close ends every execution, or leaves the paused ones to a later server, and
+// destroys every sandbox that nobody needs. It returns early, with ctx's error, if
+// ctx ends first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
 	for _, x := range e.executions {
-		x.cancel()
+		if !e.o.KeepPaused || !x.part() {
+			x.cancel()
+		}
 	}
 	e.mu.Unlock()
 	done := make(chan struct{})
@@ -223,6 +229,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.pool.close()
 		e.attending()
 		e.attended.Wait()
+		e.withdraw()
 	}()
 	select {
 	case <-done:

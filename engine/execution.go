@@ -27,6 +27,8 @@ type execution struct {
 	sandbox   *sandbox
 	cancelled chan struct{}
 	cancel    func()
+	// parted is closed when a paused execution is left to a later server.
+	parted chan struct{}
 	// resumed hands over the results after a claim.
 	resumed chan [][]byte
 
@@ -63,6 +65,7 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution
 		sandbox:   sb,
 		cancelled: cancelled,
 		cancel:    sync.OnceFunc(func() { close(cancelled) }),
+		parted:    make(chan struct{}),
 		resumed:   make(chan [][]byte, 1),
 		record:    record,
 	}
@@ -89,11 +92,15 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	record := x.record
-	if record.Session != claims.Session {
+	switch {
+	case record.Session != claims.Session:
 		return nil, continuation.ErrToken
+	case x.lost:
+		return nil, ErrOwnerAway
 	}
 	if s := x.segment; s != nil && s.round == claims.Round && s.request == r.Request && claims.Round > 0 {
-		return x.segment, x.save(ctx)
+		err := x.save(ctx)
+		return x.segment, err
 	}
 	switch state := State(record.State); {
 	case state.terminal():
@@ -152,7 +159,7 @@ func (x *execution) put(ctx context.Context, next continuation.Record) error {
 		case err == nil, errors.Is(err, continuation.ErrNotFound):
 			x.lost = true
 			x.cancel()
-			return ErrExpired
+			return ErrOwnerAway
 		}
 	}
 	if err != nil {
@@ -389,6 +396,8 @@ func (x *execution) pause() ([][]byte, bool) {
 			}
 			// It has died, or broken the rules: it cannot be gone on with.
 		case <-timer.C:
+		case <-x.parted:
+			return nil, false
 		case <-x.cancelled:
 			to = Cancelled
 		}
@@ -397,6 +406,19 @@ func (x *execution) pause() ([][]byte, bool) {
 		}
 		return nil, false
 	}
+}
+
+// part leaves the execution to a later server. It reports false if it is not paused.
+func (x *execution) part() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if State(x.record.State) != Paused || x.lost || x.unsaved {
+		return false
+	}
+	// From here on the execution is not this server's: no claim passes.
+	x.lost = true
+	close(x.parted)
+	return true
 }
 
 // leave ends a pause without a continuation, unless a claim was first.

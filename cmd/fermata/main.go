@@ -63,6 +63,7 @@ func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "http", Title: "HTTP"},
 			{Key: "executions", Title: "Executions"},
+			{Key: "servers", Title: "Several servers"},
 			{Key: "sandbox", Title: "Sandbox"},
 			{Key: "log", Title: "Log"},
 		}),

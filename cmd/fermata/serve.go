@@ -18,8 +18,7 @@ const (
 	maxBudget       = api.MaxTimeout   // the longest run a client may ask for
 	maxQueueTimeout = 60 * time.Second // the longest wait for a sandbox
 	writeTimeout    = api.BodyTimeout + maxQueueTimeout + maxBudget + api.AnswerTimeout
-	drainTimeout    = writeTimeout + time.Second // every answer under way
-	closeTimeout    = 10 * time.Second           // the parts, after the last answer
+	closeTimeout    = 10 * time.Second // the parts, after the last answer
 
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
@@ -29,8 +28,16 @@ const (
 // run serves until ctx ends, then answers what is under way and closes the parts.
 func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	log := s.logger(stderr)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer func() {
+		// Serving has closed it, unless it never came to that.
+		_ = listener.Close()
+	}()
 	// The parts outlive ctx: a request that is under way when it ends needs them.
-	handler, opened, err := s.wire(ctx, log)
+	handler, opened, err := s.wire(ctx, log, listener.Addr())
 	if err != nil {
 		return err
 	}
@@ -43,10 +50,6 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		log.Warn("authentication is off: whoever reaches the address may run programs")
 	}
 
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -65,10 +68,12 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	case <-ctx.Done():
 	}
 	log.Info("shutting down")
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DrainTimeout)
 	defer cancel()
 	if err := server.Shutdown(draining); err != nil {
-		return errors.Join(fmt.Errorf("finish requests: %w", err), server.Close())
+		// Closing the engine ends the programs that still run, which answers their
+		// requests.
+		log.Warn("programs still run, ending them", "err", err)
 	}
 	return nil
 }

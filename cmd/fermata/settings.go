@@ -29,6 +29,12 @@ type settings struct {
 	MaxResult    byteSize      `group:"executions" default:"5MB" help:"Largest result of a tool call."`
 	MaxResults   byteSize      `group:"executions" default:"40MB" help:"Largest sum of the results in a request."`
 
+	RedisURL     secret        `group:"servers" name:"redis-url" placeholder:"URL" help:"Redis that keeps the records of executions, instead of a file in the state directory: redis://, rediss:// or unix://, with ?cluster=true&addr=… for a Cluster, ?master_name=… for Sentinels."`
+	RedisSecret  []secret      `group:"servers" placeholder:"SECRET,..." help:"Secrets that encrypt the records in Redis. The first one encrypts, all decrypt. Default: records are not encrypted."`
+	PeerURL      string        `group:"servers" name:"peer-url" placeholder:"URL" help:"Where other servers with the same Redis and the same secret reach this one. Default: the address it listens on."`
+	Drain        string        `group:"servers" enum:"end,keep" default:"end" help:"What SIGTERM does with paused executions: end them, or keep them for the next server (${enum})."`
+	DrainTimeout time.Duration `group:"servers" default:"25s" help:"How long SIGTERM waits for programs that run."`
+
 	Sandbox      string        `group:"sandbox" enum:"process" default:"process" help:"What programs run in (${enum})."`
 	Python       string        `group:"sandbox" default:"python3" help:"The interpreter, a path or a name to look up."`
 	PoolSize     int           `group:"sandbox" default:"4" help:"How many sandboxes wait ready."`
@@ -70,6 +76,7 @@ func (s *settings) Validate() error {
 	mistake(s.CPUs > 0, "cpus", "more than 0")
 	mistake(s.PauseTTL > 0, "pause-ttl", "more than 0")
 	mistake(s.Keep > 0, "keep", "more than 0")
+	mistake(s.DrainTimeout >= 0, "drain-timeout", "0s or more")
 	mistake(s.PoolSize >= 0 && s.PoolSize <= s.MaxSandboxes, "pool-size", "between 0 and --max-sandboxes")
 	mistake(s.QueueTimeout >= 0 && s.QueueTimeout <= maxQueueTimeout, "queue-timeout", fmt.Sprintf("between 0s and %s", maxQueueTimeout))
 	return errors.Join(mistakes...)

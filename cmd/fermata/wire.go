@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9/logging"
 
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
+	"fermata/continuation/redisstore"
 	"fermata/engine"
 	"fermata/engine/process"
 )
@@ -36,7 +40,7 @@ func (c closers) close(ctx context.Context) error {
 
 // wire builds the parts and joins them. What it returns must be closed when no
 // request is being handled any more; after an error nothing is left open.
-func (s *settings) wire(ctx context.Context, log *slog.Logger) (handler http.Handler, opened closers, err error) {
+func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (handler http.Handler, opened closers, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, opened.close(context.WithoutCancel(ctx)))
@@ -48,11 +52,19 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger) (handler http.Han
 		return nil, opened, err
 	}
 	instance := uuid.NewString()
-	signer, err := s.signer(dir)
+	secrets, err := s.secrets(dir)
 	if err != nil {
 		return nil, opened, err
 	}
-	store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log) //nolint:contextcheck // the store lives until it is closed
+	signer, err := continuation.NewSigner(secrets)
+	if err != nil {
+		return nil, opened, err
+	}
+	peerKey, err := api.NewPeerKey(secrets)
+	if err != nil {
+		return nil, opened, err
+	}
+	store, registry, err := s.store(ctx, dir, log)
 	if err != nil {
 		return nil, opened, err
 	}
@@ -80,6 +92,10 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger) (handler http.Han
 		Store:        store,
 		Signer:       signer,
 		Instance:     instance,
+		Registry:     registry,
+		Address:      s.peerAddress(addr),
+		Peers:        api.NewPeers(peerKey),
+		KeepPaused:   s.Drain == "keep",
 		Log:          log,
 		PauseTTL:     s.PauseTTL,
 		KeepAnswers:  s.Keep,
@@ -94,24 +110,56 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger) (handler http.Han
 		return nil, opened, fmt.Errorf("start engine: %w", err)
 	}
 	opened.add(executions.Close)
-	return api.New(executions, s.api(log)), opened, nil
+	options := s.api(log)
+	if registry != nil {
+		options.PeerKey = &peerKey
+	}
+	return api.New(executions, options), opened, nil
 }
 
-// signer returns the signer of continuation tokens. Without a secret it makes
-// one, which must stay: tokens are to outlive the server.
-func (s *settings) signer(dir string) (*continuation.Signer, error) {
-	var secrets [][]byte
-	for _, given := range s.Secret {
-		secrets = append(secrets, []byte(given.reveal()))
+// store opens the store of records, and the registry if other servers share it.
+func (s *settings) store(ctx context.Context, dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
+	if s.RedisURL.reveal() == "" {
+		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log) //nolint:contextcheck // the store lives until it is closed
+		return store, nil, err
 	}
-	if len(secrets) == 0 {
-		made, err := continuation.LoadOrCreateSecret(filepath.Join(dir, "secret"))
-		if err != nil {
-			return nil, err
-		}
-		secrets = append(secrets, made)
+	// The library has a logger of its own, for what it also returns as errors.
+	logging.Disable()
+	var options []redisstore.Option
+	if len(s.RedisSecret) > 0 {
+		options = append(options, redisstore.WithKey(reveal(s.RedisSecret)...))
 	}
-	return continuation.NewSigner(secrets)
+	store, err := redisstore.Open(ctx, s.RedisURL.reveal(), options...)
+	return store, store, err
+}
+
+// peerAddress is the URL where other servers reach this one.
+func (s *settings) peerAddress(addr net.Addr) string {
+	if s.PeerURL != "" {
+		return strings.TrimRight(s.PeerURL, "/")
+	}
+	return "http://" + addr.String()
+}
+
+// secrets returns the secrets of continuation tokens. If none is given one is made,
+// which must stay: tokens are to outlive the server.
+func (s *settings) secrets(dir string) ([][]byte, error) {
+	if len(s.Secret) > 0 {
+		return reveal(s.Secret), nil
+	}
+	made, err := continuation.LoadOrCreateSecret(filepath.Join(dir, "secret"))
+	if err != nil {
+		return nil, err
+	}
+	return [][]byte{made}, nil
+}
+
+func reveal(secrets []secret) [][]byte {
+	revealed := make([][]byte, len(secrets))
+	for i, s := range secrets {
+		revealed[i] = []byte(s.reveal())
+	}
+	return revealed
 }
 
 func (s *settings) api(log *slog.Logger) api.Options {
