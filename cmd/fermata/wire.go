@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9/logging"
 
 	"fermata/api"
 	"fermata/continuation"
@@ -123,8 +122,6 @@ func (s *settings) store(ctx context.Context, dir string, log *slog.Logger) (con
 		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log) //nolint:contextcheck // the store lives until it is closed
 		return store, nil, err
 	}
-	// The library has a logger of its own, for what it also returns as errors.
-	logging.Disable()
 	var options []redisstore.Option
 	if len(s.RedisSecret) > 0 {
 		options = append(options, redisstore.WithKey(reveal(s.RedisSecret)...))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
@@ -38,6 +39,8 @@ var errReplica = errors.New("the url of Redis asks to read from replicas, which 
 // newClient returns a client for the Redis that text names. Parameters in text
 // go before our own, except for commandLimit.
 func newClient(text string) (redis.UniversalClient, error) {
+	// The library prints what it also returns as errors.
+	logging.Disable()
 	u, err := url.Parse(text)
 	if err != nil {
 		// The text may hold a password, and so may the error.
