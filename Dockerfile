@@ -1,0 +1,58 @@
+# Fermata's images: `server`, and `sandbox`, one container of which runs each program.
+#
+#   docker build --target server -t fermata .
+#   docker build --target sandbox -t fermata-sandbox .
+#
+# Any image with Python 3.11 or later becomes a sandbox image, with the libraries it has:
+#
+#   FROM python:3.13-slim
+#   COPY --from=fermata-sandbox /opt/fermata /opt/fermata
+#   USER 1000:1000
+
+ARG GO=golang:1.26
+# For the same libraries tomorrow, name a digest here: debian:12-slim@sha256:…
+ARG BASE=debian:12-slim
+
+FROM ${GO} AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+# The directory is for the volume that keeps the state: a new volume gets its owner.
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/usr/local/bin/fermata ./cmd/fermata \
+    && mkdir -p /out/var/lib/fermata /out/tmp /out/etc/ssl/certs \
+    && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
+    && chmod 1777 /out/tmp
+
+FROM scratch AS server
+COPY --from=build --chown=65532:65532 /out/var/lib/fermata /var/lib/fermata
+COPY --from=build /out/etc /etc
+COPY --from=build /out/tmp /tmp
+COPY --from=build /out/usr /usr
+USER 65532:65532
+WORKDIR /var/lib/fermata
+EXPOSE 8080
+ENTRYPOINT ["/usr/local/bin/fermata"]
+
+FROM ${BASE} AS sandbox
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends \
+        fonts-dejavu-core \
+        jq \
+        python3 \
+        python3-matplotlib \
+        python3-numpy \
+        python3-pandas \
+        python3-scipy \
+        python3-sklearn \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 1000 --home-dir /mnt/data --no-create-home --shell /bin/bash sandbox \
+    && mkdir -p /mnt/data
+COPY python/runner /opt/fermata
+# What Python and matplotlib would otherwise work out at every start.
+RUN python3 -m compileall -q /opt/fermata \
+    && MPLCONFIGDIR=/opt/fermata/cache XDG_CACHE_HOME=/opt/fermata/cache python3 -c 'import matplotlib.pyplot' \
+    && chmod -R a+rX /opt/fermata
+USER 1000:1000
+WORKDIR /mnt/data
+ENTRYPOINT ["python3", "-I", "/opt/fermata", "sandbox"]

@@ -1,0 +1,118 @@
+package docker
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/strslice"
+	"github.com/docker/go-units"
+
+	"fermata/engine/internal/seccomp"
+)
+
+const (
+	// user is whom programs run as, in the container.
+	user = "1000"
+	// maxInodes bounds the files in each file system a program can write to.
+	maxInodes = 65536
+	// maxFiles bounds the files that a process has open.
+	maxFiles = 1024
+)
+
+// settings is what the first process is told: Config of container.py.
+type settings struct {
+	Output  int64   `json:"output"`
+	Orphan  float64 `json:"orphan"`
+	Seccomp string  `json:"seccomp"`
+}
+
+// container describes the container that every sandbox is.
+func (o Options) container() (container.Config, container.HostConfig, error) {
+	filter, err := packedFilter()
+	if err != nil {
+		return container.Config{}, container.HostConfig{}, err
+	}
+	profile, err := seccomp.Profile()
+	if err != nil {
+		return container.Config{}, container.HostConfig{}, err
+	}
+	told, err := json.Marshal(settings{Output: o.Output, Orphan: o.Orphan.Seconds(), Seccomp: filter})
+	if err != nil {
+		return container.Config{}, container.HostConfig{}, fmt.Errorf("encode settings: %w", err)
+	}
+	config := container.Config{
+		Image:      o.Image,
+		Hostname:   "sandbox",
+		User:       user + ":" + user,
+		WorkingDir: "/mnt/data",
+		Entrypoint: strslice.StrSlice{"python3", "-I", "-B", "/opt/fermata", "sandbox", string(told)},
+		Cmd:        strslice.StrSlice{},
+		Labels:     map[string]string{installationLabel: o.Installation, serverLabel: o.Server},
+		// One server after the other speaks to it.
+		OpenStdin: true,
+		StdinOnce: false,
+		Healthcheck: &container.HealthConfig{
+			Test: []string{"NONE"},
+		},
+	}
+	no, pids := false, int64(o.PIDs)+1 // the first process is not the program's
+	size := fmt.Sprintf("rw,nosuid,nodev,size=%d,nr_inodes=%d,uid=%s,gid=%s", o.Disk, maxInodes, user, user)
+	host := container.HostConfig{
+		Runtime:     o.Runtime,
+		NetworkMode: "none",
+		// Otherwise it would see those of the host.
+		DNS:            []string{"127.0.0.1"},
+		DNSSearch:      []string{"."},
+		IpcMode:        container.IPCModePrivate,
+		CgroupnsMode:   container.CgroupnsModePrivate,
+		CapDrop:        strslice.StrSlice{"ALL"},
+		SecurityOpt:    []string{"no-new-privileges:true", "seccomp=" + string(profile)},
+		ReadonlyRootfs: true,
+		Tmpfs: map[string]string{
+			"/mnt/data": size + ",exec,mode=755",
+			"/tmp":      size + ",exec,mode=1777",
+			"/dev/shm":  size + ",noexec,mode=1777",
+		},
+		LogConfig: container.LogConfig{Type: "none"},
+		// One that ends by itself, when no server is left, leaves nothing behind.
+		AutoRemove: true,
+		// The supervisor must be the first process, and reaps by itself.
+		Init: &no,
+		Resources: container.Resources{
+			Memory:     o.Memory,
+			MemorySwap: o.Memory, // the sum of both: none
+			NanoCPUs:   int64(math.Round(o.CPUs * 1e9)),
+			PidsLimit:  &pids,
+			Ulimits: []*units.Ulimit{
+				{Name: "core", Soft: 0, Hard: 0},
+				{Name: "fsize", Soft: o.Disk, Hard: o.Disk},
+				{Name: "memlock", Soft: 0, Hard: 0},
+				{Name: "nofile", Soft: maxFiles, Hard: maxFiles},
+			},
+		},
+	}
+	return config, host, nil
+}
+
+// packedFilter is the seccomp filter for runtimes that do not apply the profile,
+// short enough for a command line.
+func packedFilter() (string, error) {
+	filter, err := seccomp.Filter()
+	if err != nil {
+		return "", err
+	}
+	var packed bytes.Buffer
+	w := zlib.NewWriter(&packed)
+	if _, err := w.Write(filter); err != nil {
+		return "", fmt.Errorf("pack seccomp filter: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return "", fmt.Errorf("pack seccomp filter: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(packed.Bytes()), nil
+}

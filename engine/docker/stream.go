@@ -1,0 +1,160 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+
+	"fermata/engine"
+)
+
+const (
+	// causeTimeout bounds the question why a stream has ended.
+	causeTimeout = 2 * time.Second
+	// maxLine bounds what is kept of a line that a container writes to stderr.
+	maxLine = 4096
+)
+
+// attach opens a stream. The client library cannot give up this call: if ctx ends
+// first, the call ends later, with the daemon's answer or the daemon.
+func (p *Provider) attach(ctx context.Context, ref string) (*stream, error) {
+	type answer struct {
+		types.HijackedResponse
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		response, err := p.client.ContainerAttach(ctx, ref, container.AttachOptions{
+			Stream: true, Stdin: true, Stdout: true, Stderr: true,
+		})
+		answers <- answer{response, err}
+	}()
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return nil, a.err
+		}
+		return &stream{
+			Conn: a.Conn,
+			demux: demux{
+				in:     a.Reader,
+				stderr: lines{log: p.o.Log.With("container", ref)},
+			},
+			cause: func() error { return p.cause(ref) },
+		}, nil
+	case <-ctx.Done():
+		go func() {
+			if a := <-answers; a.err == nil {
+				a.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// cause tells whether a container has ended for lack of memory. It may be gone: then
+// nobody knows.
+func (p *Provider) cause(ref string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), causeTimeout)
+	defer cancel()
+	found, err := p.client.ContainerInspect(ctx, ref)
+	if err == nil && found.State.OOMKilled {
+		return engine.ErrOutOfMemory
+	}
+	return nil
+}
+
+// A stream is the connection to a container's first process: its stdin and stdout.
+type stream struct {
+	net.Conn
+	demux demux
+	cause func() error
+}
+
+// Read reads what the process writes to its stdout.
+func (s *stream) Read(b []byte) (int, error) {
+	n, err := s.demux.Read(b)
+	if err == nil || errors.Is(err, net.ErrClosed) {
+		return n, err
+	}
+	if words := s.demux.stderr.last; words != "" {
+		err = fmt.Errorf("%s: %w", words, err)
+	}
+	return n, errors.Join(s.cause(), err)
+}
+
+// demux takes an attached stream apart: chunks of stdout and stderr, each behind a
+// header of its stream's number, three bytes of nothing and its length.
+type demux struct {
+	in     io.Reader
+	stderr lines
+	// left is what has not been read of a chunk of stdout.
+	left uint32
+}
+
+const (
+	chunkHeader = 8
+	chunkStdout = 1
+	chunkStderr = 2
+)
+
+func (d *demux) Read(b []byte) (int, error) {
+	for d.left == 0 {
+		if err := d.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := d.in.Read(b[:min(len(b), int(d.left))])
+	d.left -= uint32(n)
+	return n, err
+}
+
+// next reads up to the next chunk of stdout.
+func (d *demux) next() error {
+	var header [chunkHeader]byte
+	if _, err := io.ReadFull(d.in, header[:]); err != nil {
+		return err
+	}
+	length := binary.BigEndian.Uint32(header[4:])
+	switch header[0] {
+	case chunkStdout:
+		d.left = length
+		return nil
+	case chunkStderr:
+		_, err := io.CopyN(&d.stderr, d.in, int64(length))
+		return err
+	default:
+		return fmt.Errorf("chunk of kind %d in an attached stream", header[0])
+	}
+}
+
+// lines logs lines and remembers the last one.
+type lines struct {
+	log     *slog.Logger
+	partial []byte
+	last    string
+}
+
+// Write takes the next bytes of a stderr.
+func (l *lines) Write(p []byte) (int, error) {
+	l.partial = append(l.partial, p...)
+	for {
+		line, rest, ok := bytes.Cut(l.partial, []byte("\n"))
+		if !ok {
+			// Without line ends it is not to fill our memory.
+			l.partial = l.partial[max(0, len(l.partial)-maxLine):]
+			return len(p), nil
+		}
+		l.last, l.partial = string(line[:min(len(line), maxLine)]), rest
+		l.log.Warn("sandbox container said", "line", l.last)
+	}
+}
