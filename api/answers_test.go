@@ -143,6 +143,7 @@ func TestErrors(t *testing.T) {
 		{engine.ErrNoCapacity, 503, "No sandbox is free; retry shortly", true},
 		{engine.ErrClosing, 503, "Service is shutting down", true},
 		{continuation.ErrUnavailable, 503, "The execution store is not available; retry shortly", true},
+		{&engine.ResultsError{Size: 12_001, Limit: 12_000}, 400, "Aggregate tool_history for this execution would be 12001 bytes, exceeds cap 12000", false},
 		{&engine.ResultError{CallID: "call_999"}, 400, "tool_results[call_999] was not issued by the sandbox for this execution", false},
 		{&stubs.CollisionError{First: "a-b", Second: "a_b", Identifier: "a_b"}, 400, `Tool names "a-b" and "a_b" normalize to the same identifier "a_b"`, false},
 		{errTest, 500, "Internal server error", false},

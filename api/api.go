@@ -58,8 +58,8 @@ type Limits struct {
 	Tools int
 	// Results is the number of tool results.
 	Results int
-	// ResultBytes is the size of one result, AggregateBytes of all results.
-	ResultBytes, AggregateBytes int
+	// ResultBytes is the size of one result.
+	ResultBytes int
 }
 
 // Options are the settings of the handler.

@@ -68,7 +68,7 @@ func options() api.Options {
 		Keys:   []api.Key{{Name: "ada", Key: "good-key"}, {Name: "bob", Key: "other-key"}},
 		Errors: api.HTTPErrors,
 		Limits: api.Limits{
-			Body: 1 << 20, Tools: 100, Results: 200, ResultBytes: 5000, AggregateBytes: 12_000,
+			Body: 1 << 20, Tools: 100, Results: 200, ResultBytes: 5000,
 		},
 		Log:     slog.New(slog.DiscardHandler),
 		Version: "v1.2.3",
@@ -303,7 +303,6 @@ func TestRefusals(t *testing.T) {
 		{"is_error null", results(`{"call_id":"call_001","is_error":null}`), "tool_results[call_001].is_error must be a boolean if present"},
 		{"error_message a number", results(`{"call_id":"call_001","error_message":5}`), "tool_results[call_001].error_message must be a string if present"},
 		{"result too large", results(sized(1, 5001)), "tool_results[call_001].result is 5001 bytes, exceeds per-result cap 5000"},
-		{"results too large", results(sized(1, 5000), sized(2, 5000), sized(3, 2001)), "Aggregate tool_history for this execution would be 12001 bytes, exceeds cap 12000"},
 		{"same id twice", results(`{"call_id":"call_001"}`, `{"call_id":"call_001"}`), "Duplicate call_id in tool_results: call_001"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

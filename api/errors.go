@@ -156,7 +156,7 @@ func resultTooLarge(id string, size, limit int) *failure {
 	return badRequestf("tool_results[%s].result is %d bytes, exceeds per-result cap %d", id, size, limit)
 }
 
-func resultsTooLarge(size, limit int) *failure {
+func resultsTooLarge(size, limit int64) *failure {
 	return badRequestf("Aggregate tool_history for this execution would be %d bytes, exceeds cap %d", size, limit)
 }
 
@@ -197,6 +197,9 @@ func answerTo(ctx context.Context, err error) *failure {
 	}
 	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
 		return resultNotIssued(wrong.CallID)
+	}
+	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
+		return resultsTooLarge(large.Size, large.Limit)
 	}
 	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
 		return badRequest(collision.Error())

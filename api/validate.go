@@ -161,7 +161,6 @@ func (s *server) resume(r request) (engine.Resume, error) {
 
 	results := make([]engine.Result, 0, len(list.entries))
 	seen := make(map[string]bool, len(list.entries))
-	aggregate := 0
 	for _, entry := range list.entries {
 		result, err := resultOf(entry)
 		if err != nil {
@@ -175,11 +174,7 @@ func (s *server) resume(r request) (engine.Resume, error) {
 		if size > limits.ResultBytes {
 			return engine.Resume{}, resultTooLarge(id, size, limits.ResultBytes)
 		}
-		aggregate += size
 		results = append(results, result)
-	}
-	if aggregate > limits.AggregateBytes {
-		return engine.Resume{}, resultsTooLarge(aggregate, limits.AggregateBytes)
 	}
 	return engine.Resume{Token: token, Results: results}, nil
 }

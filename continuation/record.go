@@ -69,6 +69,8 @@ type Record struct {
 	Tools []string `json:"tools,omitempty"`
 	// Issued is how many calls the execution has made; the next id follows it.
 	Issued int `json:"issued"`
+	// Received is how many bytes of results the execution has been given.
+	Received int64 `json:"received,omitempty"`
 	// Pending are the calls of the current pause.
 	Pending []Call `json:"pending,omitempty"`
 	// Request is the hash of the request that led to Answer, or, while the

@@ -38,6 +38,8 @@ type Options struct {
 	WallClock bool
 	// MaxRounds and MaxCalls bound the pauses and the tool calls of an execution.
 	MaxRounds, MaxCalls int
+	// MaxResults bounds the results of an execution, in bytes; 0 does not.
+	MaxResults int64
 	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
 	PoolSize, MaxSandboxes int
 	// MaxIdle is how long a sandbox may wait ready before another takes its place;

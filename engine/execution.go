@@ -117,7 +117,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 		return nil, err
 	}
 	if !x.undelivered {
-		if err := x.claim(ctx, r.Request); err != nil {
+		if err := x.claim(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -130,12 +130,18 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 // claim takes the round for a request: of racing ones the store lets one pass. mu
 // is held. The pending calls stay in the record: those without a result are issued
 // again under their ids.
-func (x *execution) claim(ctx context.Context, request string) error {
+func (x *execution) claim(ctx context.Context, r Resume) error {
 	next, err := move(x.record, Running)
 	if err != nil {
 		return err
 	}
-	next.Request, next.Answer = request, nil
+	for _, result := range r.Results {
+		next.Received += int64(len(result.Value))
+	}
+	if limit := x.e.o.MaxResults; limit > 0 && next.Received > limit {
+		return &ResultsError{Size: next.Received, Limit: limit}
+	}
+	next.Request, next.Answer = r.Request, nil
 	next.Deadline = time.Now().Add(next.Budget - next.Spent)
 	return x.put(ctx, next)
 }

@@ -74,6 +74,16 @@ func (e *ResultError) Error() string {
 	return fmt.Sprintf("engine: %s is not pending", e.CallID)
 }
 
+// A ResultsError is a set of results that would bring all results of the execution
+// to Size bytes, beyond the limit. The execution stays paused and its token good.
+type ResultsError struct {
+	Size, Limit int64
+}
+
+func (e *ResultsError) Error() string {
+	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
+}
+
 // A State is a state of an execution.
 type State string
 

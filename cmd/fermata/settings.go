@@ -27,7 +27,7 @@ type settings struct {
 	MaxTools     int           `group:"executions" default:"100" help:"Most tools in a request."`
 	MaxCalls     int           `group:"executions" default:"10000" help:"Most tool calls of an execution."`
 	MaxResult    byteSize      `group:"executions" default:"5MB" help:"Largest result of a tool call."`
-	MaxResults   byteSize      `group:"executions" default:"40MB" help:"Largest sum of the results in a request."`
+	MaxResults   byteSize      `group:"executions" default:"40MB" help:"Largest sum of the results of an execution."`
 
 	RedisURL     secret        `group:"servers" name:"redis-url" placeholder:"URL" help:"Redis that keeps the records of executions, instead of a file in the state directory: redis://, rediss:// or unix://, with ?cluster=true&addr=… for a Cluster, ?master_name=… for Sentinels."`
 	RedisSecret  []secret      `group:"servers" placeholder:"SECRET,..." help:"Secrets that encrypt the records in Redis. The first one encrypts, all decrypt. Default: records are not encrypted."`
