@@ -94,7 +94,7 @@ func TestArguments(t *testing.T) {
 			t.Run(tc.expression, func(t *testing.T) {
 				t.Parallel()
 				pause := c.pause(t, program{Code: py(fmt.Sprintf(setUp, tc.expression)), Tools: tools("ask")})
-				if got, want := string(pause.Calls[0].Input), `{"x": `+tc.want+`}`; got != want {
+				if got, want := pause.Calls[0].input(), compact(`{"x": `+tc.want+`}`); got != want {
 					t.Errorf("input = %s, want %s", got, want)
 				}
 				if a := c.post(t, pause.answers(value("null"))); a.Status != "completed" {
@@ -111,7 +111,7 @@ func TestArguments(t *testing.T) {
 					print(await good)
 				`)
 				pause := c.pause(t, program{Code: code, Tools: tools("ask")})
-				if len(pause.Calls) != 1 || string(pause.Calls[0].Input) != `{"x": "good"}` {
+				if len(pause.Calls) != 1 || pause.Calls[0].input() != `{"x":"good"}` {
 					t.Errorf("calls = %v, want the good one only", pause.Calls)
 				}
 				a := c.post(t, pause.answers(echo))
@@ -154,8 +154,8 @@ func TestCalling(t *testing.T) {
 					c.post(t, p).completes(t, tc.refused+"\n")
 					return
 				}
-				if got := string(c.pause(t, p).Calls[0].Input); got != tc.want {
-					t.Errorf("input = %s, want %s", got, tc.want)
+				if got, want := c.pause(t, p).Calls[0].input(), compact(tc.want); got != want {
+					t.Errorf("input = %s, want %s", got, want)
 				}
 			})
 		}

@@ -31,9 +31,9 @@ func TestExample(t *testing.T) {
 		}}})
 		inputs := map[string]string{}
 		for _, call := range pause.Calls {
-			inputs[call.ID] = string(call.Input)
+			inputs[call.ID] = call.input()
 		}
-		for id, want := range map[string]string{"call_001": `{"city": "New York"}`, "call_002": `{"city": "London"}`, "call_003": `{"city": "Tokyo"}`} {
+		for id, want := range map[string]string{"call_001": `{"city":"New York"}`, "call_002": `{"city":"London"}`, "call_003": `{"city":"Tokyo"}`} {
 			if inputs[id] != want {
 				t.Errorf("input of %s = %s, want %s", id, inputs[id], want)
 			}
@@ -407,7 +407,7 @@ func TestPartialResults(t *testing.T) {
 	ids := func(a answer) string {
 		var list []string
 		for _, call := range a.Calls {
-			list = append(list, call.ID+string(call.Input))
+			list = append(list, call.ID+call.input())
 		}
 		return strings.Join(list, " ")
 	}
@@ -415,7 +415,7 @@ func TestPartialResults(t *testing.T) {
 		c := serve(t, s, nil).alice()
 		t.Run("two and two", func(t *testing.T) {
 			again := c.pause(t, only(c.pause(t, gather), "call_001", "call_003"))
-			if got, want := ids(again), `call_002{"n": 1} call_004{"n": 3}`; got != want {
+			if got, want := ids(again), `call_002{"n":1} call_004{"n":3}`; got != want {
 				t.Errorf("calls of the second pause = %s, want %s", got, want)
 			}
 			c.post(t, again.answers(echo)).completes(t, stdout)
@@ -448,7 +448,7 @@ func TestPartialResults(t *testing.T) {
 				print(await asyncio.gather(chain(0), chain(1)))
 			`), Tools: tools("ask")})
 			a = c.pause(t, only(a, "call_001"))
-			if got, want := ids(a), `call_002{"n": 1} call_003{"n": 10}`; got != want {
+			if got, want := ids(a), `call_002{"n":1} call_003{"n":10}`; got != want {
 				t.Errorf("calls of the second pause = %s, want %s", got, want)
 			}
 			a = c.pause(t, a.answers(echo))
@@ -463,7 +463,7 @@ func TestPartialResults(t *testing.T) {
 				print(len(done), await ask(n=3))
 			`), Tools: tools("ask")})
 			a = c.pause(t, only(a, "call_001"))
-			if got, want := ids(a), `call_003{"n": 3}`; got != want {
+			if got, want := ids(a), `call_003{"n":3}`; got != want {
 				t.Errorf("calls of the second pause = %s, want %s", got, want)
 			}
 			c.post(t, a.answers(echo)).completes(t, "1 {'n': 3}\n")

@@ -78,6 +78,18 @@ type call struct {
 	Input json.RawMessage `json:"input"`
 }
 
+// input returns the input of a call without the spaces that it may have.
+func (c call) input() string { return compact(string(c.Input)) }
+
+// compact takes the spaces out of JSON, or returns what is none as it is.
+func compact(raw string) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(raw)); err != nil {
+		return raw
+	}
+	return b.String()
+}
+
 // An answer is what a server answers.
 type answer struct {
 	code   int

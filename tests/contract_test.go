@@ -246,7 +246,7 @@ func TestBodies(t *testing.T) {
 		c := serve(t, s, nil).alice()
 		pause := c.pause(t, paused)
 		members(t, pause, "status", "session_id", "continuation_token", "tool_calls")
-		if got, want := fmt.Sprintf("%s", pause.raw), `"tool_calls":[{"id":"call_001","name":"ask","input":{"n": 1}}]`; !strings.Contains(got, want) {
+		if got, want := compact(pause.raw), `"tool_calls":[{"id":"call_001","name":"ask","input":{"n":1}}]`; !strings.Contains(got, want) {
 			t.Errorf("got %s, want it to contain %s", got, want)
 		}
 		end := c.post(t, pause.answers(echo))

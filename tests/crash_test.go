@@ -122,7 +122,7 @@ func TestKilledWhileRunning(t *testing.T) {
 			again.fails(t, 400, "Execution expired") // It may be lost, but then clearly.
 			return
 		}
-		if got, want := string(again.Calls[0].Input), `{"n": 1}`; got != want {
+		if got, want := again.Calls[0].input(), `{"n":1}`; got != want {
 			t.Errorf("input = %s, want %s", got, want)
 		}
 		c.post(t, again.answers(value("7"))).completes(t, "ran 1 times 7\n")

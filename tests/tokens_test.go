@@ -217,6 +217,7 @@ func TestPauseLifetime(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		c.post(t, pauses[0].answers(echo)).completes(t, "{'n': 1}\n")
+		time.Sleep(1500 * time.Millisecond) // The rest of the pause, and a little more.
 		err := within(4*time.Second, func() error { return atMost("processes", len(server.family()), before) })
 		if err != nil {
 			t.Errorf("after the pauses have ended: %v", err)
