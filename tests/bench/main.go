@@ -123,7 +123,7 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, progress
 	}
 	common := settings{"SANDBOX": o.sandbox, "PYTHON": o.python, "MAX_SANDBOXES": "200", "MAX_RESULT": "16MiB"}
 	if o.store != "" {
-		common["STORE"] = o.store
+		common["REDIS_URL"] = o.store
 	}
 	withServer := func(pool string, measure func(*client) error) error {
 		common["POOL_SIZE"] = pool
