@@ -28,7 +28,7 @@ type part struct {
 // Every test runs over each engine with each store.
 var (
 	engines = []part{{name: "process"}}
-	stores  = []part{{name: "file"}}
+	stores  = []part{{name: "file"}, {name: "redis", settings: settings{"REDIS_URL": commonRedis.url()}}}
 )
 
 // common are the settings of every server here.
@@ -88,6 +88,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
+	if err := commonRedis.start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer commonRedis.kill()
 	if err := build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
