@@ -15,9 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import hypothesis
 import pytest
 
 from fermata import calls, frames, supervisor, worker
+
+# A busy machine is no fault of the code.
+hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
+hypothesis.settings.load_profile("runner")
 
 Answer = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 

@@ -338,16 +338,16 @@ def test_frame_of_the_worker_that_is_too_large(sandbox: Sandbox) -> None:
     assert server.exit()[0]["broken"]
 
 
+@pytest.mark.xfail(strict=True, reason="a frame that came together with the calls is not looked at after the results")
 def test_one_frame_at_a_time_while_paused(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
     server = sandbox.running()
     # A worker cannot speak while it is stopped, unless it has spoken before.
-    sandbox.say(frames.CALLS, [1])
-    sandbox.say(frames.CALLS, [2])
+    sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]") + frames.encode(frames.CALLS, b"[2]"))
     assert server.receive() == Frame(frames.CALLS, b"[1]")
     server.stream.settimeout(0.05)
     with pytest.raises(TimeoutError):
         server.receive()
-    server.stream.settimeout(10)
+    server.stream.settimeout(1)
     assert signals == [signal.SIGSTOP]
     server.send(frames.RESULTS, b"[]")
     assert sandbox.hear() == Frame(frames.RESULTS, b"[]")
