@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// frameCases are the frames that both ends are tested against.
+type frameCases struct {
+	Good []struct {
+		Name, From string
+		Bytes      latin1
+		Frames     []struct {
+			Kind    string
+			Payload latin1
+		}
+	}
+	Bad []struct {
+		Name, Error string
+		Bytes       latin1
+		After       int
+	}
+}
+
+// latin1 is bytes written as a text of as many characters.
+type latin1 []byte
+
+func (b *latin1) UnmarshalJSON(text []byte) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	*b = latin1{}
+	for _, r := range s {
+		if r > 0xff {
+			return errors.New("a character that is no byte")
+		}
+		*b = append(*b, byte(r))
+	}
+	return nil
+}
+
+func readFrameCases(t testing.TB) frameCases {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "python", "testdata", "frames.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases frameCases
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	if len(cases.Good) == 0 || len(cases.Bad) == 0 {
+		t.Fatal("frames.json has no cases")
+	}
+	return cases
+}
+
+func TestGoodFrames(t *testing.T) {
+	for _, c := range readFrameCases(t).Good {
+		t.Run(c.Name, func(t *testing.T) {
+			var written bytes.Buffer
+			for _, f := range c.Frames {
+				half := len(f.Payload) / 2
+				if err := writeFrame(&written, frameKind(f.Kind[0]), f.Payload[:half], f.Payload[half:]); err != nil {
+					t.Fatalf("writeFrame = %v", err)
+				}
+			}
+			if !bytes.Equal(written.Bytes(), c.Bytes) {
+				t.Errorf("writeFrame wrote %q, want %q", written.Bytes(), c.Bytes)
+			}
+			if c.From != "sandbox" {
+				return
+			}
+			// One byte at a time, and as the reader likes.
+			for _, source := range []io.Reader{iotest.OneByteReader(bytes.NewReader(c.Bytes)), bytes.NewReader(c.Bytes)} {
+				r := bufio.NewReader(source)
+				for _, want := range c.Frames {
+					got, err := readFrame(r)
+					if err != nil || string(got.kind) != want.Kind || !bytes.Equal(got.payload, want.Payload) {
+						t.Fatalf("readFrame = %q %q, %v, want %s %q", got.kind, got.payload, err, want.Kind, want.Payload)
+					}
+				}
+				if _, err := readFrame(r); !errors.Is(err, io.EOF) {
+					t.Errorf("readFrame at the end = %v, want EOF", err)
+				}
+			}
+		})
+	}
+}
+
+func TestBadFrames(t *testing.T) {
+	for _, c := range readFrameCases(t).Bad {
+		t.Run(c.Name, func(t *testing.T) {
+			r := bufio.NewReader(bytes.NewReader(c.Bytes))
+			for range c.After {
+				if _, err := readFrame(r); err != nil {
+					t.Fatalf("readFrame of the good frame before = %v", err)
+				}
+			}
+			got, err := readFrame(r)
+			if err == nil {
+				t.Fatalf("readFrame = %q %q, want an error", got.kind, got.payload)
+			}
+			if short := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF); short != (c.Error == "short") {
+				t.Errorf("readFrame = %v, want an error of sort %q", err, c.Error)
+			}
+		})
+	}
+}
+
+// A claim is refused by the header alone: nothing is read or allocated for it.
+func TestReadFrameRefusesAtTheHeader(t *testing.T) {
+	r := bufio.NewReader(io.MultiReader(strings.NewReader("\x02\x00\x00\x01C"), iotest.ErrReader(errors.New("read on"))))
+	if _, err := readFrame(r); err == nil || err.Error() == "read on" {
+		t.Errorf("readFrame = %v, want it refused at the header", err)
+	}
+}
+
+func TestWriteLargeFrame(t *testing.T) {
+	parts := [][]byte{bytes.Repeat([]byte("a"), smallFrame), []byte("b"), nil, []byte("c")}
+	var written bytes.Buffer
+	if err := writeFrame(&written, frameResults, parts...); err != nil {
+		t.Fatalf("writeFrame = %v", err)
+	}
+	want := append([]byte("\x00\x00\x80\x02R"), slices.Concat(parts...)...)
+	if !bytes.Equal(written.Bytes(), want) {
+		t.Errorf("writeFrame wrote %d bytes beginning with %q, want %d with %q", written.Len(), written.Bytes()[:5], len(want), want[:5])
+	}
+	if len(parts[0]) != smallFrame {
+		t.Errorf("writeFrame changed the caller's parts")
+	}
+}
+
+func TestSkipPast(t *testing.T) {
+	for _, c := range []struct{ name, stream, mark, rest string }{
+		{"nothing before", "markrest", "mark", "rest"},
+		{"a frame before", "\x00\x00\x00\x02C[]markrest", "mark", "rest"},
+		{"begun twice", "mamarkrest", "mark", "rest"},
+		{"overlapping itself", "aabaabaacrest", "aabaac", "rest"},
+		{"far away", strings.Repeat("mar", 1000) + "markmark", "mark", "mark"},
+		{"no mark", "rest", "", "rest"},
+	} {
+		r := bufio.NewReader(strings.NewReader(c.stream))
+		err := skipPast(r, []byte(c.mark))
+		rest, _ := io.ReadAll(r)
+		if err != nil || string(rest) != c.rest {
+			t.Errorf("%s: skipPast left %q, %v, want %q", c.name, rest, err, c.rest)
+		}
+	}
+	if err := skipPast(bufio.NewReader(strings.NewReader("mar")), []byte("mark")); !errors.Is(err, io.EOF) {
+		t.Errorf("skipPast of a stream without the mark = %v, want EOF", err)
+	}
+}
+
+func FuzzReadFrame(f *testing.F) {
+	cases := readFrameCases(f)
+	for _, c := range cases.Good {
+		f.Add([]byte(c.Bytes))
+	}
+	for _, c := range cases.Bad {
+		f.Add([]byte(c.Bytes))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := bufio.NewReader(bytes.NewReader(stream))
+		var again bytes.Buffer
+		for {
+			got, err := readFrame(r)
+			if err != nil {
+				break
+			}
+			if !strings.ContainsRune("HCDX", rune(got.kind)) {
+				t.Fatalf("readFrame let kind %q pass", got.kind)
+			}
+			if err := writeFrame(&again, got.kind, got.payload); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.HasPrefix(stream, again.Bytes()) {
+			t.Errorf("the frames read are %q when written again, not how %q begins", again.Bytes(), stream)
+		}
+	})
+}
