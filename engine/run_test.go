@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"fermata/continuation"
+)
+
+// asking returns an execution with the given record that can accept calls and
+// nothing else.
+func asking(record continuation.Record) *execution {
+	return &execution{e: &Engine{o: Options{MaxRounds: 20, MaxCalls: 10}}, record: record}
+}
+
+func TestAccept(t *testing.T) {
+	record := continuation.Record{
+		Tools: []string{"get-weather", "名"}, Round: 2, Issued: 4,
+		Pending: []continuation.Call{{Number: 3, ID: "call_003"}, {Number: 4, ID: "call_004"}},
+	}
+	for _, c := range []struct {
+		name, payload string
+		want          []Call
+		pending       []continuation.Call
+		issued        int
+	}{
+		{
+			"a new call", `[{"n":5,"tool":"get-weather","input":{"city":"x"}}]`,
+			[]Call{{"call_005", "get-weather", json.RawMessage(`{"city":"x"}`)}},
+			[]continuation.Call{{Number: 5, ID: "call_005"}},
+			1,
+		},
+		{
+			"a call that is asked again keeps its id",
+			`[{"n":4,"tool":"名","input":{}},{"n":5,"tool":"名","input":{}}]`,
+			[]Call{{"call_004", "名", json.RawMessage(`{}`)}, {"call_005", "名", json.RawMessage(`{}`)}},
+			[]continuation.Call{{Number: 4, ID: "call_004"}, {Number: 5, ID: "call_005"}},
+			1,
+		},
+		{
+			"numbers are the sandbox's own", `[{"n":-7,"tool":"名","input":{}},{"n":99,"tool":"名","input":{}}]`,
+			[]Call{{"call_005", "名", json.RawMessage(`{}`)}, {"call_006", "名", json.RawMessage(`{}`)}},
+			[]continuation.Call{{Number: -7, ID: "call_005"}, {Number: 99, ID: "call_006"}},
+			2,
+		},
+		{
+			"the input is passed on as it is", `[{"n":5,"tool":"名","input":{"b":1.0,"a":1e400,"b":"\ud800","n":12345678901234567890}}]`,
+			[]Call{{"call_005", "名", json.RawMessage(`{"b":1.0,"a":1e400,"b":"\ud800","n":12345678901234567890}`)}},
+			[]continuation.Call{{Number: 5, ID: "call_005"}},
+			1,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := asking(record).accept([]byte(c.payload))
+			if err != nil || got.state != Paused {
+				t.Fatalf("accept = %q, %v, want paused", got.state, err)
+			}
+			if !slices.EqualFunc(got.calls, c.want, sameCall) {
+				t.Errorf("calls = %s, want %s", got.calls, c.want)
+			}
+			if !slices.Equal(got.pending, c.pending) || got.issued != c.issued {
+				t.Errorf("pending = %v, %d issued, want %v, %d", got.pending, got.issued, c.pending, c.issued)
+			}
+		})
+	}
+}
+
+func sameCall(a, b Call) bool {
+	return a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Input, b.Input)
+}
+
+func TestAcceptMoreThanThreeDigits(t *testing.T) {
+	x := asking(continuation.Record{Tools: []string{"t"}, Issued: 998})
+	x.e.o.MaxCalls = 2000
+	got, err := x.accept([]byte(`[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`))
+	if err != nil || len(got.calls) != 2 || got.calls[0].ID != "call_999" || got.calls[1].ID != "call_1000" {
+		t.Errorf("accept = %v, %v, want call_999 and call_1000", got.calls, err)
+	}
+}
+
+// What a worker of ours would never send is an error: the sandbox is not itself.
+func TestAcceptMalformed(t *testing.T) {
+	for _, payload := range []string{
+		"", "x", "null", "[]", "{}", "[1]",
+		`[{"n":1,"tool":"t"}]`,
+		`[{"n":1,"tool":"t","input":null}]`,
+		`[{"n":1,"tool":"t","input":[]}]`,
+		`[{"n":1,"tool":"t","input":"{}"}]`,
+		`[{"n":1,"tool":"t","input":{]}]`,
+		`[{"n":1,"tool":"t","input":{"a":NaN}}]`,
+		`[{"n":1.5,"tool":"t","input":{}}]`,
+		`[{"n":"1","tool":"t","input":{}}]`,
+		`[{"n":99999999999999999999,"tool":"t","input":{}}]`,
+		`[{"n":1,"tool":5,"input":{}}]`,
+		`[{"n":1,"tool":"t","input":{}},{"n":1,"tool":"t","input":{}}]`,
+		`[{"n":1,"tool":"t","input":{}}] ` + "x",
+		`[{"n":1,"tool":"t","input":{}}`,
+		`[{"n":1,"tool":"t","input":` + strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000) + "}]",
+	} {
+		got, err := asking(continuation.Record{Tools: []string{"t"}}).accept([]byte(payload))
+		if err == nil {
+			t.Errorf("accept(%.60q) = %q %v, want an error", payload, got.state, got.calls)
+		}
+	}
+}
+
+// What any program can bring about is an ending of its own.
+func TestAcceptRefused(t *testing.T) {
+	one := `[{"n":1,"tool":"t","input":{}}]`
+	for _, c := range []struct {
+		name, payload string
+		record        continuation.Record
+		want          ending
+	}{
+		{
+			"a tool that was not granted", `[{"n":1,"tool":"rm","input":{}}]`,
+			continuation.Record{Tools: []string{"t"}},
+			failed(UngrantedTool, "rm", 0),
+		},
+		{"no tools at all", one, continuation.Record{}, failed(UngrantedTool, "t", 0)},
+		{"no name", `[{"n":1,"input":{}}]`, continuation.Record{Tools: []string{"t"}}, failed(UngrantedTool, "", 0)},
+		{
+			"the case of letters counts", `[{"n":1,"tool":"T","input":{}}]`,
+			continuation.Record{Tools: []string{"t"}},
+			failed(UngrantedTool, "T", 0),
+		},
+		{
+			"one bad call among good ones", `[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"rm","input":{}}]`,
+			continuation.Record{Tools: []string{"t"}},
+			failed(UngrantedTool, "rm", 0),
+		},
+		{
+			"the last round is over", one,
+			continuation.Record{Tools: []string{"t"}, Round: 20},
+			failed(TooManyRounds, "", 20),
+		},
+		{
+			"one call too many", one,
+			continuation.Record{Tools: []string{"t"}, Issued: 10},
+			failed(TooManyCalls, "", 10),
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := asking(c.record).accept([]byte(c.payload))
+			if err != nil || got.state != c.want.state || got.reason != c.want.reason ||
+				got.detail != c.want.detail || got.code != c.want.code {
+				t.Errorf("accept = %+v, %v, want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestAcceptUpToTheLimits(t *testing.T) {
+	record := continuation.Record{
+		Tools: []string{"t"}, Round: 19, Issued: 9,
+		Pending: []continuation.Call{{Number: 1, ID: "call_009"}},
+	}
+	got, err := asking(record).accept([]byte(`[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`))
+	if err != nil || got.state != Paused || got.issued != 1 {
+		t.Errorf("accept = %q, %d issued, %v, want paused with 1: the call asked again is not new", got.state, got.issued, err)
+	}
+}
+
+func exitPayload(head, output string) []byte {
+	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head...), output...)
+}
+
+func TestSplitExit(t *testing.T) {
+	code := -9
+	x, stdout, stderr, err := splitExit(exitPayload(
+		`{"code":-9,"oom":true,"stdout":3,"stderr":2,"over":"stderr","new":1}`, "outer"))
+	if err != nil || x.Code == nil || *x.Code != code || !x.OOM || x.Over != "stderr" {
+		t.Errorf("splitExit = %+v, %v, want code -9, oom, over stderr", x, err)
+	}
+	if string(stdout) != "out" || string(stderr) != "er" {
+		t.Errorf("splitExit = %q, %q, want out, er", stdout, stderr)
+	}
+	for _, payload := range [][]byte{
+		nil,
+		[]byte("\x00\x00\x00"),
+		[]byte("\x00\x00\x00\x03{}"),
+		[]byte("\xff\xff\xff\xff{}"),
+		exitPayload(`{`, ""),
+		exitPayload(`[]`, ""),
+		exitPayload(`{"code":"1"}`, ""),
+		exitPayload(`{"stdout":1}`, ""),
+		exitPayload(`{"stdout":0}`, "a"),
+		exitPayload(`{"stdout":-1,"stderr":2}`, "a"),
+		exitPayload(`{"stdout":2,"stderr":-1}`, "a"),
+		exitPayload(`{"stdout":2,"stderr":9223372036854775807}`, "a"),
+		exitPayload(`{"stdout":9223372036854775807,"stderr":9223372036854775807}`, ""),
+	} {
+		if x, stdout, stderr, err := splitExit(payload); err == nil {
+			t.Errorf("splitExit(%q) = %+v, %q, %q, want an error", payload, x, stdout, stderr)
+		}
+	}
+}
+
+func TestReadExit(t *testing.T) {
+	exited := func(n int) ending { return failed(ExitedCode, "", n) }
+	for _, c := range []struct {
+		name, head string
+		done       *report
+		want       ending
+	}{
+		{"done", `{}`, &report{}, ending{state: Completed}},
+		{"raised", `{}`, &report{Exit: 1, Error: "E: x"}, failed(RaisedError, "E: x", 0)},
+		{"raised what is not UTF-8", `{}`, &report{Exit: 1, Error: "E: \xff"}, failed(RaisedError, "E: \uFFFD", 0)},
+		{"exited", `{}`, &report{Exit: 3}, exited(3)},
+		{"MemoryError", `{}`, &report{Exit: 1, Error: "MemoryError", Memory: true}, failed(OutOfMemory, "", 0)},
+		{"a child died of memory, the program went on", `{"oom":true}`, &report{}, ending{state: Completed}},
+		{"killed for memory", `{"code":-9,"oom":true}`, nil, failed(OutOfMemory, "", 0)},
+		{"killed", `{"code":-9}`, nil, exited(-9)},
+		{"os._exit(7)", `{"code":7}`, nil, exited(7)},
+		{"os._exit(0)", `{"code":0}`, nil, ending{state: Completed}},
+		{"stdout flood", `{"over":"stdout"}`, nil, failed(StdoutFlood, "", 0)},
+		{"stderr flood", `{"over":"stderr"}`, nil, failed(StderrFlood, "", 0)},
+		{"a flood counts for more than a good end", `{"over":"stdout"}`, &report{}, failed(StdoutFlood, "", 0)},
+		{"a flood counts for more than memory", `{"over":"stdout","oom":true,"code":-9}`, nil, failed(StdoutFlood, "", 0)},
+		{"broken", `{"broken":true}`, nil, failed(SandboxLost, "", 0)},
+		{"no word at all", `{}`, nil, failed(SandboxLost, "", 0)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			head := strings.Replace(c.head, "{", `{"stdout":2,"stderr":1,`, 1)
+			head = strings.Replace(head, ",}", "}", 1)
+			got, err := readExit(exitPayload(head, "o\xffe"), c.done)
+			if err != nil || got.state != c.want.state || got.reason != c.want.reason ||
+				got.detail != c.want.detail || got.code != c.want.code {
+				t.Errorf("readExit = %+v, %v, want %+v", got, err, c.want)
+			}
+			if got.stdout != "o\uFFFD" || got.stderr != "e" {
+				t.Errorf("output = %q, %q, want %q, %q", got.stdout, got.stderr, "o\uFFFD", "e")
+			}
+		})
+	}
+}
+
+func TestReadReport(t *testing.T) {
+	got, err := readReport([]byte(`{"exit":3,"error":"E","memory":true}`))
+	if want := (report{3, "E", true}); err != nil || got != want {
+		t.Errorf("readReport = %+v, %v, want %+v", got, err, want)
+	}
+	for _, payload := range []string{"", "x", "[]", `{"exit":"3"}`, `{"exit":1.5}`, `{"error":1}`} {
+		if got, err := readReport([]byte(payload)); err == nil {
+			t.Errorf("readReport(%q) = %+v, want an error", payload, got)
+		}
+	}
+}
+
+func TestEncodeResults(t *testing.T) {
+	pending := []continuation.Call{{Number: 7, ID: "call_001"}, {Number: 9, ID: "call_002"}, {Number: 8, ID: "call_003"}}
+	for _, c := range []struct {
+		name    string
+		results []Result
+		want    string
+	}{
+		{"none", nil, `[]`},
+		{"a value as it was sent", []Result{{CallID: "call_002", Value: json.RawMessage(`{"a": 1.0, "a":"\ud800"}`)}}, `[{"n":9,"value":{"a": 1.0, "a":"\ud800"}}]`},
+		{"no value", []Result{{CallID: "call_001"}}, `[{"n":7,"value":null}]`},
+		{"a failure", []Result{{CallID: "call_001", Failed: true, Message: json.RawMessage(`"no"`)}}, `[{"n":7,"error":"no"}]`},
+		{"a failure whose value does not count", []Result{{CallID: "call_001", Failed: true, Value: json.RawMessage(`1`)}}, `[{"n":7,"error":null}]`},
+		{
+			"in the order of the results",
+			[]Result{{CallID: "call_003", Value: json.RawMessage(`1`)}, {CallID: "call_001", Value: json.RawMessage(`2`)}},
+			`[{"n":8,"value":1},{"n":7,"value":2}]`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			parts, err := encodeResults(pending, c.results)
+			if got := string(bytes.Join(parts, nil)); err != nil || got != c.want {
+				t.Errorf("encodeResults = %s, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+	for _, ids := range [][]string{{"call_004"}, {""}, {"call_001", "call_001"}, {"call_002", "call_009"}, {"CALL_001"}} {
+		var results []Result
+		for _, id := range ids {
+			results = append(results, Result{CallID: id})
+		}
+		_, err := encodeResults(pending, results)
+		var wrong *ResultError
+		if !errors.As(err, &wrong) || wrong.CallID != ids[len(ids)-1] {
+			t.Errorf("encodeResults of %q = %v, want a ResultError of the last", ids, err)
+		}
+	}
+}
+
+func FuzzSplitExit(f *testing.F) {
+	f.Add(exitPayload(`{"code":0,"stdout":1,"stderr":1}`, "ab"))
+	f.Add(exitPayload(`{"over":"stdout","stdout":2,"stderr":0}`, "ab"))
+	f.Add([]byte("\xff\xff\xff\xff{}"))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		x, stdout, stderr, err := splitExit(payload)
+		if err != nil {
+			return
+		}
+		if len(stdout) != x.Stdout || len(stderr) != x.Stderr || !bytes.HasSuffix(payload, slices.Concat(stdout, stderr)) {
+			t.Errorf("splitExit = %+v, %q, %q", x, stdout, stderr)
+		}
+		e, err := readExit(payload, nil)
+		if err != nil || !e.state.terminal() || e.state == "" {
+			t.Errorf("readExit = %q, %v, want a terminal state", e.state, err)
+		}
+		if !utf8.ValidString(e.stdout) || !utf8.ValidString(e.stderr) {
+			t.Errorf("output = %q, %q, want valid UTF-8", e.stdout, e.stderr)
+		}
+	})
+}
+
+func FuzzCalls(f *testing.F) {
+	f.Add([]byte(`[{"n":1,"tool":"t","input":{}}]`))
+	f.Add([]byte(`[{"n":2,"tool":"t","input":{"a":[1.0,"\ud800"]}},{"n":3,"tool":"u","input":{}}]`))
+	f.Add([]byte(`[{"n":1,"tool":"t","input":{"a":1,"a":2}}] `))
+	f.Add([]byte("[{\"n\":1,\"tool\":\"t\",\"input\":{\"\xff\":1}}]"))
+	record := continuation.Record{Tools: []string{"t"}, Issued: 2, Pending: []continuation.Call{{Number: 2, ID: "call_002"}}}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		e, err := asking(record).accept(payload)
+		if err != nil || e.state == Failed {
+			return
+		}
+		if e.state != Paused || len(e.calls) == 0 || len(e.calls) != len(e.pending) {
+			t.Fatalf("accept = %q with %d calls, %d pending", e.state, len(e.calls), len(e.pending))
+		}
+		ids := map[string]bool{}
+		for _, c := range e.calls {
+			if c.Name != "t" || ids[c.ID] {
+				t.Errorf("call %q of %q, want one id each and a tool that was granted", c.ID, c.Name)
+			}
+			ids[c.ID] = true
+		}
+		// The record and the answer hold them as JSON.
+		if _, err := json.Marshal(Outcome{State: Paused, Calls: e.calls}); err != nil {
+			t.Errorf("the calls cannot be encoded: %v", err)
+		}
+	})
+}
