@@ -22,6 +22,9 @@ const (
 	maxInodes = 65536
 	// maxFiles bounds the files that a process has open.
 	maxFiles = 1024
+	// kernelThreads and threadsPerProcess are ample for gVisor: it dies without one.
+	kernelThreads     = 512
+	threadsPerProcess = 16
 )
 
 // settings is what the first process is told: Config of container.py.
@@ -29,10 +32,12 @@ type settings struct {
 	Output  int64   `json:"output"`
 	Orphan  float64 `json:"orphan"`
 	Seccomp string  `json:"seccomp"`
+	PIDs    int     `json:"pids"`
 }
 
-// container describes the container that every sandbox is.
-func (o Options) container() (container.Config, container.HostConfig, error) {
+// container describes the container that every sandbox is. With a kernel of its own
+// it counts processes itself.
+func (o Options) container(ownKernel bool) (container.Config, container.HostConfig, error) {
 	filter, err := packedFilter()
 	if err != nil {
 		return container.Config{}, container.HostConfig{}, err
@@ -41,7 +46,13 @@ func (o Options) container() (container.Config, container.HostConfig, error) {
 	if err != nil {
 		return container.Config{}, container.HostConfig{}, err
 	}
-	told, err := json.Marshal(settings{Output: o.Output, Orphan: o.Orphan.Seconds(), Seccomp: filter})
+	pids := int64(o.PIDs) + 1 // the first process is not the program's
+	tell := settings{Output: o.Output, Orphan: o.Orphan.Seconds(), Seccomp: filter}
+	if ownKernel {
+		tell.PIDs = o.PIDs + 1
+		pids = kernelThreads + threadsPerProcess*pids
+	}
+	told, err := json.Marshal(tell)
 	if err != nil {
 		return container.Config{}, container.HostConfig{}, fmt.Errorf("encode settings: %w", err)
 	}
@@ -60,7 +71,7 @@ func (o Options) container() (container.Config, container.HostConfig, error) {
 			Test: []string{"NONE"},
 		},
 	}
-	no, pids := false, int64(o.PIDs)+1 // the first process is not the program's
+	no := false
 	size := fmt.Sprintf("rw,nosuid,nodev,size=%d,nr_inodes=%d,uid=%s,gid=%s", o.Disk, maxInodes, user, user)
 	host := container.HostConfig{
 		Runtime:     o.Runtime,

@@ -26,6 +26,8 @@ import (
 )
 
 const (
+	// createTimeout bounds the making of a container, up to its first process.
+	createTimeout = 60 * time.Second
 	// cleanupTimeout bounds the removal of a container that could not be started.
 	cleanupTimeout = 30 * time.Second
 	// retryDelay is how long Destroy rests between two tries.
@@ -104,7 +106,7 @@ func New(ctx context.Context, o Options) (_ *Provider, err error) {
 	}
 	// More than there are is no limit, and refused by the daemon.
 	p.o.CPUs = min(o.CPUs, float64(info.NCPU))
-	if p.config, p.limits, err = p.o.container(); err != nil {
+	if p.config, p.limits, err = p.o.container(ownKernel(info, o.Runtime)); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -141,6 +143,15 @@ func (p *Provider) check(info system.Info) error {
 	return nil
 }
 
+// ownKernel reports whether a runtime is gVisor, whose containers have a kernel of
+// their own: an ordinary process to the machine, with threads that nobody counted.
+func ownKernel(info system.Info, runtime string) bool {
+	if runtime == "" {
+		runtime = info.DefaultRuntime
+	}
+	return strings.Contains(runtime+info.Runtimes[runtime].Path, "runsc")
+}
+
 // explain adds to an error that the image is missing how to make it.
 func (p *Provider) explain(err error) error {
 	if !errdefs.IsNotFound(err) {
@@ -150,8 +161,13 @@ func (p *Provider) explain(err error) error {
 		"docker build --target sandbox -t %s .", err, p.o.Image)
 }
 
-// Create starts a container.
+// Create starts a container. If ctx ends meanwhile it is removed again, but first
+// the daemon's answer is waited for: a daemon goes on with a request that was given
+// up, and what it is about to make cannot be removed yet.
 func (p *Provider) Create(ctx context.Context) (_ string, err error) {
+	waiting := ctx
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
 	name := "fermata-" + strings.ToLower(rand.Text())[:16]
 	defer func() {
 		if err == nil {
@@ -168,10 +184,13 @@ func (p *Provider) Create(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", p.explain(fmt.Errorf("create container: %w", err))
 	}
+	if err := context.Cause(waiting); err != nil {
+		return "", err
+	}
 	if err := p.client.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
 		return "", fmt.Errorf("start container: %w", err)
 	}
-	return created.ID, nil
+	return created.ID, context.Cause(waiting)
 }
 
 // Attach opens the stream to a container's first process.

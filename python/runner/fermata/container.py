@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -45,6 +46,9 @@ class Config:
     orphan: float
     # The seccomp filter for runtimes that do not apply the profile: base64 of zlib.
     seccomp: str
+    # The bound on processes and threads where the container's own kernel keeps it; 0
+    # where the machine's does, which would count those of all containers.
+    pids: int
 
 
 def main(text: str) -> NoReturn:
@@ -131,6 +135,8 @@ def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
     sandbox.die_first()
     if sandbox.process_status().get("Seccomp") == "0":
         linux.filter_system_calls(zlib.decompress(base64.b64decode(config.seccomp)))
+    if config.pids:
+        resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     sandbox.verify()
     if os.path.isdir(_CACHE):
         shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)

@@ -1,0 +1,172 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/client"
+
+	"fermata/engine"
+	"fermata/engine/enginetest"
+)
+
+// TestOperatorIntervenes does to a container what an operator may do, while its
+// program is paused and while it runs.
+func TestOperatorIntervenes(t *testing.T) {
+	c := daemon(t)
+	p := open(t)
+	e := enginetest.New(t, p)
+	for _, tt := range []struct {
+		name string
+		do   func(ctx context.Context, id string) error
+	}{
+		{"kill", func(ctx context.Context, id string) error { return c.ContainerKill(ctx, id, "KILL") }},
+		{"remove", func(ctx context.Context, id string) error {
+			return c.ContainerRemove(ctx, id, container.RemoveOptions{Force: true})
+		}},
+		{"pause", c.ContainerPause},
+	} {
+		t.Run(tt.name+" while paused", func(t *testing.T) {
+			paused := e.Start("await ask()", 2*time.Second, "ask")
+			id := containerOf(t, e, paused)
+			if err := tt.do(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			outcome, err := e.Resume(paused, "1")
+			// Whether the end is noticed before the claim is a matter of time.
+			lost := err == nil && (outcome.Reason == engine.SandboxLost || outcome.State == engine.TimedOut)
+			if !lost && !errors.Is(err, engine.ErrExpired) {
+				t.Errorf("Resume = %+v, %v, want a lost execution", outcome, err)
+			}
+			awaitRemoval(t, c, id)
+		})
+		t.Run(tt.name+" while running", func(t *testing.T) {
+			paused := e.Start("await ask()\nwhile True: pass", 3*time.Second, "ask")
+			id := containerOf(t, e, paused)
+			done := make(chan engine.Outcome, 1)
+			go func() {
+				outcome, err := e.Resume(paused, "1")
+				if err != nil {
+					t.Errorf("Resume = %v", err)
+				}
+				done <- outcome
+			}()
+			if err := tt.do(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if outcome := <-done; outcome.Reason != engine.SandboxLost && outcome.State != engine.TimedOut {
+				t.Errorf("Resume = %+v, want a lost execution", outcome)
+			}
+			awaitRemoval(t, c, id)
+		})
+	}
+	t.Run("the pool heals", func(t *testing.T) {
+		found, err := p.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range found {
+			if err := p.Destroy(t.Context(), s.Ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if outcome := e.Start("print(1)", time.Minute); outcome.State != engine.Completed {
+			t.Errorf("after every container was removed a program ended %+v", outcome)
+		}
+	})
+}
+
+// TestOrphan has a container wait for a server that never comes.
+func TestOrphan(t *testing.T) {
+	c := daemon(t)
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		p := open(t, withRuntime(runtime), func(o *Options) { o.Orphan = time.Second })
+		id, err := p.Create(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitRemoval(t, c, id)
+	})
+}
+
+// TestIdleIsReplaced lets idle containers get old: each is replaced before it ends
+// itself.
+func TestIdleIsReplaced(t *testing.T) {
+	c := daemon(t)
+	p := open(t)
+	e := enginetest.New(t, p, func(o *engine.Options) { o.MaxIdle = time.Second })
+	found, err := p.List(t.Context())
+	if err != nil || len(found) == 0 {
+		t.Fatalf("List = %v, %v, want the first", found, err)
+	}
+	awaitRemoval(t, c, found[0].Ref)
+	if outcome := e.Start("print(1)", time.Minute); outcome.State != engine.Completed {
+		t.Errorf("the next one's program ended %+v", outcome)
+	}
+}
+
+// TestLabels holds the marks that a later server finds containers by.
+func TestLabels(t *testing.T) {
+	c := daemon(t)
+	p, other := open(t), open(t, func(o *Options) { o.Installation = "another" })
+	id, err := p.Create(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.ContainerInspect(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for label, want := range map[string]string{installationLabel: p.o.Installation, serverLabel: enginetest.Server} {
+		if got := found.Config.Labels[label]; got != want {
+			t.Errorf("label %s = %q, want %q", label, got, want)
+		}
+	}
+	if len(found.HostConfig.Binds) > 0 || len(found.Mounts) > 0 {
+		t.Errorf("mounts of the host: %v, %v, want none", found.HostConfig.Binds, found.Mounts)
+	}
+	if list, err := other.List(t.Context()); err != nil || len(list) > 0 {
+		t.Errorf("another installation lists %v, %v, want none", list, err)
+	}
+	if err := p.Destroy(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// containerOf is the container of a pause.
+func containerOf(t *testing.T, e *enginetest.Engine, paused engine.Outcome) string {
+	t.Helper()
+	if paused.State != engine.Paused {
+		t.Fatalf("got %+v, want a pause", paused)
+	}
+	records, err := e.Store.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if r.State == string(engine.Paused) {
+			return r.Sandbox
+		}
+	}
+	t.Fatalf("no paused record among %v", records)
+	return ""
+}
+
+// awaitRemoval waits until a container is gone.
+func awaitRemoval(t *testing.T, c *client.Client, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	removed, failed := c.ContainerWait(ctx, id, container.WaitConditionRemoved)
+	select {
+	case <-removed:
+	case err := <-failed:
+		if !errdefs.IsNotFound(err) {
+			t.Errorf("container %s is still there: %v", id, err)
+		}
+	}
+}
