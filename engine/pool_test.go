@@ -110,7 +110,7 @@ func (p *scripted) die(ref string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, stream := range p.live[ref] {
-		stream.Close()
+		_ = stream.Close() // a pipe's never fails
 	}
 	delete(p.live, ref)
 }
@@ -271,6 +271,7 @@ func TestPoolOfProviderThatFails(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		synctest.Wait()
 		began := time.Now()
 		provider.mu.Lock()
 		provider.fail = nil
