@@ -375,27 +375,50 @@ func TestPoolGivesUpWhatHangs(t *testing.T) {
 func TestPoolKeepsWhatCameTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := newScripted()
-		provider.delay = time.Second
 		p := testPool(provider, 1, 1)
-		for range 20 { // which of the two is seen first is up to select
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			s, err := p.take(ctx)
-			cancel()
-			synctest.Wait()
-			switch {
-			case err == nil:
-				p.release(s)
-			case !errors.Is(err, ErrNoCapacity):
-				t.Fatalf("take = %v, want ErrNoCapacity", err)
-			case p.idleNow() != 1:
-				t.Fatalf("%d are ready after nobody waited for one, want 1", p.idleNow())
-			default:
-				p.release(mustTake(t, p))
-			}
-			synctest.Wait()
-			if got := provider.alive(); got > 1 {
-				t.Fatalf("%d sandboxes, want at most 1", got)
-			}
+		s := mustTake(t, p)
+		turn := make(chan taken, 1)
+		turn <- taken{sandbox: s}
+		p.leave(turn)
+		if got := mustTake(t, p); got != s {
+			t.Errorf("took %s, want %s, which came too late for another", got.ref, s.ref)
+		}
+		p.release(s)
+		closePool(t, p, provider)
+	})
+}
+
+func TestPoolForgetsWhoGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := newScripted()
+		provider.delay = 2 * time.Second
+		p := testPool(provider, 0, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.take(ctx); !errors.Is(err, ErrNoCapacity) {
+			t.Errorf("take = %v, want ErrNoCapacity", err)
+		}
+		began := time.Now()
+		p.release(mustTake(t, p))
+		if got := time.Since(began); got != time.Second {
+			t.Errorf("the next one waited %v, want 1s, the rest of what the first began", got)
+		}
+		closePool(t, p, provider)
+	})
+}
+
+func TestPoolMakesFewAtOneTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := newScripted()
+		provider.delay = time.Second
+		p := testPool(provider, 0, 10)
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() { p.release(mustTake(t, p)) })
+		}
+		wg.Wait()
+		if provider.together != makers {
+			t.Errorf("%d were made at one time for 6 who waited, want %d", provider.together, makers)
 		}
 		closePool(t, p, provider)
 	})
