@@ -195,7 +195,12 @@ def test_results_nobody_waits_for_are_dropped(pending: Calls, peer: Peer) -> Non
 
 @pytest.mark.parametrize(
     "error, message",
-    [("no such city", "no such city"), ("", "tool execution failed"), (None, "tool execution failed"), ("a: b\n", "a: b\n")],
+    [
+        ("no such city", "no such city"),
+        ("", "tool execution failed"),
+        (None, "tool execution failed"),
+        ("a: b\n", "a: b\n"),
+    ],
 )
 def test_error_result(pending: Calls, peer: Peer, error: str | None, message: str) -> None:
     async def program() -> list[Any]:

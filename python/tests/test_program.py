@@ -224,7 +224,13 @@ def test_return() -> None:
 
 
 def test_awaits() -> None:
-    for source in ("await f()", "async for n in f(): pass", "async with f(): pass", "return await f()", "[n async for n in f()]"):
+    for source in (
+        "await f()",
+        "async for n in f(): pass",
+        "async with f(): pass",
+        "return await f()",
+        "[n async for n in f()]",
+    ):
         assert Program(source).awaits, source
     for source in ("", "return", "async def f():\n    await g()", "asyncio.run(f())", "return\nlambda: 1"):
         assert not Program(source).awaits, source
@@ -314,11 +320,15 @@ def test_deep_but_legal() -> None:
 
 def test_syntax_error_shows_the_line() -> None:
     text = text_of(failure("x = 1\ny = (2,\n"))
-    assert text == '  File "<program>", line 2\n    y = (2,\n        ^\nSyntaxError: \'(\' was never closed\n'
+    assert text == "  File \"<program>\", line 2\n    y = (2,\n        ^\nSyntaxError: '(' was never closed\n"
 
 
 def test_warning_is_given_once() -> None:
-    for source in ("x = 1\nassert (x, 'y')", "x = 1\nassert (x, 'y')\nreturn", "await asyncio.sleep(0)\nx is 1\nreturn"):
+    for source in (
+        "x = 1\nassert (x, 'y')",
+        "x = 1\nassert (x, 'y')\nreturn",
+        "await asyncio.sleep(0)\nx is 1\nreturn",
+    ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             Program(source)
@@ -342,12 +352,12 @@ def test_traceback_shows_the_user_s_frames(ending: str) -> None:
 def test_traceback_quotes_the_right_lines() -> None:
     # Only line feeds and carriage returns end a line of Python.
     source = "x = 'a\x0cb\u2028c\x1cd'\r\n# \x0b\r1 / 0  # here\n"
-    assert 'line 3, in <module>\n    1 / 0  # here\n' in text_of(failure(source))
+    assert "line 3, in <module>\n    1 / 0  # here\n" in text_of(failure(source))
 
 
 def test_traceback_keeps_library_frames() -> None:
     text = text_of(failure("import json\njson.loads('{')"))
-    assert 'line 2, in <module>\n    json.loads(\'{\')\n' in text
+    assert "line 2, in <module>\n    json.loads('{')\n" in text
     assert "json/decoder.py" in text
     assert OWN_FILES not in text
 
@@ -408,7 +418,10 @@ HOSTILE: dict[str, tuple[str, str]] = {
         "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
         "E: <exception str() failed>",
     ),
-    "__str__ exits": ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "E: <exception str() failed>"),
+    "__str__ exits": (
+        "class E(Exception):\n    def __str__(self): raise SystemExit\nraise E",
+        "E: <exception str() failed>",
+    ),
     "__str__ returns no text": (
         "class E(Exception):\n    def __str__(self): return 5\nraise E",
         "E: <exception str() failed>",

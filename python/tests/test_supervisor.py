@@ -525,9 +525,7 @@ def test_servers_share_a_stream() -> None:
     sandbox.close()
 
 
-def test_with_a_real_worker(
-    tmp_path: Path, worker_process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     def signal_worker(number: signal.Signals) -> None:
         os.kill(worker_process.pid, number)
 

@@ -10,7 +10,7 @@ import pytest
 
 from fermata import tools
 
-SOURCE = '''
+SOURCE = """
 @tool("get-weather", "get_weather", False)
 async def _(city: str, units: Literal["c", "f"] = "c", **extra: Any) -> Any:
     "Current weather.\\n\\nArgs:\\n    city: string, required."
@@ -22,7 +22,7 @@ async def _(fields: dict[str, Any], title: str = None, **extra: Any) -> Any:
 @tool("ping", "ping", False)
 async def _(**extra: Any) -> Any:
     ""
-'''
+"""
 
 made: list[tuple[str, dict[str, Any]]] = []
 
@@ -65,15 +65,26 @@ BINDING: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], dict[str, Any]]] 
     "one dict for a tool without parameters": ("ping", ({"a": 1},), {}, {"a": 1}),
     "one dict with a key that is not a name is a value": ("get_weather", ({1: 2},), {}, {"city": {1: 2}}),
     "dict and keyword: the dict is a value": (
-        "get_weather", ({"city": "x"},), {"units": "f"}, {"city": {"city": "x"}, "units": "f"},
+        "get_weather",
+        ({"city": "x"},),
+        {"units": "f"},
+        {"city": {"city": "x"}, "units": "f"},
     ),
     "first takes objects, keys are parameters": ("create_issue", ({"fields": {}},), {}, {"fields": {}}),
     "first takes objects, keys are not": ("create_issue", ({"severity": 1},), {}, {"fields": {"severity": 1}}),
     "first takes objects, some keys are": (
-        "create_issue", ({"title": "x", "severity": 1},), {}, {"fields": {"title": "x", "severity": 1}},
+        "create_issue",
+        ({"title": "x", "severity": 1},),
+        {},
+        {"fields": {"title": "x", "severity": 1}},
     ),
-    "first takes objects, two arguments": ("create_issue", ({"title": 1}, "t"), {}, {"fields": {"title": 1}, "title": "t"}),
-}  # fmt: skip
+    "first takes objects, two arguments": (
+        "create_issue",
+        ({"title": 1}, "t"),
+        {},
+        {"fields": {"title": 1}, "title": "t"},
+    ),
+}
 
 
 @pytest.mark.parametrize("identifier, args, kwargs, want", BINDING.values(), ids=BINDING.keys())
@@ -85,11 +96,14 @@ def test_binding(identifier: str, args: tuple[Any, ...], kwargs: dict[str, Any],
 
 REFUSED: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "too many": (
-        "get_weather", (1, 2, 3), {}, "get_weather() takes at most 2 positional arguments but 3 were given",
+        "get_weather",
+        (1, 2, 3),
+        {},
+        "get_weather() takes at most 2 positional arguments but 3 were given",
     ),
     "no parameters": ("ping", (1,), {}, "ping() takes at most 0 positional arguments but 1 were given"),
     "twice": ("get_weather", ("x",), {"city": "y"}, "get_weather() got multiple values for argument 'city'"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("identifier, args, kwargs, message", REFUSED.values(), ids=REFUSED.keys())

@@ -78,14 +78,20 @@ COMPLETE: dict[str, tuple[str, str]] = {
     "output is not held back": ("sys.stdout.write('a')", "a"),
     "main": ("if __name__ == '__main__': print(sys.modules['__main__'].__dict__ is globals())", "True\n"),
     "asyncio.run": ("async def main():\n    print(await get_weather())\nasyncio.run(main())", "{}\n"),
-    "names": ("print(datetime.date.min, json.dumps(1), re.sub('a', 'b', 'a'), math.pi > 3, os.sep)", "0001-01-01 1 b True /\n"),
+    "names": (
+        "print(datetime.date.min, json.dumps(1), re.sub('a', 'b', 'a'), math.pi > 3, os.sep)",
+        "0001-01-01 1 b True /\n",
+    ),
     "input": ("try: input()\nexcept EOFError: print('no input')", "no input\n"),
     "arguments": ("print(sys.argv)", "['']\n"),
     "module of the workspace": ("open('mine.py', 'w').write('x = 5')\nimport mine\nprint(mine.x)", "5\n"),
     "lone surrogate": ("print('\\ud800')", "\\ud800\n"),
     "pickle": ("import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)", "True\n"),
     "dataclass": ("import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: 'int'\nprint(A(1))", "A(x=1)\n"),
-    "type hints": ("import typing\nclass B: pass\nclass A:\n    x: 'B'\nprint(typing.get_type_hints(A))", "{'x': <class '__main__.B'>}\n"),
+    "type hints": (
+        "import typing\nclass B: pass\nclass A:\n    x: 'B'\nprint(typing.get_type_hints(A))",
+        "{'x': <class '__main__.B'>}\n",
+    ),
     "child process": ("import subprocess\nsubprocess.run(['echo', 'x'])\nos.system('echo y')", "x\ny\n"),
     "long integer": ("print(len(str(10 ** 10_000)))", "10001\n"),
     "atexit": ("import atexit\nword = 'bye'\natexit.register(lambda: print(word))\nprint('hi')", "hi\nbye\n"),
@@ -93,7 +99,7 @@ COMPLETE: dict[str, tuple[str, str]] = {
     "stdout is another": ("import io\nsys.stdout = io.StringIO()\nprint(1)", ""),
     "stdout is None": ("sys.stdout = sys.stderr = None", ""),
     "exec": ("exec('y = 3')\nprint(y)", "3\n"),
-}  # fmt: skip
+}
 
 
 def marked(cases: dict[str, Any], marks: dict[str, Any]) -> list[Any]:
@@ -142,9 +148,15 @@ def test_killed(run: Runner) -> None:
 FAIL: dict[str, tuple[str, str]] = {
     "raise": ("1 / 0", "ZeroDivisionError: division by zero"),
     "syntax": ("x = = 1", "SyntaxError: invalid syntax"),
-    "in a coroutine": ("async def f():\n    await asyncio.sleep(0)\n    1 / 0\nawait f()", "ZeroDivisionError: division by zero"),
+    "in a coroutine": (
+        "async def f():\n    await asyncio.sleep(0)\n    1 / 0\nawait f()",
+        "ZeroDivisionError: division by zero",
+    ),
     "KeyboardInterrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-    "KeyboardInterrupt in a task": ("async def f(): raise KeyboardInterrupt\nawait asyncio.gather(f())", "KeyboardInterrupt"),
+    "KeyboardInterrupt in a task": (
+        "async def f(): raise KeyboardInterrupt\nawait asyncio.gather(f())",
+        "KeyboardInterrupt",
+    ),
     "CancelledError": ("raise asyncio.CancelledError", "asyncio.exceptions.CancelledError"),
     "no such tool": ("await get_news()", "NameError: name 'get_news' is not defined"),
     "asyncio.run inside": (
@@ -158,7 +170,7 @@ FAIL: dict[str, tuple[str, str]] = {
     ),
     "stderr is closed": ("sys.stderr.close()\n1 / 0", "ZeroDivisionError: division by zero"),
     "stderr is None": ("sys.stderr = None\n1 / 0", "ZeroDivisionError: division by zero"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -191,11 +203,13 @@ def test_stderr_descriptor_is_closed(run: Runner) -> None:
 
 
 def test_calls(run: Runner) -> None:
-    got = run("""
+    got = run(
+        """
         first = await get_weather(city="Paris")
         rest = await asyncio.gather(*(get_weather(n=n) for n in range(3)))
         print(first, rest)
-    """)
+    """
+    )
     assert got.stdout == "{'city': 'Paris'} [{'n': 0}, {'n': 1}, {'n': 2}]\n"
     assert got.stderr == ""
     assert [[call["n"] for call in batch] for batch in got.batches] == [[1], [2, 3, 4]]
@@ -203,11 +217,13 @@ def test_calls(run: Runner) -> None:
 
 
 def test_calls_from_threads_that_main_waits_for(run: Runner) -> None:
-    got = run("""
+    got = run(
+        """
         from concurrent.futures import ThreadPoolExecutor
         with ThreadPoolExecutor() as pool:
             print(sum(pool.map(lambda n: asyncio.run(get_weather(n=n))["n"], range(4))))
-    """)
+    """
+    )
     assert got.stdout == "6\n", got.stderr
     assert sum(map(len, got.batches)) == 4
 
@@ -270,7 +286,8 @@ def test_other_warnings(run: Runner) -> None:
 
 
 def test_task_that_is_left_behind(run: Runner) -> None:
-    got = run("""
+    got = run(
+        """
         async def late():
             try:
                 await asyncio.sleep(60)
@@ -281,12 +298,14 @@ def test_task_that_is_left_behind(run: Runner) -> None:
         other = asyncio.create_task(get_weather())
         await asyncio.sleep(0)
         print("end")
-    """)
+    """
+    )
     assert (got.done, got.stdout, got.batches) == ({"exit": 0}, "end\ncancelled\n", [])
 
 
 def test_call_after_the_end(run: Runner) -> None:
-    got = run("""
+    got = run(
+        """
         async def late():
             try:
                 await asyncio.sleep(60)
@@ -297,14 +316,16 @@ def test_call_after_the_end(run: Runner) -> None:
                     print(error)
         task = asyncio.create_task(late())
         await asyncio.sleep(0)
-    """)
+    """
+    )
     assert got.batches == []
     assert got.done == {"exit": 0}
 
 
 @NAMES_ARE_GONE
 def test_threads_go_on_to_their_end(run: Runner) -> None:
-    got = run("""
+    got = run(
+        """
         import threading, time
         word = "end"
         def work():
@@ -312,7 +333,8 @@ def test_threads_go_on_to_their_end(run: Runner) -> None:
             print(word, json.dumps(1))
         threading.Thread(target=work).start()
         print("main")
-    """)
+    """
+    )
     assert (got.stdout, got.stderr) == ("main\nend 1\n", "")
 
 
