@@ -33,10 +33,11 @@ type settings struct {
 	Orphan  float64 `json:"orphan"`
 	Seccomp string  `json:"seccomp"`
 	PIDs    int     `json:"pids"`
+	Data    int64   `json:"data"`
 }
 
-// container describes the container that every sandbox is. With a kernel of its own
-// it counts processes itself.
+// container describes the container that every sandbox is. One with a kernel of its
+// own bounds processes, and the memory of each, itself.
 func (o Options) container(ownKernel bool) (container.Config, container.HostConfig, error) {
 	filter, err := packedFilter()
 	if err != nil {
@@ -50,6 +51,8 @@ func (o Options) container(ownKernel bool) (container.Config, container.HostConf
 	tell := settings{Output: o.Output, Orphan: o.Orphan.Seconds(), Seccomp: filter}
 	if ownKernel {
 		tell.PIDs = o.PIDs + 1
+		// Beyond Memory the kernel itself would be killed, and the output lost with it.
+		tell.Data = o.Memory - o.Memory/8
 		pids = kernelThreads + threadsPerProcess*pids
 	}
 	told, err := json.Marshal(tell)

@@ -61,7 +61,7 @@ func newEngine(t testing.TB, p engine.Provider, store continuation.Store, instan
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{t: t, Store: store, provider: &mortal{Provider: p}}
+	e := &Engine{t: t, Store: store, provider: &mortal{Provider: p, streams: map[string]io.ReadWriteCloser{}}}
 	o := engine.Options{
 		Provider: e.provider, Store: mortalStore{store, &e.provider.dead}, Signer: signer, Instance: instance,
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -137,14 +137,15 @@ type mortal struct {
 	engine.Provider
 	dead atomic.Bool
 
-	mu      sync.Mutex
-	streams []io.ReadWriteCloser
+	mu sync.Mutex
+	// streams are those that were attached, by the sandbox's reference.
+	streams map[string]io.ReadWriteCloser
 }
 
 func (m *mortal) die() {
-	m.dead.Store(true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.dead.Store(true)
 	for _, s := range m.streams {
 		// A header that claims a thousand bytes of results, and ten of them. The
 		// sandbox may have ended, and the stream with it.
@@ -161,20 +162,24 @@ func (m *mortal) Create(ctx context.Context) (string, error) {
 }
 
 func (m *mortal) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
-	if m.dead.Load() {
-		return nil, errDead
-	}
 	s, err := m.Provider.Attach(ctx, ref)
-	if err == nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.streams = append(m.streams, s)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead.Load() {
+		return nil, errors.Join(errDead, s.Close())
+	}
+	m.streams[ref] = s
+	return s, nil
 }
 
 func (m *mortal) Destroy(ctx context.Context, ref string) error {
-	if m.dead.Load() {
+	m.mu.Lock()
+	_, attached := m.streams[ref]
+	m.mu.Unlock()
+	if attached && m.dead.Load() {
 		return nil
 	}
 	return m.Provider.Destroy(ctx, ref)

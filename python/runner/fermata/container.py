@@ -46,9 +46,11 @@ class Config:
     orphan: float
     # The seccomp filter for runtimes that do not apply the profile: base64 of zlib.
     seccomp: str
-    # The bound on processes and threads where the container's own kernel keeps it; 0
-    # where the machine's does, which would count those of all containers.
+    # Bounds where the container has a kernel of its own; 0 where the machine's keeps
+    # them, by cgroups: on processes and threads (of one user, which all containers
+    # are), and on the private memory of each process, in bytes.
     pids: int
+    data: int
 
 
 def main(text: str) -> NoReturn:
@@ -131,12 +133,15 @@ def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
     """Make this process one that a program may have, and run a program."""
     from fermata import worker
 
+    # A group and session without the supervisor, for what signals its own.
+    os.setsid()
     os.chdir(sandbox.WORKSPACE)
     sandbox.die_first()
     if sandbox.process_status().get("Seccomp") == "0":
         linux.filter_system_calls(zlib.decompress(base64.b64decode(config.seccomp)))
-    if config.pids:
-        resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
+    for limit, value in ((resource.RLIMIT_NPROC, config.pids), (resource.RLIMIT_DATA, config.data)):
+        if value:
+            resource.setrlimit(limit, (value, value))
     sandbox.verify()
     if os.path.isdir(_CACHE):
         shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
