@@ -31,8 +31,10 @@ COPY --from=build /out/tmp /tmp
 COPY --from=build /out/usr /usr
 USER 65532:65532
 WORKDIR /var/lib/fermata
-EXPOSE 8080
+ENV FERMATA_ADDR=:8000 FERMATA_SANDBOX=docker FERMATA_STATE_DIR=/var/lib/fermata
+EXPOSE 8000
 ENTRYPOINT ["/usr/local/bin/fermata"]
+CMD ["serve"]
 
 FROM ${BASE} AS sandbox
 RUN apt-get update \
