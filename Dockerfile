@@ -13,29 +13,7 @@ ARG GO=golang:1.26
 # For the same libraries tomorrow, name a digest here: debian:12-slim@sha256:…
 ARG BASE=debian:12-slim
 
-FROM ${GO} AS build
-WORKDIR /src
-COPY go.mod go.sum ./
-RUN go mod download
-COPY . .
-# The directory is for the volume that keeps the state: a new volume gets its owner.
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/usr/local/bin/fermata ./cmd/fermata \
-    && mkdir -p /out/var/lib/fermata /out/tmp /out/etc/ssl/certs \
-    && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
-    && chmod 1777 /out/tmp
-
-FROM scratch AS server
-COPY --from=build --chown=65532:65532 /out/var/lib/fermata /var/lib/fermata
-COPY --from=build /out/etc /etc
-COPY --from=build /out/tmp /tmp
-COPY --from=build /out/usr /usr
-USER 65532:65532
-WORKDIR /var/lib/fermata
-ENV FERMATA_ADDR=:8000 FERMATA_SANDBOX=docker FERMATA_STATE_DIR=/var/lib/fermata
-EXPOSE 8000
-ENTRYPOINT ["/usr/local/bin/fermata"]
-CMD ["serve"]
-
+# First, since older builders make every stage up to the one that is asked for.
 FROM ${BASE} AS sandbox
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
@@ -58,3 +36,26 @@ RUN python3 -m compileall -q /opt/fermata \
 USER 1000:1000
 WORKDIR /mnt/data
 ENTRYPOINT ["python3", "-I", "/opt/fermata", "sandbox"]
+
+FROM ${GO} AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+# The directory is for the volume that keeps the state: a new volume gets its owner.
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/usr/local/bin/fermata ./cmd/fermata \
+    && mkdir -p /out/var/lib/fermata /out/tmp /out/etc/ssl/certs \
+    && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
+    && chmod 1777 /out/tmp
+
+FROM scratch AS server
+COPY --from=build --chown=65532:65532 /out/var/lib/fermata /var/lib/fermata
+COPY --from=build /out/etc /etc
+COPY --from=build /out/tmp /tmp
+COPY --from=build /out/usr /usr
+USER 65532:65532
+WORKDIR /var/lib/fermata
+ENV FERMATA_ADDR=:8000 FERMATA_SANDBOX=docker FERMATA_STATE_DIR=/var/lib/fermata
+EXPOSE 8000
+ENTRYPOINT ["/usr/local/bin/fermata"]
+CMD ["serve"]
