@@ -84,17 +84,23 @@ var scenarios = []scenario{
 			_, err := s.repeat(ctx, max(2, s.n/10), func() (time.Duration, error) {
 				took, err := s.rounds(ctx)
 				// The first and the last answer are no rounds: they start and end the program.
-				for _, round := range took[min(1, len(took)):max(1, len(took)-1)] {
+				if err != nil {
+					return 0, err
+				}
+				for _, round := range took[1:sequential] {
 					samples = append(samples, inMilliseconds(round))
 				}
-				return 0, err
+				return 0, nil
 			})
-			return samples, err
+			if err != nil {
+				return nil, err
+			}
+			return samples[warmUp*(sequential-1):], nil
 		},
 	},
 	{
 		name: "20 sequential rounds, whole", unit: milliseconds,
-		contains: map[string]int{floorHTTP: 21, floorSocket: 21},
+		contains: map[string]int{floorHTTP: sequential + 1, floorSocket: sequential + 1},
 		goals:    map[string]goal{"process": atMost(18), "docker": atMost(25)},
 		measure: func(ctx context.Context, s subject) ([]float64, error) {
 			return s.repeat(ctx, max(2, s.n/4), func() (whole time.Duration, err error) {
@@ -181,12 +187,14 @@ func (s subject) firstCalls(ctx context.Context, code, stdout string) ([]float64
 	})
 }
 
-// rounds runs a program of 20 sequential calls and returns what each answer took.
+// sequential is how many rounds a program may have.
+const sequential = 20
+
+// rounds runs a program of sequential calls and returns what each answer took.
 func (s subject) rounds(ctx context.Context) ([]time.Duration, error) {
-	const most = 20
-	a, err := s.client.start(ctx, fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", most))
+	a, err := s.client.start(ctx, fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", sequential))
 	took := []time.Duration{a.took}
-	for n := 0; n < most && err == nil; n++ {
+	for n := 0; n < sequential && err == nil; n++ {
 		if err := a.paused(n, 1); err != nil {
 			return took, err
 		}
