@@ -3,12 +3,14 @@ package api_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"fermata/api"
+	"fermata/engine"
 )
 
 func basic(credentials string) string {
@@ -146,18 +148,80 @@ func TestClientRequestID(t *testing.T) {
 		want(t, w, 400, `{"status":"error","error":"Invalid programmatic request ID"}`)
 	}
 
-	id := map[string]string{name: "7f0c0f3e-2f3f-4a53-8e5a-1f7f5d9f0001"}
+	const id = "7f0c0f3e-2f3f-4a53-8e5a-1f7f5d9f0001"
 	e := completed()
 	h := api.New(e, options())
-	e.do = func(context.Context) {
-		w := call{body: `{"code":"#"}`, header: id}.do(t, h)
-		want(t, w, 409, `{"status":"error","error":"Programmatic request ID is already in use"}`)
-	}
-	for range 2 {
-		if w := (call{body: `{"code":"#"}`, header: id}).do(t, h); w.Code != http.StatusOK {
-			t.Errorf("got %d %s, want 200: the id is free", w.Code, w.Body)
+	for _, body := range []string{`{"code":"#"}`, `{"continuation_token":"t","tool_results":[{"call_id":"call_001","result":1,"is_error":false}]}`} {
+		if w := (call{body: body, header: map[string]string{name: id}}).do(t, h); w.Code != http.StatusOK {
+			t.Fatalf("got %d %s, want 200", w.Code, w.Body)
 		}
 	}
+	if got := []string{e.starts[0].RequestID, e.resumes[0].RequestID}; got[0] != id || got[1] != id {
+		t.Errorf("the ids are %q, want %q", got, id)
+	}
+	e.err = engine.ErrRequestInUse
+	w := call{body: `{"code":"#"}`, header: map[string]string{name: id}}.do(t, h)
+	want(t, w, 409, `{"status":"error","session_id":"`+e.starts[1].Session+`","error":"Programmatic request ID is already in use"}`)
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	const name = "Idempotency-Key"
+	for _, key := range []string{strings.Repeat("x", 256), "a b", "ü"} {
+		w := call{body: `{"code":"#"}`, header: map[string]string{name: key}}.do(t, api.New(completed(), options()))
+		want(t, w, 400, `{"status":"error","error":"Idempotency-Key must be 1 to 255 printable ASCII characters without spaces"}`)
+	}
+	e := completed()
+	h := api.New(e, options())
+	for _, body := range []string{`{"code":"#"}`, `{"code":"#"}`, `{"code":"##"}`} {
+		call{body: body, header: map[string]string{name: "k"}}.do(t, h)
+	}
+	if e.starts[0].Key != "k" || e.starts[0].Request == "" || e.starts[0].Request != e.starts[1].Request || e.starts[0].Request == e.starts[2].Request {
+		t.Errorf("got %+v, want the key and a hash of the body", e.starts)
+	}
+	for err, text := range map[error]string{
+		engine.ErrKeyReused: "Idempotency-Key was used for another request",
+		engine.ErrKeySpent:  "The execution that this Idempotency-Key started has gone on",
+	} {
+		e.err = err
+		w := call{body: `{"code":"#","session_id":"` + session + `"}`, header: map[string]string{name: "k"}}.do(t, h)
+		want(t, w, 409, `{"status":"error","session_id":"`+session+`","error":"`+text+`"}`)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	const id = "7f0c0f3e-2f3f-4a53-8e5a-1f7f5d9f0001"
+	for _, c := range []struct {
+		name, body string
+		cancelling engine.Cancelling
+		err        error
+		status     int
+		answer     string
+	}{
+		{"in flight", `{"request_id":"` + id + `"}`, engine.CancelRequested, nil, 202, `{"status":"cancellation_requested"}`},
+		{"unknown", `{"request_id":"` + id + `"}`, engine.CancelUnknown, nil, 202, `{"status":"cancellation_requested"}`},
+		{"answered", `{"request_id":"` + id + `"}`, engine.CancelCompleted, nil, 200, `{"status":"already_completed"}`},
+		{"another principal's", `{"request_id":"` + id + `"}`, "", engine.ErrForbidden, 403, `{"error":"Programmatic request belongs to another principal"}`},
+		{"no service", `{"request_id":"` + id + `"}`, "", errors.New("down"), 503, `{"error":"Cancellation service unavailable"}`},
+		{"no id", `{}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
+		{"short id", `{"request_id":"short"}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
+		{"no text", `{"request_id":1234567890123456}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
+		{"other name", `{"REQUEST_ID":"` + id + `"}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
+		{"no JSON", `request_id`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
+	} {
+		e := &script{cancelling: c.cancelling, err: c.err}
+		h := api.New(e, options())
+		for _, path := range []string{path + "/cancel", "/v1" + path + "/cancel"} {
+			w := call{path: path, body: c.body}.do(t, h)
+			if w.Code != c.status || w.Body.String() != c.answer {
+				t.Errorf("%s: got %d %s, want %d %s", c.name, w.Code, w.Body, c.status, c.answer)
+			}
+		}
+		if c.status != 400 && (e.cancels[0] != engine.Cancel{Principal: "ada", RequestID: id}) {
+			t.Errorf("%s: asked for %+v", c.name, e.cancels[0])
+		}
+	}
+	w := call{path: path + "/cancel", header: map[string]string{"X-API-Key": ""}}.do(t, api.New(completed(), options()))
+	want(t, w, 401, `{"error":"Invalid or missing API key"}`)
 }
 
 func TestHeadersOfEveryAnswer(t *testing.T) {

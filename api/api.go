@@ -18,13 +18,15 @@ import (
 )
 
 // Executions are what the handlers call; *engine.Engine is one. An Outcome with
-// its error nil is how a request left its execution. Both methods may take as
+// its error nil is how a request left its execution. Start and Resume may take as
 // long as the longest run budget and end early when ctx is cancelled.
 type Executions interface {
 	// Start runs a program until it pauses or ends.
 	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
 	// Resume goes on with a paused execution until it pauses again or ends.
 	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	// Cancel ends what a request has begun, or refuses the request if it comes later.
+	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
 	// Ready returns nil if new executions can be started now.
 	Ready(ctx context.Context) error
 }
@@ -88,7 +90,10 @@ const (
 	DefaultTimeout = 60 * time.Second
 )
 
-const programmaticPath = "/exec/programmatic"
+const (
+	programmaticPath = "/exec/programmatic"
+	cancelPath       = programmaticPath + "/cancel"
+)
 
 // readyTimeout bounds a health check, so that a store that hangs is reported
 // and not waited for.
@@ -99,7 +104,6 @@ type server struct {
 	options    Options
 	keys       []keyHash
 	validate   *validator.Validate
-	requests   inFlight
 }
 
 // New returns the handler of all routes.
@@ -109,11 +113,13 @@ func New(executions Executions, o Options) http.Handler {
 	e.Use(s.observe)
 	for _, prefix := range []string{"", "/v1"} {
 		e.POST(prefix+programmaticPath, s.programmatic, s.authenticated)
+		e.POST(prefix+cancelPath, s.cancel, s.authenticated)
 		e.GET(prefix+"/health", s.health)
 		e.GET(prefix+"/ready", s.health)
 	}
 	if o.PeerKey != nil {
-		e.POST(peerPath, s.peer)
+		e.POST(peerResumePath, s.peerResume)
+		e.POST(peerCancelPath, s.peerCancel)
 	}
 	return e
 }
@@ -124,11 +130,10 @@ func (s *server) programmatic(c echo.Context) error {
 	if err := checkRouting(header); err != nil {
 		return err
 	}
-	release, err := s.requests.claim(header.Get(clientRequestIDHeader))
+	requestID, key, err := idsOf(header)
 	if err != nil {
 		return err
 	}
-	defer release()
 	body, err := s.readBody(c)
 	if err != nil {
 		return err
@@ -141,15 +146,14 @@ func (s *server) programmatic(c echo.Context) error {
 		return err
 	}
 
-	ctx := c.Request().Context()
+	ctx, hash := c.Request().Context(), sha256.Sum256(body)
 	var outcome engine.Outcome
 	if r.continues() {
 		resume, err := s.resume(r)
 		if err != nil {
 			return err
 		}
-		hash := sha256.Sum256(body)
-		resume.Principal, resume.Request = principal(c), hex.EncodeToString(hash[:])
+		resume.Principal, resume.RequestID, resume.Request = principal(c), requestID, hex.EncodeToString(hash[:])
 		outcome, err = s.executions.Resume(ctx, resume)
 		if err != nil {
 			return err
@@ -164,7 +168,8 @@ func (s *server) programmatic(c echo.Context) error {
 			return err
 		}
 		c.Set(sessionKey, session)
-		start.Principal, start.Session = principal(c), session
+		start.Principal, start.RequestID, start.Session = principal(c), requestID, session
+		start.Key, start.Request = key, hex.EncodeToString(hash[:])
 		outcome, err = s.executions.Start(ctx, start)
 		if err != nil {
 			return err

@@ -35,8 +35,11 @@ type script struct {
 	ready   error
 	do      func(ctx context.Context)
 
+	cancelling engine.Cancelling
+
 	starts  []engine.Start
 	resumes []engine.Resume
+	cancels []engine.Cancel
 }
 
 func (s *script) Start(ctx context.Context, start engine.Start) (engine.Outcome, error) {
@@ -47,6 +50,11 @@ func (s *script) Start(ctx context.Context, start engine.Start) (engine.Outcome,
 func (s *script) Resume(ctx context.Context, resume engine.Resume) (engine.Outcome, error) {
 	s.resumes = append(s.resumes, resume)
 	return s.answer(ctx)
+}
+
+func (s *script) Cancel(_ context.Context, c engine.Cancel) (engine.Cancelling, error) {
+	s.cancels = append(s.cancels, c)
+	return s.cancelling, s.err
 }
 
 func (s *script) Ready(context.Context) error { return s.ready }

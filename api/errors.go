@@ -44,8 +44,8 @@ func badRequestf(format string, args ...any) *failure {
 var (
 	errUnauthorized = &failure{status: http.StatusUnauthorized, text: "Invalid or missing API key"}
 
-	errClientRequestID      = badRequest("Invalid programmatic request ID")
-	errClientRequestIDInUse = &failure{status: http.StatusConflict, text: "Programmatic request ID is already in use"}
+	errClientRequestID = badRequest("Invalid programmatic request ID")
+	errIdempotencyKey  = badRequest("Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
 
 	errWorkerRouting   = &failure{status: http.StatusBadRequest, permanent: true, text: "Code bridge worker routing requires the remote-bridge backend"}
 	errWorkspaceID     = &failure{status: http.StatusBadRequest, permanent: true, text: "Invalid code workspace ID"}
@@ -60,6 +60,13 @@ var (
 	errTooDeep        = badRequestf("request body is nested deeper than %d levels", maxDepth)
 	errNotJSON        = badRequest("request body is not valid JSON")
 	errNotAnObject    = badRequest("request body must be a JSON object")
+)
+
+// Requests to cancel that are refused.
+var (
+	errCancelRequestID   = badRequest("Invalid or missing request_id")
+	errCancelForbidden   = &failure{status: http.StatusForbidden, text: "Programmatic request belongs to another principal"}
+	errCancelUnavailable = &failure{status: http.StatusServiceUnavailable, retry: true, text: "Cancellation service unavailable"}
 )
 
 func syntaxError(offset int64) *failure {
@@ -185,6 +192,9 @@ var failures = []struct {
 	{engine.ErrExpired, badRequest("Execution expired")},
 	{engine.ErrForbidden, &failure{status: http.StatusForbidden, text: "Forbidden"}},
 	{engine.ErrInFlight, &failure{status: http.StatusConflict, text: "Another continuation is already in flight for this execution; retry shortly"}},
+	{engine.ErrRequestInUse, &failure{status: http.StatusConflict, text: "Programmatic request ID is already in use"}},
+	{engine.ErrKeyReused, &failure{status: http.StatusConflict, text: "Idempotency-Key was used for another request"}},
+	{engine.ErrKeySpent, &failure{status: http.StatusConflict, text: "The execution that this Idempotency-Key started has gone on"}},
 	{engine.ErrNoCapacity, &failure{status: http.StatusServiceUnavailable, retry: true, text: "No sandbox is free; retry shortly"}},
 	{engine.ErrOwnerAway, &failure{status: http.StatusServiceUnavailable, retry: true, text: "The server that holds this execution is away; retry shortly"}},
 	{engine.ErrClosing, &failure{status: http.StatusServiceUnavailable, retry: true, text: "Service is shutting down"}},

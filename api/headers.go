@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 )
 
 // Headers of the contract.
@@ -15,6 +14,8 @@ const (
 	workspaceHeader       = "X-LibreChat-Code-Workspace-ID"
 	clientRequestIDHeader = "X-LibreChat-Code-Request-ID"
 	requestIDHeader       = "X-Request-Id"
+	// idempotencyKeyHeader is not the contract's: it makes a start safe to repeat.
+	idempotencyKeyHeader = "Idempotency-Key"
 )
 
 // ourProfile is the execution profile of this server: nothing but files stays
@@ -26,6 +27,9 @@ const (
 
 var (
 	requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,128}$`)
+	// idempotencyKeyPattern is what proxies leave alone.
+	idempotencyKeyPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
+
 	workspacePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 )
 
@@ -61,20 +65,16 @@ func checkWorkspace(header http.Header, r request) error {
 	}
 }
 
-// inFlight holds the ids that clients gave to the requests being answered now.
-type inFlight struct{ ids sync.Map }
-
-// claim takes an id for one request and returns the way to give it back. A
-// request without an id has nothing to take.
-func (f *inFlight) claim(id string) (release func(), err error) {
-	if id == "" {
-		return func() {}, nil
+// idsOf returns the id and the key that the client gave to a request; either may be
+// empty.
+func idsOf(header http.Header) (id, key string, err error) {
+	id = header.Get(clientRequestIDHeader)
+	if id != "" && !requestIDPattern.MatchString(id) {
+		return "", "", errClientRequestID
 	}
-	if !requestIDPattern.MatchString(id) {
-		return nil, errClientRequestID
+	key = header.Get(idempotencyKeyHeader)
+	if key != "" && !idempotencyKeyPattern.MatchString(key) {
+		return "", "", errIdempotencyKey
 	}
-	if _, taken := f.ids.LoadOrStore(id, struct{}{}); taken {
-		return nil, errClientRequestIDInUse
-	}
-	return func() { f.ids.Delete(id) }, nil
+	return id, key, nil
 }

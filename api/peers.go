@@ -25,11 +25,12 @@ import (
 )
 
 const (
-	// peerPath is where servers that share a store hand requests over. It may not
-	// change while servers of different versions run side by side.
-	peerPath = "/internal/resume"
+	// Where servers that share a store hand requests over. The paths may not change
+	// while servers of different versions run side by side.
+	peerResumePath = "/internal/resume"
+	peerCancelPath = "/internal/cancel"
 	// peerSignature carries the time in Unix milliseconds, a dot, and the hex
-	// HMAC-SHA256 over time and body.
+	// HMAC-SHA256 over time, path and body.
 	peerSignature = "X-Fermata-Signature"
 	// peerSkew is how far the clocks of two servers may differ, and how long a
 	// signature is good. A repeated request has no effect of its own.
@@ -55,19 +56,19 @@ func NewPeerKey(secrets [][]byte) (PeerKey, error) {
 	return k, nil
 }
 
-func peerMAC(key []byte, at string, body []byte) []byte {
+func peerMAC(key []byte, at, path string, body []byte) []byte {
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte(at + "."))
+	h.Write([]byte(at + "." + path + "."))
 	h.Write(body)
 	return h.Sum(nil)
 }
 
-func (k PeerKey) sign(now time.Time, body []byte) string {
+func (k PeerKey) sign(now time.Time, path string, body []byte) string {
 	at := strconv.FormatInt(now.UnixMilli(), 10)
-	return at + "." + hex.EncodeToString(peerMAC(k.keys[0], at, body))
+	return at + "." + hex.EncodeToString(peerMAC(k.keys[0], at, path, body))
 }
 
-func (k PeerKey) verify(signature string, now time.Time, body []byte) bool {
+func (k PeerKey) verify(signature string, now time.Time, path string, body []byte) bool {
 	at, mac, _ := strings.Cut(signature, ".")
 	millis, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || now.Sub(time.UnixMilli(millis)).Abs() > peerSkew {
@@ -75,27 +76,73 @@ func (k PeerKey) verify(signature string, now time.Time, body []byte) bool {
 	}
 	given, err := hex.DecodeString(mac)
 	return err == nil && slices.ContainsFunc(k.keys, func(key []byte) bool {
-		return hmac.Equal(given, peerMAC(key, at, body))
+		return hmac.Equal(given, peerMAC(key, at, path, body))
 	})
 }
 
-// A peerAnswer is what a server answers another one: an outcome or an error.
+// A peerAnswer is what a server answers another one: an outcome, what became of a
+// Cancel, or an error.
 type peerAnswer struct {
-	Outcome *engine.Outcome `json:"outcome,omitempty"`
-	// Error is a name from peerErrors, CallID the id of a ResultError.
+	Outcome    *engine.Outcome   `json:"outcome,omitempty"`
+	Cancelling engine.Cancelling `json:"cancelling,omitempty"`
+	// Error is a name from peerErrors, CallID the id of a ResultError, Size and Limit
+	// those of a ResultsError.
 	Error  string `json:"error,omitempty"`
 	CallID string `json:"call_id,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+	Limit  int64  `json:"limit,omitempty"`
 }
 
 // peerErrors name the errors that mean the same on both sides.
 var peerErrors = map[string]error{
-	"token":       continuation.ErrToken,
-	"expired":     engine.ErrExpired,
-	"forbidden":   engine.ErrForbidden,
-	"in_flight":   engine.ErrInFlight,
-	"closing":     engine.ErrClosing,
-	"unavailable": continuation.ErrUnavailable,
-	"owner_away":  engine.ErrOwnerAway,
+	"token":          continuation.ErrToken,
+	"token_expired":  continuation.ErrTokenExpired,
+	"expired":        engine.ErrExpired,
+	"forbidden":      engine.ErrForbidden,
+	"in_flight":      engine.ErrInFlight,
+	"request_in_use": engine.ErrRequestInUse,
+	"closing":        engine.ErrClosing,
+	"unavailable":    continuation.ErrUnavailable,
+	"owner_away":     engine.ErrOwnerAway,
+}
+
+// err is the error that a answers with, if it is one that is known.
+func (a peerAnswer) err() error {
+	switch {
+	case a.CallID != "":
+		return &engine.ResultError{CallID: a.CallID}
+	case a.Limit != 0:
+		return &engine.ResultsError{Size: a.Size, Limit: a.Limit}
+	}
+	return peerErrors[a.Error]
+}
+
+// refusal is the answer that says err, if the other side knows it.
+func refusal(err error) (peerAnswer, bool) {
+	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
+		return peerAnswer{CallID: wrong.CallID}, true
+	}
+	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
+		return peerAnswer{Size: large.Size, Limit: large.Limit}, true
+	}
+	for name, known := range peerErrors {
+		if errors.Is(err, known) {
+			return peerAnswer{Error: name}, true
+		}
+	}
+	return peerAnswer{}, false
+}
+
+// encodePeer is json.Marshal without escapes of HTML: inputs of calls keep their
+// bytes, and a body does not grow.
+func encodePeer(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode for another server: %w", err)
+	}
+	return b.Bytes(), nil
 }
 
 // Peers hands requests over to other servers. It is an engine.Peers.
@@ -116,66 +163,108 @@ func NewPeers(key PeerKey) *Peers {
 
 // Resume has the server at address handle r.
 func (p *Peers) Resume(ctx context.Context, address string, r engine.Resume) (engine.Outcome, error) {
-	body, err := json.Marshal(r)
+	answer, err := p.ask(ctx, address, peerResumePath, r)
 	if err != nil {
-		return engine.Outcome{}, fmt.Errorf("encode request: %w", err)
+		return engine.Outcome{}, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address+peerPath, bytes.NewReader(body))
+	if answer.Outcome == nil {
+		return engine.Outcome{}, fmt.Errorf("%w: it gave no outcome", engine.ErrOwnerAway)
+	}
+	return *answer.Outcome, nil
+}
+
+// Cancel has the server at address do what it can about c.
+func (p *Peers) Cancel(ctx context.Context, address string, c engine.Cancel) (engine.Cancelling, error) {
+	answer, err := p.ask(ctx, address, peerCancelPath, c)
+	return answer.Cancelling, err
+}
+
+// ask sends a request to another server.
+func (p *Peers) ask(ctx context.Context, address, path string, v any) (peerAnswer, error) {
+	body, err := encodePeer(v)
 	if err != nil {
-		return engine.Outcome{}, fmt.Errorf("hand over to %s: %w", address, err)
+		return peerAnswer{}, err
 	}
-	request.Header.Set(peerSignature, p.key.sign(time.Now(), body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address+path, bytes.NewReader(body))
+	if err != nil {
+		return peerAnswer{}, fmt.Errorf("hand over to %s: %w", address, err)
+	}
+	request.Header.Set(peerSignature, p.key.sign(time.Now(), path, body))
 	response, err := p.client.Do(request)
 	if err != nil {
 		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-			return engine.Outcome{}, fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
+			return peerAnswer{}, fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
 		}
-		// It may have the request. The client asks again, and gets the answer that
-		// the first one led to.
-		return engine.Outcome{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
+		// It may have the request. Asked again it gives the answer that the first
+		// one led to.
+		return peerAnswer{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	var answer peerAnswer
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return engine.Outcome{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
+		return peerAnswer{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
 	}
-	switch {
-	case answer.Outcome != nil:
-		return *answer.Outcome, nil
-	case answer.CallID != "":
-		return engine.Outcome{}, &engine.ResultError{CallID: answer.CallID}
-	case peerErrors[answer.Error] != nil:
-		return engine.Outcome{}, peerErrors[answer.Error]
+	if err := answer.err(); err != nil {
+		return peerAnswer{}, err
 	}
-	return engine.Outcome{}, fmt.Errorf("server at %s answered with status %d, error %q", address, response.StatusCode, answer.Error)
+	if response.StatusCode != http.StatusOK {
+		// Such as 401: its secret is another one, or its clock.
+		return peerAnswer{}, fmt.Errorf("%w: %s answers %s: %q", engine.ErrOwnerAway, address, response.Status, answer.Error)
+	}
+	return answer, nil
 }
 
-// peer handles a request that another server has handed over.
-func (s *server) peer(c echo.Context) error {
+// peerResume handles a continuation that another server has handed over.
+func (s *server) peerResume(c echo.Context) error {
+	var r engine.Resume
+	if err := s.readPeer(c, peerResumePath, &r); err != nil {
+		return err
+	}
+	r.HandedOver = true
+	outcome, err := s.executions.Resume(c.Request().Context(), r)
+	return answerPeer(c, peerAnswer{Outcome: &outcome}, err)
+}
+
+// peerCancel handles a request to cancel that another server passes on.
+func (s *server) peerCancel(c echo.Context) error {
+	var r engine.Cancel
+	if err := s.readPeer(c, peerCancelPath, &r); err != nil {
+		return err
+	}
+	r.HandedOver = true
+	state, err := s.executions.Cancel(c.Request().Context(), r)
+	return answerPeer(c, peerAnswer{Cancelling: state}, err)
+}
+
+// readPeer reads a request of another server into v.
+func (s *server) readPeer(c echo.Context, path string, v any) error {
+	// Its other members take less room than what the limit leaves for white space.
 	body, err := io.ReadAll(io.LimitReader(c.Request().Body, 2*s.options.Limits.Body))
 	if err != nil {
 		return errBodyIncomplete
 	}
-	if !s.options.PeerKey.verify(c.Request().Header.Get(peerSignature), time.Now(), body) {
+	if !s.options.PeerKey.verify(c.Request().Header.Get(peerSignature), time.Now(), path, body) {
 		return errUnauthorized
 	}
-	var r engine.Resume
-	if err := json.Unmarshal(body, &r); err != nil {
+	if err := json.Unmarshal(body, v); err != nil {
 		return errNotJSON
 	}
-	r.HandedOver = true
-	outcome, err := s.executions.Resume(c.Request().Context(), r)
-	if err == nil {
-		return c.JSON(http.StatusOK, peerAnswer{Outcome: &outcome})
-	}
-	c.Set(causeKey, err)
-	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
-		return c.JSON(http.StatusConflict, peerAnswer{CallID: wrong.CallID})
-	}
-	for name, known := range peerErrors {
-		if errors.Is(err, known) {
-			return c.JSON(http.StatusConflict, peerAnswer{Error: name})
+	return nil
+}
+
+func answerPeer(c echo.Context, answer peerAnswer, err error) error {
+	status := http.StatusOK
+	if err != nil {
+		c.Set(causeKey, err)
+		refused, known := refusal(err)
+		if !known {
+			return err
 		}
+		answer, status = refused, http.StatusConflict
 	}
-	return err
+	body, err := encodePeer(answer)
+	if err != nil {
+		return err
+	}
+	return write(c, status, body)
 }

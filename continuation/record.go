@@ -76,6 +76,9 @@ type Record struct {
 	// Request is the hash of the request that led to Answer, or, while the
 	// execution runs, of the request that is being answered.
 	Request string `json:"request,omitempty"`
+	// Start is the hash of the request that started the execution, if that may be
+	// repeated.
+	Start string `json:"start,omitempty"`
 	// Answer is what the engine last told the client, kept for an identical retry.
 	// It is empty while the execution runs.
 	Answer json.RawMessage `json:"answer,omitempty"`

@@ -56,6 +56,9 @@ type Registry interface {
 	// Locate returns the address of a server that lives, or ErrNotFound.
 	Locate(ctx context.Context, server string) (address string, err error)
 
+	// Servers returns the addresses of all servers that live, by server.
+	Servers(ctx context.Context) (map[string]string, error)
+
 	// Withdraw takes the announcement back.
 	Withdraw(ctx context.Context, server string) error
 }

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,11 +21,13 @@ var (
 	ErrOwnerAway = errors.New("engine: the execution's server is away")
 )
 
-// Peers are the other servers that share a store with this one.
+// Peers are the other servers that share a store with this one. None of them hands
+// over again what was handed over to it.
 type Peers interface {
-	// Resume has the server at address handle r, which that server does not hand
-	// over again.
+	// Resume has the server at address handle r.
 	Resume(ctx context.Context, address string, r Resume) (Outcome, error)
+	// Cancel has the server at address do what it can about c.
+	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
 }
 
 const (
@@ -31,6 +35,11 @@ const (
 	leaseTime = 6 * time.Second
 	// leaseRenewal is how often it does.
 	leaseRenewal = leaseTime / 3
+	// ownerPatience is how long a request waits for an execution whose server is
+	// away: until the lease of a dead one has ended, and somebody could take over.
+	ownerPatience = leaseTime + leaseRenewal
+	// ownerRetry is how often it looks meanwhile.
+	ownerRetry = 200 * time.Millisecond
 )
 
 // A membership is this server's part in a group of servers that share a store.
@@ -39,29 +48,36 @@ type membership struct {
 	registry continuation.Registry
 	instance string
 	address  string
-	until    atomic.Int64 // end of the lease, Unix nanoseconds
+	// exclusive says that no other server can reach this one's sandboxes.
+	exclusive bool
+	began     time.Time
+	until     atomic.Int64 // end of the lease, nanoseconds since began
 }
 
 // renew says that this server lives.
 func (m *membership) renew(ctx context.Context) error {
-	// The lease counts from before the call: nobody else may think it longer.
-	until := time.Now().Add(leaseTime)
+	// The lease counts from before the call: nobody else may think it longer. A
+	// step of the wall clock does not change it.
+	until := time.Since(m.began) + leaseTime
 	if err := m.registry.Announce(ctx, m.instance, m.address, leaseTime); err != nil {
 		return err
 	}
-	m.until.Store(until.UnixNano())
+	m.until.Store(int64(until))
 	return nil
+}
+
+// announced reports whether the other servers know that this one lives.
+func (m *membership) announced() bool {
+	return m.registry == nil || time.Since(m.began) < time.Duration(m.until.Load())
 }
 
 // holds reports whether no other server can have taken over an execution since
 // this one last said that it lives.
-func (m *membership) holds() bool {
-	return m.registry == nil || time.Now().UnixNano() < m.until.Load()
-}
+func (m *membership) holds() bool { return m.exclusive || m.announced() }
 
 // locate returns the address of another server that lives.
 func (m *membership) locate(ctx context.Context, instance string) (string, error) {
-	if m.registry == nil {
+	if m.registry == nil || m.succeeds(instance) {
 		return "", continuation.ErrNotFound
 	}
 	return m.registry.Locate(ctx, instance)
@@ -71,6 +87,14 @@ func (m *membership) locate(ctx context.Context, instance string) (string, error
 func (m *membership) lives(ctx context.Context, instance string) bool {
 	_, err := m.locate(ctx, instance)
 	return !errors.Is(err, continuation.ErrNotFound)
+}
+
+// succeeds reports whether an instance is an earlier one of this server, and so
+// dead: the part of the name before the dot belongs to one server at a time.
+func (m *membership) succeeds(instance string) bool {
+	before, _, _ := strings.Cut(instance, ".")
+	own, _, _ := strings.Cut(m.instance, ".")
+	return instance != m.instance && (m.registry == nil || before == own)
 }
 
 // attend renews the lease and clears up after dead servers until ctx ends.
@@ -83,13 +107,18 @@ func (e *Engine) attend(ctx context.Context) {
 		case <-renewal.C:
 			if err := e.members.renew(ctx); err != nil {
 				e.o.Log.Warn("cannot renew the lease", "err", err)
+				continue
 			}
+			if e.sweeper.begun {
+				continue
+			}
+			// The store was away when this server started.
 		case <-sweep.C:
-			if err := e.sweep(ctx); err != nil {
-				e.o.Log.Warn("cannot clear up after other servers", "err", err)
-			}
 		case <-ctx.Done():
 			return
+		}
+		if err := e.sweep(ctx); err != nil {
+			e.o.Log.Warn("cannot clear up after other servers", "err", err)
 		}
 	}
 }
@@ -110,6 +139,15 @@ func (e *Engine) withdraw() {
 // sweepInterval is how often a server looks for sandboxes whose server has died.
 const sweepInterval = time.Minute
 
+// A sweeper is what one sweep knows of those before it.
+type sweeper struct {
+	// begun says that there was one.
+	begun bool
+	// absent are the servers that did not live then. Redis may lose the word of a
+	// living one, which then says it again long before the next sweep.
+	absent map[string]bool
+}
+
 // sweep destroys sandboxes that have neither an execution nor a living server, and
 // takes over those that have an execution but no server.
 func (e *Engine) sweep(ctx context.Context) error {
@@ -117,70 +155,179 @@ func (e *Engine) sweep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list sandboxes: %w", err)
 	}
-	others := found[:0]
+	absent, orphans := map[string]bool{}, map[string]bool{}
 	for _, s := range found {
-		if s.Server != e.members.instance && !e.members.lives(ctx, s.Server) {
-			others = append(others, s)
+		if s.Server == e.members.instance || e.members.lives(ctx, s.Server) {
+			continue
+		}
+		absent[s.Server] = true
+		if e.members.succeeds(s.Server) || e.sweeper.absent[s.Server] {
+			orphans[s.Ref] = true
 		}
 	}
-	if len(others) == 0 {
-		return nil
+	if len(orphans) > 0 || !e.sweeper.begun {
+		if err := e.inherit(ctx, orphans); err != nil {
+			return err
+		}
 	}
+	e.sweeper = sweeper{begun: true, absent: absent}
+	return nil
+}
+
+// inherit takes over the executions of dead servers and destroys those of their
+// sandboxes that have none.
+func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 	records, err := e.o.Store.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list executions: %w", err)
 	}
-	bySandbox := map[string]continuation.Record{}
-	for _, r := range records {
-		if !State(r.State).terminal() {
-			bySandbox[r.Sandbox] = r
-		}
-	}
-	for _, s := range others {
-		record, ok := bySandbox[s.Ref]
-		if ok && (record.Owner == e.members.instance || e.members.lives(ctx, record.Owner)) {
-			// Another server has taken it over.
+	for _, record := range records {
+		if State(record.State).terminal() {
 			continue
 		}
-		if ok {
-			_, err := e.takeOver(ctx, record)
-			if err == nil || errors.Is(err, continuation.ErrConflict) {
-				continue
-			}
+		ours := orphans[record.Sandbox] || e.members.succeeds(record.Owner)
+		delete(orphans, record.Sandbox)
+		if !ours || record.Owner == e.members.instance || e.members.lives(ctx, record.Owner) {
+			continue
+		}
+		if _, err := e.takeOver(ctx, record); err != nil && !errors.Is(err, continuation.ErrConflict) {
 			e.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
 		}
-		if err := e.o.Provider.Destroy(ctx, s.Ref); err != nil {
+	}
+	for ref := range orphans {
+		if err := e.o.Provider.Destroy(ctx, ref); err != nil {
 			e.o.Log.Error("cannot destroy a sandbox that was left over", "err", err)
 		}
 	}
 	return nil
 }
 
+// attachTimeout bounds how long a sandbox that is taken over may take to answer.
+const attachTimeout = 10 * time.Second
+
 // takeOver makes this server the owner of an execution whose server has died, and
-// goes on with it in the state in which its sandbox is. Of servers that try at
-// once the store lets one pass; the others get ErrConflict.
+// goes on with it in the state in which its sandbox is. Of servers that try at once
+// the store lets one pass, before it touches the sandbox: the others, and whoever
+// tries while this one does, get ErrConflict. ErrGone means that the sandbox cannot
+// be reached from here and nothing was changed.
 func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*execution, error) {
-	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker)
+	if !e.adopt(record.ID) {
+		return nil, continuation.ErrConflict
+	}
+	defer e.adopted(record.ID)
+	// It does not end with a request half way.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachTimeout)
+	defer cancel()
+	here, err := e.reaches(ctx, record.Sandbox)
 	if err != nil {
 		return nil, err
 	}
+	if !here && !e.members.succeeds(record.Owner) && record.Owner != e.members.instance {
+		return nil, fmt.Errorf("%w: %s", ErrGone, record.Sandbox)
+	}
 	record.Owner = e.members.instance
 	record.Version++
+	if State(record.State) == Running {
+		// Its client comes back, or not; until then the answer waits.
+		record.Deadline = time.Now().Add(record.Budget - record.Spent + e.o.PauseTTL)
+	}
 	if err := e.o.Store.Put(ctx, record, max(0, time.Until(record.Deadline))+recordSlack); err != nil {
-		sb.detach()
 		return nil, err
+	}
+	if !here {
+		return nil, e.bury(ctx, record)
+	}
+	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker)
+	if err != nil {
+		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
+		return nil, errors.Join(e.bury(ctx, record), e.o.Provider.Destroy(ctx, record.Sandbox))
 	}
 	x := newExecution(e, record, sb)
 	if err := x.recall(); err != nil {
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
 	e.pool.adopted()
-	if !e.register(x) {
-		sb.detach()
-		return nil, ErrClosing
+	if err := e.register(x); err != nil {
+		e.pool.abandon(sb)
+		return nil, err
 	}
-	e.wg.Go(x.relive)
+	go x.relive()
 	return x, nil
+}
+
+// adopt notes that an execution is being taken over. It reports false if it is
+// already, or lives here.
+func (e *Engine) adopt(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.executions[id] != nil || e.adopting[id] {
+		return false
+	}
+	e.adopting[id] = true
+	return true
+}
+
+func (e *Engine) adopted(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.adopting, id)
+}
+
+// reaches reports whether a sandbox can be reached from here.
+func (e *Engine) reaches(ctx context.Context, ref string) (bool, error) {
+	found, err := e.o.Provider.List(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list sandboxes: %w", err)
+	}
+	for _, s := range found {
+		if s.Ref == ref {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// errBuried means that the end of an execution has just been recorded: a look at the
+// record tells the rest.
+var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)
+
+// bury records the end of an execution of this server whose sandbox is gone. If that
+// succeeds it returns errBuried.
+func (e *Engine) bury(ctx context.Context, record continuation.Record) error {
+	outcome := Outcome{State: Expired, Session: record.Session}
+	if State(record.State) == Running {
+		outcome.State, outcome.Reason = Failed, SandboxLost
+	}
+	next, err := move(record, outcome.State)
+	if err != nil {
+		return err
+	}
+	if next.Answer, err = outcome.encode(); err != nil {
+		return err
+	}
+	next.Deadline = time.Now().Add(e.o.KeepAnswers)
+	next.Pending, next.Tools = nil, nil
+	if err := e.o.Store.Put(ctx, next, e.o.KeepAnswers+recordSlack); err != nil {
+		return err
+	}
+	return errBuried
+}
+
+// kept returns the last answer of an execution that has ended to the request that
+// led to it.
+func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
+	if record.Round != claims.Round || record.Request != r.Request {
+		return Outcome{}, ErrExpired
+	}
+	return lastAnswer(record)
+}
+
+func lastAnswer(record continuation.Record) (Outcome, error) {
+	var outcome Outcome
+	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
+		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)
+	}
+	return outcome, nil
 }
 
 // elsewhere handles a request for an execution that does not live here: its last
@@ -201,30 +348,51 @@ func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 		outcome, err := kept(record, claims, r)
 		return nil, outcome, err
 	}
-	if record.Owner == e.members.instance {
-		// It has ended here a moment ago, or while the store was away.
-		return nil, Outcome{}, ErrExpired
-	}
-	address, err := e.members.locate(ctx, record.Owner)
-	if err != nil && !errors.Is(err, continuation.ErrNotFound) {
-		return nil, Outcome{}, err
-	}
-	if err == nil {
-		if r.HandedOver || e.o.Peers == nil {
-			return nil, Outcome{}, ErrOwnerAway
-		}
-		outcome, err := e.o.Peers.Resume(ctx, address, r)
-		if !errors.Is(err, ErrUnreachable) {
+	if record.Owner != e.members.instance {
+		address, err := e.members.locate(ctx, record.Owner)
+		if err == nil {
+			outcome, err := e.handOver(ctx, address, r)
 			return nil, outcome, err
+		}
+		if !errors.Is(err, continuation.ErrNotFound) {
+			return nil, Outcome{}, err
 		}
 	}
 	x, err := e.takeOver(ctx, record)
-	switch {
-	case errors.Is(err, continuation.ErrConflict):
-		// Somebody was first; the client finds him by trying again.
-		return nil, Outcome{}, ErrInFlight
-	case errors.Is(err, ErrGone):
-		return nil, Outcome{}, ErrOwnerAway
+	return x, Outcome{}, ownerAway(err)
+}
+
+// ownerAway makes one error of those after which another look may find more.
+func ownerAway(err error) error {
+	// The first means that somebody else is taking the execution over.
+	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, ErrGone) || errors.Is(err, ErrUnreachable) {
+		return fmt.Errorf("%w: %w", ErrOwnerAway, err)
 	}
-	return x, Outcome{}, err
+	return err
+}
+
+// handOver has the owner handle a request. An owner that cannot be reached may live
+// all the same: nobody takes its executions over before its lease has ended.
+func (e *Engine) handOver(ctx context.Context, address string, r Resume) (Outcome, error) {
+	if r.HandedOver || e.o.Peers == nil {
+		return Outcome{}, ErrOwnerAway
+	}
+	outcome, err := e.o.Peers.Resume(ctx, address, r)
+	return outcome, ownerAway(err)
+}
+
+// patiently tries again, for a while, what fails since an owner is away: it may come
+// back, or somebody may take over.
+func patiently(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
+	for patience := time.Now().Add(ownerPatience); ; {
+		outcome, err := try()
+		if !errors.Is(err, ErrOwnerAway) || time.Now().After(patience) {
+			return outcome, err
+		}
+		select {
+		case <-time.After(ownerRetry):
+		case <-ctx.Done():
+			return Outcome{}, context.Cause(ctx)
+		}
+	}
 }

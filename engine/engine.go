@@ -7,17 +7,13 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"fermata/continuation"
-	"fermata/stubs"
 )
 
 // Options are what an Engine needs to know.
@@ -50,8 +46,12 @@ type Options struct {
 	// KeepPaused makes Close leave paused executions to a later server instead of
 	// ending them.
 	KeepPaused bool
-	// Instance names this server process; the provider marks sandboxes with it.
+	// Instance names this server process; the provider marks sandboxes with it. The
+	// part before a dot is the same for later processes of the same server, of which
+	// there is one at a time.
 	Instance string
+	// Exclusive says that no other server can reach this one's sandboxes.
+	Exclusive bool
 	// Registry, Address and Peers let servers that share the store find each other:
 	// Address is where they reach this one. Without a Registry there are no others.
 	Registry continuation.Registry
@@ -69,35 +69,41 @@ type Engine struct {
 	attending context.CancelFunc
 	attended  sync.WaitGroup
 
+	requests requests
+	// sweeper is used by one goroutine at a time: New's, then that of attend.
+	sweeper sweeper
+
 	mu         sync.Mutex
 	executions map[string]*execution
+	adopting   map[string]bool // being taken over
 	closed     bool
 }
 
 // New returns an engine that has taken over what an earlier one left: executions
-// whose record lives go on, all other sandboxes are destroyed. It returns when the
-// first sandbox is ready, so that a machine that cannot make one is found out.
+// whose record lives go on, all other sandboxes are destroyed. If the store that it
+// shares is away it does so when that is back. It returns when the first sandbox is
+// ready, so that a machine that cannot make one is found out.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
-		o:          o,
-		members:    &membership{registry: o.Registry, instance: o.Instance, address: o.Address},
+		o: o,
+		members: &membership{
+			registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
+		},
 		pool:       newPool(o),
 		executions: map[string]*execution{},
+		adopting:   map[string]bool{},
 	}
 	attending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.attending = stop
-	if o.Registry != nil {
-		if err := e.members.renew(ctx); err != nil {
-			return nil, errors.Join(err, e.Close(ctx))
-		}
-		e.attended.Go(func() { e.attend(attending) })
-	}
-	if err := e.sweep(ctx); err != nil {
+	if err := e.join(ctx); err != nil {
 		return nil, errors.Join(err, e.Close(ctx))
+	}
+	if o.Registry != nil {
+		e.attended.Go(func() { e.attend(attending) })
 	}
 	s, err := e.pool.take(ctx)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make the first sandbox: %w", err), e.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("make the first sandbox: %w", err), e.Close(context.WithoutCancel(ctx)))
 	}
 	e.pool.mu.Lock()
 	e.pool.put(s)
@@ -105,58 +111,21 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Start runs a program until it pauses or ends. If ctx ends first the execution is
-// cancelled: nobody has a token to go on with it.
-func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
-	source, err := stubs.Python(s.Tools)
-	if err != nil {
-		return Outcome{}, err
+// join begins the engine's part in its group.
+func (e *Engine) join(ctx context.Context) error {
+	if e.o.Registry == nil {
+		return e.sweep(ctx)
 	}
-	program, err := json.Marshal(struct {
-		Code  json.RawMessage `json:"code"`
-		Stubs string          `json:"stubs"`
-	}{s.Code, source})
-	if err != nil {
-		return Outcome{}, fmt.Errorf("encode program: %w", err)
+	err := e.members.renew(ctx)
+	if err == nil {
+		err = e.sweep(ctx)
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
-	defer cancel()
-	sb, err := e.pool.take(waiting)
-	if err != nil {
-		return Outcome{}, err
+	if errors.Is(err, continuation.ErrUnavailable) {
+		e.o.Log.Error("the store is not available; executions are refused until it is", "err", err)
+		return nil
 	}
-	now := time.Now()
-	record := continuation.Record{
-		Format:    continuation.RecordFormat,
-		ID:        uuid.NewString(),
-		Session:   s.Session,
-		Principal: s.Principal,
-		State:     string(Running),
-		Created:   now,
-		Budget:    s.Timeout,
-		Owner:     e.members.instance,
-		Sandbox:   sb.ref,
-		Marker:    sb.marker,
-		Tools:     toolNames(s.Tools),
-	}
-	x := newExecution(e, record, sb)
-	first := x.begin(0, "")
-	if !e.register(x) {
-		e.pool.release(sb)
-		return Outcome{}, ErrClosing
-	}
-	e.wg.Go(func() { x.live(frameProgram, [][]byte{program}) })
-	select {
-	case <-first.done:
-	case <-ctx.Done():
-		x.cancel()
-		<-first.done
-	}
-	return first.outcome, first.err
+	return err
 }
-
-// errQueue is the cause of a request that has waited too long for a sandbox.
-var errQueue = errors.New("waited too long")
 
 // Resume goes on with a paused execution until it pauses again or ends. The round
 // is consumed even if ctx ends first: the outcome is kept for an identical retry.
@@ -169,9 +138,36 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	if claims.Principal != r.Principal {
 		return Outcome{}, ErrForbidden
 	}
+	known, done, err := e.requests.begin(ctx, r.Principal, r.RequestID)
+	switch {
+	case errors.Is(err, ErrRequestInUse) && r.HandedOver:
+		// The other server asks again, having lost our answer.
+		known, done = ctx, func() {}
+	case err != nil:
+		return answerCancelled(claims.Session, Outcome{}, err)
+	}
+	defer done()
+	try := func() (Outcome, error) { return e.resume(known, claims, r, expired) }
+	var outcome Outcome
+	if r.HandedOver {
+		outcome, err = try()
+	} else {
+		outcome, err = patiently(known, try)
+	}
+	if err != nil && errors.Is(context.Cause(known), errCancelled) {
+		err = errCancelled
+	}
+	return answerCancelled(claims.Session, outcome, err)
+}
+
+// resume is Resume without patience.
+func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (Outcome, error) {
 	x := e.find(claims.Execution)
 	if x == nil {
-		var outcome Outcome
+		var (
+			outcome Outcome
+			err     error
+		)
 		if x, outcome, err = e.elsewhere(ctx, claims, r); x == nil {
 			return outcome, err
 		}
@@ -180,36 +176,28 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	select {
-	case <-running.done:
-		return running.outcome, running.err
-	case <-ctx.Done():
-		return Outcome{}, context.Cause(ctx)
-	}
-}
-
-// kept returns the last answer of an execution that has ended to the request that
-// led to it.
-func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
-	if record.Round != claims.Round || record.Request != r.Request {
-		return Outcome{}, ErrExpired
-	}
-	var outcome Outcome
-	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
-		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)
-	}
-	return outcome, nil
+	return x.await(ctx, running)
 }
 
 // Ready reports whether the engine can take requests now.
 func (e *Engine) Ready(ctx context.Context) error {
-	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
+	if e.isClosed() {
 		return ErrClosing
 	}
-	return e.o.Store.Ping(ctx)
+	if err := e.o.Store.Ping(ctx); err != nil {
+		return err
+	}
+	if !e.members.announced() {
+		// It answers, but does not take writes, or not yet.
+		return fmt.Errorf("lease of this server: %w", continuation.ErrUnavailable)
+	}
+	return nil
+}
+
+func (e *Engine) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
 }
 
 // Close ends every execution, or leaves the paused ones to a later server, and
@@ -241,32 +229,31 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-func (e *Engine) register(x *execution) bool {
+// register makes x known; from then on Close waits until it is forgotten. It returns
+// ErrConflict if there is such an execution.
+func (e *Engine) register(x *execution) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return false
+		return ErrClosing
+	}
+	if e.executions[x.id] != nil {
+		return continuation.ErrConflict
 	}
 	e.executions[x.id] = x
-	return true
+	e.wg.Add(1)
+	return nil
 }
 
 func (e *Engine) forget(x *execution) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.executions, x.id)
+	e.wg.Done()
 }
 
 func (e *Engine) find(id string) *execution {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.executions[id]
-}
-
-func toolNames(tools []stubs.Tool) []string {
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	return names
 }

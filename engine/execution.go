@@ -2,10 +2,10 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fermata/continuation"
@@ -31,6 +31,8 @@ type execution struct {
 	parted chan struct{}
 	// resumed hands over the results after a claim.
 	resumed chan [][]byte
+	// requestID is what the client calls the latest request.
+	requestID atomic.Pointer[string]
 
 	mu      sync.Mutex
 	record  continuation.Record
@@ -72,10 +74,33 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution
 }
 
 // begin starts the segment of a request. mu is held, or nobody else has x yet.
-func (x *execution) begin(round int, request string) *segment {
+func (x *execution) begin(round int, request, requestID string) *segment {
+	x.requestID.Store(&requestID)
 	x.segment = &segment{round: round, request: request, done: make(chan struct{})}
 	x.record.Request = request
 	return x.segment
+}
+
+// fail ends a segment that nothing came of.
+func (s *segment) fail(err error) {
+	s.err = err
+	close(s.done)
+}
+
+// await waits for the answer to a request. If the request is cancelled, not only
+// given up, the execution is.
+func (x *execution) await(ctx context.Context, s *segment) (Outcome, error) {
+	select {
+	case <-s.done:
+		return s.outcome, s.err
+	case <-ctx.Done():
+	}
+	if err := context.Cause(ctx); !errors.Is(err, errCancelled) {
+		return Outcome{}, err
+	}
+	x.cancel()
+	<-s.done
+	return s.outcome, s.err
 }
 
 // answered is a segment that is over.
@@ -99,6 +124,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 		return nil, ErrOwnerAway
 	}
 	if s := x.segment; s != nil && s.round == claims.Round && s.request == r.Request && claims.Round > 0 {
+		x.requestID.Store(&r.RequestID)
 		err := x.save(ctx)
 		return x.segment, err
 	}
@@ -122,7 +148,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 		}
 	}
 	x.undelivered = false
-	s := x.begin(claims.Round, r.Request)
+	s := x.begin(claims.Round, r.Request, r.RequestID)
 	x.resumed <- payload
 	return s, nil
 }
@@ -162,7 +188,12 @@ func (x *execution) put(ctx context.Context, next continuation.Record) error {
 		case err == nil && stored.Owner == x.e.members.instance:
 			next.Version = stored.Version + 1
 			err = x.e.o.Store.Put(ctx, next, ttl)
-		case err == nil, errors.Is(err, continuation.ErrNotFound):
+		case errors.Is(err, continuation.ErrNotFound):
+			// The store has lost its data. Nobody can have taken the execution over:
+			// for that it takes a record.
+			next.Version = 1
+			err = x.e.o.Store.Put(ctx, next, ttl)
+		case err == nil:
 			x.lost = true
 			x.cancel()
 			return ErrOwnerAway
@@ -232,9 +263,16 @@ func (x *execution) live(kind frameKind, payload [][]byte) {
 	}
 }
 
-// stands reports whether the sandbox is paused in the round that the record names.
+// stands reports whether the sandbox is paused in the round that the record names,
+// or waits for the program.
 func (x *execution) stands() bool {
-	return x.sandbox.hello.State == "paused" && x.sandbox.hello.Round == x.record.Round
+	switch x.sandbox.hello.State {
+	case "ready":
+		return x.record.Round == 0
+	case "paused":
+		return x.sandbox.hello.Round == x.record.Round
+	}
+	return false
 }
 
 // recall brings an execution that was taken over to where its former server left it.
@@ -242,13 +280,16 @@ func (x *execution) recall() error {
 	switch {
 	case State(x.record.State) == Paused:
 		x.segment = answered(x.record.Round-1, x.record.Request)
-		return json.Unmarshal(x.record.Answer, &x.segment.outcome)
+		var err error
+		x.segment.outcome, err = lastAnswer(x.record)
+		return err
 	case x.stands():
-		// The round was claimed, but its results never arrived.
+		// The round was claimed, but its results never arrived; or the execution was
+		// recorded, but its program never arrived.
 		x.undelivered = true
 	default:
 		// It runs, or came to rest when nobody listened, which it repeats.
-		x.begin(x.record.Round, x.record.Request)
+		x.begin(x.record.Round, x.record.Request, "")
 	}
 	return nil
 }
@@ -256,12 +297,16 @@ func (x *execution) recall() error {
 // relive goes on from there.
 func (x *execution) relive() {
 	x.mu.Lock()
-	paused, stands := State(x.record.State) == Paused, x.stands()
+	paused, stands, kind := State(x.record.State) == Paused, x.stands(), frameResults
+	if x.record.Round == 0 {
+		kind = frameProgram
+	}
 	x.mu.Unlock()
 	switch {
 	case stands:
+		x.skipRepeated()
 		if payload, ok := x.pause(); ok {
-			x.live(frameResults, payload)
+			x.live(kind, payload)
 			return
 		}
 	case paused:
@@ -272,6 +317,21 @@ func (x *execution) relive() {
 		return
 	}
 	x.end()
+}
+
+// skipRepeated takes what a paused sandbox that was taken over repeats: the calls
+// that it waits for, which must not be taken for those of the next pause.
+func (x *execution) skipRepeated() {
+	if x.sandbox.hello.State != "paused" {
+		return
+	}
+	timer := time.NewTimer(attachTimeout)
+	defer timer.Stop()
+	select {
+	case <-x.sandbox.frames:
+	case <-timer.C:
+	case <-x.cancelled:
+	}
 }
 
 // end gives back what the execution holds.
@@ -324,8 +384,8 @@ func (x *execution) settle(e ending) bool {
 	next.Pending = e.pending
 	s.outcome, s.err = x.paused(next, e.calls)
 	// A pause that the store did not take can be asked for again by whoever has a
-	// token of the round before it.
-	return s.err == nil || x.unsaved && s.round > 0
+	// token of the round before it, or the key of the start.
+	return s.err == nil || x.unsaved && (s.round > 0 || next.Start != "")
 }
 
 // commit writes what has happened, or notes that the store does not take it now. mu
@@ -349,8 +409,8 @@ func (x *execution) paused(next continuation.Record, calls []Call) (Outcome, err
 		return Outcome{}, fmt.Errorf("sign token: %w", err)
 	}
 	outcome := Outcome{State: Paused, Session: next.Session, Token: token, Calls: calls}
-	if next.Answer, err = json.Marshal(outcome); err != nil {
-		return Outcome{}, fmt.Errorf("encode answer: %w", err)
+	if next.Answer, err = outcome.encode(); err != nil {
+		return Outcome{}, err
 	}
 	return outcome, x.commit(next)
 }
@@ -364,7 +424,7 @@ func (x *execution) finish(next continuation.Record, outcome Outcome) {
 		x.record = next
 		return
 	}
-	answer, err := json.Marshal(outcome)
+	answer, err := outcome.encode()
 	if err == nil {
 		next.Answer = answer
 		err = x.commit(next)
@@ -390,28 +450,19 @@ func (x *execution) pause() ([][]byte, bool) {
 	timer := time.NewTimer(time.Until(x.record.Deadline))
 	x.mu.Unlock()
 	defer timer.Stop()
-	for {
-		to := Expired
-		select {
-		case results := <-x.resumed:
-			return results, true
-		case f, ok := <-x.sandbox.frames:
-			if ok && f.kind == frameCalls {
-				// A sandbox that was taken over repeats what it waits for.
-				continue
-			}
-			// It has died, or broken the rules: it cannot be gone on with.
-		case <-timer.C:
-		case <-x.parted:
-			return nil, false
-		case <-x.cancelled:
-			to = Cancelled
-		}
-		if results, claimed := x.leave(to); claimed {
-			return results, true
-		}
+	to := Expired
+	select {
+	case results := <-x.resumed:
+		return results, true
+	case <-x.sandbox.frames:
+		// It has died, or broken the rules: it cannot be gone on with.
+	case <-timer.C:
+	case <-x.parted:
 		return nil, false
+	case <-x.cancelled:
+		to = Cancelled
 	}
+	return x.leave(to)
 }
 
 // part leaves the execution to a later server. It reports false if it is not paused.

@@ -186,6 +186,10 @@ func (x *execution) accept(payload []byte) (ending, error) {
 			return ending{}, errors.New("calls: malformed call")
 		}
 		seen[c.Number] = true
+		// Kept answers lose white space; the first one must not differ from them.
+		if err := c.Input.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+			return ending{}, fmt.Errorf("calls: %w", err)
+		}
 		id, again := known[c.Number]
 		if !again {
 			e.issued++

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,13 @@ type Start struct {
 	Tools []stubs.Tool
 	// Timeout is the run budget.
 	Timeout time.Duration
+	// Request is the hash of the request's payload, which tells a retry from another
+	// request.
+	Request string
+	// RequestID is the id that the client has given to the request, if any.
+	RequestID string
+	// Key makes identical starts of one principal one; empty does not.
+	Key string
 }
 
 // A Result is the client's answer to one tool call.
@@ -59,6 +67,8 @@ type Resume struct {
 	// Request is the hash of the request's payload, which tells a retry from
 	// another request.
 	Request string
+	// RequestID is the id that the client has given to the request, if any.
+	RequestID string
 	// HandedOver says that another server has handed the request over to this one.
 	HandedOver bool
 }
@@ -146,4 +156,15 @@ type Outcome struct {
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Code   int    `json:"code,omitempty"`
+}
+
+// encode returns the JSON form of o. The inputs of calls keep their bytes.
+func (o Outcome) encode() (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(o); err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }

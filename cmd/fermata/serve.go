@@ -38,6 +38,10 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	}()
 	// The parts outlive ctx: a request that is under way when it ends needs them.
 	handler, opened, err := s.wire(ctx, log, listener.Addr())
+	if err != nil && ctx.Err() != nil {
+		log.Info("shutting down before serving", "err", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

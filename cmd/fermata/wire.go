@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -18,7 +19,6 @@ import (
 	"fermata/continuation/boltstore"
 	"fermata/continuation/redisstore"
 	"fermata/engine"
-	"fermata/engine/process"
 )
 
 // maxRounds is part of the contract.
@@ -50,7 +50,12 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
-	instance := uuid.NewString()
+	home, release, err := lockHome(dir)
+	if err != nil {
+		return nil, opened, err
+	}
+	opened.add(func(context.Context) error { return release() })
+	instance := home + "." + uuid.NewString()
 	secrets, err := s.secrets(dir)
 	if err != nil {
 		return nil, opened, err
@@ -63,36 +68,29 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
-	store, registry, err := s.store(ctx, dir, log)
+	store, registry, err := s.store(dir, log)
 	if err != nil {
 		return nil, opened, err
 	}
 	opened.add(func(context.Context) error { return store.Close() })
-	provider, err := process.New(ctx, process.Options{
-		Dir:    filepath.Join(dir, "sandboxes"),
-		Server: instance,
-		Hide:   []string{dir},
-		Python: s.Python,
-		Memory: int64(s.Memory),
-		CPUs:   s.CPUs,
-		PIDs:   s.PIDs,
-		Output: int64(s.Output),
-		Disk:   int64(s.Disk),
-		// Nothing that a later server could take over lives longer.
-		Orphan: s.PauseTTL + maxBudget,
-		Log:    log,
-	})
+	provider, maxIdle, err := s.provider(ctx, log, dir, home, instance)
 	if err != nil {
-		return nil, opened, fmt.Errorf("start process sandbox: %w", err)
+		return nil, opened, err
 	}
 	opened.add(func(context.Context) error { return provider.Close() })
+	address, err := s.peerAddress(addr)
+	if err != nil {
+		return nil, opened, err
+	}
 	executions, err := engine.New(ctx, engine.Options{
-		Provider:     provider,
-		Store:        store,
-		Signer:       signer,
-		Instance:     instance,
+		Provider: provider,
+		Store:    store,
+		Signer:   signer,
+		Instance: instance,
+		// Those of processes are within dir; a container is for who has the daemon.
+		Exclusive:    s.Sandbox == "process",
 		Registry:     registry,
-		Address:      s.peerAddress(addr),
+		Address:      address,
 		Peers:        api.NewPeers(peerKey),
 		KeepPaused:   s.Drain == "keep",
 		Log:          log,
@@ -103,6 +101,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxCalls:     s.MaxCalls,
 		MaxResults:   int64(s.MaxResults),
 		PoolSize:     s.PoolSize,
+		MaxIdle:      maxIdle,
 		MaxSandboxes: s.MaxSandboxes,
 		QueueTimeout: s.QueueTimeout,
 	})
@@ -118,25 +117,42 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 }
 
 // store opens the store of records, and the registry if other servers share it.
-func (s *settings) store(ctx context.Context, dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
+func (s *settings) store(dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
 	if s.RedisURL.reveal() == "" {
-		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log) //nolint:contextcheck // the store lives until it is closed
+		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log)
 		return store, nil, err
 	}
 	var options []redisstore.Option
 	if len(s.RedisSecret) > 0 {
 		options = append(options, redisstore.WithKey(reveal(s.RedisSecret)...))
 	}
-	store, err := redisstore.Open(ctx, s.RedisURL.reveal(), options...)
-	return store, store, err
+	store, err := redisstore.New(s.RedisURL.reveal(), options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return store, store, nil
 }
 
 // peerAddress is the URL where other servers reach this one.
-func (s *settings) peerAddress(addr net.Addr) string {
+func (s *settings) peerAddress(addr net.Addr) (string, error) {
 	if s.PeerURL != "" {
-		return strings.TrimRight(s.PeerURL, "/")
+		return strings.TrimRight(s.PeerURL, "/"), nil
 	}
-	return "http://" + addr.String()
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return "http://" + addr.String(), nil
+	}
+	// It listens on every address, of which the others need one that is this host's.
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("find the address of this host, set FERMATA_PEER_URL: %w", err)
+	}
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return "http://" + net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port)), nil
+		}
+	}
+	return "http://" + addr.String(), nil
 }
 
 // secrets returns the secrets of continuation tokens. If none is given one is made,
@@ -165,10 +181,10 @@ func (s *settings) api(log *slog.Logger) api.Options {
 		Open:   s.Auth == "off",
 		Errors: s.ErrorStyle,
 		Limits: api.Limits{
-			Body:           int64(s.MaxBody),
-			Tools:          s.MaxTools,
-			Results:        s.MaxCalls,
-			ResultBytes:    int(s.MaxResult),
+			Body:        int64(s.MaxBody),
+			Tools:       s.MaxTools,
+			Results:     s.MaxCalls,
+			ResultBytes: int(s.MaxResult),
 		},
 		Log:     log,
 		Version: version(),

@@ -122,7 +122,7 @@ func TestEncryptionSecrets(t *testing.T) {
 		"short":        {secret(1)[:31]},
 		"second short": {secret(1), {}},
 	} {
-		if _, err := redisstore.Open(t.Context(), "redis://127.0.0.1:1", redisstore.WithKey(secrets...)); err == nil {
+		if _, err := connect(t.Context(), "redis://127.0.0.1:1", redisstore.WithKey(secrets...)); err == nil {
 			t.Errorf("Open with secrets %s = nil, want an error", name)
 		}
 	}

@@ -71,8 +71,8 @@ func WithKey(secrets ...[]byte) Option {
 	}
 }
 
-// Open connects to the Redis that url names; see the README of go-redis for all
-// parameters that the query may have.
+// New returns a Store in the Redis that url names; see the README of go-redis for
+// all parameters that the query may have.
 //
 //	redis://user:password@host:6379/0        one server
 //	rediss://…                               the same over TLS
@@ -83,9 +83,9 @@ func WithKey(secrets ...[]byte) Option {
 //	                                         Sentinels; username and password are
 //	                                         for the servers that they name
 //
-// It returns an error that wraps continuation.ErrUnavailable if the url is good
-// but there is no answer.
-func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
+// It makes connections as they are needed, so that a server may start before its
+// Redis does. Ping tells whether there is one.
+func New(url string, options ...Option) (*Store, error) {
 	s := &Store{codec: plain{}}
 	for _, option := range options {
 		if err := option(s); err != nil {
@@ -97,9 +97,6 @@ func Open(ctx context.Context, url string, options ...Option) (*Store, error) {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
 	s.client = client
-	if err := s.Ping(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("redisstore: %w", err), client.Close())
-	}
 	return s, nil
 }
 

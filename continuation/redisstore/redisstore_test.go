@@ -188,7 +188,7 @@ func TestOpenRefuses(t *testing.T) {
 		"redis://user:hunter2@127.0.0.1:\x7f",
 		"redis://user:hunter2@127.0.0.1:port",
 	} {
-		s, err := redisstore.Open(t.Context(), url)
+		s, err := connect(t.Context(), url)
 		if err == nil {
 			t.Errorf("Open(%q) = nil, want an error", url)
 			_ = s.Close()

@@ -14,18 +14,61 @@ import (
 
 var _ continuation.Registry = (*Store)(nil)
 
-// serverPrefix begins the key of a server's announcement. It may not change, and
-// no record's key begins with it.
-const serverPrefix = "fermata-server:"
+// The names of keys may not change, and no record's key begins like them.
+const (
+	// serverPrefix begins the key of a server's announcement.
+	serverPrefix = "fermata-server:"
+	// serversKey is the set of all servers that live, and of dead ones that nobody
+	// has noticed yet.
+	serversKey = "fermata-servers"
+	// serversTTL is how long the set outlives the last announcement.
+	serversTTL = time.Hour
+)
 
 // Announce implements continuation.Registry.
 func (s *Store) Announce(ctx context.Context, server, address string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	if err := s.client.Set(ctx, serverPrefix+server, address, ttl).Err(); err != nil {
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, serverPrefix+server, address, ttl)
+		p.SAdd(ctx, serversKey, server)
+		p.Expire(ctx, serversKey, serversTTL)
+		return nil
+	})
+	if err != nil {
 		return stored.Unavailable("announce server", err)
 	}
 	return nil
+}
+
+// Servers implements continuation.Registry.
+func (s *Store) Servers(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	servers, err := s.client.SMembers(ctx, serversKey).Result()
+	if err != nil {
+		return nil, stored.Unavailable("list servers", err)
+	}
+	addresses := make(map[string]string, len(servers))
+	var dead []any
+	for _, server := range servers {
+		address, err := s.client.Get(ctx, serverPrefix+server).Result()
+		switch {
+		case errors.Is(err, redis.Nil):
+			dead = append(dead, server)
+		case err != nil:
+			return nil, stored.Unavailable("list servers", err)
+		default:
+			addresses[server] = address
+		}
+	}
+	if len(dead) > 0 {
+		// One that was only slow announces itself again.
+		if err := s.client.SRem(ctx, serversKey, dead...).Err(); err != nil {
+			return nil, stored.Unavailable("list servers", err)
+		}
+	}
+	return addresses, nil
 }
 
 // Locate implements continuation.Registry.
@@ -46,7 +89,12 @@ func (s *Store) Locate(ctx context.Context, server string) (string, error) {
 func (s *Store) Withdraw(ctx context.Context, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	if err := s.client.Del(ctx, serverPrefix+server).Err(); err != nil {
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Del(ctx, serverPrefix+server)
+		p.SRem(ctx, serversKey, server)
+		return nil
+	})
+	if err != nil {
 		return stored.Unavailable("withdraw server", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -106,9 +107,21 @@ func await(tb testing.TB, what string, f func(context.Context) error) {
 	}
 }
 
+// connect returns a Store that has been answered.
+func connect(ctx context.Context, url string, options ...redisstore.Option) (*redisstore.Store, error) {
+	s, err := redisstore.New(url, options...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Ping(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
 func open(tb testing.TB, url string, options ...redisstore.Option) *redisstore.Store {
 	tb.Helper()
-	s, err := redisstore.Open(context.Background(), url, options...)
+	s, err := connect(context.Background(), url, options...)
 	if err != nil {
 		tb.Fatalf("Open = %v, want success", err)
 	}

@@ -107,7 +107,7 @@ func TestPausedServer(t *testing.T) {
 	wantUnavailable(t, "Put", err)
 	err = soon(t, "Get", func() error { _, err := s.Get(t.Context(), "x"); return err })
 	wantUnavailable(t, "Get", err)
-	err = soon(t, "Open", func() error { _, err := redisstore.Open(t.Context(), server.url()); return err })
+	err = soon(t, "Open", func() error { _, err := connect(t.Context(), server.url()); return err })
 	wantUnavailable(t, "Open", err)
 }
 
@@ -157,7 +157,7 @@ func TestPassword(t *testing.T) {
 	server := startServer(t, "--requirepass", "hunter2")
 	for _, user := range []string{"", ":wrong-password@", "nobody:hunter2@"} {
 		url := "unix://" + user + server.socket
-		_, err := redisstore.Open(t.Context(), url)
+		_, err := connect(t.Context(), url)
 		wantUnavailable(t, fmt.Sprintf("Open(%q)", url), err)
 		if err != nil && strings.Contains(err.Error(), "wrong-password") {
 			t.Errorf("Open = %v, want no password in it", err)
@@ -177,7 +177,7 @@ func TestNoServer(t *testing.T) {
 		"redis://127.0.0.1:1?cluster=true",
 		"redis://127.0.0.1:1?master_name=m",
 	} {
-		err := soon(t, "Open", func() error { _, err := redisstore.Open(t.Context(), url); return err })
+		err := soon(t, "Open", func() error { _, err := connect(t.Context(), url); return err })
 		wantUnavailable(t, fmt.Sprintf("Open(%q)", url), err)
 	}
 }

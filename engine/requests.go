@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"fermata/continuation"
+)
+
+// ErrRequestInUse means that another request has this id, or it is another
+// principal's.
+var ErrRequestInUse = errors.New("engine: request id is in use")
+
+// A Cancel is a request to cancel what another one has begun.
+type Cancel struct {
+	// Principal is who asks.
+	Principal string
+	// RequestID is the id that the client gave to the other request.
+	RequestID string
+	// HandedOver says that another server has handed the request over to this one.
+	HandedOver bool
+}
+
+// A Cancelling is what became of a Cancel.
+type Cancelling string
+
+// The outcomes of a Cancel, which servers tell each other. They may not change.
+const (
+	// CancelUnknown: no such request. One that comes later is refused.
+	CancelUnknown Cancelling = "unknown"
+	// CancelRequested: it is on its way.
+	CancelRequested Cancelling = "requested"
+	// CancelCompleted: the request was answered before.
+	CancelCompleted Cancelling = "completed"
+)
+
+// errCancelled is the cause of a request that was cancelled.
+var errCancelled = errors.New("engine: request was cancelled")
+
+const (
+	// rememberTime is how long the id of a request is known after its answer, or
+	// after it was cancelled before it came.
+	rememberTime = 5 * time.Minute
+	// rememberMost bounds how many are.
+	rememberMost = 1 << 16
+)
+
+// requests knows the ids that clients have given to requests.
+type requests struct {
+	mu   sync.Mutex
+	byID map[string]*request
+	// past are those that are not in flight, in the order in which they are forgotten.
+	past []*request
+}
+
+// A request is what is known of one.
+type request struct {
+	id, principal string
+	// cancel ends a request that is in flight; without it it is not.
+	cancel context.CancelCauseFunc
+	// answered tells a request that was answered from one that has not come yet.
+	answered bool
+	// forget is when a past request is forgotten.
+	forget time.Time
+}
+
+// begin notes that a request is in flight, until done is called. It is cancelled
+// with the context that begin returns; errCancelled means that it was before it came.
+func (q *requests) begin(ctx context.Context, principal, id string) (_ context.Context, done func(), err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if id == "" {
+		return ctx, func() { cancel(nil) }, nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.tidy()
+	if known := q.byID[id]; known != nil {
+		if known.cancel != nil || known.principal != principal {
+			cancel(nil)
+			return nil, nil, ErrRequestInUse
+		}
+		if !known.answered {
+			known.answered = true
+			cancel(nil)
+			return nil, nil, errCancelled
+		}
+	}
+	r := &request{id: id, principal: principal, cancel: cancel}
+	if q.byID == nil {
+		q.byID = map[string]*request{}
+	}
+	q.byID[id] = r
+	return ctx, func() {
+		cancel(nil)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		r.cancel, r.answered = nil, true
+		q.remember(r)
+	}, nil
+}
+
+// cancel cancels a request that is in flight, or notes that it is not to run when it
+// comes.
+func (q *requests) cancel(principal, id string) (Cancelling, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.tidy()
+	switch known := q.byID[id]; {
+	case known == nil:
+		if q.byID == nil {
+			q.byID = map[string]*request{}
+		}
+		r := &request{id: id, principal: principal}
+		q.byID[id] = r
+		q.remember(r)
+		return CancelUnknown, nil
+	case known.principal != principal:
+		return "", ErrForbidden
+	case known.cancel != nil:
+		known.cancel(errCancelled)
+		return CancelRequested, nil
+	case known.answered:
+		return CancelCompleted, nil
+	default:
+		return CancelUnknown, nil
+	}
+}
+
+// remember keeps a request for a while. mu is held.
+func (q *requests) remember(r *request) {
+	r.forget = time.Now().Add(rememberTime)
+	q.past = append(q.past, r)
+}
+
+// tidy forgets what is old, and the oldest of too many. mu is held.
+func (q *requests) tidy() {
+	now := time.Now()
+	for len(q.past) > 0 && (len(q.past) > rememberMost || now.After(q.past[0].forget)) {
+		r := q.past[0]
+		q.past[0], q.past = nil, q.past[1:]
+		// Its id may be another request's by now.
+		if q.byID[r.id] == r {
+			delete(q.byID, r.id)
+		}
+	}
+}
+
+// answerCancelled gives a request that was cancelled early its answer.
+func answerCancelled(session string, outcome Outcome, err error) (Outcome, error) {
+	if errors.Is(err, errCancelled) {
+		return Outcome{State: Cancelled, Session: session}, nil
+	}
+	return outcome, err
+}
+
+// cancelTimeout bounds how long the other servers may take over a Cancel: clients
+// wait for two seconds.
+const cancelTimeout = 1500 * time.Millisecond
+
+// Cancel ends the execution that a request has begun or gone on with, whichever
+// server has it, or refuses the request if it comes later. The error is
+// ErrForbidden if the request is another principal's, and wraps
+// continuation.ErrUnavailable if it may be on a server that does not answer.
+func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
+	state, err := e.requests.cancel(c.Principal, c.RequestID)
+	if err != nil {
+		return "", err
+	}
+	if state == CancelCompleted && e.drop(c.RequestID) {
+		state = CancelRequested
+	}
+	if c.HandedOver || e.members.registry == nil || e.o.Peers == nil {
+		return state, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	servers, err := e.members.registry.Servers(ctx)
+	if err != nil {
+		if state != CancelUnknown {
+			return state, nil
+		}
+		return "", err
+	}
+	delete(servers, e.members.instance)
+	return e.cancelElsewhere(ctx, servers, c, state)
+}
+
+// cancelElsewhere asks the other servers: one may have the request, and another one
+// the execution that it was handed over for.
+func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string, c Cancel, state Cancelling) (Cancelling, error) {
+	type reply struct {
+		state Cancelling
+		err   error
+	}
+	replies := make(chan reply, len(servers))
+	for _, address := range servers {
+		go func() {
+			state, err := e.o.Peers.Cancel(ctx, address, c)
+			replies <- reply{state, err}
+		}()
+	}
+	var silent error
+	for range servers {
+		switch r := <-replies; {
+		case errors.Is(r.err, ErrForbidden):
+			return "", ErrForbidden
+		case r.err != nil:
+			silent = r.err
+		case r.state == CancelRequested, state == CancelUnknown:
+			state = r.state
+		}
+	}
+	if state == CancelUnknown && silent != nil {
+		return "", fmt.Errorf("%w: %w", continuation.ErrUnavailable, silent)
+	}
+	return state, nil
+}
+
+// drop cancels the execution whose last request was the cancelled one. It reports
+// whether it was running: the client had left before it cancelled.
+func (e *Engine) drop(requestID string) bool {
+	x := e.findByRequest(requestID)
+	if x == nil {
+		return false
+	}
+	x.cancel()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return State(x.record.State) == Running
+}
+
+func (e *Engine) findByRequest(id string) *execution {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.executions {
+		if last := x.requestID.Load(); last != nil && *last == id {
+			return x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"fermata/continuation"
+	"fermata/stubs"
+)
+
+var (
+	// ErrKeyReused means that a start has the key of another one.
+	ErrKeyReused = errors.New("engine: key of another start")
+	// ErrKeySpent means that the execution which a start with this key began has
+	// gone on, so that the answer to the start is not kept any more.
+	ErrKeySpent = errors.New("engine: the execution of this key has gone on")
+)
+
+// errQueue is the cause of a request that has waited too long for a sandbox.
+var errQueue = errors.New("waited too long")
+
+// keySpace is what the ids of executions with a key are derived in. It may not change.
+var keySpace = uuid.MustParse("6d2b8f0e-5f0f-4a64-9a0f-3f3c1a6a2d51")
+
+// execution is the id of the execution that s starts. With a key it follows from
+// principal and key, so that the store lets one of them pass.
+func (s Start) execution() string {
+	if s.Key == "" {
+		return uuid.NewString()
+	}
+	return uuid.NewSHA1(keySpace, []byte(s.Principal+"\x00"+s.Key)).String()
+}
+
+// payload is the frame that starts the program.
+func (s Start) payload() ([][]byte, error) {
+	source, err := stubs.Python(s.Tools)
+	if err != nil {
+		return nil, err
+	}
+	program, err := json.Marshal(struct {
+		Code  json.RawMessage `json:"code"`
+		Stubs string          `json:"stubs"`
+	}{s.Code, source})
+	if err != nil {
+		return nil, fmt.Errorf("encode program: %w", err)
+	}
+	return [][]byte{program}, nil
+}
+
+// Start runs a program until it pauses or ends. If ctx ends first the execution is
+// cancelled: nobody has a token to go on with it. With a key it runs on, and an
+// identical start gets its answer.
+func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
+	program, err := s.payload()
+	if err != nil {
+		return Outcome{}, err
+	}
+	ctx, done, err := e.requests.begin(ctx, s.Principal, s.RequestID)
+	if err != nil {
+		return answerCancelled(s.Session, Outcome{}, err)
+	}
+	defer done()
+	var outcome Outcome
+	if s.Key == "" {
+		outcome, err = e.startOnce(ctx, s, program)
+	} else {
+		outcome, err = patiently(ctx, func() (Outcome, error) { return e.startKeyed(ctx, s, program) })
+	}
+	return answerCancelled(s.Session, outcome, err)
+}
+
+// startOnce starts a program that only its client's request keeps alive.
+func (e *Engine) startOnce(ctx context.Context, s Start, program [][]byte) (Outcome, error) {
+	x, first, err := e.launch(ctx, s, program)
+	if err != nil {
+		return Outcome{}, err
+	}
+	select {
+	case <-first.done:
+	case <-ctx.Done():
+		x.cancel()
+		<-first.done
+	}
+	return first.outcome, first.err
+}
+
+// startKeyed starts a program, or finds the execution that an identical start has
+// begun and waits for its answer.
+func (e *Engine) startKeyed(ctx context.Context, s Start, program [][]byte) (Outcome, error) {
+	x := e.find(s.execution())
+	if x == nil {
+		record, err := e.o.Store.Get(ctx, s.execution())
+		switch {
+		case errors.Is(err, continuation.ErrNotFound):
+			x, _, err = e.launch(ctx, s, program)
+		case err == nil:
+			var outcome Outcome
+			if x, outcome, err = e.started(ctx, record, s); err == nil && x == nil {
+				return outcome, nil
+			}
+		}
+		if err != nil {
+			return Outcome{}, ownerAway(err)
+		}
+	}
+	first, err := x.restart(ctx, s, program)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return x.await(ctx, first)
+}
+
+// started finds the answer to a start whose execution does not live here. It returns
+// the execution if it could be taken over.
+func (e *Engine) started(ctx context.Context, record continuation.Record, s Start) (*execution, Outcome, error) {
+	for {
+		switch {
+		case record.Start != s.Request:
+			return nil, Outcome{}, ErrKeyReused
+		case record.Request != record.Start:
+			return nil, Outcome{}, ErrKeySpent
+		case len(record.Answer) > 0:
+			outcome, err := lastAnswer(record)
+			return nil, outcome, err
+		case record.Owner == e.members.instance || !e.members.lives(ctx, record.Owner):
+			x, err := e.takeOver(ctx, record)
+			return x, Outcome{}, err
+		case e.isClosed():
+			return nil, Outcome{}, ErrClosing
+		}
+		select {
+		case <-time.After(ownerRetry):
+		case <-ctx.Done():
+			return nil, Outcome{}, context.Cause(ctx)
+		}
+		var err error
+		if record, err = e.o.Store.Get(ctx, record.ID); err != nil {
+			return nil, Outcome{}, err
+		}
+	}
+}
+
+// launch takes a sandbox and starts a program in it; the segment is its first. An execution that may be asked
+// for again is recorded first: ErrConflict means that there is one already.
+func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execution, *segment, error) {
+	if !e.members.announced() {
+		// The pause could not be recorded either.
+		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
+	defer cancel()
+	sb, err := e.pool.take(waiting)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := newExecution(e, continuation.Record{
+		Format:    continuation.RecordFormat,
+		ID:        s.execution(),
+		Session:   s.Session,
+		Principal: s.Principal,
+		State:     string(Running),
+		Created:   time.Now(),
+		Budget:    s.Timeout,
+		Owner:     e.members.instance,
+		Sandbox:   sb.ref,
+		Marker:    sb.marker,
+		Tools:     toolNames(s.Tools),
+	}, sb)
+	first := x.begin(0, s.Request, s.RequestID)
+	if s.Key != "" {
+		x.record.Start = s.Request
+	}
+	if err := e.register(x); err != nil {
+		e.pool.release(sb)
+		return nil, nil, err
+	}
+	if s.Key != "" {
+		if err := x.enlist(ctx); err != nil {
+			first.fail(ownerAway(err))
+			e.forget(x)
+			e.pool.release(sb)
+			return nil, nil, err
+		}
+	}
+	go x.live(frameProgram, program)
+	return x, first, nil
+}
+
+// enlist writes the first record of an execution, before its program starts.
+func (x *execution) enlist(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	next := x.record
+	next.Version = 1
+	next.Deadline = time.Now().Add(next.Budget)
+	if err := x.e.o.Store.Put(ctx, next, next.Budget+recordSlack); err != nil {
+		return err
+	}
+	x.record = next
+	return nil
+}
+
+// restart returns the segment that answers an identical start.
+func (x *execution) restart(ctx context.Context, s Start, program [][]byte) (*segment, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.lost:
+		return nil, ErrOwnerAway
+	case x.record.Start != s.Request:
+		return nil, ErrKeyReused
+	case x.record.Request != x.record.Start:
+		return nil, ErrKeySpent
+	}
+	if x.undelivered {
+		x.undelivered = false
+		x.resumed <- program
+		return x.begin(0, s.Request, s.RequestID), nil
+	}
+	x.requestID.Store(&s.RequestID)
+	err := x.save(ctx)
+	return x.segment, err
+}
+
+func toolNames(tools []stubs.Tool) []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
+}
