@@ -35,16 +35,18 @@ type settings struct {
 	Drain        string        `group:"servers" enum:"end,keep" default:"end" help:"What SIGTERM does with paused executions: end them, or keep them for the next server (${enum})."`
 	DrainTimeout time.Duration `group:"servers" default:"25s" help:"How long SIGTERM waits for programs that run."`
 
-	Sandbox      string        `group:"sandbox" enum:"process" default:"process" help:"What programs run in (${enum})."`
-	Python       string        `group:"sandbox" default:"python3" help:"The interpreter, a path or a name to look up."`
-	PoolSize     int           `group:"sandbox" default:"4" help:"How many sandboxes wait ready."`
-	MaxSandboxes int           `group:"sandbox" default:"256" help:"Most sandboxes at once, paused ones included."`
-	QueueTimeout time.Duration `group:"sandbox" default:"10s" help:"How long a request waits for a sandbox, at most 60s."`
-	Memory       byteSize      `group:"sandbox" default:"512MiB" help:"Memory of a sandbox."`
-	CPUs         float64       `group:"sandbox" name:"cpus" default:"1" help:"Processors of a sandbox."`
-	PIDs         int           `group:"sandbox" name:"pids" default:"64" help:"Processes and threads of a sandbox."`
-	Output       byteSize      `group:"sandbox" default:"1MiB" help:"What a program may print to each of stdout and stderr."`
-	Disk         byteSize      `group:"sandbox" default:"256MiB" help:"Size of each of the writable directories of a sandbox."`
+	Sandbox       string        `group:"sandbox" enum:"process,docker" default:"process" help:"What programs run in: processes of this machine with namespaces of their own, or containers of Docker, which DOCKER_HOST names (${enum})."`
+	Python        string        `group:"sandbox" default:"python3" help:"The interpreter, a path or a name to look up."`
+	DockerImage   string        `group:"sandbox" default:"fermata-sandbox" help:"The image of containers."`
+	DockerRuntime string        `group:"sandbox" placeholder:"NAME" help:"The OCI runtime of containers, such as runsc for gVisor. Default: the daemon's."`
+	PoolSize      int           `group:"sandbox" default:"4" help:"How many sandboxes wait ready."`
+	MaxSandboxes  int           `group:"sandbox" default:"256" help:"Most sandboxes at once, paused ones included."`
+	QueueTimeout  time.Duration `group:"sandbox" default:"10s" help:"How long a request waits for a sandbox, at most 60s."`
+	Memory        byteSize      `group:"sandbox" default:"512MiB" help:"Memory of a sandbox."`
+	CPUs          float64       `group:"sandbox" name:"cpus" default:"1" help:"Processors of a sandbox."`
+	PIDs          int           `group:"sandbox" name:"pids" default:"64" help:"Processes and threads of a sandbox."`
+	Output        byteSize      `group:"sandbox" default:"1MiB" help:"What a program may print to each of stdout and stderr."`
+	Disk          byteSize      `group:"sandbox" default:"256MiB" help:"Size of each of the writable directories of a sandbox."`
 
 	LogLevel  logLevel `group:"log" default:"info" help:"Least level that is logged: debug, info, warn or error."`
 	LogFormat string   `group:"log" enum:"text,json" default:"text" help:"Form of the log (${enum})."`

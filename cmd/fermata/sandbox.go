@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"fermata/engine"
+	"fermata/engine/docker"
+	"fermata/engine/process"
+)
+
+// orphanSlack is how much longer than any run and any pause a sandbox waits for a
+// word from its server.
+const orphanSlack = time.Minute
+
+// provider starts what makes the sandboxes. The server lives in the state directory
+// dir, whose id is home. A sandbox that waits ready longer than maxIdle, unless that
+// is 0, must be replaced.
+func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, home, instance string) (p engine.Provider, maxIdle time.Duration, err error) {
+	if s.Sandbox == "docker" {
+		// It hears nothing from its server through the longest run, or the longest pause.
+		orphan := max(s.PauseTTL, maxBudget) + orphanSlack
+		p, err := docker.New(ctx, docker.Options{
+			Image:        s.DockerImage,
+			Runtime:      s.DockerRuntime,
+			Installation: home,
+			Server:       instance,
+			Memory:       int64(s.Memory),
+			CPUs:         s.CPUs,
+			PIDs:         s.PIDs,
+			Output:       int64(s.Output),
+			Disk:         int64(s.Disk),
+			Orphan:       orphan,
+			Log:          log,
+		})
+		if err != nil {
+			return nil, 0, fmt.Errorf("start docker sandbox: %w", err)
+		}
+		return p, orphan / 2, nil
+	}
+	processes, err := process.New(ctx, process.Options{
+		Dir:    filepath.Join(dir, "sandboxes"),
+		Server: instance,
+		Hide:   []string{dir},
+		Python: s.Python,
+		Memory: int64(s.Memory),
+		CPUs:   s.CPUs,
+		PIDs:   s.PIDs,
+		Output: int64(s.Output),
+		Disk:   int64(s.Disk),
+		// Nothing that a later server could take over lives longer.
+		Orphan: s.PauseTTL + maxBudget,
+		Log:    log,
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("start process sandbox: %w", err)
+	}
+	return processes, 0, nil
+}
