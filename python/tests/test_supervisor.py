@@ -338,7 +338,6 @@ def test_frame_of_the_worker_that_is_too_large(sandbox: Sandbox) -> None:
     assert server.exit()[0]["broken"]
 
 
-@pytest.mark.xfail(strict=True, reason="a frame that came together with the calls is not looked at after the results")
 def test_one_frame_at_a_time_while_paused(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
     server = sandbox.running()
     # A worker cannot speak while it is stopped, unless it has spoken before.

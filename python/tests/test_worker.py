@@ -65,8 +65,6 @@ def _run(worker_process: WorkerProcess) -> Runner:
 
 
 # These show faults that are known; who mends one takes the mark away.
-NAMES_ARE_GONE = pytest.mark.xfail(strict=True, reason="the program's names are cleared before its last code has run")
-FLUSH_FAILS = pytest.mark.xfail(strict=True, reason="flushing a stream that is closed or None writes an error")
 
 COMPLETE: dict[str, tuple[str, str]] = {
     "nothing": ("", ""),
@@ -102,13 +100,13 @@ COMPLETE: dict[str, tuple[str, str]] = {
 }
 
 
-def marked(cases: dict[str, Any], marks: dict[str, Any]) -> list[Any]:
-    return [pytest.param(*case, id=name, marks=marks.get(name, ())) for name, case in cases.items()]
+def named(cases: dict[str, Any]) -> list[Any]:
+    return [pytest.param(*case, id=name) for name, case in cases.items()]
 
 
 @pytest.mark.parametrize(
     "code, stdout",
-    marked(COMPLETE, {"atexit": NAMES_ARE_GONE, "stdout is closed": FLUSH_FAILS, "stdout is None": FLUSH_FAILS}),
+    named(COMPLETE),
 )
 def test_complete(run: Runner, code: str, stdout: str) -> None:
     got = run(code)
@@ -175,14 +173,7 @@ FAIL: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(
     "code, error",
-    marked(
-        FAIL,
-        {
-            "message from the program's names": NAMES_ARE_GONE,
-            "stderr is closed": FLUSH_FAILS,
-            "stderr is None": FLUSH_FAILS,
-        },
-    ),
+    named(FAIL),
 )
 def test_fail(run: Runner, code: str, error: str) -> None:
     got = run(code)
@@ -322,7 +313,6 @@ def test_call_after_the_end(run: Runner) -> None:
     assert got.done == {"exit": 0}
 
 
-@NAMES_ARE_GONE
 def test_threads_go_on_to_their_end(run: Runner) -> None:
     got = run(
         """

@@ -73,6 +73,7 @@ class Calls:
     def __init__(self, stream: socket.socket) -> None:
         self.clock = Clock()
         self._stream = stream
+        self._sending = threading.Lock()
         self._lock = threading.Lock()
         # Notified when a call is made or a loop comes to rest.
         self._changed = threading.Condition(self._lock)
@@ -101,6 +102,11 @@ class Calls:
             return await call.future
         finally:
             self._waiting.pop(call.number, None)
+
+    def send(self, kind: int, payload: bytes) -> None:
+        """Send a frame whole, whichever threads send."""
+        with self._sending:
+            self._stream.sendall(frames.encode(kind, payload))
 
     def close(self) -> None:
         """Refuse calls from now on: the main program has ended."""
@@ -189,7 +195,7 @@ class Calls:
             return
         self.clock.stop()
         try:
-            self._stream.sendall(frames.encode(frames.CALLS, f"[{','.join(batch)}]".encode()))
+            self.send(frames.CALLS, f"[{','.join(batch)}]".encode())
             kind, payload = receive(self._stream)
             if kind != frames.RESULTS:
                 raise frames.ProtocolError(f"frame {kind} in place of results")
@@ -323,10 +329,12 @@ class Loop(asyncio.SelectorEventLoop):
 def install(calls: Calls) -> None:
     """Make ``asyncio.run`` and its kin use Loop."""
 
-    class Policy(asyncio.DefaultEventLoopPolicy):
-        def new_event_loop(self) -> asyncio.AbstractEventLoop:
-            return Loop(calls)
-
     with warnings.catch_warnings():
+        # Policies go away in Python 3.16; until then there is no other way.
         warnings.simplefilter("ignore", DeprecationWarning)
+
+        class Policy(asyncio.DefaultEventLoopPolicy):
+            def new_event_loop(self) -> asyncio.AbstractEventLoop:
+                return Loop(calls)
+
         asyncio.set_event_loop_policy(Policy())

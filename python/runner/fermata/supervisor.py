@@ -213,6 +213,8 @@ class Supervisor:
             # The worker is about to end, or has closed its stream; the rest tells.
             return
         self._update(self._worker.control)
+        # What came together with the calls was left where it is.
+        self._hear()
 
     def _greet(self) -> None:
         if self._state == "starting" or not self._attached or self._server is None:

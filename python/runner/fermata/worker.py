@@ -70,10 +70,12 @@ def run(stream: socket.socket) -> None:
     request = loads(payload)
     pending = calls.Calls(stream)
     calls.install(pending)
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
     done: dict[str, Any] = {}
     status = 0
     try:
-        _run(request["code"], request["stubs"], pending)
+        _run(request["code"], request["stubs"], pending, module.__dict__)
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
@@ -82,22 +84,19 @@ def run(stream: socket.socket) -> None:
         status = 1
         _write(error_text(error, _OWN_FILES))
         del error
-    _finish()
+    _finish(module.__dict__)
     done["exit"] = status
     try:
-        stream.sendall(frames.encode(frames.DONE, dumps(done).encode()))
+        pending.send(frames.DONE, dumps(done).encode())
     finally:
         os._exit(status)
 
 
-def _run(code: str, stubs: str, pending: calls.Calls) -> None:
+def _run(code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any]) -> None:
     """Run the program to its end.
 
     Raises what the program raises, and what compiling it raises.
     """
-    module = types.ModuleType("__main__")
-    sys.modules["__main__"] = module
-    namespace = module.__dict__
     for name in _STANDARD:
         namespace[name] = sys.modules[name]
     for name, target in _SCIENTIFIC.items():
@@ -119,8 +118,6 @@ def _run(code: str, stubs: str, pending: calls.Calls) -> None:
             program.start(namespace)
     finally:
         pending.close()
-        # Coroutines that nobody awaited are told of when they go.
-        namespace.clear()
 
 
 def _prepare_process() -> None:
@@ -156,14 +153,18 @@ def _exit_status(code: object) -> int:
     return 1
 
 
-def _finish() -> None:
+def _finish(namespace: dict[str, Any]) -> None:
     """Do what the interpreter does at exit, short of taking itself apart."""
     try:
         # Threads are waited for; a thread that never ends meets the run budget.
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
+        # Coroutines that nobody awaited are told of when they go, after everything
+        # that may still use the program's names.
+        namespace.clear()
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
     except BaseException as error:
         _write(error_text(error, _OWN_FILES))
 
@@ -202,5 +203,3 @@ def _show_warning_for(stubs: dict[str, tools.Stub]) -> Any:
             return
 
     return show
-
-

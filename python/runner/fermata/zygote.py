@@ -127,7 +127,9 @@ def _build_root(config: Config) -> None:
     # The nursery may write here while it imports (font caches); each sandbox covers
     # it with a file system of its own.
     linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777,size=64m")
-    linux.mount("none", "/", None, linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV)
+    linux.mount(
+        "none", "/", None, linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
+    )
 
 
 def _prefixes() -> list[str]:
