@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -240,7 +241,7 @@ func TestChannel(t *testing.T) {
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				p := program{Code: py(tricks) + py("\n"+tc.code), Tools: tools("ask"), Timeout: 2000}
+				p := program{Code: py(tricks) + py(tc.code), Tools: tools("ask"), Timeout: 2000}
 				a := c.post(t, p)
 				for rounds := 0; a.Status == "tool_call_required"; rounds++ {
 					if rounds > 20 {
@@ -259,11 +260,14 @@ func TestChannel(t *testing.T) {
 				if a.code >= 500 || a.Status != "completed" && a.Status != "error" {
 					t.Errorf("got %v, want a program that completed or failed", a)
 				}
-				if contained := len(a.Stdout) > 0 && a.Stdout[0] == 's'; !contained {
-					t.Errorf("stdout = %q, want it to begin with what was printed", a.Stdout)
+				if !strings.HasPrefix(a.Stdout, "so far\n") {
+					t.Errorf("got %v, want stdout to begin with what was printed", a)
 				}
-				if a.Stdout == "so far\nopened\n" {
+				if strings.Contains(a.Stdout, "opened") {
 					t.Error("a descriptor of the supervisor was opened")
+				}
+				if strings.HasPrefix(a.Error, "SyntaxError") || strings.HasPrefix(a.Error, "IndentationError") {
+					t.Errorf("the attack did not run: %s", a.Error)
 				}
 				c.post(t, program{Code: "print(1)"}).completes(t, "1\n")
 			})
