@@ -132,17 +132,19 @@ func quote(s string) string {
 
 func TestStartPassesTheProgramOn(t *testing.T) {
 	e := completed()
-	status, body := post(t, e, `{
+	sent := `{
 		"code": "print(\u0031, '\ud800')",
 		"Code": "not this one",
 		"tools": [{"name":"get-weather","description":"Say \"hi\"","parameters":{"b":1.0,"a":12345678901234567890},"extra":[]},{"name":"名前"}],
 		"session_id": "`+session+`", "timeout": 1500.2, "files": [], "lang": "py", "unknown": {"a": null}
-	}`)
-	if status != http.StatusOK {
+	}`
+	if status, body := post(t, e, sent); status != http.StatusOK {
 		t.Fatalf("got %d %s, want 200", status, body)
 	}
+	hash := sha256.Sum256([]byte(sent))
 	wanted := []engine.Start{{
 		Principal: "ada",
+		Request:   hex.EncodeToString(hash[:]),
 		Session:   session,
 		Code:      json.RawMessage(`"print(\u0031, '\ud800')"`),
 		Tools: []stubs.Tool{
