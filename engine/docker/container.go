@@ -33,11 +33,10 @@ type settings struct {
 	Orphan  float64 `json:"orphan"`
 	Seccomp string  `json:"seccomp"`
 	PIDs    int     `json:"pids"`
-	Data    int64   `json:"data"`
 }
 
 // container describes the container that every sandbox is. One with a kernel of its
-// own bounds processes, and the memory of each, itself.
+// own counts processes itself.
 func (o Options) container(ownKernel bool) (container.Config, container.HostConfig, error) {
 	filter, err := packedFilter()
 	if err != nil {
@@ -51,8 +50,6 @@ func (o Options) container(ownKernel bool) (container.Config, container.HostConf
 	tell := settings{Output: o.Output, Orphan: o.Orphan.Seconds(), Seccomp: filter}
 	if ownKernel {
 		tell.PIDs = o.PIDs + 1
-		// Beyond Memory the kernel itself would be killed, and the output lost with it.
-		tell.Data = o.Memory - o.Memory/8
 		pids = kernelThreads + threadsPerProcess*pids
 	}
 	told, err := json.Marshal(tell)

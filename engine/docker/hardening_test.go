@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"fermata/engine"
 	"fermata/engine/enginetest"
 )
 
@@ -39,7 +41,8 @@ type facts struct {
 func TestHardening(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		o := options(t)
-		e := enginetest.New(t, open(t, withRuntime(runtime)))
+		// gVisor pays for its inodes with much more than the machine's kernel does.
+		e := enginetest.New(t, open(t, withRuntime(runtime), func(o *Options) { o.Memory = 1 << 30 }))
 		var got facts
 		e.Facts(lookAround, &got)
 		attempts := got.Attempts
@@ -85,6 +88,16 @@ func TestHardening(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOutOfMemoryKeepsOutput: the kernel kills the worker, and not its supervisor.
+func TestOutOfMemoryKeepsOutput(t *testing.T) {
+	daemon(t)
+	e := enginetest.New(t, open(t, withRuntime("runc")))
+	got := e.Start("print('x')\nx = b'x' * (1 << 30)", time.Minute)
+	if got.Reason != engine.OutOfMemory || got.Stdout != "x\n" {
+		t.Errorf("got %+v, want it out of memory, with stdout", got)
+	}
 }
 
 // wantAttempts is how many attempts the program makes.

@@ -181,8 +181,9 @@ func testPrograms(t *testing.T, p engine.Provider) {
 			got := e.Start(tt.code, tt.timeout)
 			tt.want.Session = got.Session
 			if tt.want.Reason == engine.OutOfMemory {
-				// The interpreter may notice first, and say so.
-				got.Stderr = ""
+				// The interpreter may notice first, and say so. Where the sandbox as a whole
+				// is killed, what was printed is lost.
+				got.Stdout, got.Stderr = tt.want.Stdout, tt.want.Stderr
 			}
 			if got.State != tt.want.State || got.Stdout != tt.want.Stdout || got.Stderr != tt.want.Stderr ||
 				got.Reason != tt.want.Reason || got.Code != tt.want.Code {

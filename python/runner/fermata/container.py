@@ -46,11 +46,9 @@ class Config:
     orphan: float
     # The seccomp filter for runtimes that do not apply the profile: base64 of zlib.
     seccomp: str
-    # Bounds where the container has a kernel of its own; 0 where the machine's keeps
-    # them, by cgroups: on processes and threads (of one user, which all containers
-    # are), and on the private memory of each process, in bytes.
+    # The bound on processes and threads where the container has a kernel of its own; 0
+    # where the machine's keeps it, which would count those of all containers.
     pids: int
-    data: int
 
 
 def main(text: str) -> NoReturn:
@@ -139,9 +137,8 @@ def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
     sandbox.die_first()
     if sandbox.process_status().get("Seccomp") == "0":
         linux.filter_system_calls(zlib.decompress(base64.b64decode(config.seccomp)))
-    for limit, value in ((resource.RLIMIT_NPROC, config.pids), (resource.RLIMIT_DATA, config.data)):
-        if value:
-            resource.setrlimit(limit, (value, value))
+    if config.pids:
+        resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     sandbox.verify()
     if os.path.isdir(_CACHE):
         shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
