@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -184,7 +185,9 @@ func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 		}
 		return "", err
 	}
-	delete(servers, e.members.instance)
+	maps.DeleteFunc(servers, func(instance, _ string) bool {
+		return instance == e.members.instance || e.members.succeeds(instance)
+	})
 	return e.cancelElsewhere(ctx, servers, c, state)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ type redisServer struct {
 	args   []string
 	client *redis.Client
 	cmd    *exec.Cmd
+	// used counts the databases that were given out.
+	used atomic.Int64
 }
 
 // commonRedis is the Redis of all servers whose test does not break it.
@@ -32,6 +35,7 @@ func newRedis(dir string, args ...string) *redisServer {
 	socket := filepath.Join(dir, "s")
 	args = append([]string{
 		"--dir", dir, "--unixsocket", socket, "--port", "0", "--save", "", "--appendonly", "no", "--loglevel", "warning",
+		"--databases", "10000",
 	}, args...)
 	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DialerRetries: 1, MaxRetries: -1})
 	return &redisServer{dir: dir, args: args, client: client}
@@ -51,6 +55,10 @@ func redisAlone(t *testing.T, args ...string) *redisServer {
 
 // url is what a server takes for its setting.
 func (r *redisServer) url() string { return "unix://" + filepath.Join(r.dir, "s") }
+
+// database is the url of a database of its own for one server, which then is the
+// only one of its group.
+func (r *redisServer) database() string { return fmt.Sprintf("%s?db=%d", r.url(), r.used.Add(1)) }
 
 // start starts Redis and waits until it answers.
 func (r *redisServer) start() error {

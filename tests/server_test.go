@@ -48,6 +48,9 @@ func newServer(all settings) (*server, error) {
 		}
 	}
 	s := &server{settings: with(all, settings{"STATE_DIR": filepath.Join(dir, "state")}), dir: dir}
+	if s.settings["REDIS_URL"] == commonRedis.url() {
+		s.settings["REDIS_URL"] = commonRedis.database()
+	}
 	s.groups = makeGroups(filepath.Base(dir))
 	if err := s.start(); err != nil {
 		return nil, errors.Join(err, removeGroups(s.groups))

@@ -232,6 +232,10 @@ class Zygote:
             pid = os.fork()
             if pid == 0:
                 serve("supervisor", self._supervise, message["user"], message["oom"], fds)
+        except OSError:
+            # No room for one more; the others must not suffer.
+            self._tell(name)
+            return
         finally:
             linux.setns(self._namespace, linux.CLONE_NEWPID)
         pidfd = os.pidfd_open(pid)
@@ -353,15 +357,15 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
             supervisor, control, stdout, stderr, status, *cgroups = fds
             try:
                 linux.setns(supervisor, linux.CLONE_NEWPID)
-            except OSError:
-                # The supervisor has already ended.
-                for unused in fds:
-                    os.close(unused)
-                continue
-            try:
                 pid = os.fork()
                 if pid == 0:
                     serve("worker", _work, config, int(message), fds)
+            except OSError:
+                # The supervisor has ended: its namespace is gone, or takes no more
+                # processes, which a fork reports as a lack of memory.
+                for unused in fds:
+                    os.close(unused)
+                continue
             finally:
                 linux.setns(namespace, linux.CLONE_NEWPID)
             pidfd = os.pidfd_open(pid)
