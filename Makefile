@@ -16,8 +16,9 @@ FUZZTIME ?= 10s
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 
-# The client is large to install and has a target of its own.
+# These have targets of their own: the client is large to install, the soak takes long.
 CLIENT := ^TestLibreChat$$
+SOAK := ^TestSoak$$
 
 # $(call need,PROGRAM,HOW TO GET IT)
 need = @command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)" >&2; exit 1; }
@@ -34,13 +35,13 @@ build: ## the server, bin/fermata
 	go build -trimpath -o bin/fermata ./cmd/fermata
 
 .PHONY: test
-test: ## every test but the real client: Go with the race detector, the server as a black box, Python
+test: ## every test but client and soak: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
 	$(call need_module,pytest,python3-pytest)
 	$(call need_module,pytest_timeout,python3-pytest-timeout)
 	$(call need_module,hypothesis,python3-hypothesis)
 	@# The black-box tests build the server themselves, which the cache of results cannot know.
-	go test -race -shuffle=on -count=1 -timeout=20m -skip='$(CLIENT)' $(TESTFLAGS) ./...
+	go test -race -shuffle=on -count=1 -timeout=20m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./...
 	cd python && $(PYTHON) -m pytest -q -rs
 
 .PHONY: test-short
@@ -76,6 +77,10 @@ fuzz: ## each fuzz target for FUZZTIME, 10s
 .PHONY: bench
 bench: ## the server's figures beside the floors; BENCHFLAGS=-h lists the flags
 	go run ./tests/bench -python $(PYTHON) $(BENCHFLAGS)
+
+.PHONY: soak
+soak: ## 10,000 executions on each setup, then look for leaks; FERMATA_TEST_SOAK changes the number
+	go test -count=1 -timeout=2h -v -run='$(SOAK)' ./tests
 
 .PHONY: images
 images: ## the Docker images fermata and fermata-sandbox

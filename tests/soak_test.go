@@ -1,0 +1,124 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// soakExecutions is how many programs TestSoak runs; FERMATA_TEST_SOAK changes it.
+const soakExecutions = 10_000
+
+// TestSoak runs programs that end in every way, thousands of them on one server, and
+// looks for what they leave. It takes minutes and is run by `make soak`.
+func TestSoak(t *testing.T) {
+	total := soakExecutions
+	if text := os.Getenv("FERMATA_TEST_SOAK"); text != "" {
+		var err error
+		if total, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("FERMATA_TEST_SOAK: %v", err)
+		}
+	}
+	overSetups(t, func(t *testing.T, s setup) {
+		// Answers are kept for a moment only: what they take is no leak.
+		server := serveAlone(t, s, settings{"PAUSE_TTL": "2s", "KEEP": "1s", "QUEUE_TIMEOUT": "60s"})
+		soak(t, server.alice(), max(50, total/20)) // What stays is made: buffers, threads.
+		before := server.rest(t)
+		soak(t, server.alice(), total)
+		if after := server.rest(t); !after.within(before) {
+			t.Errorf("usage after %d executions: %+v, before: %+v", total, after, before)
+		}
+	})
+}
+
+// soak runs programs by eight clients at once.
+func soak(t *testing.T, c client, total int) {
+	t.Helper()
+	ways := []func(ctx context.Context, c client, i int) error{fiveRounds, raises, exits, isLeft, isDropped}
+	var next atomic.Int64
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for i := int(next.Add(1)); i <= total && !t.Failed(); i = int(next.Add(1)) {
+				if err := ways[i%len(ways)](t.Context(), c, i); err != nil {
+					t.Errorf("execution %d: %v", i, err)
+				}
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// raises runs a program that fails between two calls.
+func raises(ctx context.Context, c client, i int) error {
+	a, err := c.send(ctx, program{Code: fmt.Sprintf("await ask(n=%d)\nraise ValueError(%[1]d)", i), Tools: tools("ask")})
+	if err == nil {
+		a, err = c.send(ctx, a.answers(echo))
+	}
+	if want := fmt.Sprintf("ValueError: %d", i); err == nil && a.Error != want {
+		return fmt.Errorf("got %v, want the error %q", a, want)
+	}
+	return err
+}
+
+// exits runs a program that ends its process while a child of it runs.
+func exits(ctx context.Context, c client, i int) error {
+	code := fmt.Sprintf("import subprocess\nsubprocess.Popen(['sleep', '60'])\nos._exit(%d)", i%100)
+	a, err := c.send(ctx, program{Code: code})
+	if want := fmt.Sprintf("Sandbox exited with code %d", i%100); err == nil && i%100 != 0 && a.Error != want {
+		return fmt.Errorf("got %v, want the error %q", a, want)
+	}
+	return err
+}
+
+// isLeft runs a program whose client never comes back to it.
+func isLeft(ctx context.Context, c client, i int) error {
+	a, err := c.send(ctx, program{Code: fmt.Sprintf("data = bytearray(1 << 20)\nawait ask(n=%d)", i), Tools: tools("ask")})
+	if err == nil && a.Status != "tool_call_required" {
+		return fmt.Errorf("got %v, want a pause", a)
+	}
+	return err
+}
+
+// isDropped runs a program whose client goes while it runs.
+func isDropped(ctx context.Context, c client, _ int) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	a, err := c.send(ctx, program{Code: "while True: pass"})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("got %v and the error %v, want none before the client went", a, err)
+	}
+	return nil
+}
+
+// rest waits until nothing that a server has running changes any more and returns its usage.
+func (s *server) rest(t *testing.T) usage {
+	t.Helper()
+	var u usage
+	err := within(time.Minute, func() error {
+		before := s.usage()
+		// Longer than a pause lasts here.
+		time.Sleep(3 * time.Second)
+		if u = s.usage(); u.processes != before.processes || u.groups != before.groups || u.files != before.files {
+			return fmt.Errorf("the server does not come to rest: %+v, then %+v", before, u)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return u
+}
+
+// within reports whether u is no more than before, but for noise: connections of ours
+// and memory that the runtime has not given back.
+func (u usage) within(before usage) bool {
+	return u.processes <= before.processes && u.groups <= before.groups && u.files <= before.files &&
+		u.descriptors <= before.descriptors+8 && u.inner <= before.inner && u.memory <= before.memory+32<<20
+}
