@@ -121,7 +121,7 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, progress
 	if err != nil {
 		return err
 	}
-	common := settings{"SANDBOX": o.sandbox, "PYTHON": o.python, "MAX_SANDBOXES": "200", "MAX_RESULT": "16MiB"}
+	common := settings{"SANDBOX": o.sandbox, "PYTHON": o.python, "MAX_SANDBOXES": "200", "MAX_RESULT": "16MiB", "QUEUE_TIMEOUT": "60s"}
 	if o.store != "" {
 		common["REDIS_URL"] = o.store
 	}
@@ -143,8 +143,9 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, progress
 	if err != nil {
 		return err
 	}
-	// In this time the server makes a sandbox without haste.
-	settle := time.Duration(3 * r.Server[0].P95 * float64(time.Millisecond))
+	// In this time the server makes a sandbox; should it take longer once, the pool
+	// still has others.
+	settle := time.Duration(r.Server[0].P95 * float64(time.Millisecond))
 	return withServer("8", func(c *client) error {
 		return r.measure(ctx, subject{client: c, n: o.n, settle: settle}, scenarios, progress)
 	})
