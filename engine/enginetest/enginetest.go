@@ -43,6 +43,11 @@ type Engine struct {
 // New returns an engine over p, which ends with the test.
 func New(t testing.TB, p engine.Provider, change ...func(*engine.Options)) *Engine {
 	t.Helper()
+	return newEngine(t, p, openStore(t), Server, change...)
+}
+
+func openStore(t testing.TB) continuation.Store {
+	t.Helper()
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +57,7 @@ func New(t testing.TB, p engine.Provider, change ...func(*engine.Options)) *Engi
 			t.Errorf("close store: %v", err)
 		}
 	})
-	return newEngine(t, p, store, Server, change...)
+	return store
 }
 
 func newEngine(t testing.TB, p engine.Provider, store continuation.Store, instance string, change ...func(*engine.Options)) *Engine {

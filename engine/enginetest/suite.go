@@ -262,7 +262,7 @@ func finish(t *testing.T, e *Engine, paused engine.Outcome) {
 
 func testLeftOver(t *testing.T, p engine.Provider) {
 	ref := create(t, p)
-	newEngine(t, p, New(t, p).Store, "another")
+	newEngine(t, p, openStore(t), "another")
 	if _, there := list(t, p)[ref]; there {
 		t.Errorf("%s is still there after another server has started", ref)
 	}
