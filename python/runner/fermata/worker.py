@@ -124,7 +124,7 @@ def _run(code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any])
 _REHEARSAL: Final = """
 async def both():
     return await asyncio.gather(rehearse(n=1), rehearse({"n": 2}))
-print(*[str(result)[:0] for result in await both()], end="")
+print(end=str(await both())[:0])
 """
 _REHEARSAL_STUB: Final = """
 @tool("rehearse", "rehearse", False)
