@@ -60,6 +60,14 @@ func newServer(all settings) (*server, error) {
 
 // start starts the server and waits until it serves.
 func (s *server) start() error {
+	if err := s.launch(); err != nil {
+		return err
+	}
+	return s.await()
+}
+
+// launch starts the server.
+func (s *server) launch() error {
 	s.log = &serverLog{serving: make(chan string, 1)}
 	// The shell moves itself into the cgroups and then becomes the server.
 	join := `server=$1; shift; for group; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$server" serve`
@@ -79,6 +87,11 @@ func (s *server) start() error {
 		defer close(s.exited)
 		_ = s.cmd.Wait() // The state tells.
 	}()
+	return nil
+}
+
+// await waits until the server serves.
+func (s *server) await() error {
 	select {
 	case addr := <-s.log.serving:
 		s.url = "http://" + addr
