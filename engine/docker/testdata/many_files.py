@@ -1,0 +1,12 @@
+"""Makes files until it is refused. Prints why, and how many there are, as JSON."""
+
+import errno
+import json
+
+made = 0
+try:
+    while made < 100_000:
+        open(f"/mnt/data/{made}", "w").close()
+        made += 1
+except OSError as error:
+    print(json.dumps([errno.errorcode[error.errno], made]))
