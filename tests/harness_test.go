@@ -140,7 +140,7 @@ func serve(t *testing.T, s setup, changes settings) *server {
 	if running, ok := shared.servers[key.String()]; ok {
 		return running
 	}
-	started, err := newServer(all)
+	started, err := startServer(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,13 +151,49 @@ func serve(t *testing.T, s setup, changes settings) *server {
 	return started
 }
 
+// startServer returns a server that serves.
+func startServer(all settings) (*server, error) {
+	s, err := newServer(all)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(err, removeGroups(s.groups))
+	}
+	return s, nil
+}
+
 // serveAlone returns a server of the test's own.
 func serveAlone(t *testing.T, s setup, changes settings) *server {
 	t.Helper()
-	started, err := newServer(with(s.settings, changes))
+	started, err := startServer(with(s.settings, changes))
 	if err != nil {
 		t.Fatal(err)
 	}
+	stopAfter(t, started)
+	return started
+}
+
+// launchAlone is serveAlone for a server that may not be healthy yet.
+func launchAlone(t *testing.T, s setup) *server {
+	t.Helper()
+	launched, err := newServer(s.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := launched.launch(); err != nil {
+		t.Fatal(errors.Join(err, removeGroups(launched.groups)))
+	}
+	stopAfter(t, launched)
+	if err := launched.await(); err != nil {
+		t.Fatal(err)
+	}
+	return launched
+}
+
+// stopAfter stops a server when the test has ended, and looks at what it leaves.
+func stopAfter(t *testing.T, started *server) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := started.stop(); err != nil {
 			t.Error(err)
@@ -166,7 +202,6 @@ func serveAlone(t *testing.T, s setup, changes settings) *server {
 			t.Logf("log of the server:\n%s", started.log.tail())
 		}
 	})
-	return started
 }
 
 // stop stops all servers and reports what they leave behind.

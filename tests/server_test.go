@@ -37,6 +37,7 @@ type server struct {
 	heirs []process
 }
 
+// newServer returns a server that does not run yet.
 func newServer(all settings) (*server, error) {
 	dir, err := os.MkdirTemp(scratch, "server-")
 	if err != nil {
@@ -52,9 +53,6 @@ func newServer(all settings) (*server, error) {
 		s.settings["REDIS_URL"] = commonRedis.database()
 	}
 	s.groups = makeGroups(filepath.Base(dir))
-	if err := s.start(); err != nil {
-		return nil, errors.Join(err, removeGroups(s.groups))
-	}
 	return s, nil
 }
 
@@ -63,7 +61,18 @@ func (s *server) start() error {
 	if err := s.launch(); err != nil {
 		return err
 	}
-	return s.await()
+	if err := s.await(); err != nil {
+		return err
+	}
+	a, err := http.Get(s.url + "/health")
+	if err != nil {
+		return errors.Join(err, s.kill())
+	}
+	defer a.Body.Close()
+	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
+		return errors.Join(fmt.Errorf("GET /health: %v %v", a.Status, err), s.kill())
+	}
+	return nil
 }
 
 // launch starts the server.
@@ -99,14 +108,6 @@ func (s *server) await() error {
 		return fmt.Errorf("the server ended at start: %v\n%s", s.cmd.ProcessState, s.log.tail())
 	case <-time.After(startTimeout):
 		return errors.Join(fmt.Errorf("the server does not serve after %v\n%s", startTimeout, s.log.tail()), s.kill())
-	}
-	a, err := http.Get(s.url + "/health")
-	if err != nil {
-		return errors.Join(err, s.kill())
-	}
-	defer a.Body.Close()
-	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
-		return errors.Join(fmt.Errorf("GET /health: %v %v", a.Status, err), s.kill())
 	}
 	return nil
 }
