@@ -25,12 +25,14 @@ var (
 	ErrUnavailable = errors.New("continuation: store unavailable")
 )
 
-// A Call is one tool call that was handed to the client and has no result yet.
+// A Call is one tool call that was handed to the client in the latest pause.
 type Call struct {
 	// Number is the sandbox's own key of the call; results go back under it.
 	Number int `json:"number"`
 	// ID is what the client sees: call_001, call_002, … made by the server.
 	ID string `json:"id"`
+	// Answered says that its result came with the request that is being answered.
+	Answered bool `json:"answered,omitempty"`
 }
 
 // A Record is what the store knows of one execution. Its JSON form is stored and

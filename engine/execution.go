@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,15 +155,21 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 }
 
 // claim takes the round for a request: of racing ones the store lets one pass. mu
-// is held. The pending calls stay in the record: those without a result are issued
-// again under their ids.
+// is held. All calls stay in the record, in case the results do not reach the program
+// before this server dies; those without a result are issued again under their ids.
 func (x *execution) claim(ctx context.Context, r Resume) error {
 	next, err := move(x.record, Running)
 	if err != nil {
 		return err
 	}
+	answered := make(map[string]bool, len(r.Results))
 	for _, result := range r.Results {
 		next.Received += int64(len(result.Value))
+		answered[result.CallID] = true
+	}
+	next.Pending = slices.Clone(next.Pending)
+	for i, c := range next.Pending {
+		next.Pending[i].Answered = answered[c.ID]
 	}
 	if limit := x.e.o.MaxResults; limit > 0 && next.Received > limit {
 		return &ResultsError{Size: next.Received, Limit: limit}

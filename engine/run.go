@@ -174,13 +174,15 @@ func (x *execution) accept(payload []byte) (ending, error) {
 	}
 	known := map[int]string{}
 	for _, c := range record.Pending {
-		known[c.Number] = c.ID
+		if !c.Answered {
+			known[c.Number] = c.ID
+		}
 	}
 	e := ending{state: Paused}
 	seen := make(map[int]bool, len(calls))
 	for _, c := range calls {
 		if !slices.Contains(record.Tools, c.Tool) {
-			return failed(UngrantedTool, text([]byte(c.Tool)), 0), nil
+			return failed(UngrantedTool, detail(c.Tool), 0), nil
 		}
 		if c.Input.Kind() != '{' || seen[c.Number] {
 			return ending{}, errors.New("calls: malformed call")
@@ -268,7 +270,7 @@ func verdict(x exit, done *report) ending {
 	case done != nil && done.Memory, x.OOM && done == nil:
 		return failed(OutOfMemory, "", 0)
 	case done != nil && done.Error != "":
-		return failed(RaisedError, text([]byte(done.Error)), 0)
+		return failed(RaisedError, detail(done.Error), 0)
 	case done != nil && done.Exit != 0:
 		return failed(ExitedCode, "", done.Exit)
 	case done != nil:
@@ -280,6 +282,14 @@ func verdict(x exit, done *report) ending {
 	default:
 		return ending{state: Completed}
 	}
+}
+
+// maxDetail bounds what a program can put into the error text of an answer, in bytes.
+const maxDetail = 16 << 10
+
+// detail makes an error text of what a program sent as one.
+func detail(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxDetail)], "\uFFFD")
 }
 
 // text makes valid UTF-8 of what a program wrote.
