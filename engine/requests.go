@@ -53,43 +53,46 @@ const (
 type requests struct {
 	mu   sync.Mutex
 	byID map[string]*request
-	// past are those that are not in flight, in the order in which they are forgotten.
-	past []*request
+	// early are requests that were cancelled before they came: by principal, too,
+	// since whose they are is not known yet.
+	early map[earlyRequest]bool
+	// past is what is not in flight, in the order in which it is forgotten.
+	past []pastRequest
 }
 
-// A request is what is known of one.
+// A request is one that has come.
 type request struct {
-	id, principal string
-	// cancel ends a request that is in flight; without it it is not.
+	principal string
+	// cancel ends it while it is in flight; then it is nil.
 	cancel context.CancelCauseFunc
-	// answered tells a request that was answered from one that has not come yet.
-	answered bool
-	// forget is when a past request is forgotten.
-	forget time.Time
+}
+
+type earlyRequest struct{ principal, id string }
+
+// A pastRequest is an answered request, or an early one.
+type pastRequest struct {
+	earlyRequest
+	answered *request
+	forget   time.Time
 }
 
 // begin notes that a request is in flight, until done is called. It is cancelled
 // with the context that begin returns; errCancelled means that it was before it came.
 func (q *requests) begin(ctx context.Context, principal, id string) (_ context.Context, done func(), err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
 	if id == "" {
-		return ctx, func() { cancel(nil) }, nil
+		return ctx, func() {}, nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tidy()
-	if known := q.byID[id]; known != nil {
-		if known.cancel != nil || known.principal != principal {
-			cancel(nil)
-			return nil, nil, ErrRequestInUse
-		}
-		if !known.answered {
-			known.answered = true
-			cancel(nil)
-			return nil, nil, errCancelled
-		}
+	if q.early[earlyRequest{principal, id}] {
+		return nil, nil, errCancelled
 	}
-	r := &request{id: id, principal: principal, cancel: cancel}
+	if known := q.byID[id]; known != nil && (known.cancel != nil || known.principal != principal) {
+		return nil, nil, ErrRequestInUse
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	r := &request{principal: principal, cancel: cancel}
 	if q.byID == nil {
 		q.byID = map[string]*request{}
 	}
@@ -98,8 +101,8 @@ func (q *requests) begin(ctx context.Context, principal, id string) (_ context.C
 		cancel(nil)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		r.cancel, r.answered = nil, true
-		q.remember(r)
+		r.cancel = nil
+		q.past = append(q.past, pastRequest{earlyRequest{principal, id}, r, time.Now().Add(rememberTime)})
 	}, nil
 }
 
@@ -111,40 +114,35 @@ func (q *requests) cancel(principal, id string) (Cancelling, error) {
 	q.tidy()
 	switch known := q.byID[id]; {
 	case known == nil:
-		if q.byID == nil {
-			q.byID = map[string]*request{}
+		if early := (earlyRequest{principal, id}); !q.early[early] {
+			if q.early == nil {
+				q.early = map[earlyRequest]bool{}
+			}
+			q.early[early] = true
+			q.past = append(q.past, pastRequest{early, nil, time.Now().Add(rememberTime)})
 		}
-		r := &request{id: id, principal: principal}
-		q.byID[id] = r
-		q.remember(r)
 		return CancelUnknown, nil
 	case known.principal != principal:
 		return "", ErrForbidden
 	case known.cancel != nil:
 		known.cancel(errCancelled)
 		return CancelRequested, nil
-	case known.answered:
-		return CancelCompleted, nil
 	default:
-		return CancelUnknown, nil
+		return CancelCompleted, nil
 	}
-}
-
-// remember keeps a request for a while. mu is held.
-func (q *requests) remember(r *request) {
-	r.forget = time.Now().Add(rememberTime)
-	q.past = append(q.past, r)
 }
 
 // tidy forgets what is old, and the oldest of too many. mu is held.
 func (q *requests) tidy() {
 	now := time.Now()
 	for len(q.past) > 0 && (len(q.past) > rememberMost || now.After(q.past[0].forget)) {
-		r := q.past[0]
-		q.past[0], q.past = nil, q.past[1:]
-		// Its id may be another request's by now.
-		if q.byID[r.id] == r {
-			delete(q.byID, r.id)
+		p := q.past[0]
+		q.past[0], q.past = pastRequest{}, q.past[1:]
+		switch {
+		case p.answered == nil:
+			delete(q.early, p.earlyRequest)
+		case q.byID[p.id] == p.answered:
+			delete(q.byID, p.id)
 		}
 	}
 }

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q requests
+		cancel := func(principal, id string, want Cancelling, wantErr error) {
+			t.Helper()
+			if got, err := q.cancel(principal, id); got != want || !errors.Is(err, wantErr) {
+				t.Errorf("cancel(%s, %s) = %q, %v, want %q, %v", principal, id, got, err, want, wantErr)
+			}
+		}
+		begin := func(principal, id string, want error) (context.Context, func()) {
+			t.Helper()
+			ctx, done, err := q.begin(t.Context(), principal, id)
+			if !errors.Is(err, want) {
+				t.Fatalf("begin(%s, %s) = %v, want %v", principal, id, err, want)
+			}
+			return ctx, done
+		}
+
+		ctx, done := begin("ada", "one", nil)
+		begin("ada", "one", ErrRequestInUse)
+		cancel("bob", "one", "", ErrForbidden)
+		if ctx.Err() != nil {
+			t.Error("another principal has cancelled a request")
+		}
+		cancel("ada", "one", CancelRequested, nil)
+		if !errors.Is(context.Cause(ctx), errCancelled) {
+			t.Errorf("the request's context ended with %v, want it cancelled", context.Cause(ctx))
+		}
+		done()
+		cancel("ada", "one", CancelCompleted, nil)
+		cancel("bob", "one", "", ErrForbidden)
+		begin("bob", "one", ErrRequestInUse)
+		_, done = begin("ada", "one", nil) // An id that was answered is free for its owner.
+		done()
+
+		// Nobody can keep another one's request from coming.
+		cancel("bob", "two", CancelUnknown, nil)
+		_, done = begin("ada", "two", nil)
+		done()
+		cancel("ada", "three", CancelUnknown, nil)
+		cancel("ada", "three", CancelUnknown, nil)
+		begin("ada", "three", errCancelled)
+
+		time.Sleep(rememberTime + time.Second) //nolint:forbidigo // the bubble's time
+		cancel("ada", "one", CancelUnknown, nil)
+		_, done = begin("ada", "three", nil)
+		done()
+	})
+}
+
+func TestRequestsAreBounded(t *testing.T) {
+	var q requests
+	for n := range 2 * rememberMost {
+		if _, err := q.cancel("ada", fmt.Sprint(n)); err != nil {
+			t.Fatal(err)
+		}
+		_, done, err := q.begin(t.Context(), "bob", fmt.Sprint(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done()
+	}
+	if got := len(q.byID) + len(q.early); got > rememberMost+2 {
+		t.Errorf("%d requests are remembered, want at most %d", got, rememberMost)
+	}
+}
