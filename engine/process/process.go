@@ -243,13 +243,17 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	return p.remove(z, name)
 }
 
-// remove removes what a sandbox without processes has left.
+// remove removes what a sandbox without processes has left. The socket is the last:
+// by it a later server finds the rest, should this one be killed.
 func (p *Provider) remove(z *zygote, name string) error {
+	if err := p.cgroups.remove(name); err != nil {
+		return err
+	}
 	err := os.Remove(filepath.Join(z.dir, name+socketSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+		return nil
 	}
-	return errors.Join(err, p.cgroups.remove(name))
+	return err
 }
 
 // List returns every sandbox, those of earlier servers too.
