@@ -135,8 +135,8 @@ func (c client) walk(ctx context.Context) error {
 }
 
 // walkers keeps programs going, through whatever happens to their servers, until
-// stop is called, which waits for their ends.
-func walkers(t *testing.T, clients ...client) (stop func()) {
+// stop is called, which waits for their ends and returns how many were lost.
+func walkers(t *testing.T, clients ...client) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	var wg sync.WaitGroup
@@ -164,7 +164,7 @@ func walkers(t *testing.T, clients ...client) (stop func()) {
 			}
 		})
 	}
-	return func() {
+	return func() int64 {
 		defer cancel()
 		close(done)
 		wg.Wait()
@@ -172,6 +172,7 @@ func walkers(t *testing.T, clients ...client) (stop func()) {
 		if walks.Load() < 4 || lost.Load() > walks.Load()/2 {
 			t.Errorf("%d of %d programs were lost at their start", lost.Load(), walks.Load())
 		}
+		return lost.Load()
 	}
 }
 

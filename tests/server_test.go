@@ -30,6 +30,8 @@ type server struct {
 	groups   []string // cgroups that it runs in
 	log      *serverLog
 	url      string
+	// attributes are those of its process, if it needs special ones.
+	attributes *syscall.SysProcAttr
 
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -85,6 +87,7 @@ func (s *server) launch() error {
 	for name, value := range s.settings {
 		s.cmd.Env = append(s.cmd.Env, "FERMATA_"+name+"="+value)
 	}
+	s.cmd.SysProcAttr = s.attributes
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	// A zygote that outlives the server may keep the ends of these pipes open.
 	s.cmd.WaitDelay = time.Second
