@@ -157,8 +157,8 @@ func (p *Provider) explain(err error) error {
 	if !errdefs.IsNotFound(err) {
 		return err
 	}
-	return fmt.Errorf("%w\nThe sandbox image is not there. This makes it, in Fermata's source directory: "+
-		"docker build --target sandbox -t %s .", err, p.o.Image)
+	return fmt.Errorf("%w\nThe sandbox image is not there. In Fermata's source directory, "+
+		"`docker build --target sandbox -t %s .` makes it", err, p.o.Image)
 }
 
 // Create starts a container. If ctx ends meanwhile it is removed again, but first

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
@@ -31,7 +32,7 @@ func TestDemux(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := demux{in: iotest.OneByteReader(strings.NewReader(tt.in)), stderr: lines{log: slog.New(slog.DiscardHandler)}}
 			got, err := io.ReadAll(&d)
-			if string(got) != tt.want || err != tt.err {
+			if string(got) != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("read %q, %v, want %q, %v", got, err, tt.want, tt.err)
 			}
 			if d.stderr.last != tt.last {
