@@ -55,6 +55,28 @@ def _check(result: int, what: str) -> int:
     return result
 
 
+def read_file(path: str) -> str:
+    """Return what the kernel tells in a file, of at most 64 KiB.
+
+    This and write_file run in processes that were just forked, where all that an
+    open file object sets in motion would be paid for in copied pages.
+    """
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(fd, 1 << 16).decode("ascii")
+    finally:
+        os.close(fd)
+
+
+def write_file(path: str, text: str) -> None:
+    """Tell the kernel something through a file."""
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode("ascii"))
+    finally:
+        os.close(fd)
+
+
 def unshare(flags: int) -> None:
     """Move this process into new namespaces."""
     _check(_libc.unshare(flags), f"unshare({flags:#x})")
@@ -157,5 +179,4 @@ def map_user(inside: int, outside: int) -> None:
         ("uid_map", f"{inside} {outside} 1"),
         ("gid_map", f"{inside} {outside} 1"),
     ):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
+        write_file(f"/proc/self/{name}", text)

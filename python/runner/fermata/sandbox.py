@@ -8,8 +8,9 @@ import resource
 import signal
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, NoReturn
+
+from fermata import linux
 
 WORKSPACE: Final = "/mnt/data"
 # The user a program sees itself as.
@@ -86,12 +87,12 @@ def take_descriptors(stdout: int, stderr: int, control: int) -> None:
 
 def die_first() -> None:
     """Make this process the one that goes when memory runs out."""
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    linux.write_file("/proc/self/oom_score_adj", "1000")
 
 
 def process_status() -> dict[str, str]:
     """Return what the kernel says of this process."""
-    text = Path("/proc/self/status").read_text(encoding="ascii")
+    text = linux.read_file("/proc/self/status")
     return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 

@@ -44,6 +44,9 @@ def preload() -> None:
     """Import what programs commonly use, so that no program waits for it."""
     for name in (*_STANDARD, "random", "statistics", "string", "time", "typing", "uuid", *_SCIENTIFIC.values()):
         _import(name)
+    # What has run before leaves less to write to in a process that runs it again.
+    for _ in range(_REHEARSALS):
+        _rehearse()
     # Objects that live for ever need not be looked at by every collection of a
     # forked process, nor be copied because their counters are touched.
     gc.collect()
@@ -121,6 +124,8 @@ def _run(code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any])
         pending.close()
 
 
+# How often the parent of all workers rehearses: the interpreter has adapted its code by then.
+_REHEARSALS: Final = 16
 _REHEARSAL: Final = """
 async def both():
     return await asyncio.gather(rehearse(n=1), rehearse({"n": 2}))
@@ -159,8 +164,9 @@ def _prepare_process() -> None:
     sys.stdout = sys.__stdout__ = _unbuffered(1)
     sys.stderr = sys.__stderr__ = _unbuffered(2)
     if (numpy := sys.modules.get("numpy")) is not None:
-        # Every process forked from one parent would draw the same numbers.
-        numpy.random.seed()
+        # Every process forked from one parent would draw the same numbers. A seed of
+        # one number touches fewer pages than the usual one.
+        numpy.random.seed(int.from_bytes(os.urandom(4), "big"))
 
 
 def _unbuffered(fd: int) -> io.TextIOWrapper:

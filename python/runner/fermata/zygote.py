@@ -15,6 +15,7 @@ User code runs in workers only, and nothing that it can reach leads back here.
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import select
@@ -81,6 +82,9 @@ def main() -> NoReturn:
     if nursery == 0:
         serve("nursery", _run_nursery, config, nursery_requests, listener, requests)
     nursery_requests.close()
+    # What is here now is every supervisor's, and need not be looked at by their collections.
+    gc.collect()
+    gc.freeze()
     serve("zygote", Zygote(config, listener, requests, nursery).run)
 
 
