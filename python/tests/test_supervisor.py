@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -533,12 +533,13 @@ def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monke
     server = sandbox.connect()
     assert server.attach()["state"] == "ready"
     stubs = '@tool("t", "t", False)\nasync def _(**extra: Any) -> Any: ""\n'
-    code = "import time\nbegan = time.monotonic()\nx = await t(a=1)\nprint(x)\nawait asyncio.sleep(0)\nwhile True: pass"
+    printed = tmp_path / "printed"
+    code = f"print(await t(a=1))\nopen({str(printed)!r}, 'w')\nwhile True: pass"
     server.send(frames.PROGRAM, json.dumps({"code": code, "stubs": stubs}).encode())
     assert server.receive() == Frame(frames.CALLS, b'[{"n":1,"tool":"t","input":{"a":1}}]')
     wait_for_state(worker_process.pid, "T")
     server.send(frames.RESULTS, b'[{"n": 1, "value": 5}]')
-    wait_for_state(worker_process.pid, "R")
+    wait_until(printed.exists, "the worker has not printed")
     server.send(frames.KILL)
     assert server.exit()[0]["killed"]
     assert worker_process.wait() == -signal.SIGKILL
@@ -547,7 +548,14 @@ def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monke
 
 
 def wait_for_state(pid: int, state: str) -> None:
+    stat = Path(f"/proc/{pid}/stat")
+    wait_until(
+        lambda: stat.read_text(encoding="ascii").rpartition(")")[2].split()[0] == state, f"the worker is not {state}"
+    )
+
+
+def wait_until(condition: Callable[[], bool], complaint: str) -> None:
     deadline = time.monotonic() + 10
-    while (now := Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]) != state:
-        assert time.monotonic() < deadline, f"the worker is {now}, not {state}"
+    while not condition():
+        assert time.monotonic() < deadline, complaint
         time.sleep(0.001)
