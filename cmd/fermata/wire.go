@@ -73,7 +73,12 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		return nil, opened, err
 	}
 	opened.add(func(context.Context) error { return store.Close() })
-	provider, maxIdle, err := s.provider(ctx, log, dir, home, instance)
+	installation := home
+	if registry != nil {
+		// Any server of the group may take over a container.
+		installation = peerKey.Group()
+	}
+	provider, maxIdle, err := s.provider(ctx, log, dir, installation, instance)
 	if err != nil {
 		return nil, opened, err
 	}
