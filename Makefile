@@ -19,6 +19,8 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # These have targets of their own: the client is large to install, the soak takes long.
 CLIENT := ^TestLibreChat$$
 SOAK := ^TestSoak$$
+# These kill, and stop, servers more often in a soak, unless it is a short one.
+KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
 
 # $(call need,PROGRAM,HOW TO GET IT)
 need = @command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)" >&2; exit 1; }
@@ -79,8 +81,9 @@ bench: ## the server's figures beside the floors; BENCHFLAGS=-h lists the flags
 	go run ./tests/bench -python $(PYTHON) $(BENCHFLAGS)
 
 .PHONY: soak
-soak: ## 10,000 executions on each setup, then look for leaks; FERMATA_TEST_SOAK changes the number
+soak: ## 10,000 executions on each setup, then look for leaks; kill servers for long; FERMATA_TEST_SOAK=N does N and no kills
 	go test -count=1 -timeout=2h -v -run='$(SOAK)' ./tests
+	$(if $(FERMATA_TEST_SOAK),,FERMATA_SOAK=1 go test -count=1 -timeout=2h -v -run='$(KILLS)' ./tests)
 
 .PHONY: images
 images: ## the Docker images fermata and fermata-sandbox

@@ -72,7 +72,7 @@ func (f *fake) supervise(stream net.Conn) {
 		}
 		f.mu.Lock()
 		kind := frameKind(header[4])
-		switch kind {
+		switch kind { //nolint:exhaustive // the others are a supervisor's own
 		case frameAttach:
 			round := 0
 			if f.state == "paused" {

@@ -72,7 +72,7 @@ func (s *server) start() error {
 	}
 	defer a.Body.Close()
 	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
-		return errors.Join(fmt.Errorf("GET /health: %v %v", a.Status, err), s.kill())
+		return errors.Join(fmt.Errorf("GET /health: %v", a.Status), err, s.kill())
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
-	store, registry, err := s.store(dir, log)
+	store, registry, err := s.store(dir, log) //nolint:contextcheck // the store lives until it is closed
 	if err != nil {
 		return nil, opened, err
 	}
