@@ -105,13 +105,39 @@ func findCgroups(o Options) (*cgroups, error) {
 
 // try makes one group and removes it: what cannot be set is found out at start.
 func (c *cgroups) try() error {
-	name := "try-" + strconv.Itoa(os.Getpid())
+	if err := c.sweepTries(); err != nil {
+		return err
+	}
+	name := tryPrefix + strconv.Itoa(os.Getpid())
 	group, err := c.create(name)
 	if err != nil {
 		return errors.Join(err, c.remove(name))
 	}
 	group.close()
 	return c.remove(name)
+}
+
+// tryPrefix and a process id name the group that a server makes to see if it can.
+const tryPrefix = "try-"
+
+// sweepTries removes what servers left that were killed while they tried.
+func (c *cgroups) sweepTries() error {
+	for _, parent := range c.parents {
+		left, err := filepath.Glob(filepath.Join(parent, tryPrefix+"*"))
+		if err != nil {
+			return err
+		}
+		for _, dir := range left {
+			name := filepath.Base(dir)
+			if _, err := os.Stat("/proc/" + strings.TrimPrefix(name, tryPrefix)); err == nil {
+				continue
+			}
+			if err := c.remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (c *cgroups) limitsMemory() bool { return c != nil }
