@@ -5,7 +5,10 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 # Tests use this Python for the process sandbox, too: it should have the libraries.
-PYTHON ?= /usr/bin/python3
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+export PYTHON
+# The race detector needs a C compiler.
+RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # Flags for go test, the benchmark and docker build.
 TESTFLAGS ?=
 BENCHFLAGS ?=
@@ -39,12 +42,14 @@ build: ## the server, bin/fermata
 .PHONY: test
 test: ## every test but client and soak: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
-	$(call need_module,pytest,python3-pytest)
-	$(call need_module,pytest_timeout,python3-pytest-timeout)
-	$(call need_module,hypothesis,python3-hypothesis)
 	@# The black-box tests build the server themselves, which the cache of results cannot know.
-	go test -race -shuffle=on -count=1 -timeout=20m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./...
-	cd python && $(PYTHON) -m pytest -q -rs
+	go test $(RACE) -shuffle=on -count=1 -timeout=20m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./...
+	@# What a machine lacks is left out, but not in CI.
+	@if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
+		cd python && $(PYTHON) -m pytest -q -rs; \
+	else \
+		echo "left out: the runner's own tests need python3-pytest python3-pytest-timeout python3-hypothesis"; \
+	fi
 
 .PHONY: test-short
 test-short: ## the Go tests that need no server, without the race detector

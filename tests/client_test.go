@@ -174,6 +174,9 @@ func (c client) send(ctx context.Context, body any) (answer, error) {
 // post sends and expects an answer, of whatever kind.
 func (c client) post(t testing.TB, body any) answer {
 	t.Helper()
+	if p, ok := body.(program); ok {
+		needLibraries(t, p.Code)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	a, err := c.send(ctx, body)
