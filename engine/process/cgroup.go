@@ -25,6 +25,8 @@ type cgroups struct {
 	parents []string
 	// settings are the files of each group by the parent, and their contents.
 	settings map[string][]setting
+	// join is the file of a group that a process joins it by.
+	join string
 	// oom is the parent whose groups count kills for memory, and the file that does.
 	oom, oomFile string
 }
@@ -64,7 +66,7 @@ func findCgroups(o Options) (*cgroups, error) {
 		if err := delegate(unified, parent); err != nil {
 			return nil, err
 		}
-		c.parents = []string{parent}
+		c.parents, c.join = []string{parent}, "cgroup.procs"
 		c.oom, c.oomFile = parent, "memory.events"
 		c.settings[parent] = []setting{
 			{file: "memory.max", value: memory},
@@ -73,6 +75,9 @@ func findCgroups(o Options) (*cgroups, error) {
 			{file: "cpu.max", value: quota + " " + strconv.Itoa(cpuPeriod)},
 		}
 	} else {
+		// For a thread that moves itself the kernel need not stop all others, which
+		// takes it some ten milliseconds; the worker has one thread.
+		c.join = "tasks"
 		version1 := map[string][]setting{
 			"cpu": {{file: "cpu.cfs_quota_us", value: quota}},
 			"memory": {
@@ -167,7 +172,7 @@ func (c *cgroups) create(name string) (_ *cgroup, err error) {
 				return nil, fmt.Errorf("limit cgroup: %w", err)
 			}
 		}
-		procs, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
+		procs, err := os.OpenFile(filepath.Join(dir, c.join), os.O_WRONLY, 0)
 		if err != nil {
 			return nil, fmt.Errorf("open cgroup: %w", err)
 		}
