@@ -210,7 +210,7 @@ func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
 		if got := p.idleNow(); got != 2 {
 			t.Errorf("%d are ready when one has run since, want half of 4", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := p.idleNow(); got != 4 {
 			t.Errorf("%d are ready when none runs, want 4", got)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -138,9 +139,7 @@ func (c client) request(ctx context.Context, method, path string, header http.He
 	if c.key != "" {
 		r.Header.Set("X-API-Key", c.key)
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return answer{}, err

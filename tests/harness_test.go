@@ -87,7 +87,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }()
 	if len(stores) > 1 {
 		if err := commonRedis.start(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
