@@ -21,7 +21,8 @@ const cpuPeriod = 100_000 // microseconds, the kernel's default
 // cgroups makes a group for each program, in one hierarchy (version 2) or in one
 // for each controller (version 1). A nil *cgroups makes none.
 type cgroups struct {
-	// parents are the directories that groups are made in.
+	// parents are the directories that groups are made in. They stay: another server
+	// on the machine may be about to use them.
 	parents []string
 	// settings are the files of each group by the parent, and their contents.
 	settings map[string][]setting
@@ -197,16 +198,6 @@ func (c *cgroups) remove(name string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// close removes the parents, unless groups of sandboxes that stay are in them.
-func (c *cgroups) close() {
-	if c == nil {
-		return
-	}
-	for _, parent := range c.parents {
-		_ = syscall.Rmdir(parent)
-	}
 }
 
 // cgroupMounts returns where this process's own group is, by controller; the
