@@ -44,6 +44,7 @@ type pool struct {
 	idle    []*sandbox
 	waiting []chan taken // first come, first served
 	making  int
+	failing bool // the last sandbox could not be made
 	live    int // idle, used, being made and being destroyed
 	busy    int // programs that run at this moment
 	// calming is pending while a program has run a moment ago.
@@ -226,7 +227,8 @@ func (p *pool) fill() {
 	for !p.closed && p.resting == nil && p.live < p.ceiling && p.wants() {
 		p.making++
 		p.live++
-		p.wg.Go(p.make)
+		again := p.failing
+		p.wg.Go(func() { p.make(again) })
 	}
 }
 
@@ -244,11 +246,14 @@ func (p *pool) wants() bool {
 	return p.busy == 0 && p.calming == nil || 2*ready < p.size
 }
 
-func (p *pool) make() {
+// make makes a sandbox, again if the last one could not be made: once may be an
+// accident, and those who wait had better wait a little longer.
+func (p *pool) make(again bool) {
 	s, err := p.create()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.making--
+	p.failing = err != nil
 	if err == nil {
 		p.put(s)
 		p.fill()
@@ -259,10 +264,12 @@ func (p *pool) make() {
 		return
 	}
 	p.log.Error("cannot make a sandbox", "err", err)
-	for _, turn := range p.waiting {
-		turn <- taken{err: fmt.Errorf("%w: %w", ErrNoCapacity, err)}
+	if again {
+		for _, turn := range p.waiting {
+			turn <- taken{err: fmt.Errorf("%w: %w", ErrNoCapacity, err)}
+		}
+		p.waiting = nil
 	}
-	p.waiting = nil
 	if p.resting == nil {
 		p.resting = time.AfterFunc(retryDelay, func() {
 			p.mu.Lock()

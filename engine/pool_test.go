@@ -296,6 +296,25 @@ func TestPoolOfProviderThatFails(t *testing.T) {
 	})
 }
 
+// Those who wait do not pay for one accident.
+func TestPoolTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := newScripted()
+		provider.fail = errors.New("removed by an operator")
+		p := testPool(provider, 1, 10)
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() { p.release(mustTake(t, p)) })
+		}
+		synctest.Wait()
+		provider.mu.Lock()
+		provider.fail = nil
+		provider.mu.Unlock()
+		wg.Wait()
+		closePool(t, p, provider)
+	})
+}
+
 func TestPoolReplacesTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := newScripted()
@@ -376,8 +395,8 @@ func TestPoolGivesUpWhatHangs(t *testing.T) {
 		if _, err := p.take(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("take = %v, want a deadline", err)
 		}
-		if got := time.Since(began); got != makeTimeout {
-			t.Errorf("gave up after %v, want %v", got, makeTimeout)
+		if got, want := time.Since(began), 2*makeTimeout+retryDelay; got != want {
+			t.Errorf("gave up after %v, want %v", got, want)
 		}
 		closePool(t, p, provider)
 	})

@@ -1,11 +1,13 @@
 package tests
 
 import (
+	"bytes"
 	"context"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +15,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -241,15 +245,34 @@ func TestReplicasKilledInTurn(t *testing.T) {
 	})
 }
 
+// stand stops a server's process, all of whose threads stand still then.
+func (s *server) stand(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	err := within(5*time.Second, func() error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.cmd.Process.Pid))
+		for _, thread := range threads {
+			status, readErr := os.ReadFile(thread)
+			if err = errors.Join(err, readErr); !bytes.Contains(status, []byte("State:\tT")) {
+				err = errors.Join(err, fmt.Errorf("%s: it has not stopped", thread))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestReplicaStopped stops a server, beyond its lease, and lets it go on.
 func TestReplicaStopped(t *testing.T) {
 	overReplicas(t, func(t *testing.T, servers []*server) {
 		c := alices(servers)
 		stop := walkers(t, client{balance(t, servers[1:]), "key-a"})
 		pause := c[0].pause(t, paused)
-		if err := servers[0].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		servers[0].stand(t)
 		// The kernel still takes connections for it, so this must not wait for ever:
 		// the client gives up, and asks again.
 		for until := time.Now().Add(8 * time.Second); time.Now().Before(until); {
