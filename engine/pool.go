@@ -45,8 +45,8 @@ type pool struct {
 	waiting []chan taken // first come, first served
 	making  int
 	failing bool // the last sandbox could not be made
-	live    int // idle, used, being made and being destroyed
-	busy    int // programs that run at this moment
+	live    int  // idle, used, being made and being destroyed
+	busy    int  // programs that run at this moment
 	// calming is pending while a program has run a moment ago.
 	calming *time.Timer
 	resting *time.Timer

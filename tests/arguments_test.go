@@ -89,7 +89,7 @@ func TestArguments(t *testing.T) {
 		{`"x" * 6_000_000`, "ValueError: tool input is "},
 	}
 	overSetups(t, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+		c := serve(t, s, s.libraries()).alice()
 		for _, tc := range cases {
 			t.Run(tc.expression, func(t *testing.T) {
 				t.Parallel()

@@ -24,7 +24,7 @@ const weather = `
 
 func TestExample(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+		c := serve(t, s, s.libraries()).alice()
 		pause := c.pause(t, program{Code: weather, Tools: []tool{{
 			Name: "get_weather", Description: "Get current weather for a city",
 			Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),

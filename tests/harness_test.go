@@ -27,7 +27,7 @@ type part struct {
 
 // Every test runs over each engine with each store.
 var (
-	engines = []part{{name: "process"}}
+	engines = []part{{name: "process"}, {name: "docker", settings: dockerSettings}}[:enginesHere()]
 	stores  = []part{{name: "file"}, {name: "redis", settings: settings{"REDIS_URL": commonRedis.url()}}}[:storesHere()]
 )
 
@@ -94,6 +94,12 @@ func run(m *testing.M) int {
 			return 1
 		}
 		defer commonRedis.kill()
+	}
+	if len(engines) > 1 {
+		if err := buildPlainImage(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	if err := build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

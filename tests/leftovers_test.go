@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -71,7 +72,7 @@ func descendants(roots []process) []process {
 }
 
 // leftovers tells which of the processes still run, and what is left of the server
-// in cgroups and files.
+// in containers, cgroups and files.
 func (s *server) leftovers(family []process) error {
 	var errs []error
 	all := processes()
@@ -79,6 +80,11 @@ func (s *server) leftovers(family []process) error {
 		if now, ok := all[p.pid]; ok && now.start == p.start && !now.dead {
 			errs = append(errs, fmt.Errorf("process %d (%s) is left", p.pid, p.command))
 		}
+	}
+	containers, err := s.containers(context.Background())
+	errs = append(errs, err)
+	for _, c := range containers {
+		errs = append(errs, fmt.Errorf("container %s is left: %s", c.ID[:12], c.Status))
 	}
 	for _, group := range sandboxGroups(s.groups) {
 		errs = append(errs, fmt.Errorf("cgroup %s is left", group))

@@ -18,7 +18,7 @@ func TestLibreChat(t *testing.T) {
 	installLibreChat(t)
 	overSetups(t, func(t *testing.T, s setup) {
 		for _, style := range []string{"http", "inline"} {
-			driveLibreChat(t, serve(t, s, settings{"ERROR_STYLE": style}), style)
+			driveLibreChat(t, serve(t, s, with(settings{"ERROR_STYLE": style}, s.libraries())), style)
 		}
 	})
 }

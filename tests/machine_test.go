@@ -28,6 +28,14 @@ func hasRedis() bool {
 	return err == nil || inCI
 }
 
+// enginesHere is how many of the engines there are on this machine.
+func enginesHere() int {
+	if hasDocker() {
+		return 2
+	}
+	return 1
+}
+
 // storesHere is how many of the stores there are on this machine.
 func storesHere() int {
 	if hasRedis() {

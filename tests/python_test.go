@@ -25,7 +25,7 @@ func TestEnvironment(t *testing.T) {
 		{name: "a plot", code: "plt.plot([1, 2]); plt.show(); plt.savefig('a.png')\nprint(os.path.exists('a.png'))", stdout: "True\n"},
 		{name: "annotations of a program that returns", code: "x: int = 5\nprint(x)\nif x: return\nprint(6)", stdout: "5\n"},
 	}
-	overSetups(t, func(t *testing.T, s setup) { runCases(t, serve(t, s, nil).alice(), cases) })
+	overSetups(t, func(t *testing.T, s setup) { runCases(t, serve(t, s, s.libraries()).alice(), cases) })
 }
 
 func TestSource(t *testing.T) {
@@ -187,7 +187,7 @@ func TestFreshInterpreter(t *testing.T) {
 // TestRandomNumbers checks that programs do not share the state of one parent.
 func TestRandomNumbers(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+		c := serve(t, s, s.libraries()).alice()
 		seen := map[string]string{}
 		for range 6 {
 			a := c.post(t, program{Code: py(`

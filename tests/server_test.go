@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +34,8 @@ type server struct {
 	url      string
 	// attributes are those of its process, if it needs special ones.
 	attributes *syscall.SysProcAttr
+	// dockerHost names its Docker daemon, if it is not that of the tests.
+	dockerHost string
 
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -83,7 +87,7 @@ func (s *server) launch() error {
 	// The shell moves itself into the cgroups and then becomes the server.
 	join := `server=$1; shift; for group; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$server" serve`
 	s.cmd = exec.Command("/bin/sh", append([]string{"-c", join, "sh", binary}, s.groups...)...)
-	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + os.Getenv("DOCKER_HOST")}
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + cmp.Or(s.dockerHost, os.Getenv("DOCKER_HOST"))}
 	for name, value := range s.settings {
 		s.cmd.Env = append(s.cmd.Env, "FERMATA_"+name+"="+value)
 	}
@@ -124,9 +128,9 @@ func (s *server) kill() error {
 }
 
 // family returns the server's process and all processes below it, those that a
-// killed one has left included.
+// killed one has left and those in containers included.
 func (s *server) family() []process {
-	return descendants(append([]process{{pid: s.cmd.Process.Pid}}, s.heirs...))
+	return descendants(slices.Concat([]process{{pid: s.cmd.Process.Pid}}, s.heirs, s.contained()))
 }
 
 // stop ends the server as an operator would and tells what it has left behind.

@@ -1,28 +1,10 @@
 package tests
 
 import (
-	"context"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 )
-
-// needDocker skips a test where there is no Docker engine, unless in CI.
-func needDocker(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "docker", "image", "inspect", "--format", "{{.Id}}", "fermata-sandbox").CombinedOutput()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatalf("docker with the image fermata-sandbox is needed: %v\n%s", err, out)
-	default:
-		t.Skipf("docker with the image fermata-sandbox is not here: %v", err)
-	}
-}
 
 // dockerReplicas returns servers that share a Redis and a Docker engine.
 func dockerReplicas(t *testing.T) []*server {
@@ -34,8 +16,8 @@ func dockerReplicas(t *testing.T) []*server {
 	}
 	var servers []*server
 	for range 3 {
-		all := with(common, settings{
-			"SANDBOX": "docker", "ADDR": freeAddr(t), "REDIS_URL": redis.url(), "POOL_SIZE": "1",
+		all := with(with(common, dockerSettings), settings{
+			"ADDR": freeAddr(t), "REDIS_URL": redis.url(), "POOL_SIZE": "1",
 			"SECRET": secret + t.Name(), // which the containers are shared by
 		})
 		servers = append(servers, launchAlone(t, setup{"docker", all}))

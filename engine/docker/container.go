@@ -84,6 +84,7 @@ func (o Options) container(ownKernel bool) (container.Config, container.HostConf
 		CapDrop:        strslice.StrSlice{"ALL"},
 		SecurityOpt:    []string{"no-new-privileges:true", "seccomp=" + string(profile)},
 		ReadonlyRootfs: true,
+		MaskedPaths:    maskedPaths(),
 		Tmpfs: map[string]string{
 			"/mnt/data": size + ",exec,mode=755",
 			"/tmp":      size + ",exec,mode=1777",
@@ -108,6 +109,17 @@ func (o Options) container(ownKernel bool) (container.Config, container.HostConf
 		},
 	}
 	return config, host, nil
+}
+
+// maskedPaths are the daemon's own and what tells of the machine's devices and kernel;
+// of /sys the first process needs its cgroup.
+func maskedPaths() []string {
+	return []string{
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+		"/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/firmware", "/sys/kernel",
+		"/sys/module", "/sys/power",
+	}
 }
 
 // packedFilter is the seccomp filter for runtimes that do not apply the profile,

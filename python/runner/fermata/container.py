@@ -15,7 +15,8 @@ import signal
 import socket
 import sys
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from json import loads
 from types import FrameType
@@ -127,6 +128,19 @@ def _oom_counter() -> int | None:
     return None
 
 
+@contextmanager
+def _cache() -> Iterator[None]:
+    """Let libraries find what the image has worked out for them; a program finds nothing of it."""
+    if os.path.isdir(_CACHE):
+        shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
+    yield
+    for entry in os.scandir(_CACHE_HOME):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+
+
 def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
     """Make this process one that a program may have, and run a program."""
     from fermata import worker
@@ -140,10 +154,9 @@ def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
     if config.pids:
         resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     sandbox.verify()
-    if os.path.isdir(_CACHE):
-        shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
     # What libraries have to say about themselves is for the server's log.
-    worker.preload()
+    with _cache():
+        worker.preload()
     sandbox.take_descriptors(stdout, stderr, control)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     worker.run(socket.socket(fileno=3))
