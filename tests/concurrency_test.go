@@ -43,7 +43,7 @@ func TestRacingContinuations(t *testing.T) {
 			return answers
 		}
 		rounds := 200
-		if testing.Short() {
+		if testing.Short() || s.docker() {
 			rounds = 20
 		}
 		t.Run("different", func(t *testing.T) {
