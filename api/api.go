@@ -80,6 +80,10 @@ type Options struct {
 	Version string
 	// PeerKey lets other servers hand requests over; nil if there are none.
 	PeerKey *PeerKey
+	// Observe, if set, gets every request that was answered: the pattern of its route,
+	// or "none"; its method, or "other" where no route has it; status and duration.
+	// None of them has a text of the client's.
+	Observe func(route, method string, status int, took time.Duration)
 }
 
 // The limits of the run budget that a client may ask for, and what it gets if it

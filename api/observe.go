@@ -29,7 +29,7 @@ func principal(c echo.Context) string {
 }
 
 // observe is around every request: it sets the headers that every answer has,
-// answers errors and writes the line in the log. No error leaves it.
+// answers errors, measures and writes the line in the log. No error leaves it.
 func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
@@ -54,11 +54,15 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			_ = write(c, f.status, s.encodeFailure(c, f))
 		}
 
+		route, status, took := routeOf(c), c.Response().Status, time.Since(began)
+		if s.options.Observe != nil {
+			s.options.Observe(route, methodOf(r), status, took)
+		}
 		attrs := []slog.Attr{
 			slog.String("method", r.Method),
-			slog.String("route", routeOf(c)),
-			slog.Int("status", c.Response().Status),
-			slog.Int64("duration_ms", time.Since(began).Milliseconds()),
+			slog.String("route", route),
+			slog.Int("status", status),
+			slog.Int64("duration_ms", took.Milliseconds()),
 			slog.String("principal", principal(c)),
 			slog.String("request_id", id),
 		}
@@ -116,10 +120,20 @@ func onProgrammaticPath(c echo.Context) bool {
 	return strings.TrimPrefix(c.Request().URL.Path, "/v1") == programmaticPath
 }
 
-// routeOf returns the route for the log: a path is the client's to invent.
+// routeOf returns the route for log and figures: a path is the client's to invent.
 func routeOf(c echo.Context) string {
 	if c.Response().Status == http.StatusNotFound {
 		return "none"
 	}
 	return c.Path()
+}
+
+// methodOf returns the method for figures: that, too, is the client's to invent.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost:
+		return r.Method
+	default:
+		return "other"
+	}
 }

@@ -251,6 +251,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		e.pool.abandon(sb)
 		return nil, err
 	}
+	e.tally.tookOver()
 	go x.relive()
 	return x, nil
 }
@@ -310,6 +311,7 @@ func (e *Engine) bury(ctx context.Context, record continuation.Record) error {
 	if err := e.o.Store.Put(ctx, next, e.o.KeepAnswers+recordSlack); err != nil {
 		return err
 	}
+	e.tally.ended(outcome)
 	return errBuried
 }
 

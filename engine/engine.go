@@ -57,6 +57,9 @@ type Options struct {
 	Registry continuation.Registry
 	Address  string
 	Peers    Peers
+	// Waited and Made, if set, get how long each start waited for a sandbox, in vain or
+	// not, and how long each sandbox took to make.
+	Waited, Made func(time.Duration)
 }
 
 // An Engine keeps executions. It is safe for concurrent use.
@@ -70,6 +73,7 @@ type Engine struct {
 	attended  sync.WaitGroup
 
 	requests requests
+	tally    tally
 	// sweeper is used by one goroutine at a time: New's, then that of attend.
 	sweeper sweeper
 
@@ -101,7 +105,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Registry != nil {
 		e.attended.Go(func() { e.attend(attending) })
 	}
-	s, err := e.pool.take(ctx)
+	s, _, err := e.pool.get(ctx)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the first sandbox: %w", err), e.Close(context.WithoutCancel(ctx)))
 	}

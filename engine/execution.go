@@ -34,6 +34,9 @@ type execution struct {
 	resumed chan [][]byte
 	// requestID is what the client calls the latest request.
 	requestID atomic.Pointer[string]
+	// state is that of the record, for those who cannot wait for mu: it is held while
+	// the store writes.
+	state atomic.Pointer[State]
 
 	mu      sync.Mutex
 	record  continuation.Record
@@ -62,7 +65,7 @@ type segment struct {
 
 func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution {
 	cancelled := make(chan struct{})
-	return &execution{
+	x := &execution{
 		id:        record.ID,
 		e:         e,
 		sandbox:   sb,
@@ -70,8 +73,16 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution
 		cancel:    sync.OnceFunc(func() { close(cancelled) }),
 		parted:    make(chan struct{}),
 		resumed:   make(chan [][]byte, 1),
-		record:    record,
 	}
+	x.become(record)
+	return x
+}
+
+// become makes next the record. mu is held, or nobody else has x yet.
+func (x *execution) become(next continuation.Record) {
+	x.record = next
+	state := State(next.State)
+	x.state.Store(&state)
 }
 
 // begin starts the segment of a request. mu is held, or nobody else has x yet.
@@ -209,7 +220,7 @@ func (x *execution) put(ctx context.Context, next continuation.Record) error {
 	if err != nil {
 		return fmt.Errorf("write record of execution %s: %w", x.id, err)
 	}
-	x.record = next
+	x.become(next)
 	return nil
 }
 

@@ -145,6 +145,7 @@ func (x *execution) settle(e ending) bool {
 	next.Deadline = time.Now().Add(x.e.pauseLifetime(next))
 	next.Issued += e.issued
 	next.Pending = e.pending
+	x.e.tally.paused()
 	s.outcome, s.err = x.paused(next, e.calls)
 	// A pause that the store did not take can be asked for again by whoever has a
 	// token of the round before it, or the key of the start.
@@ -156,7 +157,8 @@ func (x *execution) settle(e ending) bool {
 func (x *execution) commit(next continuation.Record) error {
 	err := x.put(context.Background(), next)
 	if errors.Is(err, continuation.ErrUnavailable) {
-		x.record, x.unsaved = next, true
+		x.become(next)
+		x.unsaved = true
 	}
 	return err
 }
@@ -180,11 +182,14 @@ func (x *execution) paused(next continuation.Record, calls []Call) (Outcome, err
 
 // finish writes the record of an end, if anybody could ask for it. mu is held.
 func (x *execution) finish(next continuation.Record, outcome Outcome) {
+	if !x.lost {
+		x.e.tally.ended(outcome)
+	}
 	next.Deadline = time.Now().Add(x.e.o.KeepAnswers)
 	next.Pending, next.Tools = nil, nil
 	if next.Version == 1 {
 		// It never paused: there is no token, so nobody can.
-		x.record = next
+		x.become(next)
 		return
 	}
 	answer, err := outcome.encode()
@@ -194,8 +199,8 @@ func (x *execution) finish(next continuation.Record, outcome Outcome) {
 	}
 	if err != nil {
 		x.e.o.Log.Error("cannot record the end of an execution", "execution", x.id, "err", err)
+		x.become(next)
 	}
-	x.record.State = next.State
 }
 
 // pauseLifetime is how long the coming pause may last.

@@ -35,6 +35,8 @@ type pool struct {
 	size, ceiling int
 	// maxIdle is how old an idle one may get, 0 for any age.
 	maxIdle time.Duration
+	// waited and made get durations, if they are set.
+	waited, made func(time.Duration)
 
 	ctx    context.Context //nolint:containedctx // ends the makers, which outlive every request
 	cancel context.CancelFunc
@@ -51,6 +53,7 @@ type pool struct {
 	calming *time.Timer
 	resting *time.Timer
 	closed  bool
+	counts  poolCounts
 }
 
 type taken struct {
@@ -62,16 +65,36 @@ func newPool(o Options) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &pool{
 		provider: o.Provider, log: o.Log, size: o.PoolSize, ceiling: o.MaxSandboxes, maxIdle: o.MaxIdle,
-		ctx: ctx, cancel: cancel,
+		waited: o.Waited, made: o.Made, ctx: ctx, cancel: cancel,
 	}
 }
 
 // take returns a sandbox for one execution. It waits in line for one until ctx ends.
 func (p *pool) take(ctx context.Context) (*sandbox, error) {
+	began := time.Now()
+	s, warm, err := p.get(ctx)
+	if p.waited != nil {
+		p.waited(time.Since(began))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		p.counts.refused++
+	case warm:
+		p.counts.warm++
+	default:
+		p.counts.cold++
+	}
+	return s, err
+}
+
+// get is take without a trace in the figures. A warm sandbox was there already.
+func (p *pool) get(ctx context.Context) (s *sandbox, warm bool, err error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return nil, ErrClosing
+		return nil, false, ErrClosing
 	}
 	for len(p.idle) > 0 {
 		s := p.idle[0]
@@ -80,7 +103,7 @@ func (p *pool) take(ctx context.Context) (*sandbox, error) {
 		if !s.gone() {
 			p.fill()
 			p.mu.Unlock()
-			return s, nil
+			return s, true, nil
 		}
 		p.destroy(s)
 	}
@@ -90,10 +113,10 @@ func (p *pool) take(ctx context.Context) (*sandbox, error) {
 	p.mu.Unlock()
 	select {
 	case t := <-turn:
-		return t.sandbox, t.err
+		return t.sandbox, false, t.err
 	case <-ctx.Done():
 		p.leave(turn)
-		return nil, fmt.Errorf("%w: %w", ErrNoCapacity, context.Cause(ctx))
+		return nil, false, fmt.Errorf("%w: %w", ErrNoCapacity, context.Cause(ctx))
 	}
 }
 
@@ -249,12 +272,17 @@ func (p *pool) wants() bool {
 // make makes a sandbox, again if the last one could not be made: once may be an
 // accident, and those who wait had better wait a little longer.
 func (p *pool) make(again bool) {
+	began := time.Now()
 	s, err := p.create()
+	if err == nil && p.made != nil {
+		p.made(time.Since(began))
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.making--
 	p.failing = err != nil
 	if err == nil {
+		p.counts.made++
 		p.put(s)
 		p.fill()
 		return
@@ -263,6 +291,7 @@ func (p *pool) make(again bool) {
 	if p.closed {
 		return
 	}
+	p.counts.failed++
 	p.log.Error("cannot make a sandbox", "err", err)
 	if again {
 		for _, turn := range p.waiting {

@@ -137,6 +137,13 @@ func (p *scripted) made() int {
 	return p.created
 }
 
+// mostTogether returns how many were made at one time, at most.
+func (p *scripted) mostTogether() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.together
+}
+
 // idleNow returns how many sandboxes wait in the pool.
 func (p *pool) idleNow() int {
 	p.mu.Lock()
@@ -181,8 +188,8 @@ func TestPoolIsFilledAhead(t *testing.T) {
 		if got := time.Since(began); got != 0 {
 			t.Errorf("it took %v to take a ready one, want 0", got)
 		}
-		if provider.together > makers {
-			t.Errorf("%d were made at one time, want at most %d", provider.together, makers)
+		if provider.mostTogether() > makers {
+			t.Errorf("%d were made at one time, want at most %d", provider.mostTogether(), makers)
 		}
 		p.release(s)
 		closePool(t, p, provider)
@@ -448,8 +455,8 @@ func TestPoolMakesFewAtOneTime(t *testing.T) {
 			wg.Go(func() { p.release(mustTake(t, p)) })
 		}
 		wg.Wait()
-		if provider.together != makers {
-			t.Errorf("%d were made at one time for 6 who waited, want %d", provider.together, makers)
+		if provider.mostTogether() != makers {
+			t.Errorf("%d were made at one time for 6 who waited, want %d", provider.mostTogether(), makers)
 		}
 		closePool(t, p, provider)
 	})

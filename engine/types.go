@@ -132,6 +132,11 @@ const (
 	SandboxLost Reason = "sandbox_lost"
 )
 
+// reasons are all of them.
+var reasons = []Reason{
+	RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls, SandboxLost,
+}
+
 // A Call is a tool call as the client sees it.
 type Call struct {
 	ID    string          `json:"id"`

@@ -13,11 +13,12 @@ import (
 // settings are all there are. The names of flags and of environment variables
 // follow from the names of the fields.
 type settings struct {
-	Addr       string         `group:"http" default:"127.0.0.1:8000" help:"Address to listen on."`
-	Auth       string         `group:"http" enum:"keys,off" default:"keys" help:"Who is let in: clients with one of the API keys, or everyone (${enum})."`
-	APIKeys    []apiKey       `group:"http" name:"api-keys" placeholder:"NAME:KEY,..." help:"API keys. A client with the key KEY is the principal NAME; a key may come without a name."`
-	MaxBody    byteSize       `group:"http" default:"50MB" help:"Largest request body."`
-	ErrorStyle api.ErrorStyle `group:"http" enum:"http,inline" default:"http" help:"How a spent budget and too many rounds are answered: with 408 and 400, or with 200 and an error in the body, for clients that throw other bodies away (${enum})."`
+	Addr        string         `group:"http" default:"127.0.0.1:8000" help:"Address to listen on."`
+	MetricsAddr string         `group:"http" placeholder:"ADDR" help:"Address to serve metrics for Prometheus on, at /metrics, to all who can reach it. Default: none."`
+	Auth        string         `group:"http" enum:"keys,off" default:"keys" help:"Who is let in: clients with one of the API keys, or everyone (${enum})."`
+	APIKeys     []apiKey       `group:"http" name:"api-keys" placeholder:"NAME:KEY,..." help:"API keys. A client with the key KEY is the principal NAME; a key may come without a name."`
+	MaxBody     byteSize       `group:"http" default:"50MB" help:"Largest request body."`
+	ErrorStyle  api.ErrorStyle `group:"http" enum:"http,inline" default:"http" help:"How a spent budget and too many rounds are answered: with 408 and 400, or with 200 and an error in the body, for clients that throw other bodies away (${enum})."`
 
 	StateDir     string        `group:"executions" type:"path" placeholder:"DIR" help:"Where executions are recorded. Default: fermata in $XDG_STATE_HOME or in ~/.local/state."`
 	Secret       []secret      `group:"executions" placeholder:"SECRET,..." help:"Secrets that sign continuation tokens. The first one signs, all are accepted. Default: one that is made once and kept in the state directory."`

@@ -56,6 +56,15 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		return nil, opened, err
 	}
 	opened.add(func(context.Context) error { return release() })
+	watched := newMetrics()
+	if s.MetricsAddr != "" {
+		// Before the other parts and after them: their start and their end can be watched.
+		stop, err := watched.serve(ctx, s.MetricsAddr, log)
+		if err != nil {
+			return nil, opened, err
+		}
+		opened.add(stop)
+	}
 	instance := home + "." + uuid.NewString()
 	secrets, err := s.secrets(dir)
 	if err != nil {
@@ -110,12 +119,16 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxIdle:      maxIdle,
 		MaxSandboxes: s.MaxSandboxes,
 		QueueTimeout: s.QueueTimeout,
+		Waited:       seconds(watched.waits),
+		Made:         seconds(watched.made),
 	})
 	if err != nil {
 		return nil, opened, fmt.Errorf("start engine: %w", err)
 	}
 	opened.add(executions.Close)
+	watched.watch(executions.Stats)
 	options := s.api(log)
+	options.Observe = watched.request
 	if registry != nil {
 		options.PeerKey = &peerKey
 	}

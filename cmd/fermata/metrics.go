@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"fermata/engine"
+)
+
+// scrapeTimeout bounds the answer to one scrape.
+const scrapeTimeout = 10 * time.Second
+
+// metrics are what Prometheus can read. Packages know nothing of them: they have
+// hooks and snapshots. No label has a text that a client or a program wrote.
+type metrics struct {
+	registry    *prometheus.Registry
+	requests    *prometheus.HistogramVec
+	waits, made prometheus.Histogram
+}
+
+func newMetrics() *metrics {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewBuildInfoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	// From a round to the longest budget.
+	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	with := promauto.With(registry)
+	return &metrics{
+		registry: registry,
+		requests: with.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "fermata_http_request_duration_seconds", Buckets: buckets,
+			Help: "How long requests took, the time of their programs included.",
+		}, []string{"route", "method", "status"}),
+		waits: with.NewHistogram(prometheus.HistogramOpts{
+			Name: "fermata_pool_wait_seconds", Buckets: buckets,
+			Help: "How long starts waited for a sandbox, in vain or not.",
+		}),
+		made: with.NewHistogram(prometheus.HistogramOpts{
+			Name: "fermata_pool_make_seconds", Buckets: buckets,
+			Help: "How long it took to make a sandbox.",
+		}),
+	}
+}
+
+// request takes the duration of a request.
+func (m *metrics) request(route, method string, status int, took time.Duration) {
+	class := strconv.Itoa(status/100) + "xx"
+	m.requests.WithLabelValues(route, method, class).Observe(took.Seconds())
+}
+
+// seconds returns a hook that observes durations.
+func seconds(o prometheus.Observer) func(time.Duration) {
+	return func(d time.Duration) { o.Observe(d.Seconds()) }
+}
+
+// watch adds the figures of an engine.
+func (m *metrics) watch(stats func() engine.Stats) { m.registry.MustRegister(figures(stats)) }
+
+// serve serves the metrics until the function that it returns is called.
+func (m *metrics) serve(ctx context.Context, addr string, log *slog.Logger) (stop func(context.Context) error, err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for metrics: %w", err)
+	}
+	errorLog := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: errorLog}))
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: readHeaderTimeout,
+		WriteTimeout:      scrapeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          errorLog,
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are not served any more", "err", err)
+		}
+	}()
+	log.Info("metrics are served", "addr", listener.Addr().String())
+	return func(context.Context) error {
+		// A scrape that is under way is not worth waiting for.
+		err := server.Close()
+		<-done
+		return err
+	}, nil
+}
+
+// figures makes metrics of an engine's snapshot.
+type figures func() engine.Stats
+
+// A figure is one of them: a number for each value of its label, or without a label
+// for the empty one.
+type figure struct {
+	name, help string
+	kind       prometheus.ValueType
+	label      string
+	values     map[string]float64
+}
+
+// Describe implements prometheus.Collector.
+func (stats figures) Describe(out chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(stats, out)
+}
+
+// Collect implements prometheus.Collector.
+func (stats figures) Collect(out chan<- prometheus.Metric) {
+	for _, f := range figuresOf(stats()) {
+		if f.label == "" {
+			desc := prometheus.NewDesc(f.name, f.help, nil, nil)
+			out <- prometheus.MustNewConstMetric(desc, f.kind, f.values[""])
+			continue
+		}
+		desc := prometheus.NewDesc(f.name, f.help, []string{f.label}, nil)
+		for label, value := range f.values {
+			out <- prometheus.MustNewConstMetric(desc, f.kind, value, label)
+		}
+	}
+}
+
+func figuresOf(s engine.Stats) []figure {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	return []figure{
+		{"fermata_pool_idle", "Sandboxes that wait ready.", gauge, "", one(s.Pool.Idle)},
+		{"fermata_pool_making", "Sandboxes that are being made.", gauge, "", one(s.Pool.Making)},
+		{"fermata_pool_waiting", "Starts that wait for a sandbox.", gauge, "", one(s.Pool.Waiting)},
+		{"fermata_pool_live", "Sandboxes of any kind: idle, in use, being made or destroyed.", gauge, "", one(s.Pool.Live)},
+		{"fermata_pool_size", "How many sandboxes are to wait ready, as set.", gauge, "", one(s.Pool.Size)},
+		{"fermata_pool_ceiling", "How many sandboxes there may be, as set.", gauge, "", one(s.Pool.Ceiling)},
+		{
+			"fermata_pool_starts_total", "Starts that found a sandbox ready (warm), had to wait for one (cold), or got none (refused).",
+			counter, "sandbox",
+			map[string]float64{
+				"warm": float64(s.Pool.Warm), "cold": float64(s.Pool.Cold), "refused": float64(s.Pool.Refused),
+			},
+		},
+		{"fermata_pool_made_total", "Sandboxes made.", counter, "", one(s.Pool.Made)},
+		{"fermata_pool_failures_total", "Sandboxes that could not be made.", counter, "", one(s.Pool.Failed)},
+		{"fermata_executions", "Executions that live on this server: running, paused.", gauge, "state", each(s.Executions)},
+		{"fermata_executions_total", "Executions that have ended, by final state.", counter, "state", each(s.Ended)},
+		{"fermata_execution_failures_total", "Those of them that failed, by reason.", counter, "reason", each(s.Failures)},
+		{"fermata_pauses_total", "Pauses of programs for tool calls.", counter, "", one(s.Pauses)},
+		{"fermata_takeovers_total", "Executions of other or earlier servers that went on here.", counter, "", one(s.Takeovers)},
+	}
+}
+
+func one[N int | uint64](n N) map[string]float64 { return map[string]float64{"": float64(n)} }
+
+func each[K ~string, N int | uint64](counts map[K]N) map[string]float64 {
+	values := make(map[string]float64, len(counts))
+	for key, n := range counts {
+		values[string(key)] = float64(n)
+	}
+	return values
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPoolStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := newScripted()
+		provider.delay = time.Second
+		p := testPool(provider, 1, 2)
+		var waited, made []time.Duration
+		p.waited = func(d time.Duration) { waited = append(waited, d) }
+		p.made = func(d time.Duration) { made = append(made, d) }
+		check := func(when string, want PoolStats) {
+			t.Helper()
+			synctest.Wait()
+			want.Size, want.Ceiling = 1, 2
+			if diff := cmp.Diff(want, p.stats()); diff != "" {
+				t.Errorf("%s the figures are wrong (-want +got):\n%s", when, diff)
+			}
+		}
+		check("at first", PoolStats{})
+		first := mustTake(t, p)
+		check("after a cold start", PoolStats{Making: 1, Live: 2, Cold: 1, Made: 1})
+		time.Sleep(10 * time.Second)
+		check("when it is filled", PoolStats{Idle: 1, Live: 2, Cold: 1, Made: 2})
+		second := mustTake(t, p)
+		check("after a warm start", PoolStats{Live: 2, Warm: 1, Cold: 1, Made: 2})
+
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		refused := make(chan error, 1)
+		go func() {
+			_, err := p.take(ctx)
+			refused <- err
+		}()
+		check("when one waits", PoolStats{Waiting: 1, Live: 2, Warm: 1, Cold: 1, Made: 2})
+		if err := <-refused; !errors.Is(err, ErrNoCapacity) {
+			t.Errorf("take = %v, want ErrNoCapacity", err)
+		}
+		check("after it has waited in vain", PoolStats{Live: 2, Warm: 1, Cold: 1, Refused: 1, Made: 2})
+
+		provider.fail = errors.New("no more")
+		p.release(first)
+		time.Sleep(provider.delay)
+		check("when none can be made", PoolStats{Live: 1, Warm: 1, Cold: 1, Refused: 1, Made: 2, Failed: 1})
+		if want := []time.Duration{time.Second, 0, 3 * time.Second}; !slices.Equal(waited, want) {
+			t.Errorf("starts waited %v, want %v", waited, want)
+		}
+		if want := []time.Duration{time.Second, time.Second}; !slices.Equal(made, want) {
+			t.Errorf("sandboxes took %v to make, want %v", made, want)
+		}
+		p.release(second)
+		closePool(t, p, provider)
+	})
+}
+
+// counted are the figures of executions, without zeros.
+func counted(s Stats) map[string]int {
+	counts := map[string]int{"pauses": int(s.Pauses), "takeovers": int(s.Takeovers)}
+	for state, n := range s.Executions {
+		counts["now "+string(state)] = n
+	}
+	for state, n := range s.Ended {
+		counts["ended "+string(state)] = int(n)
+	}
+	for reason, n := range s.Failures {
+		counts["failed "+string(reason)] = int(n)
+	}
+	for name, n := range counts {
+		if n == 0 {
+			delete(counts, name)
+		}
+	}
+	return counts
+}
+
+func TestStatsOfExecutions(t *testing.T) {
+	p := newPair(t, time.Minute)
+	check := func(when, server string, want map[string]int) {
+		t.Helper()
+		if diff := cmp.Diff(want, counted(p.engines[server].Stats())); diff != "" {
+			t.Errorf("%s the figures of %s are wrong (-want +got):\n%s", when, server, diff)
+		}
+	}
+	check("at first", "a.1", map[string]int{})
+	paused, x := p.start(t, "a.1")
+	// Whoever asks does not wait for the store.
+	x.mu.Lock()
+	check("while it is paused", "a.1", map[string]int{"now paused": 1, "pauses": 1})
+	x.mu.Unlock()
+	if outcome, err := p.resume(t, "a.1", paused); err != nil || outcome.State != Completed {
+		t.Fatalf("Resume = %+v, %v, want it completed", outcome, err)
+	}
+	check("at the end", "a.1", map[string]int{"pauses": 1, "ended completed": 1})
+
+	outcome, err := p.engines["a.1"].Start(t.Context(), Start{Principal: "ada", Session: "s", Code: json.RawMessage(`""`), Timeout: time.Minute})
+	if err != nil || outcome.Reason != UngrantedTool {
+		t.Fatalf("Start = %+v, %v, want it failed", outcome, err)
+	}
+	check("after a failure", "a.1", map[string]int{"pauses": 1, "ended completed": 1, "ended failed": 1, "failed ungranted_tool": 1})
+
+	paused, x = p.start(t, "a.1")
+	p.phonebook.lose("a.1")
+	if _, err := p.takeOver(t, x.id); err != nil {
+		t.Fatalf("takeOver = %v", err)
+	}
+	check("after a takeover", "b.1", map[string]int{"now paused": 1, "takeovers": 1})
+	if outcome, err := p.resume(t, "b.1", paused); err != nil || outcome.State != Completed {
+		t.Fatalf("Resume = %+v, %v, want it completed", outcome, err)
+	}
+	check("at its end", "b.1", map[string]int{"takeovers": 1, "ended completed": 1})
+}
+
+// Every state and reason has a figure from the start.
+func TestStatsHaveZeros(t *testing.T) {
+	var s Stats
+	new(tally).read(&s)
+	for _, state := range []State{Completed, Failed, TimedOut, Cancelled, Expired} {
+		if n, ok := s.Ended[state]; !ok || n != 0 {
+			t.Errorf("%s: got %d, %v, want 0", state, n, ok)
+		}
+	}
+	if len(s.Ended) != 5 {
+		t.Errorf("ended has %v, want the terminal states", s.Ended)
+	}
+	for _, reason := range []Reason{
+		RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls, SandboxLost,
+	} {
+		if n, ok := s.Failures[reason]; !ok || n != 0 {
+			t.Errorf("%s: got %d, %v, want 0", reason, n, ok)
+		}
+	}
+}
