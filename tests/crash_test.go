@@ -160,7 +160,7 @@ func TestStop(t *testing.T) {
 		if code := server.cmd.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("the server ended with code %d, want 0", code)
 		}
-		if err := within(5*time.Second, func() error { return server.leftovers(family) }); err != nil {
+		if err := server.cleared(family); err != nil {
 			t.Error(err)
 		}
 		if err := server.start(); err != nil {

@@ -69,7 +69,7 @@ func TestDrainEnds(t *testing.T) {
 			t.Errorf("got %v for the round that ran, want its pause", next)
 		}
 		(<-start).completes(t, "ran\n")
-		if err := within(5*time.Second, func() error { return server.leftovers(family) }); err != nil {
+		if err := server.cleared(family); err != nil {
 			t.Error(err)
 		}
 		if err := server.start(); err != nil {
@@ -133,7 +133,7 @@ func TestDrainTimeout(t *testing.T) {
 				if a.Stdout != "begun\n" {
 					t.Errorf("stdout = %q, want what was printed so far", a.Stdout)
 				}
-				if err := within(5*time.Second, func() error { return server.leftovers(family) }); err != nil {
+				if err := server.cleared(family); err != nil {
 					t.Error(err)
 				}
 				if err := server.start(); err != nil {
@@ -177,7 +177,7 @@ func TestInterrupted(t *testing.T) {
 		if a := <-round; a.Status != "tool_call_required" {
 			t.Errorf("got %v for the round that ran, want its pause", a)
 		}
-		if err := within(5*time.Second, func() error { return server.leftovers(family) }); err != nil {
+		if err := server.cleared(family); err != nil {
 			t.Error(err)
 		}
 		if err := server.start(); err != nil {
@@ -208,7 +208,7 @@ func TestStoppedAtStart(t *testing.T) {
 			time.Sleep(time.Duration(n*n) * 5 * time.Millisecond)
 			family := server.family()
 			server.signalled(t, syscall.SIGTERM, 10*time.Second)
-			if err := within(5*time.Second, func() error { return server.leftovers(family) }); err != nil {
+			if err := server.cleared(family); err != nil {
 				t.Error(err)
 			}
 		}

@@ -71,6 +71,11 @@ func descendants(roots []process) []process {
 	return found
 }
 
+// cleared waits until nothing of the server is left.
+func (s *server) cleared(family []process) error {
+	return within(clearTimeout, func() error { return s.leftovers(family) })
+}
+
 // leftovers tells which of the processes still run, and what is left of the server
 // in containers, cgroups and files.
 func (s *server) leftovers(family []process) error {

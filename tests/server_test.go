@@ -22,6 +22,9 @@ const (
 	startTimeout = 60 * time.Second
 	// stopTimeout is how long it may take to end with nothing in flight.
 	stopTimeout = 20 * time.Second
+	// clearTimeout is how long what it had may take to go after it: a busy Docker
+	// daemon removes one container after the other.
+	clearTimeout = 20 * time.Second
 )
 
 // A server is a running server, or one that was killed and may be started again on
@@ -148,8 +151,7 @@ func (s *server) stop() error {
 	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
 		errs = append(errs, fmt.Errorf("the server ended with code %d after SIGTERM, want 0", code))
 	}
-	left := func() error { return s.leftovers(family) }
-	return errors.Join(append(errs, within(5*time.Second, left), removeGroups(s.groups))...)
+	return errors.Join(append(errs, s.cleared(family), removeGroups(s.groups))...)
 }
 
 // within returns nil as soon as check does, or its last error after limit.
