@@ -40,6 +40,11 @@ type Options struct {
 	MaxRounds, MaxCalls int
 	// MaxResults bounds the results of an execution, in bytes; 0 does not.
 	MaxResults int64
+	// Files keeps the files of executions; nil if they have none. A program's files
+	// are kept up to MaxOutputFiles, each up to MaxOutputSize bytes.
+	Files          Files
+	MaxOutputFiles int
+	MaxOutputSize  int64
 	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
 	PoolSize, MaxSandboxes int
 	// MaxIdle is how long a sandbox may wait ready before another takes its place;
@@ -108,16 +113,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 // Start runs a program until it pauses or ends. If ctx ends first the execution is
 // cancelled: nobody has a token to go on with it.
 func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
-	source, err := stubs.Python(s.Tools)
+	program, err := s.program()
 	if err != nil {
 		return Outcome{}, err
 	}
-	program, err := json.Marshal(struct {
-		Code  json.RawMessage `json:"code"`
-		Stubs string          `json:"stubs"`
-	}{s.Code, source})
+	inputs, err := s.inputs()
 	if err != nil {
-		return Outcome{}, fmt.Errorf("encode program: %w", err)
+		return Outcome{}, err
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
@@ -138,8 +140,14 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 		Sandbox:   sb.ref,
 		Marker:    sb.marker,
 		Tools:     toolNames(s.Tools),
+		Inputs:    inputs,
+		Scope:     s.Scope,
 	}
 	x := newExecution(e, record, sb)
+	if err := x.give(ctx, s.Inputs); err != nil {
+		e.pool.release(sb)
+		return Outcome{}, err
+	}
 	first := x.begin(0, "")
 	if !e.register(x) {
 		e.pool.release(sb)
@@ -261,6 +269,40 @@ func (e *Engine) find(id string) *execution {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.executions[id]
+}
+
+// program is what the worker is told to run.
+func (s Start) program() ([]byte, error) {
+	source, err := stubs.Python(s.Tools)
+	if s.Mode == Bash {
+		source, err = stubs.Bash(s.Tools)
+	}
+	if err != nil {
+		return nil, err
+	}
+	program, err := json.Marshal(struct {
+		Mode  Mode            `json:"mode,omitempty"`
+		Code  json.RawMessage `json:"code"`
+		Stubs string          `json:"stubs"`
+		Tools []string        `json:"tools,omitempty"`
+		Args  []string        `json:"args,omitempty"`
+	}{s.Mode, s.Code, source, toolNames(s.Tools), s.Args})
+	if err != nil {
+		return nil, fmt.Errorf("encode program: %w", err)
+	}
+	return program, nil
+}
+
+// inputs is what the record keeps of the input files.
+func (s Start) inputs() (json.RawMessage, error) {
+	if len(s.Inputs) == 0 {
+		return nil, nil
+	}
+	inputs, err := json.Marshal(s.Inputs)
+	if err != nil {
+		return nil, fmt.Errorf("encode inputs: %w", err)
+	}
+	return inputs, nil
 }
 
 func toolNames(tools []stubs.Tool) []string {

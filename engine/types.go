@@ -34,7 +34,26 @@ type Start struct {
 	Tools []stubs.Tool
 	// Timeout is the run budget.
 	Timeout time.Duration
+	// Mode is how the program is run.
+	Mode Mode
+	// Args are the program's arguments.
+	Args []string
+	// Inputs are in its workspace before it starts. Scope is for Files, which it
+	// tells whose they are.
+	Inputs []InputFile
+	Scope  json.RawMessage
 }
+
+// A Mode is how a program is run. Its texts go to the runner.
+type Mode string
+
+// The modes.
+const (
+	// Python runs Python, the zero value.
+	Python Mode = ""
+	// Bash runs a shell script.
+	Bash Mode = "bash"
+)
 
 // A Result is the client's answer to one tool call.
 type Result struct {
@@ -146,4 +165,11 @@ type Outcome struct {
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Code   int    `json:"code,omitempty"`
+	// Files are what is in the workspace in the end, Deleted the inputs that are not,
+	// Skipped what was not kept for its sake, and Undelivered how many files could not
+	// be kept for ours.
+	Files       []OutputFile `json:"files,omitempty"`
+	Deleted     []string     `json:"deleted,omitempty"`
+	Skipped     Skipped      `json:"skipped,omitzero"`
+	Undelivered int          `json:"undelivered,omitempty"`
 }

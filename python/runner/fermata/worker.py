@@ -18,7 +18,7 @@ import warnings
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, tools
+from fermata import calls, frames, shell, tools, workspace
 from fermata.program import Program, error_line, error_text
 
 # The names a program finds ready, by what they stand for.
@@ -61,10 +61,13 @@ def run(stream: socket.socket) -> None:
     """Say that the worker is ready, run the program that comes, and end the process."""
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
+    inputs = workspace.Inputs(os.getcwd())
     try:
-        kind, payload = calls.receive(stream)
+        while (frame := calls.receive(stream)).kind == frames.FILE:
+            inputs.take(frame.payload)
     except EOFError:
         os._exit(0)
+    kind, payload = frame
     if kind != frames.PROGRAM:
         os._exit(1)
     request = loads(payload)
@@ -73,7 +76,11 @@ def run(stream: socket.socket) -> None:
     done: dict[str, Any] = {}
     status = 0
     try:
-        _run(request["code"], request["stubs"], pending)
+        if request.get("mode") == "bash":
+            status = _run_shell(request, pending)
+        else:
+            sys.argv += request.get("args", ())
+            _run(request["code"], request["stubs"], pending)
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
@@ -121,6 +128,18 @@ def _run(code: str, stubs: str, pending: calls.Calls) -> None:
         pending.close()
         # Coroutines that nobody awaited are told of when they go.
         namespace.clear()
+
+
+def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
+    """Run a shell script to its end and return its exit code."""
+    # Its processes are not this one's threads: whether they wait cannot be seen.
+    pending.others_run = True
+    names, args = request.get("tools", ()), request.get("args", ())
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(shell.run(request["code"], request["stubs"], names, args, pending.invoke))
+        finally:
+            pending.close()
 
 
 def _prepare_process() -> None:
