@@ -170,12 +170,13 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		sb.detach()
 		return nil, err
 	}
-	x := newExecution(e, record, sb)
+	x := newExecution(e, record, sb, e.quota.adopt(record.Principal))
 	if err := x.recall(); err != nil {
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
 	e.pool.adopted()
 	if !e.register(x) {
+		x.counted.drop()
 		sb.detach()
 		return nil, ErrClosing
 	}

@@ -45,6 +45,11 @@ type Options struct {
 	Files          Files
 	MaxOutputFiles int
 	MaxOutputSize  int64
+	// MaxRunning and MaxPaused refuse to start an execution for a principal that has
+	// as many on this server that run, or wait for a sandbox, or are paused; 0 does
+	// not. Nothing that has begun is ever refused to pause or to go on, so paused
+	// executions can exceed MaxPaused by those that ran already.
+	MaxRunning, MaxPaused int
 	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
 	PoolSize, MaxSandboxes int
 	// MaxIdle is how long a sandbox may wait ready before another takes its place;
@@ -69,6 +74,7 @@ type Engine struct {
 	o       Options
 	members *membership
 	pool    *pool
+	quota   *quota
 	wg      sync.WaitGroup // executions
 	// attending ends the goroutine that keeps the lease, attended waits for it.
 	attending context.CancelFunc
@@ -87,6 +93,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		o:          o,
 		members:    &membership{registry: o.Registry, instance: o.Instance, address: o.Address},
 		pool:       newPool(o),
+		quota:      newQuota(o),
 		executions: map[string]*execution{},
 	}
 	attending, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -121,6 +128,16 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	counted, err := e.quota.admit(s.Principal)
+	if err != nil {
+		return Outcome{}, err
+	}
+	begun := false
+	defer func() {
+		if !begun {
+			counted.drop()
+		}
+	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
 	sb, err := e.pool.take(waiting)
@@ -143,7 +160,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 		Inputs:    inputs,
 		Scope:     s.Scope,
 	}
-	x := newExecution(e, record, sb)
+	x := newExecution(e, record, sb, counted)
 	if err := x.give(ctx, s.Inputs); err != nil {
 		e.pool.release(sb)
 		return Outcome{}, err
@@ -153,6 +170,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 		e.pool.release(sb)
 		return Outcome{}, ErrClosing
 	}
+	begun = true
 	e.wg.Go(func() { x.live(frameProgram, [][]byte{program}) })
 	select {
 	case <-first.done:

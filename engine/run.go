@@ -55,6 +55,7 @@ func failed(reason Reason, detail string, code int) ending {
 func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	x.e.pool.running(1)
 	defer x.e.pool.running(-1)
+	x.counted.move(Running)
 	began := time.Now()
 	budget := x.budget()
 	timer := time.NewTimer(budget)

@@ -18,6 +18,8 @@ var (
 	ErrForbidden = errors.New("engine: another principal's execution")
 	// ErrInFlight means that another continuation of the execution is running.
 	ErrInFlight = errors.New("engine: another continuation is in flight")
+	// ErrTooMany means that the principal has as many executions as it may have.
+	ErrTooMany = errors.New("engine: too many executions of the principal")
 	// ErrClosing means that the server is shutting down.
 	ErrClosing = errors.New("engine: shutting down")
 )
