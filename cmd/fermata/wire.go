@@ -63,6 +63,10 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
+	verifier, err := s.JWT.verifier(log)
+	if err != nil {
+		return nil, opened, err
+	}
 	store, registry, err := s.store(ctx, dir, log)
 	if err != nil {
 		return nil, opened, err
@@ -104,6 +108,8 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxResults:   int64(s.MaxResults),
 		PoolSize:     s.PoolSize,
 		MaxSandboxes: s.MaxSandboxes,
+		MaxRunning:   s.MaxRunning,
+		MaxPaused:    s.MaxPaused,
 		QueueTimeout: s.QueueTimeout,
 	})
 	if err != nil {
@@ -111,6 +117,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	opened.add(executions.Close)
 	options := s.api(log)
+	options.JWT = verifier
 	if registry != nil {
 		options.PeerKey = &peerKey
 	}
@@ -165,10 +172,16 @@ func (s *settings) api(log *slog.Logger) api.Options {
 		Open:   s.Auth == "off",
 		Errors: s.ErrorStyle,
 		Limits: api.Limits{
-			Body:           int64(s.MaxBody),
-			Tools:          s.MaxTools,
-			Results:        s.MaxCalls,
-			ResultBytes:    int(s.MaxResult),
+			Body:        int64(s.MaxBody),
+			Tools:       s.MaxTools,
+			Results:     s.MaxCalls,
+			ResultBytes: int(s.MaxResult),
+		},
+		Rates: api.Rates{
+			Executions: api.Rate(s.RateExecutions),
+			Uploads:    api.Rate(s.RateUploads),
+			Downloads:  api.Rate(s.RateDownloads),
+			Lists:      api.Rate(s.RateLists),
 		},
 		Log:     log,
 		Version: version(),
