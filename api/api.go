@@ -68,12 +68,17 @@ type Limits struct {
 type Options struct {
 	// Keys are the keys that are accepted.
 	Keys []Key
-	// Open lets everyone in, as the principal "anonymous". Keys are not looked at.
+	// JWT verifies tokens, which are accepted beside keys; nil if none are.
+	JWT *JWT
+	// Open lets everyone in, as the principal "anonymous". Keys and tokens
+	// are not looked at.
 	Open bool
 	// Errors is the style of errors.
 	Errors ErrorStyle
 	// Limits bound a request.
 	Limits Limits
+	// Rates bound how often a principal may ask.
+	Rates Rates
 	// Log gets one line per request.
 	Log *slog.Logger
 	// Version is what /health reports.
@@ -104,11 +109,12 @@ type server struct {
 	options    Options
 	keys       []keyHash
 	validate   *validator.Validate
+	limiters   map[limited]*limiter
 }
 
 // New returns the handler of all routes.
 func New(executions Executions, o Options) http.Handler {
-	s := &server{executions: executions, options: o, keys: hashKeys(o.Keys), validate: newValidator()}
+	s := &server{executions: executions, options: o, keys: hashKeys(o.Keys), validate: newValidator(), limiters: newLimiters(o.Rates)}
 	e := echo.New()
 	e.Use(s.observe)
 	for _, prefix := range []string{"", "/v1"} {
@@ -153,12 +159,17 @@ func (s *server) programmatic(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		resume.Principal, resume.RequestID, resume.Request = principal(c), requestID, hex.EncodeToString(hash[:])
+		resume.Principal, resume.RequestID, resume.Request = principal(c).ID, requestID, hex.EncodeToString(hash[:])
 		outcome, err = s.executions.Resume(ctx, resume)
 		if err != nil {
 			return err
 		}
 	} else {
+		// A continuation is never refused for its rate: the client would lose the
+		// whole execution.
+		if err := s.admit(c, executionRequests); err != nil {
+			return err
+		}
 		session, given := sessionOf(r)
 		if given {
 			c.Set(sessionKey, session)
@@ -168,7 +179,7 @@ func (s *server) programmatic(c echo.Context) error {
 			return err
 		}
 		c.Set(sessionKey, session)
-		start.Principal, start.RequestID, start.Session = principal(c), requestID, session
+		start.Principal, start.RequestID, start.Session = principal(c).ID, requestID, session
 		start.Key, start.Request = key, hex.EncodeToString(hash[:])
 		outcome, err = s.executions.Start(ctx, start)
 		if err != nil {

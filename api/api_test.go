@@ -136,7 +136,7 @@ func TestStartPassesTheProgramOn(t *testing.T) {
 		"code": "print(\u0031, '\ud800')",
 		"Code": "not this one",
 		"tools": [{"name":"get-weather","description":"Say \"hi\"","parameters":{"b":1.0,"a":12345678901234567890},"extra":[]},{"name":"名前"}],
-		"session_id": "`+session+`", "timeout": 1500.2, "files": [], "lang": "py", "unknown": {"a": null}
+		"session_id": "` + session + `", "timeout": 1500.2, "files": [], "lang": "py", "unknown": {"a": null}
 	}`
 	if status, body := post(t, e, sent); status != http.StatusOK {
 		t.Fatalf("got %d %s, want 200", status, body)

@@ -23,11 +23,15 @@ type failure struct {
 	text   string
 	// retry asks the client to come again shortly.
 	retry bool
+	// seconds is how long a client that asks too much is to wait.
+	seconds int
 	// permanent marks what this server will never do. Clients know the mark and
 	// tell the model not to try again.
 	permanent bool
-	// message, expected and actual explain a refused execution profile.
-	message, expected, actual string
+	// message explains a text that is a code.
+	message string
+	// expected and actual are the profiles, where they differ.
+	expected, actual string
 }
 
 func (f *failure) Error() string { return "api: " + f.text }
@@ -43,6 +47,7 @@ func badRequestf(format string, args ...any) *failure {
 // Requests that are refused whatever they ask for.
 var (
 	errUnauthorized = &failure{status: http.StatusUnauthorized, text: "Invalid or missing API key"}
+	errBearer       = &failure{status: http.StatusUnauthorized, text: "Invalid bearer token"}
 
 	errClientRequestID = badRequest("Invalid programmatic request ID")
 	errIdempotencyKey  = badRequest("Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
@@ -175,6 +180,35 @@ func resultNotIssued(id string) *failure {
 	return badRequestf("tool_results[%s] was not issued by the sandbox for this execution", id)
 }
 
+// rateLimited is a code that clients know: they tell the model when to try again.
+const rateLimited = "rate_limited"
+
+// tooManyDelay is when a client that has too many executions may try again: nobody
+// knows when one of them will end.
+const tooManyDelay = 5
+
+// tooMany refuses a request for an execution.
+func tooMany(message string, seconds int) *failure {
+	return &failure{
+		status: http.StatusTooManyRequests, seconds: seconds,
+		text: rateLimited, message: fmt.Sprintf(message, inSeconds(seconds)),
+	}
+}
+
+func tooManyFiles(what string, seconds int) *failure {
+	return &failure{
+		status: http.StatusTooManyRequests, seconds: seconds,
+		text: fmt.Sprintf("Too many file %s. Please retry in %s.", what, inSeconds(seconds)),
+	}
+}
+
+func inSeconds(n int) string {
+	if n == 1 {
+		return "1 second"
+	}
+	return fmt.Sprintf("%d seconds", n)
+}
+
 // errInternal says nothing; the cause goes to the log.
 var errInternal = &failure{status: http.StatusInternalServerError, text: "Internal server error"}
 
@@ -195,6 +229,7 @@ var failures = []struct {
 	{engine.ErrRequestInUse, &failure{status: http.StatusConflict, text: "Programmatic request ID is already in use"}},
 	{engine.ErrKeyReused, &failure{status: http.StatusConflict, text: "Idempotency-Key was used for another request"}},
 	{engine.ErrKeySpent, &failure{status: http.StatusConflict, text: "The execution that this Idempotency-Key started has gone on"}},
+	{engine.ErrTooMany, tooMany("Too many CodeAPI executions at once. Please retry in %s.", tooManyDelay)},
 	{engine.ErrNoCapacity, &failure{status: http.StatusServiceUnavailable, retry: true, text: "No sandbox is free; retry shortly"}},
 	{engine.ErrOwnerAway, &failure{status: http.StatusServiceUnavailable, retry: true, text: "The server that holds this execution is away; retry shortly"}},
 	{engine.ErrClosing, &failure{status: http.StatusServiceUnavailable, retry: true, text: "Service is shutting down"}},

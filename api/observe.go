@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,8 +24,8 @@ const (
 // retryAfter is how many seconds a client should wait when we are busy.
 const retryAfter = "1"
 
-func principal(c echo.Context) string {
-	who, _ := c.Get(principalKey).(string)
+func principal(c echo.Context) Principal {
+	who, _ := c.Get(principalKey).(Principal)
 	return who
 }
 
@@ -59,7 +60,7 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			slog.String("route", routeOf(c)),
 			slog.Int("status", c.Response().Status),
 			slog.Int64("duration_ms", time.Since(began).Milliseconds()),
-			slog.String("principal", principal(c)),
+			slog.String("principal", principal(c).ID),
 			slog.String("request_id", id),
 		}
 		level := slog.LevelInfo
@@ -88,11 +89,14 @@ func (s *server) encodeFailure(c echo.Context, f *failure) []byte {
 	if f.retry {
 		header.Set(echo.HeaderRetryAfter, retryAfter)
 	}
-	if f == errUnauthorized {
+	if f.seconds > 0 {
+		header.Set(echo.HeaderRetryAfter, strconv.Itoa(f.seconds))
+	}
+	if f.status == http.StatusUnauthorized {
 		header.Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}
 	var o object
-	if onProgrammaticPath(c) && f != errUnauthorized {
+	if onProgrammaticPath(c) && f.status != http.StatusUnauthorized {
 		o.text("status", "error")
 		if session, ok := c.Get(sessionKey).(string); ok {
 			o.text("session_id", session)
@@ -104,8 +108,13 @@ func (s *server) encodeFailure(c echo.Context, f *failure) []byte {
 	}
 	if f.message != "" {
 		o.text("message", f.message)
+	}
+	if f.actual != "" {
 		o.text("expected_profile", f.expected)
 		o.text("actual_profile", f.actual)
+	}
+	if f.text == rateLimited {
+		o.raw("retry_after_seconds", []byte(strconv.Itoa(f.seconds)))
 	}
 	return o.end()
 }

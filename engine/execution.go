@@ -28,6 +28,8 @@ type execution struct {
 	sandbox   *sandbox
 	cancelled chan struct{}
 	cancel    func()
+	// counted is its part of what its principal may have.
+	counted *share
 	// parted is closed when a paused execution is left to a later server.
 	parted chan struct{}
 	// resumed hands over the results after a claim.
@@ -60,7 +62,7 @@ type segment struct {
 	err     error
 }
 
-func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution {
+func newExecution(e *Engine, record continuation.Record, sb *sandbox, counted *share) *execution {
 	cancelled := make(chan struct{})
 	return &execution{
 		id:        record.ID,
@@ -68,6 +70,7 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution
 		sandbox:   sb,
 		cancelled: cancelled,
 		cancel:    sync.OnceFunc(func() { close(cancelled) }),
+		counted:   counted,
 		parted:    make(chan struct{}),
 		resumed:   make(chan [][]byte, 1),
 		record:    record,
@@ -344,6 +347,7 @@ func (x *execution) skipRepeated() {
 // end gives back what the execution holds.
 func (x *execution) end() {
 	defer x.e.forget(x)
+	x.counted.drop()
 	defer x.saveLate()
 	if x.owned() {
 		x.e.pool.release(x.sandbox)
@@ -375,6 +379,8 @@ func (x *execution) settle(e ending) bool {
 	defer x.mu.Unlock()
 	s := x.segment
 	defer close(s.done)
+	// Before the client has the answer, after which it may start another one.
+	x.counted.move(e.state)
 	next, err := move(x.record, e.state)
 	if err != nil {
 		s.err = err
@@ -453,6 +459,7 @@ func (e *Engine) pauseLifetime(r continuation.Record) time.Duration {
 // pause waits for the claim of the round and returns the results. It reports false
 // if the execution ended instead.
 func (x *execution) pause() ([][]byte, bool) {
+	x.counted.move(Paused)
 	x.mu.Lock()
 	timer := time.NewTimer(time.Until(x.record.Deadline))
 	x.mu.Unlock()

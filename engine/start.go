@@ -39,17 +39,35 @@ func (s Start) execution() string {
 // payload is the frame that starts the program.
 func (s Start) payload() ([][]byte, error) {
 	source, err := stubs.Python(s.Tools)
+	if s.Mode == Bash {
+		source, err = stubs.Bash(s.Tools)
+	}
 	if err != nil {
 		return nil, err
 	}
 	program, err := json.Marshal(struct {
+		Mode  Mode            `json:"mode,omitempty"`
 		Code  json.RawMessage `json:"code"`
 		Stubs string          `json:"stubs"`
-	}{s.Code, source})
+		Tools []string        `json:"tools,omitempty"`
+		Args  []string        `json:"args,omitempty"`
+	}{s.Mode, s.Code, source, toolNames(s.Tools), s.Args})
 	if err != nil {
 		return nil, fmt.Errorf("encode program: %w", err)
 	}
 	return [][]byte{program}, nil
+}
+
+// inputs is what the record keeps of the input files.
+func (s Start) inputs() (json.RawMessage, error) {
+	if len(s.Inputs) == 0 {
+		return nil, nil
+	}
+	inputs, err := json.Marshal(s.Inputs)
+	if err != nil {
+		return nil, fmt.Errorf("encode inputs: %w", err)
+	}
+	return inputs, nil
 }
 
 // Start runs a program until it pauses or ends. If ctx ends first the execution is
@@ -152,6 +170,20 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		// The pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
+	inputs, err := s.inputs()
+	if err != nil {
+		return nil, nil, err
+	}
+	counted, err := e.quota.admit(s.Principal)
+	if err != nil {
+		return nil, nil, err
+	}
+	begun := false
+	defer func() {
+		if !begun {
+			counted.drop()
+		}
+	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
 	sb, err := e.pool.take(waiting)
@@ -170,7 +202,13 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		Sandbox:   sb.ref,
 		Marker:    sb.marker,
 		Tools:     toolNames(s.Tools),
-	}, sb)
+		Inputs:    inputs,
+		Scope:     s.Scope,
+	}, sb, counted)
+	if err := x.give(ctx, s.Inputs); err != nil {
+		e.pool.release(sb)
+		return nil, nil, err
+	}
 	first := x.begin(0, s.Request, s.RequestID)
 	if s.Key != "" {
 		x.record.Start = s.Request
@@ -187,6 +225,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 			return nil, nil, err
 		}
 	}
+	begun = true
 	go x.live(frameProgram, program)
 	return x, first, nil
 }
@@ -220,6 +259,9 @@ func (x *execution) restart(ctx context.Context, s Start, program [][]byte) (*se
 		return nil, ErrKeySpent
 	}
 	if x.undelivered {
+		if err := x.give(ctx, s.Inputs); err != nil {
+			return nil, err
+		}
 		x.undelivered = false
 		x.resumed <- program
 		return x.begin(0, s.Request, s.RequestID), nil

@@ -62,6 +62,7 @@ func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "http", Title: "HTTP"},
+			{Key: "jwt", Title: "Tokens of LibreChat"},
 			{Key: "executions", Title: "Executions"},
 			{Key: "servers", Title: "Several servers"},
 			{Key: "sandbox", Title: "Sandbox"},

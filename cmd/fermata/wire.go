@@ -68,6 +68,10 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
+	verifier, err := s.JWT.verifier(log)
+	if err != nil {
+		return nil, opened, err
+	}
 	store, registry, err := s.store(dir, log)
 	if err != nil {
 		return nil, opened, err
@@ -103,6 +107,8 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		PoolSize:     s.PoolSize,
 		MaxIdle:      maxIdle,
 		MaxSandboxes: s.MaxSandboxes,
+		MaxRunning:   s.MaxRunning,
+		MaxPaused:    s.MaxPaused,
 		QueueTimeout: s.QueueTimeout,
 	})
 	if err != nil {
@@ -110,6 +116,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	opened.add(executions.Close)
 	options := s.api(log)
+	options.JWT = verifier
 	if registry != nil {
 		options.PeerKey = &peerKey
 	}
@@ -185,6 +192,12 @@ func (s *settings) api(log *slog.Logger) api.Options {
 			Tools:       s.MaxTools,
 			Results:     s.MaxCalls,
 			ResultBytes: int(s.MaxResult),
+		},
+		Rates: api.Rates{
+			Executions: api.Rate(s.RateExecutions),
+			Uploads:    api.Rate(s.RateUploads),
+			Downloads:  api.Rate(s.RateDownloads),
+			Lists:      api.Rate(s.RateLists),
 		},
 		Log:     log,
 		Version: version(),
