@@ -385,9 +385,10 @@ class Supervisor:
         report = how | {
             "stdout": len(self._stdout.data),
             "stderr": len(self._stderr.data),
-            "files": not workspace.is_empty(sandbox.WORKSPACE),
             "over": "stdout" if self._stdout.over else "stderr" if self._stderr.over else "",
         }
+        if not workspace.is_empty(sandbox.WORKSPACE):
+            report["files"] = True
         head = dumps(report).encode()
         payload = len(head).to_bytes(4, "big") + head + self._stdout.data + self._stderr.data
         self._tell(frames.EXIT, payload)

@@ -76,9 +76,13 @@ class Listing:
 
 
 def is_empty(directory: str) -> bool:
-    """Tell whether there is nothing in a directory."""
-    with os.scandir(directory) as entries:
-        return next(entries, None) is None
+    """Tell whether there is nothing to be had from a directory."""
+    try:
+        with os.scandir(directory) as entries:
+            return next(entries, None) is None
+    except OSError:
+        # The program may have taken it away, or the right to look.
+        return True
 
 
 def listing(directory: str, inputs: dict[str, int], max_files: int, max_size: int) -> Listing:
@@ -89,7 +93,11 @@ def listing(directory: str, inputs: dict[str, int], max_files: int, max_size: in
     whether it has changed.
     """
     found = Listing()
-    root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        found.skip("", "unreadable")
+        return found
     try:
         room = max_files
         for name, size in sorted(_walk(root, "", 1, found, [_MAX_ENTRIES])):
@@ -112,7 +120,7 @@ def listing(directory: str, inputs: dict[str, int], max_files: int, max_size: in
 
 def _walk(directory: int, prefix: str, depth: int, found: Listing, budget: list[int]) -> Iterator[tuple[str, int]]:
     """Yield names and sizes of regular files."""
-    with os.scandir(directory) as entries:
+    with os.scandir(directory) as entries:  # open already, so it can be read
         # A program can leave more entries than anybody wants to sort.
         batch = []
         for entry in entries:
@@ -134,7 +142,11 @@ def _walk(directory: int, prefix: str, depth: int, found: Listing, budget: list[
         if not _is_plain(name):
             found.skip(name, "path")
             continue
-        info = os.stat(base, dir_fd=directory, follow_symlinks=False)
+        try:
+            info = os.stat(base, dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            found.skip(name, "unreadable")
+            continue
         if stat.S_ISDIR(info.st_mode):
             if base.startswith("."):
                 continue
