@@ -56,6 +56,12 @@ func NewPeerKey(secrets [][]byte) (PeerKey, error) {
 	return k, nil
 }
 
+// Group names the servers that share the first secret and a store. It tells nothing
+// of the secret.
+func (k PeerKey) Group(store string) string {
+	return hex.EncodeToString(peerMAC(k.keys[0], "", "group", []byte(store))[:8])
+}
+
 func peerMAC(key []byte, at, path string, body []byte) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(at + "." + path + "."))

@@ -378,7 +378,9 @@ func (e *Engine) handOver(ctx context.Context, address string, r Resume) (Outcom
 	if r.HandedOver || e.o.Peers == nil {
 		return Outcome{}, ErrOwnerAway
 	}
-	outcome, err := e.o.Peers.Resume(ctx, address, r)
+	// A request that is cancelled is cancelled at its owner, too, whose answer counts:
+	// it is the one that an identical request gets.
+	outcome, err := e.o.Peers.Resume(context.WithoutCancel(ctx), address, r)
 	return outcome, ownerAway(err)
 }
 

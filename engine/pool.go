@@ -21,6 +21,8 @@ const (
 	retryDelay = time.Second
 	// markerSize is the length of a sandbox's marker, in bytes: nobody guesses it.
 	markerSize = 16
+	// calmTime is how long no program must have run for the pool to be filled at leisure.
+	calmTime = 20 * time.Millisecond
 	// makers is how many sandboxes are made at once for those who wait.
 	makers = 2
 )
@@ -44,6 +46,8 @@ type pool struct {
 	making  int
 	live    int // idle, used, being made and being destroyed
 	busy    int // programs that run at this moment
+	// calming is pending while a program has run a moment ago.
+	calming *time.Timer
 	resting *time.Timer
 	closed  bool
 }
@@ -171,12 +175,34 @@ func (p *pool) abandon(s *sandbox) {
 }
 
 // running notes that a program begins (1) or ceases (-1) to run. Ahead of need the
-// pool is filled when none does.
+// pool is filled when none does, and none is about to: a client that answers a tool
+// call at once has its program run again in a moment.
 func (p *pool) running(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy += n
+	if p.calming != nil {
+		p.calming.Stop()
+		p.calming = nil
+	}
+	if p.busy == 0 && n < 0 && !p.closed {
+		p.calm()
+	}
 	p.fill()
+}
+
+// calm fills the pool when nothing has run for a while. mu is held.
+func (p *pool) calm() {
+	var timer *time.Timer
+	timer = time.AfterFunc(calmTime, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.calming == timer {
+			p.calming = nil
+			p.fill()
+		}
+	})
+	p.calming = timer
 }
 
 // destroy ends a sandbox in the background. mu is held.
@@ -205,8 +231,8 @@ func (p *pool) fill() {
 }
 
 // wants reports whether one more sandbox should be made now. Those who wait come
-// first; ahead of need one is made at a time, and at a time when no program runs
-// unless the pool is half empty.
+// first; ahead of need one is made at a time, and at a calm time unless the pool is
+// half empty.
 func (p *pool) wants() bool {
 	if len(p.waiting) > p.making {
 		return p.making < makers
@@ -215,7 +241,7 @@ func (p *pool) wants() bool {
 	if ready >= p.size || p.making > 0 {
 		return false
 	}
-	return p.busy == 0 || 2*ready < p.size
+	return p.busy == 0 && p.calming == nil || 2*ready < p.size
 }
 
 func (p *pool) make() {
@@ -276,8 +302,10 @@ func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.cancel()
-	if p.resting != nil {
-		p.resting.Stop()
+	for _, timer := range []*time.Timer{p.resting, p.calming} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	for _, turn := range p.waiting {
 		turn <- taken{err: ErrClosing}

@@ -200,6 +200,18 @@ func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
 		}
 		p.running(-1)
 		synctest.Wait()
+		if got := p.idleNow(); got != 2 {
+			t.Errorf("%d are ready when one has just run, want half of 4", got)
+		}
+		time.Sleep(calmTime / 2)
+		p.running(1)
+		p.running(-1)
+		time.Sleep(calmTime - 1)
+		if got := p.idleNow(); got != 2 {
+			t.Errorf("%d are ready when one has run since, want half of 4", got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
 		if got := p.idleNow(); got != 4 {
 			t.Errorf("%d are ready when none runs, want 4", got)
 		}

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 		cancel("ada", "three", CancelUnknown, nil)
 		begin("ada", "three", errCancelled)
 
-		time.Sleep(rememberTime + time.Second) //nolint:forbidigo // the bubble's time
+		time.Sleep(rememberTime + time.Second)
 		cancel("ada", "one", CancelUnknown, nil)
 		_, done = begin("ada", "three", nil)
 		done()
@@ -62,10 +62,10 @@ func TestRequests(t *testing.T) {
 func TestRequestsAreBounded(t *testing.T) {
 	var q requests
 	for n := range 2 * rememberMost {
-		if _, err := q.cancel("ada", fmt.Sprint(n)); err != nil {
+		if _, err := q.cancel("ada", strconv.Itoa(n)); err != nil {
 			t.Fatal(err)
 		}
-		_, done, err := q.begin(t.Context(), "bob", fmt.Sprint(n))
+		_, done, err := q.begin(t.Context(), "bob", strconv.Itoa(n))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -135,9 +135,8 @@ func (s *sandbox) detach() {
 // gone reports whether an idle sandbox has ended.
 func (s *sandbox) gone() bool {
 	select {
-	case _, ok := <-s.frames:
+	case <-s.frames:
 		// An idle sandbox has nothing to say: what speaks is not to be trusted.
-		_ = ok
 		return true
 	default:
 		return false

@@ -38,7 +38,7 @@ func newJudge(tb testing.TB) *judge {
 	}
 	// The context of tb is done before its cleanup, and would kill the process
 	// before it can end by itself.
-	cmd := exec.Command("python3", "-I", "testdata/judge.py") //nolint:noctx // see above
+	cmd := exec.Command("python3", "-I", "testdata/judge.py")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

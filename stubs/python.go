@@ -57,9 +57,9 @@ func Python(tools []Tool) (string, error) {
 		size += len(t.Name) + len(t.Description) + len(t.Parameters)
 	}
 	w := writer{out: make([]byte, 0, size)}
-	for i, id := range identifiers {
-		if id != "" && last[id] == i && !isModuleGlobal(id) {
-			w.stub(tools[i], id)
+	for i, t := range tools {
+		if id := identifiers[i]; id != "" && last[id] == i && !isModuleGlobal(id) {
+			w.stub(t, id)
 		}
 	}
 	return string(w.out), nil

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -91,7 +92,7 @@ func testCancel(t *testing.T, alices, bobs []client, processes func() int) {
 			if err == nil && (a.code == http.StatusConflict || a.code == http.StatusBadRequest) && processes() > idle {
 				return nil
 			}
-			return fmt.Errorf("got %v %v, want the request in flight", a, err)
+			return errors.Join(err, fmt.Errorf("got %v, want the request in flight", a))
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -138,9 +139,7 @@ func (c client) request(ctx context.Context, method, path string, header http.He
 	if c.key != "" {
 		r.Header.Set("X-API-Key", c.key)
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return answer{}, err
@@ -174,6 +173,9 @@ func (c client) send(ctx context.Context, body any) (answer, error) {
 // post sends and expects an answer, of whatever kind.
 func (c client) post(t testing.TB, body any) answer {
 	t.Helper()
+	if p, ok := body.(program); ok {
+		needLibraries(t, p.Code)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	a, err := c.send(ctx, body)

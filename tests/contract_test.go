@@ -415,7 +415,7 @@ func TestRequestIDInUse(t *testing.T) {
 			}
 		}()
 		err := within(5*time.Second, func() error {
-			a, err := c.request(t.Context(), "POST", programmatic, header, "{}")
+			a, err := c.request(t.Context(), "POST", programmatic, header, program{Code: "print(2)"})
 			if err == nil && (a.code != http.StatusConflict || a.Error != "Programmatic request ID is already in use") {
 				err = fmt.Errorf("got %v, want 409 while another request has the id", a)
 			}

@@ -244,7 +244,7 @@ func TestClientLeaves(t *testing.T) {
 			ctx, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer leave()
 			body := &stuck{text: strings.NewReader(`{"code":"print(`), until: ctx.Done()}
-			r, err := http.NewRequestWithContext(ctx, "POST", server.url+programmatic, body)
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.url+programmatic, body)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -118,6 +118,7 @@ func TestDrainKeeps(t *testing.T) {
 
 // TestDrainTimeout stops a server while a program runs for longer than it may.
 func TestDrainTimeout(t *testing.T) {
+	t.Parallel()
 	for _, drain := range []string{"end", "keep"} {
 		t.Run(drain, func(t *testing.T) {
 			overSetups(t, func(t *testing.T, s setup) {
@@ -232,10 +233,7 @@ func catches(pid int, number syscall.Signal) bool {
 // TestRollingRestart stops the server again and again while programs run; the next
 // one goes on with them.
 func TestRollingRestart(t *testing.T) {
-	restarts := 5
-	if soaking {
-		restarts = 50
-	}
+	restarts := count(5, 50)
 	overSetups(t, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, with(quick(t), settings{"DRAIN": "keep"}))
 		stop := walkers(t, server.alice())

@@ -20,8 +20,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// soaking says that tests are to take their time.
-var soaking = os.Getenv("FERMATA_SOAK") == "1"
+// count is how often a test is to repeat something: in a soak it takes its time.
+func count(usually, soaking int) int {
+	if os.Getenv("FERMATA_SOAK") == "1" {
+		return soaking
+	}
+	return usually
+}
 
 // quick are the settings of a server that starts in no time, since its Python has no
 // libraries to import, and always at the same address.
@@ -179,13 +184,7 @@ func walkers(t *testing.T, clients ...client) (stop func() int64) {
 // TestKilledAtAnyInstant kills the server again and again while programs run, are
 // paused, start and end, while the pool is filled, and while its successor takes over.
 func TestKilledAtAnyInstant(t *testing.T) {
-	kills := 10
-	if soaking {
-		kills = 200
-	}
-	if testing.Short() {
-		t.Skip("kills servers for a while")
-	}
+	kills := count(10, 200)
 	overSetups(t, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, quick(t))
 		stop := walkers(t, server.alice())

@@ -44,6 +44,7 @@ func newRedis(dir string, args ...string) *redisServer {
 // redisAlone returns a Redis of the test's own, which does not run yet.
 func redisAlone(t *testing.T, args ...string) *redisServer {
 	t.Helper()
+	needRedis(t)
 	dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path would be too long
 	if err != nil {
 		t.Fatal(err)

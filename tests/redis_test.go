@@ -119,6 +119,7 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 // TestRedisRestarts kills Redis and starts it again, with its data and without:
 // programs wait meanwhile, and none loses or repeats anything.
 func TestRedisRestarts(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"with its data":    {"--appendonly", "yes", "--appendfsync", "always"},
 		"without its data": nil,

@@ -223,13 +223,7 @@ func TestReplicaKilled(t *testing.T) {
 // TestReplicasKilledInTurn kills one server after the other while programs run
 // through all of them.
 func TestReplicasKilledInTurn(t *testing.T) {
-	kills := 6
-	if soaking {
-		kills = 60
-	}
-	if testing.Short() {
-		t.Skip("kills servers for a while")
-	}
+	kills := count(6, 60)
 	overReplicas(t, func(t *testing.T, servers []*server) {
 		stop := walkers(t, client{balance(t, servers), "key-a"})
 		for n := range kills {

@@ -72,7 +72,7 @@ func (s *server) start() error {
 	}
 	defer a.Body.Close()
 	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
-		return errors.Join(fmt.Errorf("GET /health: %v %v", a.Status, err), s.kill())
+		return errors.Join(fmt.Errorf("GET /health: %v", a.Status), err, s.kill())
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (s *server) launch() error {
 	// The shell moves itself into the cgroups and then becomes the server.
 	join := `server=$1; shift; for group; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$server" serve`
 	s.cmd = exec.Command("/bin/sh", append([]string{"-c", join, "sh", binary}, s.groups...)...)
-	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp")}
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + os.Getenv("DOCKER_HOST")}
 	for name, value := range s.settings {
 		s.cmd.Env = append(s.cmd.Env, "FERMATA_"+name+"="+value)
 	}

@@ -166,7 +166,7 @@ func TestBudget(t *testing.T) {
 			t.Parallel()
 			c := serve(t, s, settings{"TIMEOUT_CLOCK": "wall"}).alice()
 			a, _ := c.run(t, burn(0.1, 3), slowly)
-			if !(a.code == 408 && a.Error == "Execution timeout" || a.code == 400 && a.Error == "Execution expired") {
+			if (a.code != 408 || a.Error != "Execution timeout") && (a.code != 400 || a.Error != "Execution expired") {
 				t.Errorf("got %v, want the time to be over", a)
 			}
 		})

@@ -17,16 +17,16 @@ import (
 const orphanSlack = time.Minute
 
 // provider starts what makes the sandboxes. The server lives in the state directory
-// dir, whose id is home. A sandbox that waits ready longer than maxIdle, unless that
-// is 0, must be replaced.
-func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, home, instance string) (p engine.Provider, maxIdle time.Duration, err error) {
+// dir, and shares what others can reach with the servers of its installation. A
+// sandbox that waits ready longer than maxIdle, unless that is 0, must be replaced.
+func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installation, instance string) (p engine.Provider, maxIdle time.Duration, err error) {
 	if s.Sandbox == "docker" {
 		// It hears nothing from its server through the longest run, or the longest pause.
 		orphan := max(s.PauseTTL, maxBudget) + orphanSlack
 		p, err := docker.New(ctx, docker.Options{
 			Image:        s.DockerImage,
 			Runtime:      s.DockerRuntime,
-			Installation: home,
+			Installation: installation,
 			Server:       instance,
 			Memory:       int64(s.Memory),
 			CPUs:         s.CPUs,

@@ -93,7 +93,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--api-keys=name:"}, []string{"--api-keys", "there is an empty one"}},
 		{[]string{"--api-keys=:very-secret"}, []string{"--api-keys", "there is an empty name"}},
 		{[]string{"--auth=maybe"}, []string{"--auth", `"keys","off"`}},
-		{[]string{"--sandbox=docker"}, []string{"--sandbox"}},
+		{[]string{"--sandbox=vm"}, []string{"--sandbox"}},
 		{[]string{"--memory=much"}, []string{"--memory", "512MiB", `"much"`}},
 		{[]string{"--memory=1EiB", "--disk=100EiB"}, []string{"--disk"}},
 		{[]string{"--log-level=loud"}, []string{"--log-level"}},

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -72,12 +73,17 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
-	store, registry, err := s.store(dir, log)
+	store, registry, err := s.store(dir, log) //nolint:contextcheck // the store lives until it is closed
 	if err != nil {
 		return nil, opened, err
 	}
 	opened.add(func(context.Context) error { return store.Close() })
-	provider, maxIdle, err := s.provider(ctx, log, dir, home, instance)
+	installation := home
+	if registry != nil {
+		// Any server of the group may take over a container.
+		installation = peerKey.Group(s.redisPlace())
+	}
+	provider, maxIdle, err := s.provider(ctx, log, dir, installation, instance)
 	if err != nil {
 		return nil, opened, err
 	}
@@ -138,6 +144,20 @@ func (s *settings) store(dir string, log *slog.Logger) (continuation.Store, cont
 		return nil, nil, err
 	}
 	return store, store, nil
+}
+
+// redisPlace is the part of Redis' URL that says where it is. Servers that write it
+// in another way are of another group.
+func (s *settings) redisPlace() string {
+	u, err := url.Parse(s.RedisURL.reveal())
+	if err != nil {
+		return "" // The store has refused it.
+	}
+	query := u.Query()
+	for _, secret := range []string{"username", "password"} {
+		query.Del(secret)
+	}
+	return u.Host + u.Path + "?" + query.Encode()
 }
 
 // peerAddress is the URL where other servers reach this one.

@@ -21,10 +21,13 @@ const cpuPeriod = 100_000 // microseconds, the kernel's default
 // cgroups makes a group for each program, in one hierarchy (version 2) or in one
 // for each controller (version 1). A nil *cgroups makes none.
 type cgroups struct {
-	// parents are the directories that groups are made in.
+	// parents are the directories that groups are made in. They stay: another server
+	// on the machine may be about to use them.
 	parents []string
 	// settings are the files of each group by the parent, and their contents.
 	settings map[string][]setting
+	// join is the file of a group that a process joins it by.
+	join string
 	// oom is the parent whose groups count kills for memory, and the file that does.
 	oom, oomFile string
 }
@@ -64,7 +67,7 @@ func findCgroups(o Options) (*cgroups, error) {
 		if err := delegate(unified, parent); err != nil {
 			return nil, err
 		}
-		c.parents = []string{parent}
+		c.parents, c.join = []string{parent}, "cgroup.procs"
 		c.oom, c.oomFile = parent, "memory.events"
 		c.settings[parent] = []setting{
 			{file: "memory.max", value: memory},
@@ -73,6 +76,9 @@ func findCgroups(o Options) (*cgroups, error) {
 			{file: "cpu.max", value: quota + " " + strconv.Itoa(cpuPeriod)},
 		}
 	} else {
+		// For a thread that moves itself the kernel need not stop all others, which
+		// takes it some ten milliseconds; the worker has one thread.
+		c.join = "tasks"
 		version1 := map[string][]setting{
 			"cpu": {{file: "cpu.cfs_quota_us", value: quota}},
 			"memory": {
@@ -105,13 +111,39 @@ func findCgroups(o Options) (*cgroups, error) {
 
 // try makes one group and removes it: what cannot be set is found out at start.
 func (c *cgroups) try() error {
-	name := "try-" + strconv.Itoa(os.Getpid())
+	if err := c.sweepTries(); err != nil {
+		return err
+	}
+	name := tryPrefix + strconv.Itoa(os.Getpid())
 	group, err := c.create(name)
 	if err != nil {
 		return errors.Join(err, c.remove(name))
 	}
 	group.close()
 	return c.remove(name)
+}
+
+// tryPrefix and a process id name the group that a server makes to see if it can.
+const tryPrefix = "try-"
+
+// sweepTries removes what servers left that were killed while they tried.
+func (c *cgroups) sweepTries() error {
+	for _, parent := range c.parents {
+		left, err := filepath.Glob(filepath.Join(parent, tryPrefix+"*"))
+		if err != nil {
+			return err
+		}
+		for _, dir := range left {
+			name := filepath.Base(dir)
+			if _, err := os.Stat("/proc/" + strings.TrimPrefix(name, tryPrefix)); err == nil {
+				continue
+			}
+			if err := c.remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (c *cgroups) limitsMemory() bool { return c != nil }
@@ -141,7 +173,7 @@ func (c *cgroups) create(name string) (_ *cgroup, err error) {
 				return nil, fmt.Errorf("limit cgroup: %w", err)
 			}
 		}
-		procs, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
+		procs, err := os.OpenFile(filepath.Join(dir, c.join), os.O_WRONLY, 0)
 		if err != nil {
 			return nil, fmt.Errorf("open cgroup: %w", err)
 		}
@@ -166,16 +198,6 @@ func (c *cgroups) remove(name string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// close removes the parents, unless groups of sandboxes that stay are in them.
-func (c *cgroups) close() {
-	if c == nil {
-		return
-	}
-	for _, parent := range c.parents {
-		_ = syscall.Rmdir(parent)
-	}
 }
 
 // cgroupMounts returns where this process's own group is, by controller; the

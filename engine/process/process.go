@@ -290,7 +290,6 @@ func (p *Provider) Close() error {
 			errs = append(errs, p.clear(z.dir))
 		}
 	}
-	p.cgroups.close()
 	return errors.Join(errs...)
 }
 

@@ -373,7 +373,10 @@ class Supervisor:
         if self._state == "ended":
             return
         if self._state in ("starting", "ready"):
-            # No program has run: there is nothing to report and no further use.
+            # No program has run: there is no further use. What the worker has to say is
+            # for the server's log.
+            self._drain(self._stderr)
+            os.write(2, self._stderr.data)
             self._finished = True
             return
         self._state = "ended"

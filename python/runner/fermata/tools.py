@@ -17,6 +17,9 @@ Invoke = Callable[[str, dict[str, Any]], Awaitable[Any]]
 class ToolExecutionError(RuntimeError):
     """A tool failed; the text is the message that came with its result."""
 
+    # Tracebacks name it as the program does.
+    __module__ = "builtins"
+
 
 def define(source: str, invoke: Invoke) -> dict[str, Stub]:
     """Execute the generated source and return its stubs by identifier.

@@ -182,10 +182,10 @@ def _prepare_process() -> None:
     # Nothing is held back in a buffer: a program may be killed at any moment.
     sys.stdout = sys.__stdout__ = _unbuffered(1)
     sys.stderr = sys.__stderr__ = _unbuffered(2)
-    if (numpy := sys.modules.get("numpy")) is not None:
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
         # Every process forked from one parent would draw the same numbers. A seed of
         # one number touches fewer pages than the usual one.
-        numpy.random.seed(int.from_bytes(os.urandom(4), "big"))
+        numpy_random.seed(int.from_bytes(os.urandom(4), "big"))
 
 
 def _unbuffered(fd: int) -> io.TextIOWrapper:

@@ -168,6 +168,7 @@ class Zygote:
         self._requests = requests
         self._nursery = os.pidfd_open(nursery)
         self._server: socket.socket | None = None
+        self._met_server = False
         self._names: dict[int, str] = {}  # pidfd of a supervisor -> name of its sandbox
         self._pids: dict[str, int] = {}
         self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
@@ -177,7 +178,7 @@ class Zygote:
         """Serve until the server is gone and the last sandbox with it."""
         for fd in (self._listener.fileno(), self._nursery):
             self._poll.register(fd, select.EPOLLIN)
-        while self._server is not None or self._names or self._waits_for_server():
+        while self._server is not None or self._names or not self._met_server:
             for fd, _ in self._poll.poll():
                 if fd == self._listener.fileno():
                     self._accept()
@@ -187,11 +188,6 @@ class Zygote:
                     raise RuntimeError("the nursery has ended")
                 elif fd in self._names:
                     self._reap(fd)
-
-    _met_server = False
-
-    def _waits_for_server(self) -> bool:
-        return not self._met_server
 
     def _accept(self) -> None:
         stream, _ = self._listener.accept()

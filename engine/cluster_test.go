@@ -1,0 +1,398 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"fermata/continuation"
+	"fermata/continuation/boltstore"
+	"fermata/python"
+	"fermata/stubs"
+)
+
+// common is a Provider whose sandboxes every server can reach, as Docker's. Each
+// runs a program of one call, to ask, and prints nothing.
+type common struct {
+	mu        sync.Mutex
+	sandboxes map[string]*fake
+}
+
+// A fake is a sandbox of it.
+type fake struct {
+	server string
+	mu     sync.Mutex
+	stream net.Conn
+	state  string
+	// heard are the frames that servers have sent, but to attach.
+	heard []frameKind
+}
+
+func (p *common) create(server string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ref := fmt.Sprintf("s%d", len(p.sandboxes))
+	p.sandboxes[ref] = &fake{server: server, state: "ready"}
+	return ref
+}
+
+func (p *common) find(ref string) *fake {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sandboxes[ref]
+}
+
+// supervise plays the supervisor on one stream. The newest is the one that counts.
+func (f *fake) supervise(stream net.Conn) {
+	f.mu.Lock()
+	if f.stream != nil {
+		_ = f.stream.Close() // a pipe's never fails
+	}
+	f.stream = stream
+	f.mu.Unlock()
+	calls := []byte(`[{"n":1,"tool":"ask","input":{}}]`)
+	for r := bufio.NewReader(stream); ; {
+		var header [frameHeader]byte
+		if _, err := io.ReadFull(r, header[:]); err != nil {
+			return
+		}
+		payload := make([]byte, int(header[2])<<8|int(header[3]))
+		if _, err := io.ReadFull(r, payload); err != nil {
+			return
+		}
+		f.mu.Lock()
+		kind := frameKind(header[4])
+		switch kind { //nolint:exhaustive // the others are a supervisor's own
+		case frameAttach:
+			round := 0
+			if f.state == "paused" {
+				round = 1
+			}
+			text, _ := json.Marshal(hello{Protocol: python.Protocol, State: f.state, Round: round})
+			_, _ = stream.Write(payload)
+			_ = writeFrame(stream, frameHello, text)
+			if f.state == "paused" {
+				_ = writeFrame(stream, frameCalls, calls)
+			}
+		case frameProgram:
+			f.state = "paused"
+			_ = writeFrame(stream, frameCalls, calls)
+		case frameResults, frameKill:
+			f.state = "ended"
+			_ = writeFrame(stream, frameExit, exitPayload(`{"code":0,"stdout":0,"stderr":0}`, ""))
+		}
+		if kind != frameAttach {
+			f.heard = append(f.heard, kind)
+		}
+		f.mu.Unlock()
+	}
+}
+
+// A view is common as one server sees it.
+type view struct {
+	*common
+	server string
+
+	mu        sync.Mutex
+	destroyed []string
+}
+
+func (v *view) Create(context.Context) (string, error) { return v.create(v.server), nil }
+
+func (v *view) Attach(_ context.Context, ref string) (io.ReadWriteCloser, error) {
+	f := v.find(ref)
+	if f == nil {
+		return nil, ErrGone
+	}
+	ours, theirs := net.Pipe()
+	go f.supervise(theirs)
+	return ours, nil
+}
+
+func (v *view) Destroy(_ context.Context, ref string) error {
+	v.mu.Lock()
+	v.destroyed = append(v.destroyed, ref)
+	v.mu.Unlock()
+	v.common.mu.Lock()
+	defer v.common.mu.Unlock()
+	delete(v.sandboxes, ref)
+	return nil
+}
+
+func (v *view) List(context.Context) ([]Sandbox, error) {
+	v.common.mu.Lock()
+	defer v.common.mu.Unlock()
+	var list []Sandbox
+	for ref, f := range v.sandboxes {
+		list = append(list, Sandbox{Ref: ref, Server: f.server})
+	}
+	return list, nil
+}
+
+func (v *view) Close() error { return nil }
+
+// phonebook is a Registry that a test writes: leases end when it says so.
+type phonebook struct {
+	mu      sync.Mutex
+	servers map[string]string
+	// away are servers that do not get through to it.
+	away map[string]bool
+}
+
+func (p *phonebook) Announce(_ context.Context, server, address string, _ time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away[server] {
+		return continuation.ErrUnavailable
+	}
+	p.servers[server] = address
+	return nil
+}
+
+func (p *phonebook) Locate(_ context.Context, server string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if address, ok := p.servers[server]; ok {
+		return address, nil
+	}
+	return "", continuation.ErrNotFound
+}
+
+func (p *phonebook) Servers(context.Context) (map[string]string, error) { return nil, nil }
+
+func (p *phonebook) Withdraw(_ context.Context, server string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.servers, server)
+	return nil
+}
+
+// lose ends a server's lease, and lets it not renew it.
+func (p *phonebook) lose(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.away[server] = true
+	delete(p.servers, server)
+}
+
+// direct is a Peers without HTTP.
+type direct map[string]*Engine
+
+func (d direct) Resume(ctx context.Context, address string, r Resume) (Outcome, error) {
+	r.HandedOver = true
+	return d[address].Resume(ctx, r)
+}
+
+func (d direct) Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error) {
+	c.HandedOver = true
+	return d[address].Cancel(ctx, c)
+}
+
+// A pair is two servers with one store and one provider.
+type pair struct {
+	phonebook *phonebook
+	common    *common
+	views     map[string]*view
+	engines   direct
+}
+
+func newPair(t *testing.T, pauseTTL time.Duration) *pair {
+	t.Helper()
+	store, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	signer, err := continuation.NewSigner([][]byte{make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{
+		phonebook: &phonebook{servers: map[string]string{}, away: map[string]bool{}},
+		common:    &common{sandboxes: map[string]*fake{}},
+		views:     map[string]*view{}, engines: direct{},
+	}
+	for _, name := range []string{"a.1", "b.1"} {
+		p.views[name] = &view{common: p.common, server: name}
+		e, err := New(t.Context(), Options{
+			Provider: p.views[name], Store: store, Signer: signer, Log: slog.New(slog.DiscardHandler),
+			PauseTTL: pauseTTL, KeepAnswers: time.Minute, MaxRounds: 20, MaxCalls: 100, MaxSandboxes: 10,
+			QueueTimeout: time.Minute, Instance: name, Registry: p.phonebook, Address: name, Peers: p.engines,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.engines[name] = e
+		t.Cleanup(func() {
+			if err := e.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return p
+}
+
+// start starts an execution and returns it, paused.
+func (p *pair) start(t *testing.T, on string) (paused Outcome, x *execution) {
+	t.Helper()
+	e := p.engines[on]
+	paused, err := e.Start(t.Context(), Start{
+		Principal: "ada", Session: "s", Code: json.RawMessage(`""`), Tools: []stubs.Tool{{Name: "ask"}}, Timeout: time.Minute,
+	})
+	if err != nil || paused.State != Paused {
+		t.Fatalf("Start = %+v, %v, want a pause", paused, err)
+	}
+	claims, err := e.o.Signer.Verify(paused.Token, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paused, e.find(claims.Execution)
+}
+
+func (p *pair) resume(t *testing.T, on string, paused Outcome) (Outcome, error) {
+	t.Helper()
+	return p.engines[on].Resume(t.Context(), Resume{
+		Principal: "ada", Token: paused.Token, Request: "r", Results: []Result{{CallID: "call_001"}},
+	})
+}
+
+// A server whose lease has ended loses its executions to another one, and does
+// nothing to them when it is back: it neither goes on with, nor kills, nor destroys
+// what is not its own any more.
+func TestFencing(t *testing.T) {
+	for name, back := range map[string]func(t *testing.T, p *pair, paused Outcome, x *execution){
+		"it is asked to go on": func(t *testing.T, p *pair, paused Outcome, _ *execution) {
+			again, err := p.resume(t, "a.1", paused)
+			if err != nil || again.State != Completed {
+				t.Errorf("Resume on the former owner = %+v, %v, want the other's answer", again, err)
+			}
+		},
+		"it cancels": func(_ *testing.T, _ *pair, _ Outcome, x *execution) { x.cancel() },
+		"it kills": func(t *testing.T, _ *pair, _ Outcome, x *execution) {
+			if e := x.kill(ending{state: TimedOut}); e.state != TimedOut {
+				t.Errorf("kill = %+v", e)
+			}
+			x.cancel()
+		},
+		"it shuts down": func(t *testing.T, p *pair, _ Outcome, _ *execution) {
+			if err := p.engines["a.1"].Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, time.Minute)
+			paused, x := p.start(t, "a.1")
+			ref := x.sandbox.ref
+			p.phonebook.lose("a.1")
+			p.engines["a.1"].members.until.Store(0) // as if it had been away for long
+			if got, err := p.takeOver(t, x.id); err != nil {
+				t.Fatalf("takeOver = %v, %v", got, err)
+			}
+			sandbox := p.common.find(ref)
+			back(t, p, paused, x)
+			done, err := p.resume(t, "b.1", paused)
+			if err != nil || done.State != Completed {
+				t.Errorf("Resume on the new owner = %+v, %v, want it completed", done, err)
+			}
+			sandbox.mu.Lock()
+			heard := slices.Clone(sandbox.heard)
+			sandbox.mu.Unlock()
+			if want := []frameKind{frameProgram, frameResults}; !slices.Equal(heard, want) {
+				t.Errorf("the sandbox heard %q, want %q", heard, want)
+			}
+			v := p.views["a.1"]
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			if slices.Contains(v.destroyed, ref) {
+				t.Error("the former owner has destroyed the sandbox")
+			}
+		})
+	}
+}
+
+// takeOver has b take over an execution, as a sweep or a request would.
+func (p *pair) takeOver(t *testing.T, id string) (*execution, error) {
+	t.Helper()
+	record, err := p.engines["b.1"].o.Store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.engines["b.1"].takeOver(t.Context(), record)
+}
+
+// Of any number that take over one execution at once one passes, and nobody
+// disturbs the sandbox.
+func TestTakeOverOnce(t *testing.T) {
+	p := newPair(t, time.Minute)
+	paused, x := p.start(t, "a.1")
+	p.phonebook.lose("a.1")
+	p.engines["a.1"].members.until.Store(0)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	passed := 0
+	for range 8 {
+		wg.Go(func() {
+			_, err := p.takeOver(t, x.id)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				passed++
+			} else if !errors.Is(err, continuation.ErrConflict) {
+				t.Errorf("takeOver = %v, want ErrConflict", err)
+			}
+		})
+	}
+	wg.Wait()
+	if passed != 1 {
+		t.Errorf("%d of 8 have taken over, want 1", passed)
+	}
+	if done, err := p.resume(t, "b.1", paused); err != nil || done.State != Completed {
+		t.Errorf("Resume = %+v, %v, want it completed", done, err)
+	}
+}
+
+// A server that cannot be reached, but has its lease, keeps its executions.
+func TestLeaseProtects(t *testing.T) {
+	p := newPair(t, time.Minute)
+	paused, x := p.start(t, "a.1")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errQueue)
+	defer cancel()
+	unreachable := p.engines["b.1"]
+	unreachable.o.Peers = nowhere{}
+	_, err := unreachable.Resume(ctx, Resume{Principal: "ada", Token: paused.Token, Request: "r"})
+	if !errors.Is(err, errQueue) {
+		t.Errorf("Resume = %v, want it to wait as long as it may", err)
+	}
+	if p.engines["a.1"].find(x.id) != x || p.engines["b.1"].find(x.id) != nil {
+		t.Error("the execution has another owner")
+	}
+	if done, err := p.resume(t, "a.1", paused); err != nil || done.State != Completed {
+		t.Errorf("Resume = %+v, %v, want it completed", done, err)
+	}
+}
+
+// nowhere is a Peers none of whom can be reached.
+type nowhere struct{}
+
+func (nowhere) Resume(context.Context, string, Resume) (Outcome, error) {
+	return Outcome{}, ErrUnreachable
+}
+
+func (nowhere) Cancel(context.Context, string, Cancel) (Cancelling, error) {
+	return "", ErrUnreachable
+}

@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"fermata/continuation"
+)
+
+// live runs the program to its end, answering segment by segment. The first begins
+// with a frame, or none if the program runs already.
+func (x *execution) live(kind frameKind, payload [][]byte) {
+	defer x.end()
+	for {
+		e := x.run(kind, payload)
+		if !x.settle(e) {
+			return
+		}
+		var ok bool
+		if payload, ok = x.pause(); !ok {
+			return
+		}
+		kind = frameResults
+	}
+}
+
+// stands reports whether the sandbox is paused in the round that the record names,
+// or waits for the program.
+func (x *execution) stands() bool {
+	switch x.sandbox.hello.State {
+	case "ready":
+		return x.record.Round == 0
+	case "paused":
+		return x.sandbox.hello.Round == x.record.Round
+	}
+	return false
+}
+
+// recall brings an execution that was taken over to where its former server left it.
+func (x *execution) recall() error {
+	switch {
+	case State(x.record.State) == Paused:
+		x.segment = answered(x.record.Round-1, x.record.Request)
+		var err error
+		x.segment.outcome, err = lastAnswer(x.record)
+		return err
+	case x.stands():
+		// The round was claimed, but its results never arrived; or the execution was
+		// recorded, but its program never arrived.
+		x.undelivered = true
+	default:
+		// It runs, or came to rest when nobody listened, which it repeats.
+		x.begin(x.record.Round, x.record.Request, "")
+	}
+	return nil
+}
+
+// relive goes on from there.
+func (x *execution) relive() {
+	x.mu.Lock()
+	paused, stands, kind := State(x.record.State) == Paused, x.stands(), frameResults
+	if x.record.Round == 0 {
+		kind = frameProgram
+	}
+	x.mu.Unlock()
+	switch {
+	case stands:
+		x.skipRepeated()
+		if payload, ok := x.pause(); ok {
+			x.live(kind, payload)
+			return
+		}
+	case paused:
+		// It died while it was paused.
+		x.leave(Expired)
+	default:
+		x.live(0, nil)
+		return
+	}
+	x.end()
+}
+
+// skipRepeated takes what a paused sandbox that was taken over repeats: the calls
+// that it waits for, which must not be taken for those of the next pause.
+func (x *execution) skipRepeated() {
+	if x.sandbox.hello.State != "paused" {
+		return
+	}
+	timer := time.NewTimer(attachTimeout)
+	defer timer.Stop()
+	select {
+	case <-x.sandbox.frames:
+	case <-timer.C:
+	case <-x.cancelled:
+	}
+}
+
+// end gives back what the execution holds.
+func (x *execution) end() {
+	defer x.e.forget(x)
+	x.counted.drop()
+	defer x.saveLate()
+	if x.owned() {
+		x.e.pool.release(x.sandbox)
+	} else {
+		x.e.pool.abandon(x.sandbox)
+	}
+}
+
+// owned reports whether the sandbox is still this server's to act on. A server that
+// was away for longer than its lease asks the store, and where that does not answer
+// keeps its hands off: a sandbox without a server ends by itself.
+func (x *execution) owned() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.lost || x.record.Version == 0 || x.e.members.holds() {
+		return !x.lost
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	record, err := x.e.o.Store.Get(ctx, x.id)
+	x.lost = err != nil || record.Owner != x.e.members.instance
+	return !x.lost
+}
+
+// settle records how a stretch of running ended and answers its request. It
+// reports whether the execution goes on, paused.
+func (x *execution) settle(e ending) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.segment
+	defer close(s.done)
+	// Before the client has the answer, after which it may start another one.
+	x.counted.move(e.state)
+	next, err := move(x.record, e.state)
+	if err != nil {
+		s.err = err
+		return false
+	}
+	next.Spent += e.ran
+	if e.state != Paused {
+		s.outcome = e.outcome(next.Session)
+		x.finish(next, s.outcome)
+		return false
+	}
+	next.Deadline = time.Now().Add(x.e.pauseLifetime(next))
+	next.Issued += e.issued
+	next.Pending = e.pending
+	s.outcome, s.err = x.paused(next, e.calls)
+	// A pause that the store did not take can be asked for again by whoever has a
+	// token of the round before it, or the key of the start.
+	return s.err == nil || x.unsaved && (s.round > 0 || next.Start != "")
+}
+
+// commit writes what has happened, or notes that the store does not take it now. mu
+// is held.
+func (x *execution) commit(next continuation.Record) error {
+	err := x.put(context.Background(), next)
+	if errors.Is(err, continuation.ErrUnavailable) {
+		x.record, x.unsaved = next, true
+	}
+	return err
+}
+
+// paused writes the record of a pause and returns the answer that announces it. mu
+// is held.
+func (x *execution) paused(next continuation.Record, calls []Call) (Outcome, error) {
+	token, err := x.e.o.Signer.Sign(continuation.Claims{
+		Execution: next.ID, Session: next.Session, Principal: next.Principal,
+		Round: next.Round, Expires: next.Deadline,
+	})
+	if err != nil {
+		return Outcome{}, fmt.Errorf("sign token: %w", err)
+	}
+	outcome := Outcome{State: Paused, Session: next.Session, Token: token, Calls: calls}
+	if next.Answer, err = outcome.encode(); err != nil {
+		return Outcome{}, err
+	}
+	return outcome, x.commit(next)
+}
+
+// finish writes the record of an end, if anybody could ask for it. mu is held.
+func (x *execution) finish(next continuation.Record, outcome Outcome) {
+	next.Deadline = time.Now().Add(x.e.o.KeepAnswers)
+	next.Pending, next.Tools = nil, nil
+	if next.Version == 1 {
+		// It never paused: there is no token, so nobody can.
+		x.record = next
+		return
+	}
+	answer, err := outcome.encode()
+	if err == nil {
+		next.Answer = answer
+		err = x.commit(next)
+	}
+	if err != nil {
+		x.e.o.Log.Error("cannot record the end of an execution", "execution", x.id, "err", err)
+	}
+	x.record.State = next.State
+}
+
+// pauseLifetime is how long the coming pause may last.
+func (e *Engine) pauseLifetime(r continuation.Record) time.Duration {
+	if !e.o.WallClock {
+		return e.o.PauseTTL
+	}
+	return min(e.o.PauseTTL, max(0, r.Budget-time.Since(r.Created)))
+}
+
+// pause waits for the claim of the round and returns the results. It reports false
+// if the execution ended instead.
+func (x *execution) pause() ([][]byte, bool) {
+	x.counted.move(Paused)
+	x.mu.Lock()
+	timer := time.NewTimer(time.Until(x.record.Deadline))
+	x.mu.Unlock()
+	defer timer.Stop()
+	to := Expired
+	select {
+	case results := <-x.resumed:
+		return results, true
+	case <-x.sandbox.frames:
+		// It has died, or broken the rules: it cannot be gone on with.
+	case <-timer.C:
+	case <-x.parted:
+		return nil, false
+	case <-x.cancelled:
+		to = Cancelled
+	}
+	return x.leave(to)
+}
+
+// part leaves the execution to a later server. It reports false if it is not paused.
+func (x *execution) part() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if State(x.record.State) != Paused || x.lost || x.unsaved {
+		return false
+	}
+	// From here on the execution is not this server's: no claim passes.
+	x.lost = true
+	close(x.parted)
+	return true
+}
+
+// leave ends a pause without a continuation, unless a claim was first.
+func (x *execution) leave(to State) ([][]byte, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	select {
+	case results := <-x.resumed:
+		return results, true
+	default:
+	}
+	if x.lost {
+		return nil, false
+	}
+	if x.undelivered {
+		to = Cancelled
+	}
+	next, err := move(x.record, to)
+	if err != nil {
+		return nil, false
+	}
+	x.finish(next, Outcome{State: to, Session: next.Session})
+	return nil, false
+}
