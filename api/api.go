@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/engine"
+	"fermata/engine/workspace"
 )
 
 // Executions are what the handlers call; *engine.Engine is one. An Outcome with
@@ -83,6 +84,8 @@ type Options struct {
 	Log *slog.Logger
 	// Version is what /health reports.
 	Version string
+	// Files keeps the files of sessions; without it there are no routes for files.
+	Files *workspace.Store
 	// PeerKey lets other servers hand requests over; nil if there are none.
 	PeerKey *PeerKey
 }
@@ -120,6 +123,7 @@ func New(executions Executions, o Options) http.Handler {
 	for _, prefix := range []string{"", "/v1"} {
 		e.POST(prefix+programmaticPath, s.programmatic, s.authenticated)
 		e.POST(prefix+cancelPath, s.cancel, s.authenticated)
+		s.fileRoutes(e, prefix)
 		e.GET(prefix+"/health", s.health)
 		e.GET(prefix+"/ready", s.health)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/workspace"
 	"fermata/stubs"
 )
 
@@ -25,6 +26,8 @@ type failure struct {
 	retry bool
 	// seconds is how long a client that asks too much is to wait.
 	seconds int
+	// details says more, where clients expect it.
+	details string
 	// permanent marks what this server will never do. Clients know the mark and
 	// tell the model not to try again.
 	permanent bool
@@ -180,6 +183,40 @@ func resultNotIssued(id string) *failure {
 	return badRequestf("tool_results[%s] was not issued by the sandbox for this execution", id)
 }
 
+// Requests for files that are refused.
+var (
+	errBadRequest     = badRequest("Bad request")
+	errScopeKind      = badRequest("kind must be one of: skill, agent, user")
+	errScopeVersion   = badRequest("version is required for kind: 'skill'")
+	errScopeNoVersion = badRequest("version is only valid for kind: 'skill'")
+	errNotMultipart   = badRequest("Invalid content type. Must be multipart/form-data.")
+	errNoFile         = badRequest("No file provided")
+	errNoFiles        = badRequest("No files provided")
+	errTooManyFiles   = badRequestf("Too many files provided. Maximum is %d.", maxUploads)
+	errFileTooLarge   = &failure{status: http.StatusRequestEntityTooLarge, text: "File size limit exceeded"}
+	// errLongRest is for a file that goes on for so long that those after it cannot be had.
+	errLongRest      = &failure{status: http.StatusRequestEntityTooLarge, text: errFileTooLarge.text}
+	errUploadTimeout = &failure{status: http.StatusGatewayTimeout, text: "Upload timeout"}
+	errFileNotFound  = &failure{status: http.StatusNotFound, text: "File not found"}
+	errNoDownload    = &failure{status: http.StatusNotFound, text: errFileNotFound.text, details: "The file may have expired or does not exist"}
+)
+
+func scopeID(kind string) *failure {
+	return badRequestf("id is required for kind: '%s'", kind)
+}
+
+func fieldAfterFile(field string) *failure {
+	return badRequest(field + " must come before the file")
+}
+
+// downloadError is the answer to a download that err prevents.
+func downloadError(err error) error {
+	if errors.Is(err, workspace.ErrNotFound) {
+		return errNoDownload
+	}
+	return err
+}
+
 // rateLimited is a code that clients know: they tell the model when to try again.
 const rateLimited = "rate_limited"
 
@@ -232,6 +269,11 @@ var failures = []struct {
 	{engine.ErrTooMany, tooMany("Too many CodeAPI executions at once. Please retry in %s.", tooManyDelay)},
 	{engine.ErrNoCapacity, &failure{status: http.StatusServiceUnavailable, retry: true, text: "No sandbox is free; retry shortly"}},
 	{engine.ErrOwnerAway, &failure{status: http.StatusServiceUnavailable, retry: true, text: "The server that holds this execution is away; retry shortly"}},
+	{workspace.ErrNotFound, errFileNotFound},
+	{workspace.ErrForeign, &failure{status: http.StatusForbidden, text: "Unauthorized"}},
+	{workspace.ErrTooLarge, errFileTooLarge},
+	{workspace.ErrQuota, &failure{status: http.StatusRequestEntityTooLarge, text: "Storage quota exceeded"}},
+	{workspace.ErrFull, badRequest("Too many files in this session")},
 	{engine.ErrClosing, &failure{status: http.StatusServiceUnavailable, retry: true, text: "Service is shutting down"}},
 }
 
@@ -248,6 +290,9 @@ func answerTo(ctx context.Context, err error) *failure {
 	}
 	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
 		return badRequest(collision.Error())
+	}
+	if name, ok := errors.AsType[*workspace.NameError](err); ok {
+		return badRequest("file name " + name.Reason)
 	}
 	if route, ok := errors.AsType[*echo.HTTPError](err); ok {
 		switch route.Code {

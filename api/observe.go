@@ -103,6 +103,9 @@ func (s *server) encodeFailure(c echo.Context, f *failure) []byte {
 		}
 	}
 	o.text("error", f.text)
+	if f.details != "" {
+		o.text("details", f.details)
+	}
 	if f.permanent {
 		o.text("code", "unsupported_capability")
 	}
@@ -127,7 +130,8 @@ func onProgrammaticPath(c echo.Context) bool {
 
 // routeOf returns the route for the log: a path is the client's to invent.
 func routeOf(c echo.Context) string {
-	if c.Response().Status == http.StatusNotFound {
+	// Behind a route there is a principal, and what is not found is a file.
+	if c.Response().Status == http.StatusNotFound && c.Get(principalKey) == nil {
 		return "none"
 	}
 	return c.Path()

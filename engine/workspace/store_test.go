@@ -252,16 +252,17 @@ func TestOwnersAreKeptApart(t *testing.T) {
 func TestRaceForASession(t *testing.T) {
 	onEach(t, func(t *testing.T, b bucket) {
 		s := b.open(limits())
-		for range 5 {
+		for range 20 {
 			session := workspace.NewID()
 			var won atomic.Int64
-			var group sync.WaitGroup
-			start := make(chan struct{})
+			var group, arrived sync.WaitGroup
+			arrived.Add(16)
 			for i := range 16 {
 				owner := workspace.Owner{Tenant: "t", Kind: "user", ID: strconv.Itoa(i)}
 				group.Go(func() {
-					<-start
-					f, err := s.Put(t.Context(), workspace.New{Owner: owner, Session: session, Name: "a", Content: strings.NewReader(owner.ID)})
+					// All have seen that the session is nobody's before one makes it its own.
+					content := io.MultiReader(strings.NewReader(owner.ID), meeting(arrived.Done), meeting(arrived.Wait))
+					f, err := s.Put(t.Context(), workspace.New{Owner: owner, Session: session, Name: "a", Content: content})
 					switch {
 					case err == nil:
 						won.Add(1)
@@ -273,13 +274,20 @@ func TestRaceForASession(t *testing.T) {
 					}
 				})
 			}
-			close(start)
 			group.Wait()
 			if got := won.Load(); got != 1 {
 				t.Errorf("%d of 16 owners have the session, want 1", got)
 			}
 		}
 	})
+}
+
+// A meeting is an empty file that is at its end when something has happened.
+type meeting func()
+
+func (m meeting) Read([]byte) (int, error) {
+	m()
+	return 0, io.EOF
 }
 
 func TestLimits(t *testing.T) {
@@ -409,7 +417,6 @@ func TestOldFilesAreGone(t *testing.T) {
 		if got := readOld(t, s, f); got != "x" {
 			t.Errorf("after 23 h the file is %q", got)
 		}
-		// A later file keeps the session alive.
 		later := put(t, s, ada, sid, "b", "y")
 		b.age(t, 24*time.Hour)
 		_, err := s.Stat(t.Context(), ada, sid, f.ID)
@@ -463,6 +470,13 @@ func TestSweep(t *testing.T) {
 			t.Errorf("after two days the bucket has %q, want nothing", got)
 		}
 		put(t, s, bob, sid, "a", "x")
+		// A later file keeps the session its owner's.
+		b.age(t, 49*time.Hour)
+		put(t, s, bob, sid, "b", "y")
+		s.Sweep(t.Context())
+		if got, err := s.List(t.Context(), ada, sid); !errors.Is(err, workspace.ErrForeign) {
+			t.Errorf("another owner's List = %v, %v, want ErrForeign", got, err)
+		}
 	})
 }
 
