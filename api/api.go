@@ -174,18 +174,23 @@ func (s *server) programmatic(c echo.Context) error {
 		if err := s.admit(c, executionRequests); err != nil {
 			return err
 		}
-		session, given := sessionOf(r)
-		if given {
+		if session, given := sessionOf(r); given {
 			c.Set(sessionKey, session)
 		}
 		start, err := s.start(r)
 		if err != nil {
 			return err
 		}
-		c.Set(sessionKey, session)
-		start.Principal, start.RequestID, start.Session = principal(c).ID, requestID, session
+		references, err := s.references(c, r.Files, true)
+		if err != nil {
+			return err
+		}
+		if err := s.attach(c, &start, r, references); err != nil {
+			return err
+		}
+		start.Principal, start.RequestID = principal(c).ID, requestID
 		start.Key, start.Request = key, hex.EncodeToString(hash[:])
-		outcome, err = s.executions.Start(ctx, start)
+		outcome, err = s.launch(ctx, start)
 		if err != nil {
 			return err
 		}

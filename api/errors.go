@@ -104,8 +104,51 @@ var (
 	errTimeout       = badRequest("timeout must be a positive number of milliseconds")
 	errTimeoutRange  = badRequestf("timeout must be between %d and %d milliseconds", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
 	errFiles         = badRequest("files must be an array")
-	errFilesNotTaken = badRequest("files are not supported by this server yet")
+	errFilesNotTaken = badRequest("files are not supported by this server")
+	// errReference does not tell what is another's from what is nobody's.
+	errReference = &failure{status: http.StatusForbidden, text: "Unauthorized file reference"}
 )
+
+func tooManyReferences(count int) *failure {
+	return badRequestf("Too many files provided (%d). Maximum is %d.", count, MaxFiles)
+}
+
+func referenceNotObject(i int) *failure { return badRequestf("files[%d] must be an object", i) }
+
+func referenceName(i int) *failure { return badRequestf("files[%d].name must be a string", i) }
+
+func referenceInvalid(i int, member string) *failure {
+	return badRequestf("files[%d].%s is invalid", i, member)
+}
+
+func referenceKind(i int) *failure {
+	return badRequestf("files[%d].kind must be one of: skill, agent, user", i)
+}
+
+func referenceVersion(i int) *failure {
+	return badRequestf("files[%d].version is required for kind: 'skill'", i)
+}
+
+func referenceNoVersion(i int) *failure {
+	return badRequestf("files[%d].version is only valid for kind: 'skill'", i)
+}
+
+func referenceVersionNumber(i int) *failure {
+	return badRequestf("files[%d].version must be an integer", i)
+}
+
+func referencePath(reason string) *failure { return badRequest("files[].name " + reason) }
+
+func referenceReserved(name string) *failure {
+	return badRequest(`files[].name "` + name + `" is reserved for PTC runtime and cannot be supplied by callers`)
+}
+
+func inputsTooLarge(size, limit int64) *failure {
+	return &failure{
+		status: http.StatusRequestEntityTooLarge, text: "session_input_too_large",
+		message: fmt.Sprintf("The input files take %d bytes, of which the workspace has %d", size, limit),
+	}
+}
 
 // refusedField returns the text for a rule of program that a value breaks.
 func refusedField(field validator.FieldError) *failure {
@@ -118,8 +161,6 @@ func refusedField(field validator.FieldError) *failure {
 		return errTimeoutRange
 	case "language oneof":
 		return unsupportedLanguage(fmt.Sprint(field.Value()))
-	case "files max":
-		return errFilesNotTaken
 	default:
 		// The namespace begins with the name of the type: program.tools[0].name.
 		_, path, _ := strings.Cut(field.Namespace(), ".")
@@ -287,6 +328,9 @@ func answerTo(ctx context.Context, err error) *failure {
 	}
 	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
 		return resultsTooLarge(large.Size, large.Limit)
+	}
+	if large, ok := errors.AsType[*engine.InputsError](err); ok {
+		return inputsTooLarge(large.Size, large.Limit)
 	}
 	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
 		return badRequest(collision.Error())

@@ -36,9 +36,11 @@ type Options struct {
 	MaxRounds, MaxCalls int
 	// MaxResults bounds the results of an execution, in bytes; 0 does not.
 	MaxResults int64
-	// Files keeps the files of executions; nil if they have none. A program's files
-	// are kept up to MaxOutputFiles, each up to MaxOutputSize bytes.
+	// Files keeps the files of executions; nil if they have none. MaxInputSize bounds
+	// what the inputs of one may take in its workspace, in bytes. Its outputs are kept
+	// up to MaxOutputFiles, each up to MaxOutputSize bytes.
 	Files          Files
+	MaxInputSize   int64
 	MaxOutputFiles int
 	MaxOutputSize  int64
 	// MaxRunning and MaxPaused refuse to start an execution for a principal that has

@@ -58,18 +58,6 @@ func (s Start) payload() ([][]byte, error) {
 	return [][]byte{program}, nil
 }
 
-// inputs is what the record keeps of the input files.
-func (s Start) inputs() (json.RawMessage, error) {
-	if len(s.Inputs) == 0 {
-		return nil, nil
-	}
-	inputs, err := json.Marshal(s.Inputs)
-	if err != nil {
-		return nil, fmt.Errorf("encode inputs: %w", err)
-	}
-	return inputs, nil
-}
-
 // Start runs a program until it pauses or ends. If ctx ends first the execution is
 // cancelled: nobody has a token to go on with it. With a key it runs on, and an
 // identical start gets its answer.
@@ -170,7 +158,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		// The pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
-	inputs, err := s.inputs()
+	inputs, err := e.encodeInputs(s.Inputs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -205,7 +193,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		Inputs:    inputs,
 		Scope:     s.Scope,
 	}, sb, counted)
-	if err := x.give(ctx, s.Inputs); err != nil {
+	if err := x.give(ctx); err != nil {
 		e.pool.release(sb)
 		return nil, nil, err
 	}
@@ -259,7 +247,8 @@ func (x *execution) restart(ctx context.Context, s Start, program [][]byte) (*se
 		return nil, ErrKeySpent
 	}
 	if x.undelivered {
-		if err := x.give(ctx, s.Inputs); err != nil {
+		// The server before this one may have died in the middle of a file.
+		if err := x.give(ctx); err != nil {
 			return nil, err
 		}
 		x.undelivered = false

@@ -115,6 +115,16 @@ func (e *ResultsError) Error() string {
 	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
 }
 
+// An InputsError is a set of input files that take Size bytes of the workspace, beyond
+// the limit. Nothing was started.
+type InputsError struct {
+	Size, Limit int64
+}
+
+func (e *InputsError) Error() string {
+	return fmt.Sprintf("engine: input files take %d bytes, at most %d allowed", e.Size, e.Limit)
+}
+
 // A State is a state of an execution.
 type State string
 

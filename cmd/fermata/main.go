@@ -76,6 +76,7 @@ func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 			{Key: "http", Title: "HTTP"},
 			{Key: "jwt", Title: "Tokens of LibreChat"},
 			{Key: "executions", Title: "Executions"},
+			{Key: "files", Title: "Files"},
 			{Key: "servers", Title: "Several servers"},
 			{Key: "sandbox", Title: "Sandbox"},
 			{Key: "log", Title: "Log"},

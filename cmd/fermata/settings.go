@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fermata/api"
@@ -37,6 +38,13 @@ type settings struct {
 	MaxPaused    int           `group:"executions" default:"0" help:"Most executions of a client that are paused when it starts another one; 0 is any number. Each server counts its own."`
 	MaxResult    byteSize      `group:"executions" default:"5MB" help:"Largest result of a tool call."`
 	MaxResults   byteSize      `group:"executions" default:"40MB" help:"Largest sum of the results of an execution."`
+
+	FilesURL       string        `group:"files" name:"files-url" placeholder:"URL" help:"Where files are kept: file:///directory, or s3://bucket with the parameters of the Go CDK and keys from the environment. Default: files in the state directory."`
+	FilesLife      time.Duration `group:"files" default:"24h" help:"How long a file is kept."`
+	FilesQuota     byteSize      `group:"files" default:"2GiB" help:"Most bytes of files that a user may have, or the agents and skills of a tenant together. A small file counts as 4 KiB."`
+	FileSize       byteSize      `group:"files" default:"150MiB" help:"Largest file that may be uploaded."`
+	OutputFiles    int           `group:"files" default:"50" help:"Most files of a program that are kept, not counting those that it was given."`
+	OutputFileSize byteSize      `group:"files" default:"25MiB" help:"Largest file of a program that is kept."`
 
 	RedisURL     secret        `group:"servers" name:"redis-url" placeholder:"URL" help:"Redis that keeps the records of executions, instead of a file in the state directory: redis://, rediss:// or unix://, with ?cluster=true&addr=… for a Cluster, ?master_name=… for Sentinels."`
 	RedisSecret  []secret      `group:"servers" placeholder:"SECRET,..." help:"Secrets that encrypt the records in Redis. The first one encrypts, all decrypt. Default: records are not encrypted."`
@@ -82,6 +90,7 @@ func (s *settings) Validate() error {
 	for flag, size := range map[string]byteSize{
 		"max-body": s.MaxBody, "max-result": s.MaxResult, "max-results": s.MaxResults,
 		"memory": s.Memory, "output": s.Output, "disk": s.Disk,
+		"files-quota": s.FilesQuota, "file-size": s.FileSize, "output-file-size": s.OutputFileSize,
 	} {
 		mistake(size > 0, flag, "more than 0")
 	}
@@ -92,6 +101,11 @@ func (s *settings) Validate() error {
 	}
 	mistake(s.MaxRunning >= 0, "max-running", "0 or more")
 	mistake(s.MaxPaused >= 0, "max-paused", "0 or more")
+	mistake(s.OutputFiles >= 0, "output-files", "0 or more")
+	mistake(s.OutputFileSize <= s.FileSize, "output-file-size", "at most --file-size")
+	mistake(s.FilesLife > 0, "files-life", "more than 0")
+	mistake(s.FilesURL == "" || strings.HasPrefix(s.FilesURL, "file:///") || strings.HasPrefix(s.FilesURL, "s3://"),
+		"files-url", "file:///directory or s3://bucket")
 	mistake(s.CPUs > 0, "cpus", "more than 0")
 	mistake(s.PauseTTL > 0, "pause-ttl", "more than 0")
 	mistake(s.Keep > 0, "keep", "more than 0")

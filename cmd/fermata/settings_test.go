@@ -175,7 +175,7 @@ func TestREADMEListsTheSettings(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the README, whose table of settings this test compares with the flags: %v", err)
 	}
-	row := regexp.MustCompile("(?m)^\\| *`(FERMATA_[A-Z_]+)` *\\| *([^|]*?) *\\| *([^|]*?) *\\|$")
+	row := regexp.MustCompile("(?m)^\\| *`(FERMATA_[A-Z0-9_]+)` *\\| *([^|]*?) *\\| *([^|]*?) *\\|$")
 	documented := map[string]string{}
 	for _, cells := range row.FindAllStringSubmatch(string(readme), -1) {
 		setting, value, meaning := cells[1], cells[2], cells[3]

@@ -78,6 +78,11 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		return nil, opened, err
 	}
 	opened.add(func(context.Context) error { return store.Close() })
+	files, err := s.files(ctx, log, dir)
+	if err != nil {
+		return nil, opened, err
+	}
+	opened.add(func(context.Context) error { return files.Close() })
 	installation := home
 	if registry != nil {
 		// Any server of the group may take over a container.
@@ -116,13 +121,18 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxRunning:   s.MaxRunning,
 		MaxPaused:    s.MaxPaused,
 		QueueTimeout: s.QueueTimeout,
+
+		Files:          files,
+		MaxInputSize:   s.inputSize(),
+		MaxOutputFiles: s.OutputFiles,
+		MaxOutputSize:  int64(s.OutputFileSize),
 	})
 	if err != nil {
 		return nil, opened, fmt.Errorf("start engine: %w", err)
 	}
 	opened.add(executions.Close)
 	options := s.api(log)
-	options.JWT = verifier
+	options.JWT, options.Files = verifier, files
 	if registry != nil {
 		options.PeerKey = &peerKey
 	}

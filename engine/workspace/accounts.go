@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -17,13 +18,13 @@ const (
 	accountLife = 10 * time.Second
 )
 
-// accounts know what the owners have, as long as they transfer files.
+// accounts know what their owners have, as long as they transfer files.
 type accounts struct {
-	mu      sync.Mutex
-	byOwner map[string]*account
+	mu    sync.Mutex
+	known map[string]*account
 }
 
-// An account is what an owner has in the bucket and is putting there through this
+// An account is what its owners have in the bucket and are putting there through this
 // server. Servers that share a bucket do not know what the others are receiving.
 type account struct {
 	// users is the number of transfers, idle since when there are none. accounts.mu
@@ -43,7 +44,7 @@ func charge(size int64) int64 { return max(size, leastCharge) }
 type transfer struct {
 	accounts *accounts
 	account  *account
-	owner    string
+	owner    Owner
 	session  string
 	quota    int64
 	charged  int64
@@ -51,8 +52,8 @@ type transfer struct {
 
 // begin opens the owner's account for one more file in a session. It returns ErrFull
 // or ErrQuota if there is no place for it. Who gets a transfer ends it.
-func (s *Store) begin(ctx context.Context, owner, session string) (*transfer, error) {
-	a := s.accounts.open(owner)
+func (s *Store) begin(ctx context.Context, owner Owner, session string) (*transfer, error) {
+	a := s.accounts.open(owner.account())
 	t := &transfer{accounts: &s.accounts, account: a, owner: owner, session: session, quota: s.options.Quota, charged: leastCharge}
 	err := t.enter(ctx, s)
 	if err != nil {
@@ -67,7 +68,7 @@ func (t *transfer) enter(ctx context.Context, s *Store) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.listed {
-		if err := s.list(ctx, t.owner, a); err != nil {
+		if err := s.list(ctx, t.owner.account(), a); err != nil {
 			return err
 		}
 		a.listed = true
@@ -83,12 +84,11 @@ func (t *transfer) enter(ctx context.Context, s *Store) error {
 	return nil
 }
 
-// list counts what the owner has. The account's lock is held.
-func (s *Store) list(ctx context.Context, owner string, a *account) error {
+// list counts what is in an account. Its lock is held.
+func (s *Store) list(ctx context.Context, name string, a *account) error {
 	a.bytes, a.files = 0, map[string]int{}
-	prefix := contents + owner + "/"
-	return s.walk(ctx, prefix, func(o *blob.ListObject) {
-		session, id, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), ".")
+	return s.walk(ctx, contents+name+"/", func(o *blob.ListObject) {
+		session, id, _ := strings.Cut(path.Base(o.Key), ".")
 		// What is being written to a directory has a longer name.
 		if ValidID(id) && s.alive(o.ModTime) {
 			a.bytes += charge(o.Size)
@@ -134,18 +134,18 @@ func (a *account) remove(session string, charged int64) {
 	}
 }
 
-func (l *accounts) open(owner string) *account {
+func (l *accounts) open(name string) *account {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for o, a := range l.byOwner {
+	for n, a := range l.known {
 		if a.users == 0 && time.Since(a.idle) > accountLife {
-			delete(l.byOwner, o)
+			delete(l.known, n)
 		}
 	}
-	a := l.byOwner[owner]
+	a := l.known[name]
 	if a == nil {
 		a = &account{}
-		l.byOwner[owner] = a
+		l.known[name] = a
 	}
 	a.users++
 	return a
@@ -158,10 +158,10 @@ func (l *accounts) release(a *account) {
 	a.idle = time.Now()
 }
 
-// forget takes a file that was deleted off its owner's account.
-func (l *accounts) forget(owner, session string, size int64) {
+// forget takes a file that was deleted off its account.
+func (l *accounts) forget(name, session string, size int64) {
 	l.mu.Lock()
-	a := l.byOwner[owner]
+	a := l.known[name]
 	l.mu.Unlock()
 	if a != nil {
 		a.remove(session, charge(size))

@@ -74,6 +74,15 @@ func NewID() string {
 	return string(id)
 }
 
+// account returns what stands in keys for those who share a quota with the owner. Anybody
+// can make up agents and skills, so that a tenant's have one together.
+func (o Owner) account() string {
+	if o.Kind == "user" {
+		return o.key()
+	}
+	return Owner{Tenant: o.Tenant, Kind: "shared"}.key()
+}
+
 // key returns what stands for the owner in keys and claims. It is stored and may not
 // change. Lengths keep apart owners whose fields run together to the same text.
 func (o Owner) key() string {

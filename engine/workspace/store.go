@@ -32,8 +32,11 @@ const (
 	claims = "claims/"
 	// files/<owner>/<session>.<file> is the description of a file.
 	files = "files/"
-	// contents/<owner>/<session>.<file> is what is in it.
+	// contents/<account>/<owner>/<session>.<file> is what is in it.
 	contents = "contents/"
+	// drops/<owner>/<session>.<file> says that the file does not come back with its
+	// session. It is empty.
+	drops = "drops/"
 )
 
 // cleanTimeout bounds the removal of what a failed transfer has left.
@@ -45,7 +48,8 @@ type Options struct {
 	// s3://bucket with the parameters of the Go CDK. Keys for it come from the
 	// environment.
 	URL string
-	// MaxFile is the size of a file, Quota that of all files of an owner, in bytes.
+	// MaxFile is the size of a file, Quota that of all files of a user, or of the agents
+	// and skills of a tenant together, in bytes.
 	MaxFile, Quota int64
 	// MaxFiles is the number of files in a session.
 	MaxFiles int
@@ -91,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	sweeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Store{
 		options: o, bucket: bucket, pageSize: pageSize,
-		accounts: accounts{byOwner: map[string]*account{}},
+		accounts: accounts{known: map[string]*account{}},
 		seed:     maphash.MakeSeed(),
 		stop:     stop, swept: make(chan struct{}),
 	}
@@ -143,12 +147,11 @@ func (s *Store) Put(ctx context.Context, n New) (File, error) {
 	if err := CheckName(n.Name); err != nil {
 		return File{}, err
 	}
-	owner := n.Owner.key()
 	// A foreign session is refused before the transfer, a new one made after it.
 	if err := s.missing(ctx, n.Owner, n.Session); !errors.Is(err, ErrNotFound) {
 		return File{}, err
 	}
-	t, err := s.begin(ctx, owner, n.Session)
+	t, err := s.begin(ctx, n.Owner, n.Session)
 	if err != nil {
 		return File{}, err
 	}
@@ -217,7 +220,7 @@ func (s *Store) Read(ctx context.Context, owner Owner, session, id string) (io.R
 	if err != nil {
 		return nil, File{}, err
 	}
-	r, err := s.bucket.NewReader(ctx, contentKey(owner.key(), session, id), nil)
+	r, err := s.bucket.NewReader(ctx, contentKey(owner, session, id), nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil, File{}, ErrNotFound
 	}
@@ -240,9 +243,21 @@ func (s *Store) Delete(ctx context.Context, owner Owner, session, id string) err
 	if err != nil {
 		return fmt.Errorf("delete file %s: %w", id, err)
 	}
-	s.discard(ctx, contentKey(owner.key(), session, id))
-	s.accounts.forget(owner.key(), session, f.Size)
+	s.discard(ctx, contentKey(owner, session, id))
+	s.accounts.forget(owner.account(), session, f.Size)
 	return nil
+}
+
+// Foreign reports whether a session belongs to another owner.
+func (s *Store) Foreign(ctx context.Context, owner Owner, session string) (bool, error) {
+	err := s.missing(ctx, owner, session)
+	switch {
+	case errors.Is(err, ErrForeign):
+		return true, nil
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	}
+	return false, err
 }
 
 // missing returns ErrForeign if another owner has the session, otherwise ErrNotFound.
@@ -275,7 +290,7 @@ func (s *Store) describe(ctx context.Context, key string) (File, error) {
 	if !s.alive(r.ModTime()) {
 		return File{}, ErrNotFound
 	}
-	return d.file(r.ModTime()), nil
+	return d.file(), nil
 }
 
 // describeAll reads descriptions, several at once: an object store takes its time for
@@ -343,4 +358,6 @@ func (s *Store) discard(ctx context.Context, key string) {
 
 func fileKey(owner, session, id string) string { return files + owner + "/" + session + "." + id }
 
-func contentKey(owner, session, id string) string { return contents + owner + "/" + session + "." + id }
+func contentKey(owner Owner, session, id string) string {
+	return contents + owner.account() + "/" + owner.key() + "/" + session + "." + id
+}

@@ -39,6 +39,8 @@ func (s *Store) sweep(ctx context.Context) {
 	}{
 		{files, s.options.Life},
 		{contents, s.options.Life + contentGrace},
+		// Made after the description.
+		{drops, s.options.Life},
 		// Each file in a session has found its claim young or made it so.
 		{claims, 2 * s.options.Life},
 	} {

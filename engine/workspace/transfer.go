@@ -39,14 +39,16 @@ type description struct {
 	SHA256   string `json:"sha256"`
 	Type     string `json:"type"`
 	ReadOnly bool   `json:"read_only,omitempty"`
+	// Made is when. Some object stores know only seconds, in which a program can leave
+	// a file and the next one change it.
+	Made time.Time `json:"made"`
 }
 
-func (d description) file(modified time.Time) File {
+func (d description) file() File {
 	return File{
 		Session: d.Session, ID: d.ID, Name: d.Name, Size: d.Size, SHA256: d.SHA256, Type: d.Type, ReadOnly: d.ReadOnly,
-		ETag: d.SHA256[:min(len(d.SHA256), 32)],
-		// Some object stores know only seconds.
-		Modified: modified.UTC().Truncate(time.Second),
+		ETag:     d.SHA256[:min(len(d.SHA256), 32)],
+		Modified: d.Made,
 	}
 }
 
@@ -60,23 +62,23 @@ func (s *Store) receive(ctx context.Context, n New, t *transfer) (File, error) {
 	d.Type = mediaType(n.Type, n.Name, head)
 
 	key := contentKey(t.owner, d.Session, d.ID)
-	err := s.write(ctx, key, buffered, func() error { return s.makeClaim(ctx, d.Session, t.owner) })
+	err := s.write(ctx, key, buffered, func() error { return s.makeClaim(ctx, d.Session, t.owner.key()) })
 	if content.err != nil {
 		return File{}, content.err
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("write file: %w", err)
 	}
-	d.Size, d.SHA256 = content.size, hex.EncodeToString(content.hash.Sum(nil))
+	d.Size, d.SHA256, d.Made = content.size, hex.EncodeToString(content.hash.Sum(nil)), time.Now().UTC()
 	encoded, err := json.Marshal(d)
 	if err == nil {
-		err = s.writeSmall(ctx, fileKey(t.owner, d.Session, d.ID), encoded, false)
+		err = s.writeSmall(ctx, fileKey(t.owner.key(), d.Session, d.ID), encoded, false)
 	}
 	if err != nil {
 		s.discard(ctx, key)
 		return File{}, fmt.Errorf("write description: %w", err)
 	}
-	f := d.file(time.Now())
+	f := d.file()
 	f.Owner = n.Owner
 	return f, nil
 }

@@ -1,7 +1,7 @@
 // Package workspace keeps the files of sessions: what clients upload, what programs
 // see in /mnt/data, and what they leave there. Contents and descriptions live in a
 // bucket (a local directory or an object store) and nowhere else, so that any server
-// finds them. It knows nothing of HTTP or sandboxes.
+// finds them. It is the engine's Files, and knows nothing of HTTP or sandboxes.
 package workspace
 
 import (

@@ -190,6 +190,7 @@ class Supervisor:
         match frame.kind:
             case frames.ATTACH:
                 self._attached = True
+                self._content = None  # what another server has asked for
                 self._marker = frame.payload
                 if self._listener is None and self._server is not None and self._marker:
                     self._server.mark(frames.encode(*frame))
@@ -216,6 +217,9 @@ class Supervisor:
         if self._state == "paused":
             self._watch(self._worker.control.read_fd, self._on_worker)
         self._state = "running"
+        if self._server is not None:
+            # It must be heard from now on, however many files are still on their way.
+            self._update(self._server)
         self._pass_on(frame)
 
     def _pass_on(self, frame: Frame) -> None:
@@ -258,9 +262,12 @@ class Supervisor:
 
     def _list(self, payload: bytes) -> None:
         assert self._server is not None
-        _await_death()
-        wanted = loads(payload)
-        found = workspace.listing(sandbox.WORKSPACE, wanted["inputs"], wanted["max_files"], wanted["max_size"])
+        if _all_dead():
+            found = workspace.listing(sandbox.WORKSPACE, **loads(payload))
+        else:
+            # What lives could change it under our hands.
+            found = workspace.Listing()
+            found.skip(".", "unreadable")
         self._server.send(frames.encode(frames.LISTING, found.encode()))
         self._update(self._server)
 
@@ -292,13 +299,17 @@ class Supervisor:
 
     def _update(self, channel: Channel) -> None:
         """Ask to be told when the channel can take more, if it has to."""
-        fd = channel.write_fd
         if channel is self._worker.control and self._server is not None and self._state == "ready":
-            # Files come no faster than the worker takes them.
-            self._poll.modify(self._server.read_fd, 0 if channel.backlog else select.EPOLLIN)
+            self._update(self._server)
+        # Files come no faster than the worker takes them.
+        full = channel is self._server and self._state == "ready" and self._worker.control.backlog
+        listen = 0 if full else select.EPOLLIN
+        fd = channel.write_fd
         if fd == channel.read_fd:
-            self._poll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if channel.backlog else 0))
-        elif channel.backlog and fd not in self._handlers:
+            self._poll.modify(fd, listen | (select.EPOLLOUT if channel.backlog else 0))
+            return
+        self._poll.modify(channel.read_fd, listen)
+        if channel.backlog and fd not in self._handlers:
             self._handlers[fd] = lambda mask: self._flush(channel)
             self._poll.register(fd, select.EPOLLOUT)
         elif not channel.backlog:
@@ -406,15 +417,16 @@ class Supervisor:
                 return
 
 
-def _await_death() -> None:
-    """Wait until the processes that were killed are dead."""
+def _all_dead() -> bool:
+    """Wait until the processes that were killed are dead, and tell whether they are."""
     deadline = time.monotonic() + _DRAIN
     while time.monotonic() < deadline:
         try:
             os.kill(-1, 0)
         except ProcessLookupError:
-            return
+            return True
         time.sleep(0.001)
+    return False
 
 
 def _signal_all(number: signal.Signals) -> None:
