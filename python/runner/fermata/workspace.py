@@ -239,7 +239,9 @@ def open_file(root: int, name: str) -> BufferedReader:
     Raises OSError if there is no such file or it is not a regular one, PermissionError if
     it may not be read or has another name, too.
     """
-    *parents, base = name.split("/")
+    *parents, base = segments = name.split("/")
+    if not {"", ".", ".."}.isdisjoint(segments):
+        raise OSError(f"not a name of a file: {name}")
     directory = os.dup(root)
     try:
         for parent in parents:
