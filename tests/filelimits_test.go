@@ -106,10 +106,11 @@ func TestCutUploads(t *testing.T) {
 			}
 			// The first file is there already; then the client leaves.
 			arrived := within(10*time.Second, func() error {
-				if now, err := server.storedFiles(); err != nil || len(now) <= len(before) {
-					return fmt.Errorf("the store has %q (%v), want more than %q", now, err, before)
+				now, err := server.storedFiles()
+				if err == nil && len(now) <= len(before) {
+					err = fmt.Errorf("the store has %q, want more than %q", now, before)
 				}
-				return nil
+				return err
 			})
 			if err := errors.Join(arrived, connection.Close()); err != nil {
 				t.Fatal(err)
@@ -120,10 +121,10 @@ func TestCutUploads(t *testing.T) {
 					return strings.HasPrefix(name, "claims/") // Of a session that nobody knows.
 				})
 				want := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return strings.HasPrefix(name, "claims/") })
-				if err != nil || !slices.Equal(now, want) {
-					return fmt.Errorf("after a cut POST %s the store has %q (%v), want %q", path, now, err, want)
+				if err == nil && !slices.Equal(now, want) {
+					err = fmt.Errorf("after a cut POST %s the store has %q, want %q", path, now, want)
 				}
-				return nil
+				return err
 			})
 			if err != nil {
 				t.Error(err)
@@ -157,7 +158,7 @@ func TestLargeFiles(t *testing.T) {
 			t.Fatalf("POST /upload: got %v, %v; want 200", got, err)
 		}
 		var ids []string
-		for _, field := range strings.Split(got.body, `"`) {
+		for field := range strings.SplitSeq(got.body, `"`) {
 			if sessionForm.MatchString(field) {
 				ids = append(ids, field)
 			}

@@ -168,8 +168,10 @@ func testRefusedUploads(t *testing.T, c client) {
 // testScopes takes files of agents and skills, which are found by who they belong to.
 func testScopes(t *testing.T, c client) {
 	for _, query := range []url.Values{
-		{"kind": {"user"}}, {"kind": {"agent"}, "id": {"agent_1"}},
-		{"kind": {"skill"}, "id": {"s"}, "version": {"1"}}, {"kind": {"skill"}, "id": {"s"}, "version": {"2"}},
+		{"kind": {"user"}},
+		{"kind": {"agent"}, "id": {"agent_1"}},
+		{"kind": {"skill"}, "id": {"s"}, "version": {"1"}},
+		{"kind": {"skill"}, "id": {"s"}, "version": {"2"}},
 	} {
 		form := one("a", "x")
 		for name, value := range query {

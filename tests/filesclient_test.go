@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
@@ -89,14 +90,6 @@ func (a answer) leaves(t testing.TB, want ...string) {
 	}
 }
 
-// refs returns references to the files of an answer, as a client carries them on.
-func (a answer) refs() (refs []fileRef) {
-	for _, f := range a.Files {
-		refs = append(refs, f.fileRef)
-	}
-	return refs
-}
-
 // A reply is what a server says to a request for files.
 type reply struct {
 	code   int
@@ -106,7 +99,7 @@ type reply struct {
 
 func (r reply) String() string { return fmt.Sprintf("%d %.1000s", r.code, r.body) }
 
-// send sends a request for files.
+// sendFiles sends a request for files.
 func (c client) sendFiles(method, path, contentType string, body io.Reader) (reply, error) {
 	r, err := http.NewRequest(method, c.url+path, body)
 	if err != nil {
@@ -149,9 +142,7 @@ func one(name, content string) form { return form{files: []formFile{{name, conte
 // with returns the form with one more field.
 func (f form) with(name, value string) form {
 	fields := map[string]string{name: value}
-	for n, v := range f.fields {
-		fields[n] = v
-	}
+	maps.Copy(fields, f.fields)
 	f.fields = fields
 	return f
 }

@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -39,7 +40,7 @@ func TestInputs(t *testing.T) {
 		t.Run("the last of a name", func(t *testing.T) {
 			var files []fileRef
 			for i, name := range []string{"a", "a", "d", "d/x", "e/x", "e"} {
-				files = append(files, c.upload(t, one("x", fmt.Sprint(i))).as(name))
+				files = append(files, c.upload(t, one("x", strconv.Itoa(i))).as(name))
 			}
 			c.post(t, program{Files: files, Code: "print(open('a').read(), open('d/x').read(), open('e').read())"}).completes(t, "1 3 5\n")
 		})
@@ -47,7 +48,7 @@ func TestInputs(t *testing.T) {
 			f := c.upload(t, one("x", "x"))
 			var files []fileRef
 			for i := range 300 {
-				files = append(files, f.as(fmt.Sprint(i)))
+				files = append(files, f.as(strconv.Itoa(i)))
 			}
 			a := c.post(t, program{Files: files, Code: "print(len(os.listdir()))"})
 			a.completes(t, "300\n")
@@ -104,8 +105,10 @@ func TestRefusedReferences(t *testing.T) {
 			"a segment of dots":       {`[{` + good + `,"name":"a/./x"}]`, 400, "files[].name must not contain empty, . or .. segments"},
 			"unknown file":            {`[{"id":"` + unknownID + `","session_id":"` + f.Storage + `","name":"a"}]`, 403, "Unauthorized file reference"},
 			"another session":         {`[{"id":"` + f.ID + `","session_id":"` + unknownID + `","name":"a"}]`, 403, "Unauthorized file reference"},
-			"a name replaced by a good one": {`[{"id":"` + unknownID + `","session_id":"` + f.Storage + `","name":"a"},{` + good + `,"name":"a"}]`,
-				403, "Unauthorized file reference"},
+			"a name replaced by a good one": {
+				`[{"id":"` + unknownID + `","session_id":"` + f.Storage + `","name":"a"},{` + good + `,"name":"a"}]`,
+				403, "Unauthorized file reference",
+			},
 			"another kind":       {`[{` + good + `,"name":"a","kind":"agent"}]`, 403, "Unauthorized file reference"},
 			"another version":    {`[` + ofSkill + `,"kind":"skill","resource_id":"s","version":3}]`, 403, "Unauthorized file reference"},
 			"without its skill":  {`[` + ofSkill + `}]`, 403, "Unauthorized file reference"},

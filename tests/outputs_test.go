@@ -1,10 +1,10 @@
 package tests
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -295,7 +295,7 @@ func TestHostileOutputs(t *testing.T) {
 		t.Run("inputs that are no files any more", func(t *testing.T) {
 			var files []fileRef
 			for i := range 3 {
-				files = append(files, c.upload(t, one(fmt.Sprint(i), "x")))
+				files = append(files, c.upload(t, one(strconv.Itoa(i), "x")))
 			}
 			a := c.post(t, program{Files: files, Code: py(`
 				for n in range(3):
