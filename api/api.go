@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/engine"
+	"fermata/engine/workspace"
 )
 
 // Executions are what the handlers call; *engine.Engine is one. An Outcome with
@@ -68,16 +69,23 @@ type Limits struct {
 type Options struct {
 	// Keys are the keys that are accepted.
 	Keys []Key
-	// Open lets everyone in, as the principal "anonymous". Keys are not looked at.
+	// JWT verifies tokens, which are accepted beside keys; nil if none are.
+	JWT *JWT
+	// Open lets everyone in, as the principal "anonymous". Keys and tokens
+	// are not looked at.
 	Open bool
 	// Errors is the style of errors.
 	Errors ErrorStyle
 	// Limits bound a request.
 	Limits Limits
+	// Rates bound how often a principal may ask.
+	Rates Rates
 	// Log gets one line per request.
 	Log *slog.Logger
 	// Version is what /health reports.
 	Version string
+	// Files keeps the files of sessions; without it there are no routes for files.
+	Files *workspace.Store
 	// PeerKey lets other servers hand requests over; nil if there are none.
 	PeerKey *PeerKey
 	// Observe, if set, gets every request that was answered: the pattern of its route,
@@ -108,16 +116,18 @@ type server struct {
 	options    Options
 	keys       []keyHash
 	validate   *validator.Validate
+	limiters   map[limited]*limiter
 }
 
 // New returns the handler of all routes.
 func New(executions Executions, o Options) http.Handler {
-	s := &server{executions: executions, options: o, keys: hashKeys(o.Keys), validate: newValidator()}
+	s := &server{executions: executions, options: o, keys: hashKeys(o.Keys), validate: newValidator(), limiters: newLimiters(o.Rates)}
 	e := echo.New()
 	e.Use(s.observe)
 	for _, prefix := range []string{"", "/v1"} {
 		e.POST(prefix+programmaticPath, s.programmatic, s.authenticated)
 		e.POST(prefix+cancelPath, s.cancel, s.authenticated)
+		s.fileRoutes(e, prefix)
 		e.GET(prefix+"/health", s.health)
 		e.GET(prefix+"/ready", s.health)
 	}
@@ -157,24 +167,34 @@ func (s *server) programmatic(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		resume.Principal, resume.RequestID, resume.Request = principal(c), requestID, hex.EncodeToString(hash[:])
+		resume.Principal, resume.RequestID, resume.Request = principal(c).ID, requestID, hex.EncodeToString(hash[:])
 		outcome, err = s.executions.Resume(ctx, resume)
 		if err != nil {
 			return err
 		}
 	} else {
-		session, given := sessionOf(r)
-		if given {
+		// A continuation is never refused for its rate: the client would lose the
+		// whole execution.
+		if err := s.admit(c, executionRequests); err != nil {
+			return err
+		}
+		if session, given := sessionOf(r); given {
 			c.Set(sessionKey, session)
 		}
 		start, err := s.start(r)
 		if err != nil {
 			return err
 		}
-		c.Set(sessionKey, session)
-		start.Principal, start.RequestID, start.Session = principal(c), requestID, session
+		references, err := s.references(c, r.Files, true)
+		if err != nil {
+			return err
+		}
+		if err := s.attach(c, &start, r, references); err != nil {
+			return err
+		}
+		start.Principal, start.RequestID = principal(c).ID, requestID
 		start.Key, start.Request = key, hex.EncodeToString(hash[:])
-		outcome, err = s.executions.Start(ctx, start)
+		outcome, err = s.launch(ctx, start)
 		if err != nil {
 			return err
 		}

@@ -292,7 +292,7 @@ func TestRefusals(t *testing.T) {
 		{"language a number", `{"code":"#","lang":5}`, `Unsupported language "5"; supported values are "python" and "py"`},
 
 		{"files an object", `{"code":"#","files":{}}`, "files must be an array"},
-		{"files", `{"code":"#","files":[{"id":"x"}]}`, "files are not supported by this server yet"},
+		{"files", `{"code":"#","files":[{"id":"x"}]}`, "files are not supported by this server"},
 
 		{"token empty", `{"code":"#","continuation_token":""}`, badToken},
 		{"token a number", `{"continuation_token":5}`, badToken},

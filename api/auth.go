@@ -28,13 +28,21 @@ func hashKeys(keys []Key) []keyHash {
 	return hashes
 }
 
+// A Principal is who sends a request. Executions belong to its ID.
+type Principal struct {
+	// ID is the name of the client's key, or made of the other two.
+	ID string
+	// Tenant and User are those of a token. They are empty with a key.
+	Tenant, User string
+}
+
 // authenticated lets next see only requests with a principal, and refuses the
 // others before their body is read.
 func (s *server) authenticated(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		who, ok := s.authenticate(c.Request().Header)
-		if !ok {
-			return errUnauthorized
+		who, err := s.authenticate(c.Request().Header)
+		if err != nil {
+			return err
 		}
 		c.Set(principalKey, who)
 		return next(c)
@@ -43,22 +51,37 @@ func (s *server) authenticated(next echo.HandlerFunc) echo.HandlerFunc {
 
 // authenticate returns the principal of a request. Proxies add headers, so a key
 // that is wrong in one header does not spoil a good one in the other.
-func (s *server) authenticate(header http.Header) (who string, ok bool) {
+func (s *server) authenticate(header http.Header) (Principal, error) {
 	if s.options.Open {
-		return "anonymous", true
+		return Principal{ID: "anonymous"}, nil
 	}
 	if who, ok := s.principalOf(header.Get("X-API-Key")); ok {
-		return who, true
+		return who, nil
 	}
 	scheme, credentials, _ := strings.Cut(header.Get("Authorization"), " ")
 	credentials = strings.TrimSpace(credentials)
-	switch strings.ToLower(scheme) {
+	scheme = strings.ToLower(scheme)
+	var who Principal
+	var ok bool
+	switch scheme {
 	case "bearer", "apikey":
-		return s.principalOf(credentials)
+		who, ok = s.principalOf(credentials)
 	case "basic":
-		return s.principalOf(basicKey(credentials))
+		who, ok = s.principalOf(basicKey(credentials))
 	}
-	return "", false
+	if ok {
+		return who, nil
+	}
+	if s.options.JWT == nil || scheme != "bearer" || !looksLikeToken(credentials) {
+		return Principal{}, errUnauthorized
+	}
+	who, err := s.options.JWT.verify(credentials)
+	if err != nil {
+		// The client is not told what is wrong with its token.
+		s.options.Log.Debug("refused a token", "err", err)
+		return Principal{}, errBearer
+	}
+	return who, nil
 }
 
 // basicKey returns the key in Basic credentials: clients with a key in their URL
@@ -76,11 +99,11 @@ func basicKey(credentials string) string {
 }
 
 // principalOf returns whose key it is. It looks at every key, whichever fits.
-func (s *server) principalOf(key string) (who string, ok bool) {
+func (s *server) principalOf(key string) (who Principal, ok bool) {
 	presented := sha256.Sum256([]byte(key))
 	for _, k := range s.keys {
 		if subtle.ConstantTimeCompare(presented[:], k.hash[:]) == 1 {
-			who, ok = k.principal, true
+			who, ok = Principal{ID: k.principal}, true
 		}
 	}
 	return who, ok

@@ -22,7 +22,7 @@ func (s *server) cancel(c echo.Context) error {
 	if err := json.Unmarshal(body, &r); err != nil || !requestIDPattern.MatchString(r.RequestID) {
 		return errCancelRequestID
 	}
-	state, err := s.executions.Cancel(c.Request().Context(), engine.Cancel{Principal: principal(c), RequestID: r.RequestID})
+	state, err := s.executions.Cancel(c.Request().Context(), engine.Cancel{Principal: principal(c).ID, RequestID: r.RequestID})
 	switch {
 	case errors.Is(err, engine.ErrForbidden):
 		return errCancelForbidden

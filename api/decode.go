@@ -17,15 +17,15 @@ const maxDepth = 500
 // unknown ones are ignored. Values are slices of the
 // body: no number and no string passes through a Go type on its way to the program.
 type request struct {
-	Token    jsontext.Value        `json:"continuation_token"`
-	Results  array[resultMembers]  `json:"tool_results"`
-	Code     jsontext.Value        `json:"code"`
-	Tools    array[toolMembers]    `json:"tools"`
-	Session  jsontext.Value        `json:"session_id"`
-	Timeout  jsontext.Value        `json:"timeout"`
-	Files    array[ignoredMembers] `json:"files"`
-	Lang     jsontext.Value        `json:"lang"`
-	Language jsontext.Value        `json:"language"`
+	Token    jsontext.Value       `json:"continuation_token"`
+	Results  array[resultMembers] `json:"tool_results"`
+	Code     jsontext.Value       `json:"code"`
+	Tools    array[toolMembers]   `json:"tools"`
+	Session  jsontext.Value       `json:"session_id"`
+	Timeout  jsontext.Value       `json:"timeout"`
+	Files    array[fileMembers]   `json:"files"`
+	Lang     jsontext.Value       `json:"lang"`
+	Language jsontext.Value       `json:"language"`
 }
 
 type resultMembers struct {
@@ -41,7 +41,15 @@ type toolMembers struct {
 	Parameters  jsontext.Value `json:"parameters"`
 }
 
-type ignoredMembers struct{}
+type fileMembers struct {
+	ID             jsontext.Value `json:"id"`
+	Name           jsontext.Value `json:"name"`
+	Session        jsontext.Value `json:"session_id"`
+	StorageSession jsontext.Value `json:"storage_session_id"`
+	Resource       jsontext.Value `json:"resource_id"`
+	Kind           jsontext.Value `json:"kind"`
+	Version        jsontext.Value `json:"version"`
+}
 
 // continues tells a continuation from an initial request.
 func (r request) continues() bool { return r.Token != nil }
@@ -113,6 +121,7 @@ func decode(body []byte, limits Limits) (request, error) {
 	r := request{
 		Results: array[resultMembers]{limit: limits.Results},
 		Tools:   array[toolMembers]{limit: limits.Tools},
+		Files:   array[fileMembers]{limit: MaxFiles},
 	}
 	err := json.Unmarshal(body, &r,
 		// The bytes are UTF-8; what this allows is an escape of half a surrogate

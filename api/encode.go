@@ -26,7 +26,8 @@ func encodeOutcome(outcome engine.Outcome, style ErrorStyle) (status int, body [
 		o.text("session_id", outcome.Session)
 		o.text("stdout", outcome.Stdout)
 		o.text("stderr", outcome.Stderr)
-		o.raw("files", []byte("[]"))
+		o.raw("files", encodeOutputs(outcome.Files))
+		o.leftovers(outcome)
 		return http.StatusOK, o.end(), nil
 	default:
 		return encodeEnding(outcome, style)
@@ -45,6 +46,10 @@ func encodeEnding(outcome engine.Outcome, style ErrorStyle) (status int, body []
 	o.text("error", text)
 	o.text("stdout", outcome.Stdout)
 	o.text("stderr", outcome.Stderr)
+	if len(outcome.Files) > 0 {
+		o.raw("files", encodeOutputs(outcome.Files))
+	}
+	o.leftovers(outcome)
 	return status, o.end(), nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/workspace"
 	"fermata/stubs"
 )
 
@@ -23,11 +24,17 @@ type failure struct {
 	text   string
 	// retry asks the client to come again shortly.
 	retry bool
+	// seconds is how long a client that asks too much is to wait.
+	seconds int
+	// details says more, where clients expect it.
+	details string
 	// permanent marks what this server will never do. Clients know the mark and
 	// tell the model not to try again.
 	permanent bool
-	// message, expected and actual explain a refused execution profile.
-	message, expected, actual string
+	// message explains a text that is a code.
+	message string
+	// expected and actual are the profiles, where they differ.
+	expected, actual string
 }
 
 func (f *failure) Error() string { return "api: " + f.text }
@@ -43,6 +50,7 @@ func badRequestf(format string, args ...any) *failure {
 // Requests that are refused whatever they ask for.
 var (
 	errUnauthorized = &failure{status: http.StatusUnauthorized, text: "Invalid or missing API key"}
+	errBearer       = &failure{status: http.StatusUnauthorized, text: "Invalid bearer token"}
 
 	errClientRequestID = badRequest("Invalid programmatic request ID")
 	errIdempotencyKey  = badRequest("Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
@@ -96,8 +104,51 @@ var (
 	errTimeout       = badRequest("timeout must be a positive number of milliseconds")
 	errTimeoutRange  = badRequestf("timeout must be between %d and %d milliseconds", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
 	errFiles         = badRequest("files must be an array")
-	errFilesNotTaken = badRequest("files are not supported by this server yet")
+	errFilesNotTaken = badRequest("files are not supported by this server")
+	// errReference does not tell what is another's from what is nobody's.
+	errReference = &failure{status: http.StatusForbidden, text: "Unauthorized file reference"}
 )
+
+func tooManyReferences(count int) *failure {
+	return badRequestf("Too many files provided (%d). Maximum is %d.", count, MaxFiles)
+}
+
+func referenceNotObject(i int) *failure { return badRequestf("files[%d] must be an object", i) }
+
+func referenceName(i int) *failure { return badRequestf("files[%d].name must be a string", i) }
+
+func referenceInvalid(i int, member string) *failure {
+	return badRequestf("files[%d].%s is invalid", i, member)
+}
+
+func referenceKind(i int) *failure {
+	return badRequestf("files[%d].kind must be one of: skill, agent, user", i)
+}
+
+func referenceVersion(i int) *failure {
+	return badRequestf("files[%d].version is required for kind: 'skill'", i)
+}
+
+func referenceNoVersion(i int) *failure {
+	return badRequestf("files[%d].version is only valid for kind: 'skill'", i)
+}
+
+func referenceVersionNumber(i int) *failure {
+	return badRequestf("files[%d].version must be an integer", i)
+}
+
+func referencePath(reason string) *failure { return badRequest("files[].name " + reason) }
+
+func referenceReserved(name string) *failure {
+	return badRequest(`files[].name "` + name + `" is reserved for PTC runtime and cannot be supplied by callers`)
+}
+
+func inputsTooLarge(size, limit int64) *failure {
+	return &failure{
+		status: http.StatusRequestEntityTooLarge, text: "session_input_too_large",
+		message: fmt.Sprintf("The input files take %d bytes, of which the workspace has %d", size, limit),
+	}
+}
 
 // refusedField returns the text for a rule of program that a value breaks.
 func refusedField(field validator.FieldError) *failure {
@@ -110,8 +161,6 @@ func refusedField(field validator.FieldError) *failure {
 		return errTimeoutRange
 	case "language oneof":
 		return unsupportedLanguage(fmt.Sprint(field.Value()))
-	case "files max":
-		return errFilesNotTaken
 	default:
 		// The namespace begins with the name of the type: program.tools[0].name.
 		_, path, _ := strings.Cut(field.Namespace(), ".")
@@ -175,6 +224,69 @@ func resultNotIssued(id string) *failure {
 	return badRequestf("tool_results[%s] was not issued by the sandbox for this execution", id)
 }
 
+// Requests for files that are refused.
+var (
+	errBadRequest     = badRequest("Bad request")
+	errScopeKind      = badRequest("kind must be one of: skill, agent, user")
+	errScopeVersion   = badRequest("version is required for kind: 'skill'")
+	errScopeNoVersion = badRequest("version is only valid for kind: 'skill'")
+	errNotMultipart   = badRequest("Invalid content type. Must be multipart/form-data.")
+	errNoFile         = badRequest("No file provided")
+	errNoFiles        = badRequest("No files provided")
+	errTooManyFiles   = badRequestf("Too many files provided. Maximum is %d.", maxUploads)
+	errFileTooLarge   = &failure{status: http.StatusRequestEntityTooLarge, text: "File size limit exceeded"}
+	// errLongRest is for a file that goes on for so long that those after it cannot be had.
+	errLongRest      = &failure{status: http.StatusRequestEntityTooLarge, text: errFileTooLarge.text}
+	errUploadTimeout = &failure{status: http.StatusGatewayTimeout, text: "Upload timeout"}
+	errFileNotFound  = &failure{status: http.StatusNotFound, text: "File not found"}
+	errNoDownload    = &failure{status: http.StatusNotFound, text: errFileNotFound.text, details: "The file may have expired or does not exist"}
+)
+
+func scopeID(kind string) *failure {
+	return badRequestf("id is required for kind: '%s'", kind)
+}
+
+func fieldAfterFile(field string) *failure {
+	return badRequest(field + " must come before the file")
+}
+
+// downloadError is the answer to a download that err prevents.
+func downloadError(err error) error {
+	if errors.Is(err, workspace.ErrNotFound) {
+		return errNoDownload
+	}
+	return err
+}
+
+// rateLimited is a code that clients know: they tell the model when to try again.
+const rateLimited = "rate_limited"
+
+// tooManyDelay is when a client that has too many executions may try again: nobody
+// knows when one of them will end.
+const tooManyDelay = 5
+
+// tooMany refuses a request for an execution.
+func tooMany(message string, seconds int) *failure {
+	return &failure{
+		status: http.StatusTooManyRequests, seconds: seconds,
+		text: rateLimited, message: fmt.Sprintf(message, inSeconds(seconds)),
+	}
+}
+
+func tooManyFiles(what string, seconds int) *failure {
+	return &failure{
+		status: http.StatusTooManyRequests, seconds: seconds,
+		text: fmt.Sprintf("Too many file %s. Please retry in %s.", what, inSeconds(seconds)),
+	}
+}
+
+func inSeconds(n int) string {
+	if n == 1 {
+		return "1 second"
+	}
+	return fmt.Sprintf("%d seconds", n)
+}
+
 // errInternal says nothing; the cause goes to the log.
 var errInternal = &failure{status: http.StatusInternalServerError, text: "Internal server error"}
 
@@ -195,8 +307,14 @@ var failures = []struct {
 	{engine.ErrRequestInUse, &failure{status: http.StatusConflict, text: "Programmatic request ID is already in use"}},
 	{engine.ErrKeyReused, &failure{status: http.StatusConflict, text: "Idempotency-Key was used for another request"}},
 	{engine.ErrKeySpent, &failure{status: http.StatusConflict, text: "The execution that this Idempotency-Key started has gone on"}},
+	{engine.ErrTooMany, tooMany("Too many CodeAPI executions at once. Please retry in %s.", tooManyDelay)},
 	{engine.ErrNoCapacity, &failure{status: http.StatusServiceUnavailable, retry: true, text: "No sandbox is free; retry shortly"}},
 	{engine.ErrOwnerAway, &failure{status: http.StatusServiceUnavailable, retry: true, text: "The server that holds this execution is away; retry shortly"}},
+	{workspace.ErrNotFound, errFileNotFound},
+	{workspace.ErrForeign, &failure{status: http.StatusForbidden, text: "Unauthorized"}},
+	{workspace.ErrTooLarge, errFileTooLarge},
+	{workspace.ErrQuota, &failure{status: http.StatusRequestEntityTooLarge, text: "Storage quota exceeded"}},
+	{workspace.ErrFull, badRequest("Too many files in this session")},
 	{engine.ErrClosing, &failure{status: http.StatusServiceUnavailable, retry: true, text: "Service is shutting down"}},
 }
 
@@ -211,8 +329,14 @@ func answerTo(ctx context.Context, err error) *failure {
 	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
 		return resultsTooLarge(large.Size, large.Limit)
 	}
+	if large, ok := errors.AsType[*engine.InputsError](err); ok {
+		return inputsTooLarge(large.Size, large.Limit)
+	}
 	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
 		return badRequest(collision.Error())
+	}
+	if name, ok := errors.AsType[*workspace.NameError](err); ok {
+		return badRequest("file name " + name.Reason)
 	}
 	if route, ok := errors.AsType[*echo.HTTPError](err); ok {
 		switch route.Code {

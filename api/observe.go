@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,8 +24,8 @@ const (
 // retryAfter is how many seconds a client should wait when we are busy.
 const retryAfter = "1"
 
-func principal(c echo.Context) string {
-	who, _ := c.Get(principalKey).(string)
+func principal(c echo.Context) Principal {
+	who, _ := c.Get(principalKey).(Principal)
 	return who
 }
 
@@ -63,7 +64,7 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			slog.String("route", route),
 			slog.Int("status", status),
 			slog.Int64("duration_ms", took.Milliseconds()),
-			slog.String("principal", principal(c)),
+			slog.String("principal", principal(c).ID),
 			slog.String("request_id", id),
 		}
 		level := slog.LevelInfo
@@ -92,24 +93,35 @@ func (s *server) encodeFailure(c echo.Context, f *failure) []byte {
 	if f.retry {
 		header.Set(echo.HeaderRetryAfter, retryAfter)
 	}
-	if f == errUnauthorized {
+	if f.seconds > 0 {
+		header.Set(echo.HeaderRetryAfter, strconv.Itoa(f.seconds))
+	}
+	if f.status == http.StatusUnauthorized {
 		header.Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}
 	var o object
-	if onProgrammaticPath(c) && f != errUnauthorized {
+	if onProgrammaticPath(c) && f.status != http.StatusUnauthorized {
 		o.text("status", "error")
 		if session, ok := c.Get(sessionKey).(string); ok {
 			o.text("session_id", session)
 		}
 	}
 	o.text("error", f.text)
+	if f.details != "" {
+		o.text("details", f.details)
+	}
 	if f.permanent {
 		o.text("code", "unsupported_capability")
 	}
 	if f.message != "" {
 		o.text("message", f.message)
+	}
+	if f.actual != "" {
 		o.text("expected_profile", f.expected)
 		o.text("actual_profile", f.actual)
+	}
+	if f.text == rateLimited {
+		o.raw("retry_after_seconds", []byte(strconv.Itoa(f.seconds)))
 	}
 	return o.end()
 }
@@ -122,7 +134,8 @@ func onProgrammaticPath(c echo.Context) bool {
 
 // routeOf returns the route for log and figures: a path is the client's to invent.
 func routeOf(c echo.Context) string {
-	if c.Response().Status == http.StatusNotFound {
+	// Behind a route there is a principal, and what is not found is a file.
+	if c.Response().Status == http.StatusNotFound && c.Get(principalKey) == nil {
 		return "none"
 	}
 	return c.Path()

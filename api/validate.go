@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,13 +16,11 @@ import (
 	"github.com/go-playground/validator/v10/non-standard/validators"
 
 	"fermata/engine"
+	"fermata/engine/workspace"
 	"fermata/stubs"
 )
 
-var (
-	sessionPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{21}$`)
-	callIDPattern  = regexp.MustCompile(`^call_\d{3,6}$`)
-)
+var callIDPattern = regexp.MustCompile(`^call_\d{3,6}$`)
 
 // A program is an initial request whose JSON types are right. Its tags hold the
 // rules on values; refusedField has their texts.
@@ -32,7 +29,6 @@ type program struct {
 	Tools    []definition `name:"tools"    validate:"dive"`
 	Timeout  float64      `name:"timeout"  validate:"gt=0,budget"`
 	Language string       `name:"language" validate:"oneof=python py"`
-	Files    int          `name:"files"    validate:"max=0"`
 }
 
 type definition struct {
@@ -61,12 +57,8 @@ func (s *server) start(r request) (engine.Start, error) {
 	if err != nil {
 		return engine.Start{}, err
 	}
-	if r.Files.given() && r.Files.kind != jsontext.KindBeginArray {
-		return engine.Start{}, errFiles
-	}
-
 	code, _ := unquote(r.Code)
-	p := program{Code: code, Timeout: timeout, Language: languageOf(r), Files: r.Files.count}
+	p := program{Code: code, Timeout: timeout, Language: languageOf(r)}
 	for _, t := range tools {
 		p.Tools = append(p.Tools, definition{t.Name})
 	}
@@ -128,16 +120,10 @@ func languageOf(r request) string {
 // sessionOf returns the session that a request names, or a new one if it names
 // none that could be ours.
 func sessionOf(r request) (id string, given bool) {
-	if id, _ := unquote(r.Session); sessionPattern.MatchString(id) {
+	if id, _ := unquote(r.Session); workspace.ValidID(id) {
 		return id, true
 	}
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-	fresh := make([]byte, 21)
-	_, _ = rand.Read(fresh) // It never fails.
-	for i, b := range fresh {
-		fresh[i] = alphabet[b%byte(len(alphabet))]
-	}
-	return string(fresh), false
+	return workspace.NewID(), false
 }
 
 // resume returns what a continuation asks for, or a refusal. Principal and

@@ -69,6 +69,10 @@ type Record struct {
 	Marker []byte `json:"marker,omitempty"`
 	// Tools are the original names of the tools that were granted.
 	Tools []string `json:"tools,omitempty"`
+	// Inputs and Scope are the files that the execution was given and whose they
+	// are, in the engine's form.
+	Inputs json.RawMessage `json:"inputs,omitempty"`
+	Scope  json.RawMessage `json:"scope,omitempty"`
 	// Issued is how many calls the execution has made; the next id follows it.
 	Issued int `json:"issued"`
 	// Received is how many bytes of results the execution has been given.

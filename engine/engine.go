@@ -36,6 +36,18 @@ type Options struct {
 	MaxRounds, MaxCalls int
 	// MaxResults bounds the results of an execution, in bytes; 0 does not.
 	MaxResults int64
+	// Files keeps the files of executions; nil if they have none. MaxInputSize bounds
+	// what the inputs of one may take in its workspace, in bytes. Its outputs are kept
+	// up to MaxOutputFiles, each up to MaxOutputSize bytes.
+	Files          Files
+	MaxInputSize   int64
+	MaxOutputFiles int
+	MaxOutputSize  int64
+	// MaxRunning and MaxPaused refuse to start an execution for a principal that has
+	// as many on this server that run, or wait for a sandbox, or are paused; 0 does
+	// not. Nothing that has begun is ever refused to pause or to go on, so paused
+	// executions can exceed MaxPaused by those that ran already.
+	MaxRunning, MaxPaused int
 	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
 	PoolSize, MaxSandboxes int
 	// MaxIdle is how long a sandbox may wait ready before another takes its place;
@@ -67,6 +79,7 @@ type Engine struct {
 	o       Options
 	members *membership
 	pool    *pool
+	quota   *quota
 	wg      sync.WaitGroup // executions
 	// attending ends the goroutine that keeps the lease, attended waits for it.
 	attending context.CancelFunc
@@ -94,6 +107,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
 		},
 		pool:       newPool(o),
+		quota:      newQuota(o),
 		executions: map[string]*execution{},
 		adopting:   map[string]bool{},
 	}

@@ -28,6 +28,8 @@ type execution struct {
 	sandbox   *sandbox
 	cancelled chan struct{}
 	cancel    func()
+	// counted is its part of what its principal may have.
+	counted *share
 	// parted is closed when a paused execution is left to a later server.
 	parted chan struct{}
 	// resumed hands over the results after a claim.
@@ -63,7 +65,7 @@ type segment struct {
 	err     error
 }
 
-func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution {
+func newExecution(e *Engine, record continuation.Record, sb *sandbox, counted *share) *execution {
 	cancelled := make(chan struct{})
 	x := &execution{
 		id:        record.ID,
@@ -71,6 +73,7 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox) *execution
 		sandbox:   sb,
 		cancelled: cancelled,
 		cancel:    sync.OnceFunc(func() { close(cancelled) }),
+		counted:   counted,
 		parted:    make(chan struct{}),
 		resumed:   make(chan [][]byte, 1),
 	}

@@ -18,10 +18,16 @@ const (
 	frameProgram frameKind = 'G'
 	frameResults frameKind = 'R'
 	frameKill    frameKind = 'K'
+	frameFile    frameKind = 'F'
+	frameList    frameKind = 'L'
+	frameTake    frameKind = 'T'
 	frameHello   frameKind = 'H'
 	frameCalls   frameKind = 'C'
 	frameDone    frameKind = 'D'
 	frameExit    frameKind = 'X'
+	frameListing frameKind = 'M'
+	frameContent frameKind = 'B'
+	frameLost    frameKind = 'N'
 )
 
 const frameHeader = 5
@@ -45,9 +51,7 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	}
 	length, kind := binary.BigEndian.Uint32(header[:4]), frameKind(header[4])
 	switch kind {
-	case frameHello, frameCalls, frameDone, frameExit:
-	case frameAttach, frameProgram, frameResults, frameKill:
-		fallthrough
+	case frameHello, frameCalls, frameDone, frameExit, frameListing, frameContent, frameLost:
 	default:
 		return frame{}, fmt.Errorf("engine: frame of kind %#02x from a sandbox", byte(kind))
 	}

@@ -100,6 +100,7 @@ func (x *execution) skipRepeated() {
 // end gives back what the execution holds.
 func (x *execution) end() {
 	defer x.e.forget(x)
+	x.counted.drop()
 	defer x.saveLate()
 	if x.owned() {
 		x.e.pool.release(x.sandbox)
@@ -131,6 +132,8 @@ func (x *execution) settle(e ending) bool {
 	defer x.mu.Unlock()
 	s := x.segment
 	defer close(s.done)
+	// Before the client has the answer, after which it may start another one.
+	x.counted.move(e.state)
 	next, err := move(x.record, e.state)
 	if err != nil {
 		s.err = err
@@ -214,6 +217,7 @@ func (e *Engine) pauseLifetime(r continuation.Record) time.Duration {
 // pause waits for the claim of the round and returns the results. It reports false
 // if the execution ended instead.
 func (x *execution) pause() ([][]byte, bool) {
+	x.counted.move(Paused)
 	x.mu.Lock()
 	timer := time.NewTimer(time.Until(x.record.Deadline))
 	x.mu.Unlock()

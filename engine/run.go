@@ -28,6 +28,13 @@ type ending struct {
 	calls   []Call
 	pending []continuation.Call
 	issued  int
+	// leftFiles says that the workspace is not empty at the end; files to undelivered
+	// are what became of it.
+	leftFiles   bool
+	files       []OutputFile
+	deleted     []string
+	skipped     Skipped
+	undelivered int
 	// ran is the time that counts against the budget.
 	ran time.Duration
 }
@@ -36,6 +43,7 @@ func (e ending) outcome(session string) Outcome {
 	return Outcome{
 		State: e.state, Session: session, Stdout: e.stdout, Stderr: e.stderr,
 		Reason: e.reason, Detail: e.detail, Code: e.code,
+		Files: e.files, Deleted: e.deleted, Skipped: e.skipped, Undelivered: e.undelivered,
 	}
 }
 
@@ -47,12 +55,16 @@ func failed(reason Reason, detail string, code int) ending {
 func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	x.e.pool.running(1)
 	defer x.e.pool.running(-1)
+	x.counted.move(Running)
 	began := time.Now()
 	budget := x.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	e := x.wait(kind, payload, timer.C)
 	e.ran = min(time.Since(began), budget)
+	if e.state.terminal() {
+		x.collect(&e)
+	}
 	return e
 }
 
@@ -115,8 +127,6 @@ func (x *execution) hear(f frame, done **report) (ending, bool, error) {
 	case frameExit:
 		e, err := readExit(f.payload, *done)
 		return e, true, err
-	case frameHello, frameAttach, frameProgram, frameResults, frameKill:
-		fallthrough
 	default:
 		return ending{}, false, fmt.Errorf("frame %q of a running program", f.kind)
 	}
@@ -141,8 +151,8 @@ func (x *execution) kill(e ending) ending {
 			if f.kind != frameExit {
 				continue
 			}
-			if _, stdout, stderr, err := splitExit(f.payload); err == nil {
-				e.stdout, e.stderr = text(stdout), text(stderr)
+			if exit, stdout, stderr, err := splitExit(f.payload); err == nil {
+				e.stdout, e.stderr, e.leftFiles = text(stdout), text(stderr), exit.Files
 			}
 			return e
 		case <-timer.C:
@@ -229,6 +239,7 @@ type exit struct {
 	Stdout int    `json:"stdout"`
 	Stderr int    `json:"stderr"`
 	Over   string `json:"over"`
+	Files  bool   `json:"files"`
 }
 
 // splitExit takes an exit frame apart: a length, that much JSON, stdout and stderr.
@@ -256,7 +267,7 @@ func readExit(payload []byte, done *report) (ending, error) {
 		return ending{}, err
 	}
 	e := verdict(x, done)
-	e.stdout, e.stderr = text(stdout), text(stderr)
+	e.stdout, e.stderr, e.leftFiles = text(stdout), text(stderr), x.Files
 	return e, nil
 }
 

@@ -39,13 +39,19 @@ func (s Start) execution() string {
 // payload is the frame that starts the program.
 func (s Start) payload() ([][]byte, error) {
 	source, err := stubs.Python(s.Tools)
+	if s.Mode == Bash {
+		source, err = stubs.Bash(s.Tools)
+	}
 	if err != nil {
 		return nil, err
 	}
 	program, err := json.Marshal(struct {
+		Mode  Mode            `json:"mode,omitempty"`
 		Code  json.RawMessage `json:"code"`
 		Stubs string          `json:"stubs"`
-	}{s.Code, source})
+		Tools []string        `json:"tools,omitempty"`
+		Args  []string        `json:"args,omitempty"`
+	}{s.Mode, s.Code, source, toolNames(s.Tools), s.Args})
 	if err != nil {
 		return nil, fmt.Errorf("encode program: %w", err)
 	}
@@ -152,6 +158,20 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		// The pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
+	inputs, err := e.encodeInputs(s.Inputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	counted, err := e.quota.admit(s.Principal)
+	if err != nil {
+		return nil, nil, err
+	}
+	begun := false
+	defer func() {
+		if !begun {
+			counted.drop()
+		}
+	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
 	sb, err := e.pool.take(waiting)
@@ -170,7 +190,13 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		Sandbox:   sb.ref,
 		Marker:    sb.marker,
 		Tools:     toolNames(s.Tools),
-	}, sb)
+		Inputs:    inputs,
+		Scope:     s.Scope,
+	}, sb, counted)
+	if err := x.give(ctx); err != nil {
+		e.pool.release(sb)
+		return nil, nil, err
+	}
 	first := x.begin(0, s.Request, s.RequestID)
 	if s.Key != "" {
 		x.record.Start = s.Request
@@ -187,6 +213,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 			return nil, nil, err
 		}
 	}
+	begun = true
 	go x.live(frameProgram, program)
 	return x, first, nil
 }
@@ -220,6 +247,10 @@ func (x *execution) restart(ctx context.Context, s Start, program [][]byte) (*se
 		return nil, ErrKeySpent
 	}
 	if x.undelivered {
+		// The server before this one may have died in the middle of a file.
+		if err := x.give(ctx); err != nil {
+			return nil, err
+		}
 		x.undelivered = false
 		x.resumed <- program
 		return x.begin(0, s.Request, s.RequestID), nil

@@ -19,6 +19,8 @@ var (
 	ErrForbidden = errors.New("engine: another principal's execution")
 	// ErrInFlight means that another continuation of the execution is running.
 	ErrInFlight = errors.New("engine: another continuation is in flight")
+	// ErrTooMany means that the principal has as many executions as it may have.
+	ErrTooMany = errors.New("engine: too many executions of the principal")
 	// ErrClosing means that the server is shutting down.
 	ErrClosing = errors.New("engine: shutting down")
 )
@@ -42,7 +44,26 @@ type Start struct {
 	RequestID string
 	// Key makes identical starts of one principal one; empty does not.
 	Key string
+	// Mode is how the program is run.
+	Mode Mode
+	// Args are the program's arguments.
+	Args []string
+	// Inputs are in its workspace before it starts. Scope is for Files, which it
+	// tells whose they are.
+	Inputs []InputFile
+	Scope  json.RawMessage
 }
+
+// A Mode is how a program is run. Its texts go to the runner.
+type Mode string
+
+// The modes.
+const (
+	// Python runs Python, the zero value.
+	Python Mode = ""
+	// Bash runs a shell script.
+	Bash Mode = "bash"
+)
 
 // A Result is the client's answer to one tool call.
 type Result struct {
@@ -92,6 +113,16 @@ type ResultsError struct {
 
 func (e *ResultsError) Error() string {
 	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
+}
+
+// An InputsError is a set of input files that take Size bytes of the workspace, beyond
+// the limit. Nothing was started.
+type InputsError struct {
+	Size, Limit int64
+}
+
+func (e *InputsError) Error() string {
+	return fmt.Sprintf("engine: input files take %d bytes, at most %d allowed", e.Size, e.Limit)
 }
 
 // A State is a state of an execution.
@@ -161,6 +192,13 @@ type Outcome struct {
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Code   int    `json:"code,omitempty"`
+	// Files are what is in the workspace in the end, Deleted the inputs that are not,
+	// Skipped what was not kept for its sake, and Undelivered how many files could not
+	// be kept for ours.
+	Files       []OutputFile `json:"files,omitempty"`
+	Deleted     []string     `json:"deleted,omitempty"`
+	Skipped     Skipped      `json:"skipped,omitzero"`
+	Undelivered int          `json:"undelivered,omitempty"`
 }
 
 // encode returns the JSON form of o. The inputs of calls keep their bytes.

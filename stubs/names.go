@@ -9,6 +9,16 @@ import (
 // holds no character that Python allows. The client computes the same name on
 // its side, so the rules may not change.
 func Identifier(name string) string {
+	id := strip(name)
+	if isKeyword(id) {
+		id += "_tool"
+	}
+	return id
+}
+
+// strip returns the letters, digits and underscores of name, with underscores for
+// hyphens and whitespace, and one in front of a digit.
+func strip(name string) string {
 	id := make([]byte, 0, len(name)+len("_tool"))
 	for _, r := range name {
 		switch {
@@ -18,11 +28,8 @@ func Identifier(name string) string {
 			id = utf8.AppendRune(id, r)
 		}
 	}
-	switch {
-	case len(id) > 0 && isDigit(rune(id[0])):
-		id = append([]byte{'_'}, id...)
-	case isKeyword(string(id)):
-		id = append(id, "_tool"...)
+	if len(id) > 0 && isDigit(rune(id[0])) {
+		return "_" + string(id)
 	}
 	return string(id)
 }

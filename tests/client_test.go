@@ -15,9 +15,19 @@ import (
 
 const programmatic = "/exec/programmatic"
 
-// A client talks to a server with a key.
+// A client talks to a server with a key, or with a token of LibreChat in its place.
 type client struct {
 	url, key string
+}
+
+// authorize adds the credentials to a request.
+func (c client) authorize(r *http.Request) {
+	switch {
+	case strings.Count(c.key, ".") == 2:
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	case c.key != "":
+		r.Header.Set("X-API-Key", c.key)
+	}
 }
 
 // alice is the principal of most tests.
@@ -28,10 +38,11 @@ func (s *server) bob() client { return client{s.url, "key-b"} }
 
 // A program is an initial request.
 type program struct {
-	Code    string `json:"code"`
-	Tools   []tool `json:"tools,omitempty"`
-	Session string `json:"session_id,omitempty"`
-	Timeout int    `json:"timeout,omitempty"`
+	Code    string    `json:"code"`
+	Tools   []tool    `json:"tools,omitempty"`
+	Session string    `json:"session_id,omitempty"`
+	Timeout int       `json:"timeout,omitempty"`
+	Files   []fileRef `json:"files,omitempty"`
 }
 
 type tool struct {
@@ -104,6 +115,8 @@ type answer struct {
 	Stdout  string `json:"stdout"`
 	Stderr  string `json:"stderr"`
 	Error   string `json:"error"`
+
+	leftFiles
 }
 
 // String shows an answer in a failure.
@@ -136,9 +149,7 @@ func (c client) request(ctx context.Context, method, path string, header http.He
 		return answer{}, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if c.key != "" {
-		r.Header.Set("X-API-Key", c.key)
-	}
+	c.authorize(r)
 	maps.Copy(r.Header, header)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -201,7 +201,10 @@ type usage struct {
 func (s *server) usage() usage {
 	family := s.family()
 	u := usage{processes: len(family), groups: len(sandboxGroups(s.groups))}
-	_ = filepath.WalkDir(s.dir, func(string, os.DirEntry, error) error { // Files may go while it walks.
+	_ = filepath.WalkDir(s.dir, func(path string, _ os.DirEntry, _ error) error { // Files may go while it walks.
+		if path == s.filesDir() {
+			return filepath.SkipDir // What programs leave stays for a day.
+		}
 		u.files++
 		return nil
 	})

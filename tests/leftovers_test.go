@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +97,13 @@ func (s *server) leftovers(family []process) error {
 	}
 	errs = append(errs, filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		inner := strings.Count(strings.TrimPrefix(path, s.dir), "/") > 2
+		if below, ok := strings.CutPrefix(path, s.filesDir()+"/"); err == nil && ok {
+			// Files have their own life, but no upload is under way.
+			if !d.IsDir() && !storedFile.MatchString(below) {
+				return fmt.Errorf("%s is left", path)
+			}
+			return nil
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -110,6 +118,23 @@ func (s *server) leftovers(family []process) error {
 		return nil
 	}))
 	return errors.Join(errs...)
+}
+
+// storedFile is what a store of files has in its directory.
+var storedFile = regexp.MustCompile(`^(claims/[A-Za-z0-9_-]{21}|(files|drops|contents/[0-9a-f]{64})/[0-9a-f]{64}/[A-Za-z0-9_-]{21}\.[A-Za-z0-9_-]{21})$`)
+
+// filesDir is where the server keeps the files of its clients.
+func (s *server) filesDir() string { return filepath.Join(s.dir, "state", "files") }
+
+// storedFiles returns what is in the server's store of files.
+func (s *server) storedFiles() (names []string, err error) {
+	err = filepath.WalkDir(s.filesDir(), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, strings.TrimPrefix(path, s.filesDir()+"/"))
+		}
+		return err
+	})
+	return names, err
 }
 
 // cgroupMounts returns the directories of this process's cgroups that sandboxes may

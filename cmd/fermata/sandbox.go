@@ -44,7 +44,7 @@ func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installa
 	processes, err := process.New(ctx, process.Options{
 		Dir:    filepath.Join(dir, "sandboxes"),
 		Server: instance,
-		Hide:   []string{dir},
+		Hide:   s.hidden(dir),
 		Python: s.Python,
 		Memory: int64(s.Memory),
 		CPUs:   s.CPUs,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fermata/api"
@@ -20,6 +21,13 @@ type settings struct {
 	MaxBody     byteSize       `group:"http" default:"50MB" help:"Largest request body."`
 	ErrorStyle  api.ErrorStyle `group:"http" enum:"http,inline" default:"http" help:"How a spent budget and too many rounds are answered: with 408 and 400, or with 200 and an error in the body, for clients that throw other bodies away (${enum})."`
 
+	RateExecutions rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most executions that a client may start in a time, for example 20/30s, or off. Continuations are not counted."`
+	RateUploads    rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most uploads of files, for example 30/5m."`
+	RateDownloads  rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most downloads of files, for example 60/1m."`
+	RateLists      rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most requests for lists and properties of files, for example 120/1m."`
+
+	JWT jwtSettings `embed:"" prefix:"jwt-" group:"jwt"`
+
 	StateDir     string        `group:"executions" type:"path" placeholder:"DIR" help:"Where executions are recorded. Default: fermata in $XDG_STATE_HOME or in ~/.local/state."`
 	Secret       []secret      `group:"executions" placeholder:"SECRET,..." help:"Secrets that sign continuation tokens. The first one signs, all are accepted. Default: one that is made once and kept in the state directory."`
 	PauseTTL     time.Duration `group:"executions" name:"pause-ttl" default:"300s" help:"How long a paused execution waits for its client."`
@@ -27,8 +35,17 @@ type settings struct {
 	TimeoutClock string        `group:"executions" enum:"running,wall" default:"running" help:"What the timeout of a request counts: the time the program runs, or the time of pauses, too (${enum})."`
 	MaxTools     int           `group:"executions" default:"100" help:"Most tools in a request."`
 	MaxCalls     int           `group:"executions" default:"10000" help:"Most tool calls of an execution."`
+	MaxRunning   int           `group:"executions" default:"0" help:"Most executions of a client that run or wait for a sandbox when it starts another one; 0 is any number. Each server counts its own."`
+	MaxPaused    int           `group:"executions" default:"0" help:"Most executions of a client that are paused when it starts another one; 0 is any number. Each server counts its own."`
 	MaxResult    byteSize      `group:"executions" default:"5MB" help:"Largest result of a tool call."`
 	MaxResults   byteSize      `group:"executions" default:"40MB" help:"Largest sum of the results of an execution."`
+
+	FilesURL       string        `group:"files" name:"files-url" placeholder:"URL" help:"Where files are kept: file:///directory, or s3://bucket with the parameters of the Go CDK and keys from the environment. Default: files in the state directory."`
+	FilesLife      time.Duration `group:"files" default:"24h" help:"How long a file is kept."`
+	FilesQuota     byteSize      `group:"files" default:"2GiB" help:"Most bytes of files that a user may have, or the agents and skills of a tenant together. A small file counts as 4 KiB."`
+	FileSize       byteSize      `group:"files" default:"150MiB" help:"Largest file that may be uploaded."`
+	OutputFiles    int           `group:"files" default:"50" help:"Most files of a program that are kept, not counting those that it was given."`
+	OutputFileSize byteSize      `group:"files" default:"25MiB" help:"Largest file of a program that is kept."`
 
 	RedisURL     secret        `group:"servers" name:"redis-url" placeholder:"URL" help:"Redis that keeps the records of executions, instead of a file in the state directory: redis://, rediss:// or unix://, with ?cluster=true&addr=… for a Cluster, ?master_name=… for Sentinels."`
 	RedisSecret  []secret      `group:"servers" placeholder:"SECRET,..." help:"Secrets that encrypt the records in Redis. The first one encrypts, all decrypt. Default: records are not encrypted."`
@@ -61,13 +78,20 @@ func (s *settings) Validate() error {
 			mistakes = append(mistakes, fmt.Errorf("--%s must be %s", flag, must))
 		}
 	}
-	if s.Auth == "keys" && len(s.APIKeys) == 0 {
+	if s.Auth == "keys" && len(s.APIKeys) == 0 && !s.JWT.on() {
 		mistakes = append(mistakes, errors.New("there are no API keys: set FERMATA_API_KEYS to the keys of the clients, "+
-			"or FERMATA_AUTH=off to let in everyone who can reach the address"))
+			"or FERMATA_JWT_... to the keys of LibreChat, or FERMATA_AUTH=off to let in everyone who can reach the address"))
+	}
+	if s.Auth == "off" && s.JWT.on() {
+		mistakes = append(mistakes, errors.New("FERMATA_AUTH=off lets in everyone, and FERMATA_JWT_... only users of LibreChat: set one of them"))
+	}
+	if err := s.JWT.mistake(); err != nil {
+		mistakes = append(mistakes, err)
 	}
 	for flag, size := range map[string]byteSize{
 		"max-body": s.MaxBody, "max-result": s.MaxResult, "max-results": s.MaxResults,
 		"memory": s.Memory, "output": s.Output, "disk": s.Disk,
+		"files-quota": s.FilesQuota, "file-size": s.FileSize, "output-file-size": s.OutputFileSize,
 	} {
 		mistake(size > 0, flag, "more than 0")
 	}
@@ -76,6 +100,13 @@ func (s *settings) Validate() error {
 	} {
 		mistake(n > 0, flag, "more than 0")
 	}
+	mistake(s.MaxRunning >= 0, "max-running", "0 or more")
+	mistake(s.MaxPaused >= 0, "max-paused", "0 or more")
+	mistake(s.OutputFiles >= 0, "output-files", "0 or more")
+	mistake(s.OutputFileSize <= s.FileSize, "output-file-size", "at most --file-size")
+	mistake(s.FilesLife > 0, "files-life", "more than 0")
+	mistake(s.FilesURL == "" || strings.HasPrefix(s.FilesURL, "file:///") || strings.HasPrefix(s.FilesURL, "s3://"),
+		"files-url", "file:///directory or s3://bucket")
 	mistake(s.CPUs > 0, "cpus", "more than 0")
 	mistake(s.PauseTTL > 0, "pause-ttl", "more than 0")
 	mistake(s.Keep > 0, "keep", "more than 0")

@@ -100,6 +100,13 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--pause-ttl=300"}, []string{"--pause-ttl"}},
 		{[]string{"--pids=0", "--cpus=0", "--max-body=0B"}, []string{"no API keys", "--pids must be", "--cpus must be", "--max-body must be"}},
 		{[]string{"--queue-timeout=61s"}, []string{"--queue-timeout must be between 0s and 1m0s"}},
+		{[]string{"--rate-executions=20"}, []string{"--rate-executions", `such as 20/30s, or off, got "20"`}},
+		{[]string{"--rate-uploads=0/5m"}, []string{"--rate-uploads"}},
+		{[]string{"--rate-lists=5/0s"}, []string{"--rate-lists"}},
+		{[]string{"--max-running=-1", "--max-paused=-1"}, []string{"--max-running must be 0 or more", "--max-paused must be 0 or more"}},
+		{[]string{"--auth=off", "--jwt-jwks={}"}, []string{"FERMATA_AUTH=off", "FERMATA_JWT_"}},
+		{[]string{"--jwt-jwks={}", "--jwt-tenant="}, []string{"--jwt-tenant must be"}},
+		{[]string{"--jwt-kid=x"}, []string{"no API keys", "FERMATA_JWT_"}},
 		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes"}},
 	} {
 		_, err := parse(t, c.args...)
@@ -149,8 +156,13 @@ func TestEverySettingHasHelp(t *testing.T) {
 		if f.Help == "" || f.Group == nil {
 			t.Errorf("--%s has the help %q and the group %v, want both", f.Name, f.Help, f.Group)
 		}
-		if want := "FERMATA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); len(f.Envs) != 1 || f.Envs[0] != want {
-			t.Errorf("--%s comes from %v, want %s", f.Name, f.Envs, want)
+		if want := "FERMATA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); len(f.Envs) == 0 || f.Envs[0] != want {
+			t.Errorf("--%s comes from %v, want %s first", f.Name, f.Envs, want)
+		}
+		for _, alias := range f.Envs[min(1, len(f.Envs)):] {
+			if !strings.HasPrefix(alias, "CODEAPI_") {
+				t.Errorf("--%s comes from %s, too, want only names of LibreChat's server", f.Name, alias)
+			}
 		}
 	}
 }
@@ -163,7 +175,7 @@ func TestREADMEListsTheSettings(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the README, whose table of settings this test compares with the flags: %v", err)
 	}
-	row := regexp.MustCompile("(?m)^\\| *`(FERMATA_[A-Z_]+)` *\\| *([^|]*?) *\\| *([^|]*?) *\\|$")
+	row := regexp.MustCompile("(?m)^\\| *`(FERMATA_[A-Z0-9_]+)` *\\| *([^|]*?) *\\| *([^|]*?) *\\|$")
 	documented := map[string]string{}
 	for _, cells := range row.FindAllStringSubmatch(string(readme), -1) {
 		setting, value, meaning := cells[1], cells[2], cells[3]

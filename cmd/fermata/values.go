@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"fermata/api"
 )
 
 const redacted = "[redacted]"
@@ -70,6 +74,24 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 		return fmt.Errorf("want a size such as 512MiB or 50MB, got %q", text)
 	}
 	*b = byteSize(n)
+	return nil
+}
+
+// A rate is a number of requests in a time, written 20/30s, or off.
+type rate api.Rate
+
+func (r *rate) UnmarshalText(text []byte) error {
+	if string(text) == "off" {
+		*r = rate{}
+		return nil
+	}
+	requests, window, _ := strings.Cut(string(text), "/")
+	n, err := strconv.Atoi(requests)
+	d, err2 := time.ParseDuration(window)
+	if err != nil || err2 != nil || n <= 0 || d <= 0 {
+		return fmt.Errorf("want a rate such as 20/30s, or off, got %q", text)
+	}
+	*r = rate{Requests: n, Window: d}
 	return nil
 }
 

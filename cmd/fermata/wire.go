@@ -78,11 +78,20 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
+	verifier, err := s.JWT.verifier(log)
+	if err != nil {
+		return nil, opened, err
+	}
 	store, registry, err := s.store(dir, log) //nolint:contextcheck // the store lives until it is closed
 	if err != nil {
 		return nil, opened, err
 	}
 	opened.add(func(context.Context) error { return store.Close() })
+	files, err := s.files(ctx, log, dir)
+	if err != nil {
+		return nil, opened, err
+	}
+	opened.add(func(context.Context) error { return files.Close() })
 	installation := home
 	if registry != nil {
 		// Any server of the group may take over a container.
@@ -118,9 +127,16 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		PoolSize:     s.PoolSize,
 		MaxIdle:      maxIdle,
 		MaxSandboxes: s.MaxSandboxes,
+		MaxRunning:   s.MaxRunning,
+		MaxPaused:    s.MaxPaused,
 		QueueTimeout: s.QueueTimeout,
 		Waited:       seconds(watched.waits),
 		Made:         seconds(watched.made),
+
+		Files:          files,
+		MaxInputSize:   s.inputSize(),
+		MaxOutputFiles: s.OutputFiles,
+		MaxOutputSize:  int64(s.OutputFileSize),
 	})
 	if err != nil {
 		return nil, opened, fmt.Errorf("start engine: %w", err)
@@ -129,6 +145,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	watched.watch(executions.Stats)
 	options := s.api(log)
 	options.Observe = watched.request
+	options.JWT, options.Files = verifier, files
 	if registry != nil {
 		options.PeerKey = &peerKey
 	}
@@ -218,6 +235,12 @@ func (s *settings) api(log *slog.Logger) api.Options {
 			Tools:       s.MaxTools,
 			Results:     s.MaxCalls,
 			ResultBytes: int(s.MaxResult),
+		},
+		Rates: api.Rates{
+			Executions: api.Rate(s.RateExecutions),
+			Uploads:    api.Rate(s.RateUploads),
+			Downloads:  api.Rate(s.RateDownloads),
+			Lists:      api.Rate(s.RateLists),
 		},
 		Log:     log,
 		Version: version(),

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from conftest import WorkerProcess
 
-from fermata import PROTOCOL, calls, frames
+from fermata import PROTOCOL, calls, frames, supervisor
 from fermata.frames import Channel, Frame
 from fermata.supervisor import Supervisor, Worker
 
@@ -228,6 +228,61 @@ def test_large_frames(sandbox: Sandbox) -> None:
     speaker.start()
     assert server.receive() == Frame(frames.CALLS, json.dumps(text).encode())
     speaker.join()
+
+
+def test_server_is_heard_after_files(sandbox: Sandbox) -> None:
+    """A program may come while files are still on their way to the worker."""
+    server = sandbox.ready()
+    with socket.socket(fileno=os.dup(sandbox._channel.write_fd)) as control:
+        control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    content = os.urandom(100_000)
+    # The end of the file and the program come at once, while the worker has not read.
+    server.stream.sendall(frames.encode(frames.FILE, content) + frames.encode(frames.PROGRAM, b"program"))
+    while sandbox._supervisor._state == "ready":
+        time.sleep(0.001)
+    assert sandbox.hear() == Frame(frames.FILE, content)
+    assert sandbox.hear() == Frame(frames.PROGRAM, b"program")
+    server.send(frames.KILL)
+    assert server.exit()[0]["killed"]
+
+
+def test_files_of_an_ended_program(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    monkeypatch.setattr("fermata.sandbox.WORKSPACE", str(workspace))
+    monkeypatch.setattr(supervisor, "_all_dead", lambda: True)
+    server = sandbox.running()
+    (workspace / "large").write_bytes(b"x" * (5 << 20))
+    (workspace / "small").write_bytes(b"small")
+    sandbox.say(frames.DONE, {"exit": 0})
+    assert server.receive().kind == frames.DONE
+    assert server.exit()[0]["files"]
+    wanted = {"inputs": {"small": 5, "gone": 1}, "fixed": [], "max_files": 5, "max_size": 1 << 30}
+    server.send(frames.LIST, json.dumps(wanted).encode())
+    found = json.loads(server.receive().payload)
+    assert [file["name"] for file in found["files"]] == ["small", "large"] and found["missing"] == ["gone"]
+    (tmp_path / "outside").write_bytes(b"secret")
+    server.send(frames.TAKE, b"../outside")
+    assert server.receive() == Frame(frames.LOST, b"")
+    server.send(frames.TAKE, b"large")
+    assert server.receive().kind == frames.CONTENT
+    # Another server comes in the middle of a file, and is not sent the rest of it.
+    second = sandbox.connect()
+    assert second.attach()["state"] == "ended"
+    assert (second.receive().kind, second.receive().kind) == (frames.DONE, frames.EXIT)
+    second.send(frames.TAKE, b"small")
+    assert second.receive() == Frame(frames.CONTENT, b"small")
+    assert second.receive() == Frame(frames.CONTENT, b"")
+
+
+def test_files_are_not_listed_while_something_lives(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_all_dead", lambda: False)
+    server = sandbox.running()
+    sandbox.say(frames.DONE, {"exit": 0})
+    assert (server.receive().kind, server.receive().kind) == (frames.DONE, frames.EXIT)
+    server.send(frames.LIST, b"{}")
+    found = json.loads(server.receive().payload)
+    assert (found["files"], found["missing"], found["reasons"]) == ([], [], {"unreadable": 1})
 
 
 def test_next_server_hears_what_it_may_have_missed(sandbox: Sandbox) -> None:

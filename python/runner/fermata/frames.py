@@ -19,6 +19,9 @@ ATTACH: Final = ord("A")  # a server is here: say hello, repeat what it may have
 PROGRAM: Final = ord("G")  # for the worker: run this
 RESULTS: Final = ord("R")  # for the worker: the results of the last calls
 KILL: Final = ord("K")  # end the program and report
+FILE: Final = ord("F")  # for the worker: a piece of an input file
+LIST: Final = ord("L")  # of an ended program: list the files it has left
+TAKE: Final = ord("T")  # of an ended program: send one of them
 # Worker to supervisor to server.
 READY: Final = ord("Y")  # imports are done (not passed on; the hello tells it)
 CALLS: Final = ord("C")  # the program waits for these calls and nothing else
@@ -26,6 +29,9 @@ DONE: Final = ord("D")  # the program has ended
 # Supervisor to server.
 HELLO: Final = ord("H")
 EXIT: Final = ord("X")  # how the program ended, and its output
+LISTING: Final = ord("M")  # the files it has left
+CONTENT: Final = ord("B")  # a piece of one; an empty one ends it
+LOST: Final = ord("N")  # it cannot be read
 
 # The largest payloads, in bytes. A peer that exceeds them has broken the protocol.
 MAX_FROM_WORKER: Final = 32 << 20

@@ -13,12 +13,12 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from json import dumps, loads
 from typing import Final, Protocol
 
-from fermata import PROTOCOL, frames
+from fermata import PROTOCOL, frames, sandbox, workspace
 from fermata.frames import Channel, Frame, ProtocolError
 
 _CHUNK: Final = 1 << 16
@@ -106,6 +106,8 @@ class Supervisor:
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._finished = False
+        # What is being sent of the file that the server has asked for last.
+        self._content: Iterator[bytes] | None = None
 
     def run(self) -> None:
         """Serve until the sandbox has no further use."""
@@ -188,6 +190,7 @@ class Supervisor:
         match frame.kind:
             case frames.ATTACH:
                 self._attached = True
+                self._content = None  # what another server has asked for
                 self._marker = frame.payload
                 if self._listener is None and self._server is not None and self._marker:
                     self._server.mark(frames.encode(*frame))
@@ -199,6 +202,13 @@ class Supervisor:
                 _signal_all(signal.SIGCONT)
             case frames.KILL:
                 self._end({"killed": True})
+            case frames.FILE if self._state == "ready":
+                self._pass_on(frame)
+            case frames.LIST if self._state == "ended":
+                self._list(frame.payload)
+            case frames.TAKE if self._state == "ended":
+                self._content = self._read(frame.payload.decode())
+                self._send_content()
             case _:
                 raise ProtocolError(f"frame {frame.kind} while {self._state}")
 
@@ -207,6 +217,12 @@ class Supervisor:
         if self._state == "paused":
             self._watch(self._worker.control.read_fd, self._on_worker)
         self._state = "running"
+        if self._server is not None:
+            # It must be heard from now on, however many files are still on their way.
+            self._update(self._server)
+        self._pass_on(frame)
+
+    def _pass_on(self, frame: Frame) -> None:
         try:
             self._worker.control.send(frames.encode(*frame))
         except OSError:
@@ -238,14 +254,62 @@ class Supervisor:
 
     def _flush(self, channel: Channel) -> None:
         channel.flush()
+        if channel is self._server and not channel.backlog:
+            self._send_content()
         self._update(channel)
+
+    # The files that the program has left. Nothing else lives in the sandbox.
+
+    def _list(self, payload: bytes) -> None:
+        assert self._server is not None
+        if _all_dead():
+            found = workspace.listing(sandbox.WORKSPACE, **loads(payload))
+        else:
+            # What lives could change it under our hands.
+            found = workspace.Listing()
+            found.skip(".", "unreadable")
+        self._server.send(frames.encode(frames.LISTING, found.encode()))
+        self._update(self._server)
+
+    def _read(self, name: str) -> Iterator[bytes]:
+        """Yield the frames that carry a file."""
+        try:
+            root = os.open(sandbox.WORKSPACE, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                file = workspace.open_file(root, name)
+            finally:
+                os.close(root)
+            with file:
+                while data := file.read(workspace.CHUNK):
+                    yield frames.encode(frames.CONTENT, data)
+        except OSError:
+            yield frames.encode(frames.LOST, b"")
+            return
+        yield frames.encode(frames.CONTENT, b"")
+
+    def _send_content(self) -> None:
+        """Send as much of a file as the server takes; the rest when it takes more."""
+        while self._content is not None and self._server is not None and not self._server.backlog:
+            frame = next(self._content, None)
+            if frame is None:
+                self._content = None
+            else:
+                self._server.send(frame)
+                self._update(self._server)
 
     def _update(self, channel: Channel) -> None:
         """Ask to be told when the channel can take more, if it has to."""
+        if channel is self._worker.control and self._server is not None and self._state == "ready":
+            self._update(self._server)
+        # Files come no faster than the worker takes them.
+        full = channel is self._server and self._state == "ready" and self._worker.control.backlog
+        listen = 0 if full else select.EPOLLIN
         fd = channel.write_fd
         if fd == channel.read_fd:
-            self._poll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if channel.backlog else 0))
-        elif channel.backlog and fd not in self._handlers:
+            self._poll.modify(fd, listen | (select.EPOLLOUT if channel.backlog else 0))
+            return
+        self._poll.modify(channel.read_fd, listen)
+        if channel.backlog and fd not in self._handlers:
             self._handlers[fd] = lambda mask: self._flush(channel)
             self._poll.register(fd, select.EPOLLOUT)
         elif not channel.backlog:
@@ -337,6 +401,8 @@ class Supervisor:
             "stderr": len(self._stderr.data),
             "over": "stdout" if self._stdout.over else "stderr" if self._stderr.over else "",
         }
+        if not workspace.is_empty(sandbox.WORKSPACE):
+            report["files"] = True
         head = dumps(report).encode()
         payload = len(head).to_bytes(4, "big") + head + self._stdout.data + self._stderr.data
         self._tell(frames.EXIT, payload)
@@ -349,6 +415,18 @@ class Supervisor:
             output.fill()
             if len(output.data) == before:
                 return
+
+
+def _all_dead() -> bool:
+    """Wait until the processes that were killed are dead, and tell whether they are."""
+    deadline = time.monotonic() + _DRAIN
+    while time.monotonic() < deadline:
+        try:
+            os.kill(-1, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def _signal_all(number: signal.Signals) -> None:

@@ -18,7 +18,7 @@ import warnings
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, tools
+from fermata import calls, frames, shell, tools, workspace
 from fermata.program import Program, error_line, error_text
 
 # The names a program finds ready, by what they stand for.
@@ -65,10 +65,13 @@ def run(stream: socket.socket) -> None:
     _prepare_process()
     _rehearse()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
+    inputs = workspace.Inputs(os.getcwd())
     try:
-        kind, payload = calls.receive(stream)
+        while (frame := calls.receive(stream)).kind == frames.FILE:
+            inputs.take(frame.payload)
     except EOFError:
         os._exit(0)
+    kind, payload = frame
     if kind != frames.PROGRAM:
         os._exit(1)
     request = loads(payload)
@@ -79,7 +82,11 @@ def run(stream: socket.socket) -> None:
     done: dict[str, Any] = {}
     status = 0
     try:
-        _run(request["code"], request["stubs"], pending, module.__dict__)
+        if request.get("mode") == "bash":
+            status = _run_shell(request, pending)
+        else:
+            sys.argv += request.get("args", ())
+            _run(request["code"], request["stubs"], pending, module.__dict__)
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
@@ -151,6 +158,18 @@ def _rehearse() -> None:
         pending = calls.Calls(theirs)
         calls.install(pending)
         _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
+
+
+def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
+    """Run a shell script to its end and return its exit code."""
+    # Its processes are not this one's threads: whether they wait cannot be seen.
+    pending.others_run = True
+    names, args = request.get("tools", ()), request.get("args", ())
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(shell.run(request["code"], request["stubs"], names, args, pending.invoke))
+        finally:
+            pending.close()
 
 
 def _prepare_process() -> None:

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/engine/workspace"
+)
+
+// FileTimeout is how long a transfer of a file may stand still.
+const FileTimeout = 120 * time.Second
+
+// fileRoutes are there if there is a store for files.
+func (s *server) fileRoutes(e *echo.Echo, prefix string) {
+	if s.options.Files == nil {
+		return
+	}
+	e.POST(prefix+"/upload", s.upload, s.authenticated, s.limit(uploadRequests))
+	e.POST(prefix+"/upload/batch", s.uploadBatch, s.authenticated, s.limit(uploadRequests))
+	e.GET(prefix+"/files/:session", s.listFiles, s.authenticated, s.limit(listRequests))
+	e.GET(prefix+"/sessions/:session/objects/:file", s.statFile, s.authenticated, s.limit(listRequests))
+	e.GET(prefix+"/download/:session/:file", s.download, s.authenticated, s.limit(downloadRequests))
+	e.DELETE(prefix+"/files/:session/:file", s.deleteFile, s.authenticated)
+	e.DELETE(prefix+"/sessions/:session/objects/:file", s.deleteFile, s.authenticated)
+}
+
+// A scope is what a client says of whose files it means, in a query or in a form.
+type scope struct{ kind, id, version string }
+
+func queryScope(c echo.Context) scope {
+	return scope{c.QueryParam("kind"), c.QueryParam("id"), c.QueryParam("version")}
+}
+
+// owner returns the owner of the files of a scope. A client reaches its own user's
+// files, whatever id it says, and those of its tenant's agents and skills. Everyone
+// with a key is a tenant with one user.
+func (sc scope) owner(who Principal) (workspace.Owner, error) {
+	// The prefixes keep a key apart from a token's tenant of the same name.
+	o := workspace.Owner{Tenant: "token:" + who.Tenant, Kind: sc.kind, ID: sc.id}
+	user := who.User
+	if user == "" {
+		o.Tenant, user = "key:"+who.ID, who.ID
+	}
+	switch sc.kind {
+	case "", "user":
+		o.Kind, o.ID = "user", user
+	case "agent", "skill":
+		if sc.id == "" {
+			return workspace.Owner{}, scopeID(sc.kind)
+		}
+	default:
+		return workspace.Owner{}, errScopeKind
+	}
+	switch {
+	case sc.kind != "skill" && sc.version != "":
+		return workspace.Owner{}, errScopeNoVersion
+	case sc.kind == "skill":
+		version, err := strconv.Atoi(sc.version)
+		if err != nil {
+			return workspace.Owner{}, errScopeVersion
+		}
+		o.Version = version
+	}
+	return o, nil
+}
+
+// fileOf returns the owner and the ids that a request names.
+func fileOf(c echo.Context) (owner workspace.Owner, session, id string, err error) {
+	session, id = c.Param("session"), c.Param("file")
+	if !workspace.ValidID(session) || !workspace.ValidID(id) {
+		return workspace.Owner{}, "", "", errBadRequest
+	}
+	owner, err = queryScope(c).owner(principal(c))
+	return owner, session, id, err
+}
+
+func (s *server) listFiles(c echo.Context) error {
+	session := c.Param("session")
+	if !workspace.ValidID(session) {
+		return errBadRequest
+	}
+	owner, err := queryScope(c).owner(principal(c))
+	if err != nil {
+		return err
+	}
+	files, err := s.options.Files.List(c.Request().Context(), owner, session)
+	if err != nil {
+		return err
+	}
+	encode := fileEncoders[c.QueryParam("detail")]
+	if encode == nil {
+		encode = encodeFileName
+	}
+	return write(c, http.StatusOK, encodeList(files, encode))
+}
+
+func (s *server) statFile(c echo.Context) error {
+	owner, session, id, err := fileOf(c)
+	if err != nil {
+		return err
+	}
+	f, err := s.options.Files.Stat(c.Request().Context(), owner, session, id)
+	if err != nil {
+		return err
+	}
+	return write(c, http.StatusOK, encodeFileObject(f))
+}
+
+func (s *server) deleteFile(c echo.Context) error {
+	owner, session, id, err := fileOf(c)
+	if err != nil {
+		return err
+	}
+	if err := s.options.Files.Delete(c.Request().Context(), owner, session, id); err != nil {
+		return err
+	}
+	var o object
+	o.text("message", "File deleted successfully")
+	o.text("session_id", session)
+	o.text("fileId", id)
+	return write(c, http.StatusOK, o.end())
+}
+
+// download sends a file as it is. A browser keeps it and shows none of it: its type is
+// whatever a program or a client has said.
+func (s *server) download(c echo.Context) error {
+	owner, session, id, err := fileOf(c)
+	if err != nil {
+		return err
+	}
+	content, f, err := s.options.Files.Read(c.Request().Context(), owner, session, id)
+	if err != nil {
+		return downloadError(err)
+	}
+	defer func() { _ = content.Close() }()
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, f.Type)
+	header.Set(echo.HeaderContentLength, strconv.FormatInt(f.Size, 10))
+	// This is a name and no path.
+	header.Set(echo.HeaderContentDisposition, "attachment; filename*=UTF-8''"+percent(path.Base(f.Name)))
+	c.Response().WriteHeader(http.StatusOK)
+	_, err = io.Copy(movingWriter{c.Response(), http.NewResponseController(c.Response())}, content)
+	if err != nil && c.Request().Context().Err() == nil {
+		// Too few bytes tell the client; net/http closes the connection after them.
+		c.Set(causeKey, fmt.Errorf("send file: %w", err))
+	}
+	return nil
+}
+
+// percent encodes all of a text that RFC 5987 might want encoded.
+func percent(text string) string {
+	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+}
+
+// A movingWriter gives every write the time that a transfer may stand still.
+type movingWriter struct {
+	to      io.Writer
+	control *http.ResponseController
+}
+
+func (w movingWriter) Write(p []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(FileTimeout))
+	return w.to.Write(p)
+}
+
+// A movingReader gives every read the time that a transfer may stand still.
+type movingReader struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (r movingReader) Read(p []byte) (int, error) {
+	_ = r.control.SetReadDeadline(time.Now().Add(FileTimeout))
+	n, err := r.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		// From now on net/http reads, to see whether the client leaves. After any other
+		// error it reads, too, but is to give up at once.
+		_ = r.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Routes that are all of one kind have their limit around them.
+func TestLimit(t *testing.T) {
+	for kind, text := range map[limited]string{
+		executionRequests: `{"error":"rate_limited","message":"Too many CodeAPI execution requests. Please retry in 60 seconds.","retry_after_seconds":60}`,
+		uploadRequests:    `{"error":"Too many file uploads. Please retry in 60 seconds."}`,
+		downloadRequests:  `{"error":"Too many file downloads. Please retry in 60 seconds."}`,
+		listRequests:      `{"error":"Too many file list requests. Please retry in 60 seconds."}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := Rate{Requests: 1, Window: time.Minute}
+			s := &server{
+				options:  Options{Open: true, Log: slog.New(slog.DiscardHandler)},
+				limiters: newLimiters(Rates{Executions: r, Uploads: r, Downloads: r, Lists: r}),
+			}
+			e := echo.New()
+			e.Use(s.observe)
+			e.GET("/x", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }, s.authenticated, s.limit(kind))
+			get := func() (status int, body string) {
+				w := httptest.NewRecorder()
+				e.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody))
+				return w.Code, w.Body.String()
+			}
+			if status, body := get(); status != http.StatusNoContent {
+				t.Errorf("the first request: got %d %s, want 204", status, body)
+			}
+			if status, body := get(); status != http.StatusTooManyRequests || body != text {
+				t.Errorf("the second request: got %d %s\nwant 429 %s", status, body, text)
+			}
+			time.Sleep(time.Minute)
+			if status, body := get(); status != http.StatusNoContent {
+				t.Errorf("after the wait: got %d %s, want 204", status, body)
+			}
+		})
+	}
+}
+
+func TestQuietPrincipalsAreForgotten(t *testing.T) {
+	now := time.Now()
+	l := newLimiters(Rates{Executions: Rate{Requests: 2, Window: time.Minute}})[executionRequests]
+	for i := range 1000 {
+		l.take(fmt.Sprint("quiet", i), now)
+	}
+	now = now.Add(50 * time.Second)
+	for range 2 {
+		l.take("busy", now)
+	}
+	now = now.Add(20 * time.Second)
+	if q := l.take("busy", now); q.wait == 0 {
+		t.Errorf("got %+v, want a refusal: a principal that was busy is remembered", q)
+	}
+	var names []string
+	for name := range l.buckets {
+		names = append(names, name)
+	}
+	if got := strings.Join(names, " "); got != "busy" {
+		t.Errorf("%d principals are remembered, among them %.40s, want only busy", len(names), got)
+	}
+}

@@ -1,0 +1,6 @@
+package workspace
+
+import "context"
+
+// Sweep is what happens every hour.
+func (s *Store) Sweep(ctx context.Context) { s.sweep(ctx) }

@@ -1,0 +1,103 @@
+package workspace_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"fermata/engine/workspace"
+)
+
+// gateway is the module of an S3 server that keeps objects in a directory.
+const gateway = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+
+// program finds the S3 server, or builds it where tests may not be skipped.
+var program = sync.OnceValues(func() (string, error) {
+	if found, err := exec.LookPath("versitygw"); err == nil {
+		return found, nil
+	}
+	if os.Getenv("CI") == "" {
+		return "", errors.New("versitygw is not installed: go install " + gateway)
+	}
+	bin := filepath.Join(os.TempDir(), "fermata-versitygw")
+	install := exec.Command("go", "install", gateway)
+	install.Dir = os.TempDir() // Outside of our module.
+	install.Env = append(os.Environ(), "GOBIN="+bin, "GOFLAGS=")
+	if out, err := install.CombinedOutput(); err != nil {
+		return "", errors.New("install versitygw: " + string(out))
+	}
+	return filepath.Join(bin, "versitygw"), nil
+})
+
+// openS3 opens stores on a bucket of an S3 server of the test's own, and tells the
+// directory that has the bucket's objects.
+func openS3(t *testing.T) (open func(workspace.Options) *workspace.Store, dir string) {
+	t.Helper()
+	path, err := program()
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	dir = filepath.Join(root, "bucket")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	server := exec.Command(path, "--access", "test", "--secret", "test-secret", "--port", address, "--health", "/health", "--quiet",
+		"posix", "--sidecar", t.TempDir(), root)
+	server.Dir = t.TempDir()
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	await(t, "http://"+address+"/health")
+
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
+	q := url.Values{"endpoint": {"http://" + address}, "region": {"us-east-1"}, "use_path_style": {"true"}}
+	return func(o workspace.Options) *workspace.Store {
+		o.URL = "s3://bucket?" + q.Encode()
+		return openStore(t, o)
+	}, dir
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// await waits until a server answers.
+func await(t *testing.T, address string) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for late := time.After(30 * time.Second); ; {
+		if response, err := http.Get(address); err == nil {
+			_ = response.Body.Close()
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-late:
+			t.Fatal("the S3 server did not come up in 30 s")
+		}
+	}
+}

@@ -1,0 +1,261 @@
+"""The workspace: files that are there before the program, and those it leaves.
+
+Inputs are written by the worker before it runs the program. What is left at the end
+is looked at by the supervisor, when everything else in the sandbox is dead: regular
+files only, by descriptors, never through a link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import BufferedReader
+from json import dumps, loads
+from typing import BinaryIO, Final
+
+# A file travels in frames of at most this many bytes of content.
+CHUNK: Final = 1 << 20
+# How many directory entries are looked at. A program that leaves more has the rest
+# left out.
+_MAX_ENTRIES: Final = 20_000
+_MAX_SKIPPED_NAMES: Final = 20
+_MAX_PATH: Final = 256
+_MAX_DEPTH: Final = 10
+# The name that stands for an empty directory.
+_KEEP: Final = ".dirkeep"
+# What Python leaves beside modules that it imports is not the program's.
+_CACHE: Final = "__pycache__"
+# Controls, surrogates (bytes that are no UTF-8), line ends and what turns the direction
+# of text have no place in a name that people are shown. The server refuses the same.
+_REFUSED_CATEGORIES: Final = ("Cc", "Cs", "Zl", "Zp")
+_REFUSED: Final = "\\\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+class Inputs:
+    """Writes input files as their pieces arrive."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._file: BinaryIO | None = None
+
+    def take(self, payload: bytes) -> None:
+        """Take one piece: a length, that much JSON (name, first, last, read_only), content."""
+        end = 4 + int.from_bytes(payload[:4], "big")
+        head = loads(payload[4:end])
+        path = os.path.join(self._directory, head["name"])
+        if head["first"]:
+            self._begin(path)
+        assert self._file is not None
+        self._file.write(memoryview(payload)[end:])
+        if head["last"]:
+            self._file.close()
+            self._file = None
+            if head["read_only"]:
+                os.chmod(path, 0o444)
+
+    def _begin(self, path: str) -> None:
+        """Begin a file anew: a server that died may have given it, or a part."""
+        if self._file is not None:
+            self._file.close()
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        self._file = open(path, "xb")
+
+
+@dataclass
+class Listing:
+    """What a program has left: files in order, and what was left out and why."""
+
+    files: list[dict[str, str]] = field(default_factory=list)
+    # Inputs that are not there any more.
+    missing: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def skip(self, name: str, reason: str) -> None:
+        """Leave a file out."""
+        self.reasons[reason] += 1
+        if len(self.skipped) < _MAX_SKIPPED_NAMES:
+            self.skipped.append(_shown(name))
+
+    def encode(self) -> bytes:
+        """Return the listing as JSON."""
+        return dumps(vars(self)).encode()
+
+
+def is_empty(directory: str) -> bool:
+    """Tell whether there is nothing in a directory."""
+    try:
+        with os.scandir(directory) as entries:
+            return next(entries, None) is None
+    except PermissionError:
+        # The program has taken away the right to look, which the listing tells.
+        return False
+    except FileNotFoundError:
+        return True
+
+
+def listing(directory: str, inputs: dict[str, int], fixed: list[str], max_files: int, max_size: int) -> Listing:
+    """List the regular files below a directory, by name.
+
+    ``inputs`` are the names and sizes of the input files: they do not count against
+    ``max_files``, and one that has kept its size comes with its hash, which tells
+    whether it has changed. ``fixed`` are the names of those whose state is of no
+    interest.
+    """
+    found = Listing()
+    try:
+        root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        found.skip(".", "unreadable")
+        return found
+    try:
+        sizes = _look_for(root, inputs, found)
+        for name, size in sizes.items():
+            digest = _digest(root, name) if size == inputs[name] else ""
+            # One that is as it was may be of any size.
+            if digest or size <= max_size:
+                found.files.append({"name": name, "sha256": digest})
+            else:
+                found.skip(name, "size")
+        room = max_files
+        for name, size in sorted(_walk(root, "", 1, found, [_MAX_ENTRIES], {*inputs, *fixed})):
+            if size > max_size:
+                found.skip(name, "size")
+            elif room == 0:
+                found.skip(name, "max_files")
+            else:
+                room -= 1
+                found.files.append({"name": name, "sha256": ""})
+    finally:
+        os.close(root)
+    return found
+
+
+def _look_for(root: int, inputs: Iterable[str], found: Listing) -> dict[str, int]:
+    """Return the sizes of the inputs that are still there, and note which are not."""
+    sizes = {}
+    for name in sorted(inputs):
+        try:
+            with open_file(root, name) as file:
+                sizes[name] = os.fstat(file.fileno()).st_size
+        except PermissionError:
+            found.skip(name, "unreadable")
+        except OSError:
+            # Nothing has its name, or something that is no file.
+            found.missing.append(name)
+    return sizes
+
+
+def _walk(
+    directory: int, prefix: str, depth: int, found: Listing, budget: list[int], known: set[str]
+) -> Iterator[tuple[str, int]]:
+    """Yield names and sizes of regular files, but for those known."""
+    with os.scandir(directory) as entries:  # open already, so it can be read
+        # A program can leave more entries than anybody wants to sort.
+        batch = []
+        for entry in entries:
+            if budget[0] == 0:
+                found.skip(prefix + entry.name, "max_files")
+                break
+            budget[0] -= 1
+            batch.append(entry.name)
+        else:
+            if not batch and prefix:
+                _keep_directory(directory, prefix, batch, found)
+    for base in batch:
+        name = prefix + base
+        if not _is_plain(name):
+            found.skip(name, "path")
+            continue
+        try:
+            info = os.stat(base, dir_fd=directory, follow_symlinks=False)
+        except OSError:
+            found.skip(name, "unreadable")
+            continue
+        if stat.S_ISDIR(info.st_mode):
+            if base.startswith(".") or base == _CACHE:
+                continue
+            if depth == _MAX_DEPTH:
+                found.skip(name, "depth")
+                continue
+            try:
+                inner = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            except OSError:
+                found.skip(name, "unreadable")
+                continue
+            try:
+                yield from _walk(inner, f"{name}/", depth + 1, found, budget, known)
+            finally:
+                os.close(inner)
+        elif name in known:
+            continue
+        elif stat.S_ISREG(info.st_mode) and info.st_nlink == 1:
+            yield name, info.st_size
+        elif not stat.S_ISLNK(info.st_mode):
+            found.skip(name, "unreadable")
+
+
+def _keep_directory(directory: int, prefix: str, batch: list[str], found: Listing) -> None:
+    """Put a file into an empty directory, which stands for it."""
+    try:
+        os.close(os.open(_KEEP, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=directory))
+    except OSError:
+        found.skip(prefix + _KEEP, "unreadable")
+        return
+    batch.append(_KEEP)
+
+
+def _is_plain(name: str) -> bool:
+    return len(name) <= _MAX_PATH and all(map(_is_shown, name))
+
+
+def _is_shown(character: str) -> bool:
+    return character not in _REFUSED and unicodedata.category(character) not in _REFUSED_CATEGORIES
+
+
+def _shown(name: str) -> str:
+    return "".join(c if _is_shown(c) else ascii(c)[1:-1] for c in name[:_MAX_PATH])
+
+
+def _digest(root: int, name: str) -> str:
+    try:
+        with open_file(root, name) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def open_file(root: int, name: str) -> BufferedReader:
+    """Open a file for reading, along directories only.
+
+    Raises OSError if there is no such file or it is not a regular one, PermissionError if
+    it may not be read or has another name, too.
+    """
+    *parents, base = segments = name.split("/")
+    if not {"", ".", ".."}.isdisjoint(segments):
+        raise OSError(f"not a name of a file: {name}")
+    directory = os.dup(root)
+    try:
+        for parent in parents:
+            inner = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            os.close(directory)
+            directory = inner
+        fd = os.open(base, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    finally:
+        os.close(directory)
+    info = os.fstat(fd)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(fd)
+        raise OSError(f"not a regular file: {name}")
+    if info.st_nlink != 1:
+        os.close(fd)
+        raise PermissionError(f"not its only name: {name}")
+    return os.fdopen(fd, "rb")

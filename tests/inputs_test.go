@@ -1,0 +1,174 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestInputs gives programs files.
+func TestInputs(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		t.Run("before the first line", func(t *testing.T) {
+			a, b := c.upload(t, one("whatever", "1,2\n")), c.upload(t, one("empty", ""))
+			b.Session, b.Storage = b.Storage, ""
+			long := strings.Repeat("0123456789", 300_000)
+			big := c.upload(t, one("big", long))
+			got := c.post(t, program{Files: []fileRef{a.as("sub/dir/ü.csv"), b, big}, Code: py(`
+				print(open("sub/dir/ü.csv").read(), os.path.getsize("empty"), sorted(os.listdir("/mnt/data")))
+				content = open("big").read()
+				print(len(content), content == "0123456789" * 300_000)
+				open("sub/dir/ü.csv", "a").write("3,4")
+			`)})
+			got.completes(t, "1,2\n 0 ['big', 'empty', 'sub']\n3000000 True\n")
+			got.leaves(t, "big inherited", "empty inherited", "sub/dir/ü.csv modified")
+			if content := c.download(t, a); content != "1,2\n" {
+				t.Errorf("the upload has become %q, want it as it was", content)
+			}
+		})
+		t.Run("with calls", func(t *testing.T) {
+			// The program follows right after a large file, and its results come later.
+			big := c.upload(t, one("big", strings.Repeat("x", 7_000_001)))
+			for range 5 {
+				a, _ := c.run(t, program{Files: []fileRef{big}, Tools: tools("ask"), Code: "print(await ask(n=os.path.getsize('big')))"}, echo)
+				a.completes(t, "{'n': 7000001}\n")
+			}
+		})
+		t.Run("the last of a name", func(t *testing.T) {
+			var files []fileRef
+			for i, name := range []string{"a", "a", "d", "d/x", "e/x", "e"} {
+				files = append(files, c.upload(t, one("x", strconv.Itoa(i))).as(name))
+			}
+			c.post(t, program{Files: files, Code: "print(open('a').read(), open('d/x').read(), open('e').read())"}).completes(t, "1 3 5\n")
+		})
+		t.Run("many", func(t *testing.T) {
+			f := c.upload(t, one("x", "x"))
+			var files []fileRef
+			for i := range 300 {
+				files = append(files, f.as(strconv.Itoa(i)))
+			}
+			a := c.post(t, program{Files: files, Code: "print(len(os.listdir()))"})
+			a.completes(t, "300\n")
+			if len(a.Files) != 300 {
+				t.Errorf("got %d files, want 300", len(a.Files))
+			}
+			c.post(t, program{Files: append(files, f), Code: "print()"}).fails(t, 400, "Too many files provided (301). Maximum is 300.")
+		})
+	})
+}
+
+// TestInputsTooLarge gives a program more than it has room for.
+func TestInputsTooLarge(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, settings{"DISK": "4MB"}).alice()
+		f := c.upload(t, one("x", strings.Repeat("x", 2_500_000)))
+		c.post(t, program{Files: []fileRef{f}, Code: "print(1)"}).completes(t, "1\n")
+		c.post(t, program{Files: []fileRef{f, f.as("y")}, Code: "print(1)"}).fails(t, 413, "session_input_too_large")
+	})
+}
+
+// TestRefusedReferences refers to files as one may not.
+func TestRefusedReferences(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		f := c.upload(t, one("x", "x"))
+		good := fmt.Sprintf(`"id":"%s","session_id":"%s"`, f.ID, f.Storage)
+		skill := c.upload(t, one("x", "skill").with("kind", "skill").with("id", "s").with("version", "2"))
+		ofSkill := fmt.Sprintf(`{"id":"%s","session_id":"%s","name":"x"`, skill.ID, skill.Storage)
+		for name, tc := range map[string]struct {
+			files string
+			code  int
+			text  string
+		}{
+			"an object":               {`{}`, 400, "files must be an array"},
+			"a text in it":            {`[{` + good + `,"name":"a"},"x"]`, 400, "files[1] must be an object"},
+			"no id":                   {`[{}]`, 400, "files[0].id is invalid"},
+			"short id":                {`[{"id":"x"}]`, 400, "files[0].id is invalid"},
+			"no name":                 {`[{` + good + `}]`, 400, "files[0].name must be a string"},
+			"name a number":           {`[{` + good + `,"name":1}]`, 400, "files[0].name must be a string"},
+			"no session":              {`[{"id":"` + f.ID + `","name":"a"}]`, 400, "files[0].session_id is invalid"},
+			"storage session counts":  {`[{` + good + `,"storage_session_id":"x","name":"a"}]`, 400, "files[0].storage_session_id is invalid"},
+			"resource":                {`[{` + good + `,"name":"a","resource_id":"a b"}]`, 400, "files[0].resource_id is invalid"},
+			"kind":                    {`[{` + good + `,"name":"a","kind":"session"}]`, 400, "files[0].kind must be one of: skill, agent, user"},
+			"kind a number":           {`[{` + good + `,"name":"a","kind":1}]`, 400, "files[0].kind must be one of: skill, agent, user"},
+			"version missing":         {`[{` + good + `,"name":"a","kind":"skill"}]`, 400, "files[0].version is required for kind: 'skill'"},
+			"version without a skill": {`[{` + good + `,"name":"a","version":1}]`, 400, "files[0].version is only valid for kind: 'skill'"},
+			"version a text":          {`[{` + good + `,"name":"a","kind":"skill","version":"1"}]`, 400, "files[0].version must be an integer"},
+			"absolute":                {`[{` + good + `,"name":"/etc/passwd"}]`, 400, "files[].name must be a relative path"},
+			"empty":                   {`[{` + good + `,"name":""}]`, 400, "files[].name must not be empty"},
+			"control characters":      {`[{` + good + `,"name":"a\u0000b"}]`, 400, "files[].name must not contain control characters or backslashes"},
+			"upwards":                 {`[{` + good + `,"name":"../x"}]`, 400, `files[].name "../x" is reserved for PTC runtime and cannot be supplied by callers`},
+			"history":                 {`[{` + good + `,"name":"a/_ptc_history.json"}]`, 400, `files[].name "a/_ptc_history.json" is reserved for PTC runtime and cannot be supplied by callers`},
+			"a segment of dots":       {`[{` + good + `,"name":"a/./x"}]`, 400, "files[].name must not contain empty, . or .. segments"},
+			"unknown file":            {`[{"id":"` + unknownID + `","session_id":"` + f.Storage + `","name":"a"}]`, 403, "Unauthorized file reference"},
+			"another session":         {`[{"id":"` + f.ID + `","session_id":"` + unknownID + `","name":"a"}]`, 403, "Unauthorized file reference"},
+			"a name replaced by a good one": {
+				`[{"id":"` + unknownID + `","session_id":"` + f.Storage + `","name":"a"},{` + good + `,"name":"a"}]`,
+				403, "Unauthorized file reference",
+			},
+			"another kind":       {`[{` + good + `,"name":"a","kind":"agent"}]`, 403, "Unauthorized file reference"},
+			"another version":    {`[` + ofSkill + `,"kind":"skill","resource_id":"s","version":3}]`, 403, "Unauthorized file reference"},
+			"without its skill":  {`[` + ofSkill + `}]`, 403, "Unauthorized file reference"},
+			"of another session": {`[{"id":"` + skill.ID + `","session_id":"` + f.Storage + `","name":"x"}]`, 403, "Unauthorized file reference"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c.post(t, request(`"files":`+tc.files)).fails(t, tc.code, tc.text)
+			})
+		}
+		for name, files := range map[string]string{
+			"null": `null`, "none": `[]`,
+			"all members": `[{` + good + `,"storage_session_id":"` + f.Storage + `","name":"a","kind":"user","resource_id":"me","inherited":true,"path":"/x"}]`,
+			"nulls":       `[{` + good + `,"storage_session_id":null,"name":"..a","kind":null,"resource_id":null,"version":null}]`,
+			"its skill":   `[` + ofSkill + `,"kind":"skill","resource_id":"s","version":2.0}]`,
+		} {
+			t.Run(name, func(t *testing.T) { c.post(t, request(`"files":`+files)).completes(t, "1\n") })
+		}
+	})
+}
+
+// TestSessions goes on with the files of a session.
+func TestSessions(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		server := serve(t, s, nil)
+		c := server.alice()
+		const look = "print({n: open(n).read() for n in sorted(os.listdir()) if os.path.isfile(n)})\n"
+		first := c.post(t, program{Code: "for n in 'abc': open(n, 'w').write(n)"})
+		first.leaves(t, "a", "b", "c")
+		second := c.post(t, program{Session: first.Session, Code: look + "open('a', 'a').write('!')\nos.remove('b')"})
+		second.completes(t, "{'a': 'a', 'b': 'b', 'c': 'c'}\n")
+		second.leaves(t, "a modified", "c inherited")
+		if want := []string{"b"}; !slices.Equal(second.Deleted, want) || second.Session != first.Session {
+			t.Errorf("got %v, want %q deleted in session %s", second, want, first.Session)
+		}
+		third := c.post(t, program{Session: first.Session, Code: look + "1/0"})
+		if want := "{'a': 'a!', 'c': 'c'}\n"; third.Stdout != want {
+			t.Errorf("stdout = %q, want %q", third.Stdout, want)
+		}
+		third.leaves(t, "a inherited", "c inherited")
+		// What a client refers to is there, whatever became of it in the session, and
+		// nothing else is.
+		c.post(t, program{Session: first.Session, Files: []fileRef{first.file(t, "b").fileRef}, Code: look}).completes(t, "{'b': 'b'}\n")
+		again := c.post(t, program{Session: first.Session, Code: look + "open('b', 'w').write('new')"})
+		again.completes(t, "{'a': 'a!', 'c': 'c'}\n")
+		c.post(t, program{Session: first.Session, Code: look}).completes(t, "{'a': 'a!', 'b': 'new', 'c': 'c'}\n")
+		// A file, then a directory, of one name.
+		turned := c.post(t, program{Code: "open('a', 'w').write('file')"})
+		c.post(t, program{Session: turned.Session, Code: "os.remove('a')\nos.mkdir('a')\nopen('a/b', 'w').write('below')"})
+		c.post(t, program{Session: turned.Session, Code: "print(open('a/b').read())"}).completes(t, "below\n")
+
+		upload := c.upload(t, one("up", "loaded"))
+		c.post(t, program{Session: upload.Storage, Code: look}).completes(t, "{'up': 'loaded'}\n")
+		foreign := server.bob().post(t, program{Session: first.Session, Code: look + "open('a', 'w').write('bob')"})
+		foreign.completes(t, "{}\n")
+		if foreign.Session == first.Session {
+			t.Errorf("session_id = %s, want another than that of another principal", foreign.Session)
+		}
+		if fresh := c.post(t, program{Session: unknownID, Code: look}); fresh.Stdout != "{}\n" || fresh.Session != unknownID {
+			t.Errorf("got %v, want an empty session with the id that was asked for", fresh)
+		}
+		c.post(t, program{Session: first.Session, Code: look}).completes(t, "{'a': 'a!', 'b': 'new', 'c': 'c'}\n")
+	})
+}

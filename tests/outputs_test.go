@@ -1,0 +1,349 @@
+package tests
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestOutputs runs programs that leave files.
+func TestOutputs(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		t.Run("new files", func(t *testing.T) {
+			a := c.post(t, program{Code: py(`
+				os.makedirs("out/empty")
+				open("out/a.csv", "w").write("a,b\n")
+				open("ü 名` + "\u200d" + `.txt", "w").write("x")
+				open("nothing", "w")
+			`)})
+			a.completes(t, "")
+			a.leaves(t, "nothing", "out/a.csv", "out/empty/.dirkeep", "ü 名\u200d.txt")
+			f := a.file(t, "out/a.csv")
+			if f.Session != a.Session || f.Storage != a.Session || !sessionForm.MatchString(f.ID) {
+				t.Errorf("got %v, want the session of the answer under both names, and an id of 21 characters", a)
+			}
+			if got := c.download(t, f.fileRef); got != "a,b\n" {
+				t.Errorf("downloaded %q, want %q", got, "a,b\n")
+			}
+		})
+		t.Run("what became of inputs", func(t *testing.T) { testInputsAfterwards(t, c) })
+		t.Run("read-only inputs", func(t *testing.T) { testReadOnly(t, c) })
+		t.Run("endings", func(t *testing.T) { testFilesOfEndings(t, c) })
+		t.Run("what is not the program's", func(t *testing.T) {
+			a := c.post(t, program{Code: py(`
+				os.makedirs(".cache/deep")
+				open(".cache/deep/x", "w")
+				open(".hidden", "w")
+				open("mine.py", "w").write("x = 1")
+				import py_compile
+				py_compile.compile("mine.py")
+				import mine
+			`)})
+			a.completes(t, "")
+			a.leaves(t, ".hidden", "mine.py")
+		})
+	})
+}
+
+func testInputsAfterwards(t *testing.T, c client) {
+	var files []fileRef
+	for _, name := range []string{"kept", "changed", "same size", "gone", ".hidden/kept", "a dir", "a socket"} {
+		files = append(files, c.upload(t, one(name, "old "+name)))
+	}
+	a := c.post(t, program{Files: files, Code: py(`
+		open("changed", "a").write("!")
+		open("same size", "w").write("new same size")
+		os.remove("gone")
+		os.utime("kept", (0, 0))
+		for name in "a dir", "a socket":
+		    os.remove(name)
+		os.mkdir("a dir")
+		open("a dir/x", "w")
+		import socket
+		socket.socket(socket.AF_UNIX).bind("a socket")
+		open("new", "w")
+	`)})
+	a.completes(t, "")
+	a.leaves(t, ".hidden/kept inherited", "a dir/x", "changed modified", "kept inherited", "new", "same size modified")
+	if want := []string{"a dir", "a socket", "gone"}; !slices.Equal(a.Deleted, want) {
+		t.Errorf("deleted_files = %q, want %q", a.Deleted, want)
+	}
+	if a.Truncation != nil || a.Delivery != nil {
+		t.Errorf("got %v, want every file kept", a)
+	}
+	kept, input := a.file(t, "kept"), files[0]
+	if kept.ID != input.ID || kept.Storage != input.Storage || kept.Kind != "user" || kept.Resource != input.ID {
+		t.Errorf("inherited = %+v, want it to be the input %+v", kept, input)
+	}
+	changed, input := a.file(t, "changed"), files[1]
+	if from := changed.ModifiedFrom; changed.ID == input.ID || from.ID != input.ID || from.Storage != input.Storage {
+		t.Errorf("modified = %+v from %+v, want a new id, and that of the input %+v", changed, from, input)
+	}
+	for f, want := range map[fileRef]string{changed.fileRef: "old changed!", a.file(t, "same size").fileRef: "new same size", input: "old changed", files[3]: "old gone"} {
+		if got := c.download(t, f); got != want {
+			t.Errorf("%s is %q, want %q", f.Name, got, want)
+		}
+	}
+}
+
+func testReadOnly(t *testing.T, c client) {
+	agent := c.upload(t, one("agent.txt", "agent").with("kind", "agent").with("id", "agent_1").with("read_only", "true"))
+	agent.Kind, agent.Resource = "agent", "agent_1"
+	skill := c.upload(t, one("skill/SKILL.md", "skill").with("kind", "skill").with("id", "s").with("version", "3").with("read_only", "true"))
+	skill.Kind, skill.Resource, skill.Version = "skill", "s", 3
+	a := c.post(t, program{Files: []fileRef{agent, skill}, Code: py(`
+		try:
+		    open("agent.txt", "w")
+		except PermissionError:
+		    print("refused")
+		os.chmod("agent.txt", 0o644)
+		open("agent.txt", "w").write("changed")
+		os.remove("skill/SKILL.md")
+		os.rmdir("skill")
+	`)})
+	a.completes(t, "refused\n")
+	a.leaves(t, "agent.txt inherited", "skill/SKILL.md inherited")
+	if got := a.file(t, "skill/SKILL.md").fileRef; got.Kind != "skill" || got.Resource != "s" || got.Version != 3 || got.ID != skill.ID {
+		t.Errorf("inherited = %+v, want it to be the input %+v", got, skill)
+	}
+	if len(a.Deleted) > 0 {
+		t.Errorf("deleted_files = %q, want none: it cannot be deleted", a.Deleted)
+	}
+}
+
+// testFilesOfEndings runs programs that leave a file and end in some way.
+func testFilesOfEndings(t *testing.T, c client) {
+	for name, tc := range map[string]struct {
+		code    string
+		status  int
+		error   string
+		timeout int
+	}{
+		"raised":    {"1/0", 200, "ZeroDivisionError: division by zero", 0},
+		"exited":    {"sys.exit(3)", 200, "Sandbox exited with code 3", 0},
+		"killed":    {"os.kill(os.getpid(), 9)", 200, "Sandbox exited with code -9", 0},
+		"flood":     {"print('x' * (2 << 20))", 200, "stdout length exceeded", 0},
+		"timeout":   {"while True: pass", 408, "Execution timeout", 1000},
+		"no syntax": {"x = ", 200, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			input := c.upload(t, one("input", "x"))
+			a := c.post(t, program{Code: "open('left', 'w').write('it')\n" + tc.code, Timeout: tc.timeout, Files: []fileRef{input}})
+			if name == "no syntax" {
+				// It has not run.
+				a.leaves(t, "input inherited")
+				return
+			}
+			a.fails(t, tc.status, tc.error)
+			a.leaves(t, "input inherited", "left")
+			if got := c.download(t, a.file(t, "left").fileRef); got != "it" {
+				t.Errorf("downloaded %q, want %q", got, "it")
+			}
+		})
+	}
+}
+
+// TestHostileOutputs runs programs that leave what could harm those who look at it.
+func TestHostileOutputs(t *testing.T) {
+	cases := []struct {
+		name, code string
+		files      []string
+		reasons    map[string]int
+		skipped    []string
+	}{
+		{name: "symbolic links", files: []string{"good"}, code: `
+			for n, target in enumerate(["/etc/passwd", "/proc/1/environ", "/", "good", "nowhere", "../../etc", "5"]):
+			    os.symlink(target, str(n))
+			open("good", "w").write("good")
+		`},
+		{name: "hard links", files: []string{"good"}, reasons: map[string]int{"unreadable": 2}, skipped: []string{"a", "b"}, code: `
+			open("a", "w")
+			os.link("a", "b")
+			open("good", "w").write("good")
+			try:
+			    os.link("/etc/passwd", "c")
+			except OSError:
+			    print(end="")
+		`},
+		{name: "pipes, sockets and devices", files: []string{"good"}, reasons: map[string]int{"unreadable": 1}, skipped: []string{"socket"}, code: `
+			import socket, stat
+			socket.socket(socket.AF_UNIX).bind("socket")
+			for kind in stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK:
+			    try:
+			        os.mknod("device", kind | 0o666, os.makedev(1, 3))
+			    except PermissionError:
+			        continue
+			open("good", "w").write("good")
+		`},
+		{
+			name: "names", files: []string{"good"}, reasons: map[string]int{"path": 7},
+			skipped: []string{`a\x1b[2J`, `a\nb`, `a\u2028`, `back\\slash`, `x\u202egpj.exe`, `\udcff`, `\u061cx`},
+			code: `
+			for name in "a\x1b[2J", "a\nb", "a\u2028", "back\\slash", "x\u202egpj.exe", b"\xff", "\u061cx":
+			    open(name, "w")
+			for name in "..", ".", "../out", "/mnt/out":
+			    try:
+			        open(name, "w")
+			        print("made", name)
+			    except OSError:
+			        continue
+			open("good", "w").write("good")
+		`,
+		},
+		{name: "long names", files: []string{"good"}, reasons: map[string]int{"path": 1, "depth": 1}, code: `
+			os.makedirs("d" * 200)
+			open("d" * 200 + "/" + "e" * 200, "w")
+			os.makedirs("/".join("abcdefghijk"))
+			open("/".join("abcdefghijkl"), "w")
+			open("good", "w").write("good")
+		`},
+		{name: "names that differ little", files: []string{"A", "a", "e\u0301", "good", "\u00e9"}, code: `
+			for name in "A", "a", "\u00e9", "e\u0301":
+			    open(name, "w").write(name)
+			open("good", "w").write("good")
+		`},
+		{name: "sparse", files: []string{"good"}, reasons: map[string]int{"size": 1}, skipped: []string{"big"}, code: `
+			try:
+			    open("huge", "wb").truncate(1 << 40)
+			    print("made")
+			except OSError:
+			    os.remove("huge")
+			open("big", "wb").truncate(200 << 20)
+			open("good", "w").write("good")
+		`},
+		{name: "a full disk", files: nil, reasons: map[string]int{"size": 1}, code: `
+			try:
+			    with open("full", "wb", 0) as file:
+			        while True:
+			            file.write(bytes(1 << 20))
+			except OSError:
+			    print(end="")
+		`},
+		{name: "rights", files: []string{"good"}, reasons: map[string]int{"unreadable": 2}, skipped: []string{"closed", "dark"}, code: `
+			open("closed", "w")
+			os.chmod("closed", 0)
+			os.mkdir("dark")
+			open("dark/x", "w")
+			os.chmod("dark", 0)
+			open("good", "w").write("good")
+		`},
+		{name: "no right at all", reasons: map[string]int{"unreadable": 1}, skipped: []string{"."}, code: `
+			open("good", "w").write("good")
+			os.chmod(".", 0)
+		`},
+		{name: "written until the end", files: []string{"good", "log"}, code: `
+			open("log", "w").write("begun\n")
+			ready, begun = os.pipe()
+			if os.fork() == 0:
+			    import signal
+			    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+			    os.setsid()
+			    while True:
+			        open("log", "a").write("more\n")
+			        os.write(begun, b".") if begun else None
+			        begun = 0
+			os.read(ready, 1)
+			open("good", "w").write("good")
+			os._exit(0)
+		`},
+	}
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		for _, tc := range cases {
+			t.Run(tc.name, func(t *testing.T) {
+				a := c.post(t, program{Code: py(tc.code)})
+				a.completes(t, "")
+				a.leaves(t, tc.files...)
+				var reasons map[string]int
+				var skipped []string
+				if a.Truncation != nil {
+					reasons, skipped = a.Truncation.Reasons, a.Truncation.Skipped
+					maps.DeleteFunc(reasons, func(_ string, n int) bool { return n == 0 })
+				}
+				slices.Sort(skipped)
+				slices.Sort(tc.skipped)
+				if !maps.Equal(reasons, tc.reasons) || tc.skipped != nil && !slices.Equal(skipped, tc.skipped) {
+					t.Errorf("left out %v, %q; want %v, %q", reasons, skipped, tc.reasons, tc.skipped)
+				}
+				for _, f := range a.Files {
+					// A log that was being written is as long as it was in the end.
+					if got := c.download(t, f.fileRef); got != f.Name && f.Name != "log" {
+						t.Errorf("%s has the contents %q, want its name", f.Name, got)
+					}
+				}
+			})
+		}
+		t.Run("100,000 files", func(t *testing.T) {
+			a := c.post(t, program{Code: py(`
+				os.makedirs("deep/er")
+				made = 0
+				try:
+				    for made in range(100_000):
+				        os.close(os.open(f"{'deep/er/' * (made % 2)}{made:06}", os.O_CREAT))
+				except OSError:
+				    print(end="")
+			`)})
+			a.completes(t, "")
+			if len(a.Files) != 50 || a.Truncation == nil || a.Truncation.Reasons["max_files"] < 10_000 || len(a.Truncation.Skipped) != 20 {
+				t.Errorf("got %d files of %v, want 50, the others left out, and 20 names of them", len(a.Files), a)
+			}
+		})
+		t.Run("inputs that are no files any more", func(t *testing.T) {
+			var files []fileRef
+			for i := range 3 {
+				files = append(files, c.upload(t, one(strconv.Itoa(i), "x")))
+			}
+			a := c.post(t, program{Files: files, Code: py(`
+				for n in range(3):
+				    os.remove(str(n))
+				os.symlink("/etc/passwd", "0")
+				open("a", "w")
+				os.link("a", "1")
+				os.chmod("a", 0)
+			`)})
+			a.completes(t, "")
+			a.leaves(t)
+			if want := []string{"0", "2"}; !slices.Equal(a.Deleted, want) || a.Truncation == nil || !slices.Equal(a.Truncation.Skipped, []string{"1", "a"}) {
+				t.Errorf("got %v, want %q deleted, and 1 and a left out", a, want)
+			}
+		})
+	})
+}
+
+// TestOutputLimits sets limits of its own.
+func TestOutputLimits(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, settings{"OUTPUT_FILES": "2", "OUTPUT_FILE_SIZE": "2MB", "FILES_QUOTA": "5MB", "FILE_SIZE": "3MB"}).alice()
+		large := c.upload(t, one("large", strings.Repeat("x", 2_500_000)))
+		a := c.post(t, program{Files: []fileRef{large}, Code: py(`
+			for name in "abc":
+			    open(name, "w").write(name)
+			open("0", "wb").write(bytes(2_000_000))
+			open("00", "wb").write(bytes(2_000_001))
+		`)})
+		a.leaves(t, "0", "a", "large inherited")
+		if got := a.Truncation; got == nil || got.Reasons["max_files"] != 2 || got.Reasons["size"] != 1 || got.Count != 3 || got.Code != "artifact_truncated" {
+			t.Errorf("got %v, want one file too large and two too many", a)
+		}
+		// There is room for about half a megabyte.
+		b := c.post(t, program{Code: py(`
+			open("a", "w").write("a")
+			open("b", "wb").write(bytes(1_000_000))
+		`)})
+		b.completes(t, "")
+		b.leaves(t, "a")
+		if got := b.Delivery; got == nil || got.Code != "artifact_delivery_failed" || got.Status != "partial" || got.Attempted != 2 || got.Delivered != 1 || got.Failed != 1 {
+			t.Errorf("got %v, want one of two files delivered", b)
+		}
+		if r := c.files(t, http.MethodDelete, "/files/"+large.Storage+"/"+large.ID); r.code != 200 {
+			t.Fatalf("DELETE: got %v, want it deleted", r)
+		}
+		if a := c.post(t, program{Code: "open('b', 'wb').write(bytes(1_000_000))"}); a.Delivery != nil {
+			t.Errorf("got %v, want it kept where there is room again", a)
+		}
+	})
+}
