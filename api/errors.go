@@ -140,7 +140,7 @@ func toolDescription(i int) *failure {
 }
 
 func unsupportedLanguage(language string) *failure {
-	return badRequest(`Unsupported language "` + language + `"; supported values are "python" and "py"`)
+	return badRequest(`Unsupported language "` + language + `"; supported values are "python" and "bash"`)
 }
 
 // Continuations that are refused. The execution stays paused.
@@ -289,6 +289,9 @@ func answerTo(ctx context.Context, err error) *failure {
 		return resultsTooLarge(large.Size, large.Limit)
 	}
 	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
+		return badRequest(collision.Error())
+	}
+	if collision, ok := errors.AsType[*stubs.BashCollisionError](err); ok {
 		return badRequest(collision.Error())
 	}
 	if name, ok := errors.AsType[*workspace.NameError](err); ok {
