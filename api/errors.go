@@ -100,6 +100,9 @@ func invalidProfile(expected string) *failure {
 // Initial requests that are refused.
 var (
 	errCode          = badRequest("Missing required field: code")
+	errNoCode        = badRequest("Code cannot be empty")
+	errNoLanguage    = badRequest("Missing required field: lang")
+	errArgs          = badRequest("args must be an array of strings")
 	errTools         = badRequest("tools must be an array")
 	errTimeout       = badRequest("timeout must be a positive number of milliseconds")
 	errTimeoutRange  = badRequestf("timeout must be between %d and %d milliseconds", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
@@ -118,6 +121,12 @@ func refusedField(field validator.FieldError) *failure {
 		return errTimeoutRange
 	case "language oneof":
 		return unsupportedLanguage(fmt.Sprint(field.Value()))
+	case "code required":
+		return errNoCode
+	case "lang required":
+		return errNoLanguage
+	case "lang oneof":
+		return badRequest("Unsupported language: " + fmt.Sprint(field.Value()))
 	case "files max":
 		return errFilesNotTaken
 	default:
@@ -244,6 +253,12 @@ func inSeconds(n int) string {
 		return "1 second"
 	}
 	return fmt.Sprintf("%d seconds", n)
+}
+
+// errSandbox is the answer for a program without tools whose sandbox has ended.
+var errSandbox = &failure{
+	status: http.StatusBadGateway,
+	text:   "sandbox_execution_failed", message: "Sandbox execution failed",
 }
 
 // errInternal says nothing; the cause goes to the log.

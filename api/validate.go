@@ -83,7 +83,8 @@ func (s *server) start(r request) (engine.Start, error) {
 
 // modeOf returns how programs in a language are run.
 func modeOf(language string) engine.Mode {
-	if language == "bash" {
+	switch language {
+	case "bash", "sh":
 		return engine.Bash
 	}
 	return engine.Python

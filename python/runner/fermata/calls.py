@@ -30,9 +30,9 @@ from fermata.tools import ToolExecutionError
 # How long a call waits for other threads to come to rest, in seconds: long enough
 # for threads that have just been started to make their first calls, too.
 _GRACE: Final = 0.02
-# How long a call waits for other processes to come to rest, and how often it is
-# looked whether they have. They take longer to start than threads.
-_PATIENCE: Final = 0.05
+# How long a call waits for other processes to come to rest, which on a busy machine
+# take long to start, and how often it is looked whether they have.
+_PATIENCE: Final = 0.2
 _LOOK: Final = 0.0005
 # The size at which a batch is full, in bytes; what remains goes into the next.
 _BATCH: Final = 16 << 20
