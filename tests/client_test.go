@@ -32,6 +32,7 @@ type program struct {
 	Tools   []tool `json:"tools,omitempty"`
 	Session string `json:"session_id,omitempty"`
 	Timeout int    `json:"timeout,omitempty"`
+	Lang    string `json:"lang,omitempty"`
 }
 
 type tool struct {
