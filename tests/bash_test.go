@@ -2,10 +2,10 @@ package tests
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -342,7 +342,7 @@ func TestBashForgery(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for i, said := range []string{`''`, `'7\0{}\0'`, `'-1\0{}\0'`, `'x\0{}\0'`, `'0\0'`, `'\0\0\0\0'`, `'99999999999999999999\0{}\0'`} {
-			t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
 				// What is cut short is given up when the script goes on.
 				a, batches := c.run(t, program{Lang: "bash", Tools: tools("ask"), Code: `
