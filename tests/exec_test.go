@@ -131,6 +131,12 @@ func TestExec(t *testing.T) {
 				}
 			})
 		}
+		t.Run("expected profile", func(t *testing.T) {
+			t.Parallel()
+			if e := c.exec(t, http.Header{"X-Codeapi-Expected-Profile": {"default"}}, plain{Lang: "py", Code: "print(1)"}); e.Stdout != "1\n" {
+				t.Errorf("got %v, want it run", e)
+			}
+		})
 		t.Run("session", func(t *testing.T) {
 			t.Parallel()
 			session := rand.Text()[:21]
@@ -190,19 +196,10 @@ func TestExecRefusals(t *testing.T) {
 		{"worker", `{"lang":"py","code":"1"}`, http.Header{"X-Librechat-Code-Worker-Id": {"w"}}, 400, "Code bridge worker routing requires the remote-bridge backend"},
 		{"workspace", `{"lang":"bash","code":"1"}`, http.Header{"X-Librechat-Code-Workspace-Id": {"w"}}, 400, "Workspace selection requires an authenticated bridge worker"},
 	}
-	for _, lang := range []string{"js", "ts", "node", "c", "cpp", "java", "php", "rs", "go", "d", "f90", "r", "PY", "Bash", "zsh"} {
-		cases = append(cases, struct {
-			name, body string
-			header     http.Header
-			want       int
-			text       string
-		}{lang, fmt.Sprintf(`{"lang":%q,"code":"1"}`, lang), nil, 400, "Unsupported language: " + lang})
-	}
 	overSetups(t, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
-				t.Parallel()
 				for _, prefix := range []string{"", "/v1"} {
 					a, err := c.request(t.Context(), http.MethodPost, prefix+execPath, tc.header, tc.body)
 					if err != nil {
@@ -214,12 +211,12 @@ func TestExecRefusals(t *testing.T) {
 				}
 			})
 		}
-		t.Run("expected profile", func(t *testing.T) {
-			t.Parallel()
-			if e := c.exec(t, http.Header{"X-Codeapi-Expected-Profile": {"default"}}, plain{Lang: "py", Code: "print(1)"}); e.Stdout != "1\n" {
-				t.Errorf("got %v, want it run", e)
+		for _, lang := range []string{"js", "ts", "node", "c", "cpp", "java", "php", "rs", "go", "d", "f90", "r", "PY", "Bash", "zsh"} {
+			e := c.exec(t, nil, plain{Lang: lang, Code: "1"})
+			if want := "Unsupported language: " + lang; e.code != http.StatusBadRequest || e.Error != want {
+				t.Errorf("got %v, want 400 and the error %q", e, want)
 			}
-		})
+		}
 	})
 }
 
