@@ -103,6 +103,7 @@ const (
 )
 
 const (
+	execPath         = "/exec"
 	programmaticPath = "/exec/programmatic"
 	cancelPath       = programmaticPath + "/cancel"
 )
@@ -125,6 +126,7 @@ func New(executions Executions, o Options) http.Handler {
 	e := echo.New()
 	e.Use(s.observe)
 	for _, prefix := range []string{"", "/v1"} {
+		e.POST(prefix+execPath, s.exec, s.authenticated, s.limit(executionRequests))
 		e.POST(prefix+programmaticPath, s.programmatic, s.authenticated)
 		e.POST(prefix+cancelPath, s.cancel, s.authenticated)
 		s.fileRoutes(e, prefix)

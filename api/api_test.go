@@ -285,11 +285,11 @@ func TestRefusals(t *testing.T) {
 		{"timeout long", `{"code":"#","timeout":300000.5}`, timeRange},
 		{"timeout beyond floats", `{"code":"#","timeout":1e999}`, timeRange},
 
-		{"language bash", `{"code":"#","lang":"bash"}`, `Unsupported language "bash"; supported values are "python" and "py"`},
-		{"language before lang", `{"code":"#","lang":"py","language":"js"}`, `Unsupported language "js"; supported values are "python" and "py"`},
-		{"language in capitals", `{"code":"#","lang":"Python"}`, `Unsupported language "Python"; supported values are "python" and "py"`},
-		{"language empty", `{"code":"#","lang":""}`, `Unsupported language ""; supported values are "python" and "py"`},
-		{"language a number", `{"code":"#","lang":5}`, `Unsupported language "5"; supported values are "python" and "py"`},
+		{"language sh", `{"code":"#","lang":"sh"}`, `Unsupported language "sh"; supported values are "python" and "bash"`},
+		{"language before lang", `{"code":"#","lang":"py","language":"js"}`, `Unsupported language "js"; supported values are "python" and "bash"`},
+		{"language in capitals", `{"code":"#","lang":"Python"}`, `Unsupported language "Python"; supported values are "python" and "bash"`},
+		{"language empty", `{"code":"#","lang":""}`, `Unsupported language ""; supported values are "python" and "bash"`},
+		{"language a number", `{"code":"#","lang":5}`, `Unsupported language "5"; supported values are "python" and "bash"`},
 
 		{"files an object", `{"code":"#","files":{}}`, "files must be an array"},
 		{"files", `{"code":"#","files":[{"id":"x"}]}`, "files are not supported by this server"},

@@ -26,6 +26,7 @@ type request struct {
 	Files    array[fileMembers]   `json:"files"`
 	Lang     jsontext.Value       `json:"lang"`
 	Language jsontext.Value       `json:"language"`
+	Args     jsontext.Value       `json:"args"`
 }
 
 type resultMembers struct {

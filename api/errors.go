@@ -100,6 +100,9 @@ func invalidProfile(expected string) *failure {
 // Initial requests that are refused.
 var (
 	errCode          = badRequest("Missing required field: code")
+	errNoCode        = badRequest("Code cannot be empty")
+	errNoLanguage    = badRequest("Missing required field: lang")
+	errArgs          = badRequest("args must be an array of strings")
 	errTools         = badRequest("tools must be an array")
 	errTimeout       = badRequest("timeout must be a positive number of milliseconds")
 	errTimeoutRange  = badRequestf("timeout must be between %d and %d milliseconds", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
@@ -161,6 +164,12 @@ func refusedField(field validator.FieldError) *failure {
 		return errTimeoutRange
 	case "language oneof":
 		return unsupportedLanguage(fmt.Sprint(field.Value()))
+	case "code required":
+		return errNoCode
+	case "lang required":
+		return errNoLanguage
+	case "lang oneof":
+		return badRequest("Unsupported language: " + fmt.Sprint(field.Value()))
 	default:
 		// The namespace begins with the name of the type: program.tools[0].name.
 		_, path, _ := strings.Cut(field.Namespace(), ".")
@@ -181,7 +190,7 @@ func toolDescription(i int) *failure {
 }
 
 func unsupportedLanguage(language string) *failure {
-	return badRequest(`Unsupported language "` + language + `"; supported values are "python" and "py"`)
+	return badRequest(`Unsupported language "` + language + `"; supported values are "python" and "bash"`)
 }
 
 // Continuations that are refused. The execution stays paused.
@@ -287,6 +296,12 @@ func inSeconds(n int) string {
 	return fmt.Sprintf("%d seconds", n)
 }
 
+// errSandbox is the answer for a program without tools whose sandbox has ended.
+var errSandbox = &failure{
+	status: http.StatusBadGateway,
+	text:   "sandbox_execution_failed", message: "Sandbox execution failed",
+}
+
 // errInternal says nothing; the cause goes to the log.
 var errInternal = &failure{status: http.StatusInternalServerError, text: "Internal server error"}
 
@@ -333,6 +348,9 @@ func answerTo(ctx context.Context, err error) *failure {
 		return inputsTooLarge(large.Size, large.Limit)
 	}
 	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
+		return badRequest(collision.Error())
+	}
+	if collision, ok := errors.AsType[*stubs.BashCollisionError](err); ok {
 		return badRequest(collision.Error())
 	}
 	if name, ok := errors.AsType[*workspace.NameError](err); ok {

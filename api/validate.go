@@ -28,7 +28,7 @@ type program struct {
 	Code     string       `name:"code"     validate:"notblank"`
 	Tools    []definition `name:"tools"    validate:"dive"`
 	Timeout  float64      `name:"timeout"  validate:"gt=0,budget"`
-	Language string       `name:"language" validate:"oneof=python py"`
+	Language string       `name:"language" validate:"oneof=python py bash"`
 }
 
 type definition struct {
@@ -69,7 +69,17 @@ func (s *server) start(r request) (engine.Start, error) {
 		Code:    json.RawMessage(r.Code),
 		Tools:   tools,
 		Timeout: time.Duration(timeout) * time.Millisecond,
+		Mode:    modeOf(p.Language),
 	}, nil
+}
+
+// modeOf returns how programs in a language are run.
+func modeOf(language string) engine.Mode {
+	switch language {
+	case "bash", "sh":
+		return engine.Bash
+	}
+	return engine.Python
 }
 
 func (s *server) tools(list array[toolMembers]) ([]stubs.Tool, error) {

@@ -142,6 +142,7 @@ func (x *execution) settle(e ending) bool {
 	next.Spent += e.ran
 	if e.state != Paused {
 		s.outcome = e.outcome(next.Session)
+		s.outcome.Ran = next.Spent
 		x.finish(next, s.outcome)
 		return false
 	}

@@ -38,10 +38,11 @@ func (s Start) execution() string {
 
 // payload is the frame that starts the program.
 func (s Start) payload() ([][]byte, error) {
-	source, err := stubs.Python(s.Tools)
+	generate := stubs.Python
 	if s.Mode == Bash {
-		source, err = stubs.Bash(s.Tools)
+		generate = stubs.Bash
 	}
+	source, err := generate(s.Tools)
 	if err != nil {
 		return nil, err
 	}

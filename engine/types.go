@@ -192,6 +192,8 @@ type Outcome struct {
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Code   int    `json:"code,omitempty"`
+	// Ran is how long the program has run, in terminal states.
+	Ran time.Duration `json:"ran,omitempty"`
 	// Files are what is in the workspace in the end, Deleted the inputs that are not,
 	// Skipped what was not kept for its sake, and Undelivered how many files could not
 	// be kept for ours.

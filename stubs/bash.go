@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// shellReserved are the names that a shell function cannot or must not have. The
-// first are keywords and declarations, which LibreChat's client renames, too; the
-// others are builtins that scripts need.
+// The names that a shell function cannot or must not have.
 var (
+	// shellKeywords are keywords and declarations, which LibreChat's client renames, too.
 	shellKeywords = strings.Fields("if then else elif fi case esac for while until do done in function select time coproc " +
 		"declare typeset local readonly export unset")
+	// shellBuiltins are builtins that scripts need.
 	shellBuiltins = strings.Fields("return exit break continue shift alias unalias source echo printf read cd pwd kill trap wait " +
 		"eval exec jobs bg fg set let test true false")
+	// shellRuntime are builtins that the functions themselves need, and their own name.
+	shellRuntime = strings.Fields("builtin __fermata_call")
 	// shellHarmless are builtins that nothing but a script's own text relies on. Where
 	// a tool has such a name the client calls it by that.
 	shellHarmless = strings.Fields("alias unalias echo printf read cd pwd kill jobs bg fg let")
@@ -26,7 +28,7 @@ func BashIdentifier(name string) string {
 	switch {
 	case id == "":
 		return "tool"
-	case slices.Contains(shellKeywords, id), slices.Contains(shellBuiltins, id),
+	case slices.Contains(shellKeywords, id), slices.Contains(shellBuiltins, id), slices.Contains(shellRuntime, id),
 		strings.HasPrefix(strings.ToLower(id), "_ptc_"):
 		return id + "_tool"
 	}

@@ -12,6 +12,7 @@ type programCase struct {
 	tools      []tool
 	answer     handler // echo if nil
 	timeout    int
+	lang       string
 	// stdout is all that is printed. If error is set the program fails with it.
 	stdout, error string
 	// stderr is what is to be found there, in this order; without any, nothing is.
@@ -28,7 +29,7 @@ func runCases(t *testing.T, c client, cases []programCase) {
 			if tc.answer == nil {
 				tc.answer = echo
 			}
-			a, batches := c.run(t, program{Code: py(tc.code), Tools: tc.tools, Timeout: tc.timeout}, tc.answer)
+			a, batches := c.run(t, program{Code: py(tc.code), Tools: tc.tools, Timeout: tc.timeout, Lang: tc.lang}, tc.answer)
 			if tc.error == "" {
 				a.completes(t, tc.stdout)
 			} else {

@@ -43,6 +43,7 @@ type program struct {
 	Session string    `json:"session_id,omitempty"`
 	Timeout int       `json:"timeout,omitempty"`
 	Files   []fileRef `json:"files,omitempty"`
+	Lang    string    `json:"lang,omitempty"`
 }
 
 type tool struct {

@@ -425,3 +425,59 @@ def test_receive_in_pieces() -> None:
         with pytest.raises(EOFError):
             calls.receive(ours)
         sender.join()
+
+
+def test_calls_of_other_processes_wait_until_those_rest(pending: Calls, peer: Peer) -> None:
+    async def late() -> Any:
+        await asyncio.sleep(2 * calls._LOOK)
+        return await pending.invoke("t", {"i": 2})
+
+    async def program() -> list[Any]:
+        return await asyncio.gather(pending.invoke("t", {"i": 1}), late())
+
+    peer.answer(value(1, 1), value(2, 2))
+    pending.others_rest = lambda: pending._issued == 2
+    assert asyncio.run(program()) == [1, 2]
+    assert peer.numbers() == [[1, 2]]
+
+
+def test_calls_do_not_wait_for_processes_that_never_rest(pending: Calls, peer: Peer) -> None:
+    pending.others_rest = lambda: False
+    peer.answer(value(1, 1))
+    began = time.monotonic()
+    assert asyncio.run(pending.invoke("t", {})) == 1
+    assert time.monotonic() - began >= calls._PATIENCE
+
+
+def test_what_processes_sent_before_they_came_to_rest_is_heard_first(pending: Calls, peer: Peer) -> None:
+    async def program() -> list[Any]:
+        reader, writer = await asyncio.open_connection(sock=theirs)
+
+        async def late() -> Any:
+            await reader.readline()
+            return await pending.invoke("t", {"i": 2})
+
+        try:
+            return await asyncio.gather(pending.invoke("t", {"i": 1}), late())
+        finally:
+            writer.close()
+
+    def rest() -> bool:
+        # The last thing before it comes to rest.
+        if pending._issued == 1:
+            ours.sendall(b"line\n")
+        return True
+
+    pending.others_rest = rest
+    peer.answer(value(1, 1), value(2, 2))
+    ours, theirs = socket.socketpair()
+    with ours:
+        assert asyncio.run(program()) == [1, 2]
+    assert peer.numbers() == [[1, 2]]
+
+
+def test_results_are_decoded_as_they_are_to_be(pending: Calls, peer: Peer) -> None:
+    pending.decode = lambda payload: [{"n": 1, "value": payload.decode()}]
+    peer.answer(value(1, 1.5))
+    assert asyncio.run(pending.request("t", '{"x":1.10}')) == '[{"n": 1, "value": 1.5}]'
+    assert peer.batches() == [[{"n": 1, "tool": "t", "input": {"x": 1.1}}]]

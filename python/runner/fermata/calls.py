@@ -4,6 +4,8 @@ A call is made by awaiting a stub. The program has come to rest when every threa
 that could go on waits; then everything that waits for a tool goes out as one
 batch, and the process is stopped until the results are here. There is no polling
 and no delay in a program of one thread: its event loop tells that it is idle.
+Only for what runs in other processes, such as a shell script, it is looked again
+and again whether they have come to rest.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from json import dumps, loads
 from selectors import SelectorKey
 from types import FrameType
@@ -28,6 +30,10 @@ from fermata.tools import ToolExecutionError
 # How long a call waits for other threads to come to rest, in seconds: long enough
 # for threads that have just been started to make their first calls, too.
 _GRACE: Final = 0.02
+# How long a call waits for other processes to come to rest, which on a busy machine
+# take long to start, and how often it is looked whether they have.
+_PATIENCE: Final = 0.2
+_LOOK: Final = 0.0005
 # The size at which a batch is full, in bytes; what remains goes into the next.
 _BATCH: Final = 16 << 20
 
@@ -72,9 +78,11 @@ class Calls:
 
     def __init__(self, stream: socket.socket) -> None:
         self.clock = Clock()
-        # Whether what calls runs outside of this process, so that none of its threads
-        # can tell that everything has come to rest.
-        self.others_run = False
+        # Tells whether the processes whose calls these are have come to rest. Without
+        # it they are this process's own.
+        self.others_rest: Callable[[], bool] | None = None
+        # Reads the payload of results.
+        self.decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = loads
         self._stream = stream
         self._sending = threading.Lock()
         self._lock = threading.Lock()
@@ -83,13 +91,19 @@ class Calls:
         self._exchanging = threading.Lock()
         self._waiting: dict[int, _Call] = {}
         self._issued = 0
+        # When a call was made, or results came, last.
+        self._latest = 0.0
         self._idle: set[int] = set()
         self._courier: threading.Thread | None = None
         self._closed = False
 
     async def invoke(self, name: str, input: dict[str, Any]) -> Any:
         """Make one call and wait for its result."""
-        text = f'"tool":{dumps(name)},"input":{values.encode(input)}'
+        return await self.request(name, values.encode(input))
+
+    async def request(self, name: str, input: str) -> Any:
+        """Make one call, whose input is JSON already, and wait for its result."""
+        text = f'"tool":{dumps(name)},"input":{input}'
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._closed:
@@ -97,6 +111,7 @@ class Calls:
             self._issued += 1
             call = _Call(self._issued, f'{{"n":{self._issued},{text}}}', loop)
             self._waiting[call.number] = call
+            self._latest = time.monotonic()
             self._changed.notify()
         if not isinstance(loop, Loop):
             # A loop of another make does not tell when it is idle.
@@ -117,6 +132,13 @@ class Calls:
             self._closed = True
             self._waiting.clear()
 
+    def patience(self) -> float:
+        """Return how many seconds the calls that wait are to wait for other processes."""
+        if self.others_rest is None or not self._waiting:
+            return 0
+        left = self._latest + _PATIENCE - time.monotonic()
+        return 0 if left <= 0 or self.others_rest() else min(left, _LOOK)
+
     def rest(self) -> bool:
         """Called by a loop that has nothing left to run and would wait.
 
@@ -132,7 +154,7 @@ class Calls:
                     self._exchange()
                 finally:
                     self._exchanging.release()
-                if self._waiting and threading.active_count() > 1:
+                if self._waiting and not self._alone():
                     self._call_courier()
                 return True
         finally:
@@ -151,9 +173,7 @@ class Calls:
 
     def _all_rest(self, *but: int) -> bool:
         """Whether every other thread waits for something."""
-        if self.others_run:
-            return False
-        if threading.active_count() == 1:
+        if self._alone():
             return True
         frames_of = sys._current_frames()
         for thread in threading.enumerate():
@@ -164,6 +184,10 @@ class Calls:
             if frame is not None and not _waits(frame):
                 return False
         return True
+
+    def _alone(self) -> bool:
+        """Whether no other thread makes calls."""
+        return self.others_rest is not None or threading.active_count() == 1
 
     def _call_courier(self) -> None:
         """See to it that the waiting calls go out although some thread still runs."""
@@ -204,9 +228,10 @@ class Calls:
             kind, payload = receive(self._stream)
             if kind != frames.RESULTS:
                 raise frames.ProtocolError(f"frame {kind} in place of results")
-            results = loads(payload)
+            results = self.decode(payload)
         finally:
             self.clock.go()
+        self._latest = time.monotonic()
         self._deliver(results)
 
     def _batch(self) -> list[str]:
@@ -220,7 +245,7 @@ class Calls:
                 size += len(call.text)
         return batch
 
-    def _deliver(self, results: Iterable[dict[str, Any]]) -> None:
+    def _deliver(self, results: Iterable[Mapping[str, Any]]) -> None:
         for result in results:
             call = self._waiting.pop(result["n"], None)
             if call is None:
@@ -307,10 +332,15 @@ class _Selector(selectors.DefaultSelector):
         if timeout is not None and timeout <= 0:
             ready = super().select(timeout)
             return ready
+        # Other processes are looked at first: what they sent before they came to rest is
+        # ready then.
+        patience = self._calls.patience()
         # What is ready at this instant may have more to call.
         ready = super().select(0)
-        if ready or self._calls.rest():
+        if ready or not patience and self._calls.rest():
             return ready
+        if patience:
+            timeout = patience if timeout is None else min(timeout, patience)
         self._calls.resting(True)
         try:
             ready = super().select(timeout)

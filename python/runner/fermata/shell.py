@@ -2,58 +2,86 @@
 
 A function connects to this process over the sandbox's own loopback interface, says
 which tool and with what, and prints what comes back. ``a & b & wait`` makes both
-calls in one pause.
+calls in one pause. JSON goes through as text: no number loses a digit.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import os
-from collections.abc import Sequence
-from json import JSONDecodeError, dumps, loads
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from json import JSONDecoder, dumps, loads
 from typing import Any, Final
 
-from fermata.tools import Invoke, ToolExecutionError
+from fermata.tools import ToolExecutionError
+from fermata.values import MAX_INPUT
 
-# The most a script may pass to one call, in bytes.
-_MAX_INPUT: Final = 8 << 20
+# Makes the call of a tool, by its name and its input as JSON, and returns its result
+# as JSON.
+Request = Callable[[str, str], Awaitable[str]]
 
 # What every script finds defined, before the functions of the tools. A reply is a
-# digit, for an error its message and NUL, and what the function prints. The names of
-# builtins may be the names of tools, so they are called as builtins.
+# line with a status and the length of a message for stderr, that message, and what
+# the function prints. Nothing in here starts a process, of which a script has few.
+# The names of builtins may be the names of tools, so they are called as builtins;
+# and the script's options are not to apply here.
 _PRELUDE: Final = r"""
 __fermata_call() {
-  local fd status message
-  exec {fd}<>"/dev/tcp/127.0.0.1/$__FERMATA_PORT" || builtin return 1
+  { local - fd status length message output; builtin set +eux; } 2>/dev/null
+  { exec {fd}<>"/dev/tcp/127.0.0.1/$__FERMATA_PORT"; } 2>/dev/null || builtin return 1
   builtin printf '%s\0%s\0' "$1" "${2:-{\}}" >&"$fd"
-  builtin read -r -N 1 -u "$fd" status || status=2
-  if [[ $status != 0 ]]; then
-    IFS= builtin read -r -d '' -u "$fd" message
-    builtin printf '%s\n' "$message" >&2
-  fi
-  command cat <&"$fd"
+  IFS=' ' builtin read -r -u "$fd" status length
+  LC_ALL=C builtin read -r -N "${length:-0}" -u "$fd" message
+  LC_ALL=C builtin read -r -N 100000000 -u "$fd" output
   exec {fd}>&-
-  [[ $status == 0 ]]
+  [[ $message ]] && builtin printf '%s\n' "$message" >&2
+  builtin printf '%s' "$output"
+  builtin return "${status:-1}"
 }
 """
 
+# Descriptors that scripts do not use by number.
+_FIRST_DESCRIPTOR: Final = 100
 
-async def run(code: str, functions: str, names: Sequence[str], args: Sequence[str], invoke: Invoke) -> int:
+
+async def run(code: str, functions: str, names: Sequence[str], args: Sequence[str], request: Request) -> int:
     """Run a script and return its exit code, negative for a signal."""
-    server = await asyncio.start_server(_Desk(names, invoke).serve, "127.0.0.1", 0, limit=_MAX_INPUT)
+    if not names:
+        return await _run(code, args, os.environ)
+    server = await asyncio.start_server(_Desk(names, request).serve, "127.0.0.1", 0, limit=MAX_INPUT)
+    prelude = _memory_file("prelude", _PRELUDE + functions)
     port = server.sockets[0].getsockname()[1]
-    script, prelude = _memory_file("script", code), _memory_file("prelude", _PRELUDE + functions)
-    environment = os.environ | {"BASH_ENV": f"/proc/{os.getpid()}/fd/{prelude}", "__FERMATA_PORT": str(port)}
-    async with server:
+    # Shells that the script starts have the functions, too.
+    environment = os.environ | {"BASH_ENV": f"/proc/self/fd/{prelude}", "__FERMATA_PORT": str(port)}
+    try:
+        return await _run(code, args, environment, prelude)
+    finally:
+        server.close()
+
+
+async def _run(code: str, args: Sequence[str], environment: Any, *fds: int) -> int:
+    script = _memory_file("script", code)
+    try:
         process = await asyncio.create_subprocess_exec(
-            "bash", f"/proc/self/fd/{script}", *args,
-            stdin=asyncio.subprocess.DEVNULL, env=environment, pass_fds=(script,),
+            "bash", f"/dev/fd/{script}", *args,
+            stdin=asyncio.subprocess.DEVNULL, env=environment, pass_fds=(script, *fds),
         )  # fmt: skip
-        return await process.wait()
+    except OSError as error:
+        # As a shell would say it.
+        missing = error.errno == errno.ENOENT
+        print("bash:", "not installed in this sandbox" if missing else error.strerror, file=sys.stderr)
+        return 127 if missing else 126
+    return await process.wait()
 
 
 def _memory_file(name: str, text: str) -> int:
-    fd = os.memfd_create(name)
+    first = os.memfd_create(name)
+    fd = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    os.close(first)
     with os.fdopen(fd, "w", encoding="utf-8", errors="surrogatepass", newline="\n", closefd=False) as file:
         file.write(text)
     os.lseek(fd, 0, os.SEEK_SET)
@@ -63,37 +91,136 @@ def _memory_file(name: str, text: str) -> int:
 class _Desk:
     """Answers the shell functions."""
 
-    def __init__(self, names: Sequence[str], invoke: Invoke) -> None:
+    def __init__(self, names: Sequence[str], request: Request) -> None:
         self._names = names
-        self._invoke = invoke
+        self._request = request
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Make the call that a function asks for, and send it what to print."""
         try:
-            index = await reader.readuntil(b"\0")
-            input = await reader.readuntil(b"\0")
-            writer.write(await self._reply(self._names[int(index[:-1])], input[:-1]))
+            name = self._names[int(await _take(reader) or b"")]
+            reply = asyncio.ensure_future(self._reply(name, await _take(reader)))
+            # A function that was killed makes no call, if its call was not made yet.
+            gone = asyncio.ensure_future(reader.read(1))
+            await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
+            gone.cancel()
+            if not reply.done():
+                reply.cancel()
+                return
+            writer.write(reply.result())
             await writer.drain()
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, IndexError, ValueError):
-            # Not one of the functions, or one that was killed.
-            pass
+        except (OSError, EOFError, IndexError, ValueError):
+            # Not one of the functions.
+            return
+        except asyncio.CancelledError:
+            # The script has ended.
+            return
         finally:
             writer.close()
 
-    async def _reply(self, name: str, input: bytes) -> bytes:
+    async def _reply(self, name: str, input: bytes | None) -> bytes:
+        if input is None:
+            return _refusal(f"tool input for {name} is larger than {MAX_INPUT} bytes")
         try:
-            arguments = loads(input)
-        except (JSONDecodeError, UnicodeDecodeError, RecursionError):
-            arguments = None
-        if not isinstance(arguments, dict):
-            shown = input[:200].decode("utf-8", "replace")
-            return b"2" + f"tool input for {name} must be a JSON object, got: {shown}".encode() + b"\0"
+            text = input.decode()
+            is_object = isinstance(loads(text, parse_constant=_refuse), dict)
+        except (ValueError, RecursionError):
+            is_object = False
+        if not is_object:
+            return _refusal(
+                f"tool input for {name} must be a JSON object, got: {input[:200].decode('utf-8', 'replace')}"
+            )
         try:
-            return b"0" + _line(await self._invoke(name, arguments))
-        except (ToolExecutionError, ValueError) as error:
-            message = str(error)
-            return b"1" + message.replace("\0", "").encode("utf-8", "replace") + b"\0" + _line({"error": message})
+            return b"0 0\n" + (await self._request(name, text)).encode() + b"\n"
+        except ToolExecutionError as error:
+            output = dumps({"error": str(error)}, separators=(",", ":"), ensure_ascii=False)
+            return _refusal(str(error)) + output.encode("utf-8", "replace") + b"\n"
 
 
-def _line(value: Any) -> bytes:
-    return dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+async def _take(reader: asyncio.StreamReader) -> bytes | None:
+    """Read up to a NUL; None if that is too much, all of which is skipped."""
+    fits = True
+    while True:
+        try:
+            part = await reader.readuntil(b"\0")
+        except asyncio.LimitOverrunError as over:
+            await reader.readexactly(over.consumed)
+            fits = False
+        else:
+            return part[:-1] if fits else None
+
+
+def _refusal(message: str) -> bytes:
+    """Return the beginning of a reply that fails."""
+    text = message.replace("\0", "").encode("utf-8", "replace")
+    return b"1 %d\n%s" % (len(text), text)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_RESULT: Final = re.compile(r'[\[,]\s*\{"n":\s*(\d+),\s*"(value|error)":\s*')
+_END: Final = re.compile(r"\s*\}\s*")
+_SPACE: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\s+')
+
+
+def results(payload: bytes) -> Iterator[dict[str, Any]]:
+    """Take the results of calls apart; a value is the JSON that it came as, without white space."""
+    text = payload.decode("utf-8", "replace")
+    scan = JSONDecoder().raw_decode
+    position = 0
+    while (found := _RESULT.match(text, position)) is not None:
+        value, end = scan(text, found.end())
+        if found[2] == "value":
+            value = _SPACE.sub(r"\1", text[found.end() : end])
+        yield {"n": int(found[1]), found[2]: value}
+        if (closed := _END.match(text, end)) is None:
+            break
+        position = closed.end()
+
+
+class Others:
+    """The processes beside those that are there now."""
+
+    def __init__(self) -> None:
+        self._known = set(_processes())
+
+    def rest(self) -> bool:
+        """Tell whether there was an instant at which all of them slept."""
+        # Who sleeps at two looks, and did not wake in between, slept between the looks.
+        # The kernel counts how often a thread has gone to sleep.
+        first = self._look()
+        return first is not None and first == self._look()
+
+    def _look(self) -> dict[str, bytes] | None:
+        """Return what the kernel tells of each thread; None if one does not sleep."""
+        found = {}
+        for pid in _processes():
+            if pid in self._known:
+                continue
+            try:
+                for thread in os.listdir(f"/proc/{pid}/task"):
+                    found[thread] = _status(f"/proc/{pid}/task/{thread}/status")
+                    if not _ASLEEP.search(found[thread]):
+                        return None
+            except OSError:
+                # It has ended just now, which wakes whoever waits for it.
+                return None
+        return found
+
+
+# Sleeping, stopped or dead, but not on a processor nor waiting for a disk.
+_ASLEEP: Final = re.compile(rb"^State:\t[STtZX]", re.MULTILINE)
+
+
+def _processes() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _status(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(fd, 1 << 14)
+    finally:
+        os.close(fd)

@@ -162,12 +162,12 @@ def _rehearse() -> None:
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
     """Run a shell script to its end and return its exit code."""
-    # Its processes are not this one's threads: whether they wait cannot be seen.
-    pending.others_run = True
+    pending.others_rest = shell.Others().rest
+    pending.decode = shell.results
     names, args = request.get("tools", ()), request.get("args", ())
     with asyncio.Runner() as runner:
         try:
-            return runner.run(shell.run(request["code"], request["stubs"], names, args, pending.invoke))
+            return runner.run(shell.run(request["code"], request["stubs"], names, args, pending.request))
         finally:
             pending.close()
 
