@@ -170,6 +170,9 @@ func TestExecLimits(t *testing.T) {
 				if want := "[sandbox] " + tc.note + "\n"; e.Stderr != want {
 					t.Errorf("stderr = %q, want %q", e.Stderr, want)
 				}
+				if e.WallTime == nil || (*e.WallTime == 3000) != strings.Contains(tc.how, "Time limit") {
+					t.Errorf("got %v, want wall_time 3000 if that was the limit", e)
+				}
 			})
 		}
 	})

@@ -28,7 +28,7 @@ func driveLibreChat(t *testing.T, server *server, style string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "client.test.js")
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", "client.test.js", "exec.test.js")
 	cmd.Dir = "librechat"
 	cmd.Env = append(os.Environ(), "FERMATA_URL="+server.url, "FERMATA_KEY=key-a", "FERMATA_ERRORS="+style)
 	out, err := cmd.CombinedOutput()
