@@ -95,6 +95,23 @@ def test_inputs_do_not_count(root: Path) -> None:
     assert found.skipped == [f"{n:02}" for n in range(55, 60)]
 
 
+def test_holes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are larger together than their disk are holes for the most part."""
+    real = os.fstatvfs
+
+    def small(descriptor: int) -> os.statvfs_result:
+        space = list(real(descriptor))
+        space[1:3] = 1, 3 * DISK  # f_frsize, f_blocks
+        return os.statvfs_result(space)
+
+    monkeypatch.setattr(os, "fstatvfs", small)
+    for name in "abcd":
+        with open(name, "wb") as file:
+            file.truncate(DISK)
+    found = listed(root, {"c": 1})
+    assert (names(found), found.skipped) == (["c", "a", "b"], ["d"])
+
+
 def test_hidden_directories_and_caches_are_left_out(root: Path) -> None:
     for name in (".hidden/x", "__pycache__/x.pyc", ".file"):
         (root / name).parent.mkdir(exist_ok=True)
