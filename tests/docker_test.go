@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,17 @@ var hasDocker = sync.OnceValue(func() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
 	defer cancel()
 	return inCI || exec.CommandContext(ctx, "docker", "image", "inspect", fullImage).Run() == nil
+})
+
+// hasGVisor reports whether the Docker engine can run containers with gVisor.
+var hasGVisor = sync.OnceValue(func() bool {
+	if inCI {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
+	defer cancel()
+	runtimes, err := exec.CommandContext(ctx, "docker", "info", "--format", "{{range $name, $_ := .Runtimes}}{{$name}} {{end}}").Output()
+	return err == nil && slices.Contains(strings.Fields(string(runtimes)), "runsc")
 })
 
 // needDocker skips a test where there is no Docker engine.

@@ -31,6 +31,17 @@ var (
 	stores  = []part{{name: "file"}, {name: "redis", settings: settings{"REDIS_URL": commonRedis.url()}}}[:storesHere()]
 )
 
+// gVisor is a container with a kernel of its own. The contract's core runs over it:
+// what programs, calls and continuations do.
+var (
+	gVisor = part{"gvisor", with(dockerSettings, settings{"DOCKER_RUNTIME": "runsc"})}
+	core   = []string{
+		"TestExample", "TestRounds", "TestCalling", "TestArguments", "TestResults", "TestToolErrors", "TestPartialResults",
+		"TestCallIDs", "TestPython", "TestExits", "TestTimeouts", "TestTokens", "TestKilledWhilePaused", "TestKilledWhileRunning",
+		"TestBashCalls", "TestExec",
+	}
+)
+
 // common are the settings of every server here.
 var common = settings{
 	"ADDR":      "127.0.0.1:0",
@@ -59,6 +70,12 @@ func overSetups(t *testing.T, test func(t *testing.T, s setup)) {
 				test(t, setup{name, with(with(common, e.settings), s.settings)})
 			})
 		}
+	}
+	if slices.Contains(core, t.Name()) && hasGVisor() {
+		t.Run(gVisor.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, setup{gVisor.name, with(common, gVisor.settings)})
+		})
 	}
 }
 
