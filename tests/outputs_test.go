@@ -151,6 +151,20 @@ func testFilesOfEndings(t *testing.T, c client) {
 	}
 }
 
+// TestFilesOfTooManyRounds ends a program at the round limit.
+func TestFilesOfTooManyRounds(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		a, _ := c.run(t, program{Tools: tools("ask"), Code: py(`
+			open("left", "w").write("it")
+			for n in range(21):
+			    await ask(n=n)
+		`)}, echo)
+		a.fails(t, 400, "Exceeded maximum round trips (20)")
+		a.leaves(t, "left")
+	})
+}
+
 // TestHostileOutputs runs programs that leave what could harm those who look at it.
 func TestHostileOutputs(t *testing.T) {
 	cases := []struct {
