@@ -142,25 +142,26 @@ func (s *server) attach(c echo.Context, start *engine.Start, r request, referenc
 	if start.Scope, err = workspace.ScopeOf(user); err != nil {
 		return err
 	}
-	if given {
-		foreign, err := files.Foreign(ctx, user, session)
-		if err != nil {
-			return err
-		}
-		if foreign {
-			given, start.Session = false, workspace.NewID()
-			c.Set(sessionKey, start.Session)
-		}
-	}
+	foreign := false
 	switch {
 	case len(references) > 0:
-		start.Inputs, err = files.Inputs(ctx, references)
-		return referenceError(err)
+		if start.Inputs, err = files.Inputs(ctx, references); err != nil {
+			return referenceError(err)
+		}
+		if given {
+			foreign, err = files.Foreign(ctx, user, session)
+		}
 	case given:
 		start.Inputs, err = files.SessionInputs(ctx, user, session)
-		return err
+		if errors.Is(err, workspace.ErrForeign) {
+			foreign, err = true, nil
+		}
 	}
-	return nil
+	if foreign {
+		start.Session = workspace.NewID()
+		c.Set(sessionKey, start.Session)
+	}
+	return err
 }
 
 // referenceError is the answer to a reference to what is not there, or not the client's.

@@ -90,8 +90,8 @@ type ledger map[string]int
 // steps is how many rounds a walker's program has.
 const steps = 6
 
-// walk is a program that keeps a sum in a variable, rests between its calls and
-// tells the sum at its end.
+// walk is a program that keeps a sum in a variable, rests between its calls, tells the
+// sum at its end and leaves it in a file.
 var walk = program{Code: py(`
 	import random, time
 	total = 0
@@ -99,6 +99,7 @@ var walk = program{Code: py(`
 		time.sleep(random.random() * 0.04)
 		total += await step(n=n)
 	print(int(total))
+	open("total", "w").write(str(total))
 `), Tools: tools("step")}
 
 // walked checks that a walk has called every tool once.
@@ -110,6 +111,9 @@ func (l ledger) walked(end answer) error {
 	}
 	if want := fmt.Sprintf("%d\n", 10*steps*(steps-1)/2); len(l) != steps || end.Status != "completed" || end.Stdout != want {
 		return fmt.Errorf("got %v and %d calls, want %d and %q", end, len(l), steps, want)
+	}
+	if names := end.names(); len(names) != 1 || names[0] != "total" {
+		return fmt.Errorf("got %v with the files %q, want one file, total", end, names)
 	}
 	return nil
 }

@@ -98,8 +98,9 @@ func (s *server) leftovers(family []process) error {
 	errs = append(errs, filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		inner := strings.Count(strings.TrimPrefix(path, s.dir), "/") > 2
 		if below, ok := strings.CutPrefix(path, s.filesDir()+"/"); err == nil && ok {
-			// Files have their own life, but no upload is under way.
-			if !d.IsDir() && !storedFile.MatchString(below) {
+			// Files have their own life, and so has what a killed server was writing.
+			part := s.killed && strings.HasSuffix(below, ".tmp")
+			if !d.IsDir() && !part && !storedFile.MatchString(below) {
 				return fmt.Errorf("%s is left", path)
 			}
 			return nil

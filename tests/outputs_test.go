@@ -91,11 +91,15 @@ func testInputsAfterwards(t *testing.T, c client) {
 }
 
 func testReadOnly(t *testing.T, c client) {
-	agent := c.upload(t, one("agent.txt", "agent").with("kind", "agent").with("id", "agent_1").with("read_only", "true"))
+	// What is an agent's or a skill's always is.
+	agent := c.upload(t, one("agent.txt", "agent").with("kind", "agent").with("id", "agent_1"))
 	agent.Kind, agent.Resource = "agent", "agent_1"
-	skill := c.upload(t, one("skill/SKILL.md", "skill").with("kind", "skill").with("id", "s").with("version", "3").with("read_only", "true"))
+	skill := c.upload(t, one("skill/SKILL.md", "skill").with("kind", "skill").with("id", "s").with("version", "3"))
 	skill.Kind, skill.Resource, skill.Version = "skill", "s", 3
-	a := c.post(t, program{Files: []fileRef{agent, skill}, Code: py(`
+	own := c.upload(t, one("own.txt", "own").with("read_only", "true"))
+	a := c.post(t, program{Files: []fileRef{agent, skill, own}, Code: py(`
+		os.remove("own.txt")
+		open("own.txt", "w").write("changed")
 		try:
 		    open("agent.txt", "w")
 		except PermissionError:
@@ -106,7 +110,7 @@ func testReadOnly(t *testing.T, c client) {
 		os.rmdir("skill")
 	`)})
 	a.completes(t, "refused\n")
-	a.leaves(t, "agent.txt inherited", "skill/SKILL.md inherited")
+	a.leaves(t, "agent.txt inherited", "own.txt inherited", "skill/SKILL.md inherited")
 	if got := a.file(t, "skill/SKILL.md").fileRef; got.Kind != "skill" || got.Resource != "s" || got.Version != 3 || got.ID != skill.ID {
 		t.Errorf("inherited = %+v, want it to be the input %+v", got, skill)
 	}
@@ -145,6 +149,20 @@ func testFilesOfEndings(t *testing.T, c client) {
 			}
 		})
 	}
+}
+
+// TestFilesOfTooManyRounds ends a program at the round limit.
+func TestFilesOfTooManyRounds(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		a, _ := c.run(t, program{Tools: tools("ask"), Code: py(`
+			open("left", "w").write("it")
+			for n in range(21):
+			    await ask(n=n)
+		`)}, echo)
+		a.fails(t, 400, "Exceeded maximum round trips (20)")
+		a.leaves(t, "left")
+	})
 }
 
 // TestHostileOutputs runs programs that leave what could harm those who look at it.

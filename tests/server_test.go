@@ -42,8 +42,9 @@ type server struct {
 
 	cmd    *exec.Cmd
 	exited chan struct{}
-	// heirs are the processes that it left when it was killed.
-	heirs []process
+	// killed says that it was, heirs are the processes that it left then.
+	killed bool
+	heirs  []process
 }
 
 // newServer returns a server that does not run yet.
@@ -124,7 +125,7 @@ func (s *server) await() error {
 
 // kill ends the server as a crash would. What it was in charge of stays.
 func (s *server) kill() error {
-	s.heirs = s.family()[1:]
+	s.killed, s.heirs = true, s.family()[1:]
 	err := s.cmd.Process.Signal(syscall.SIGKILL)
 	<-s.exited
 	return err

@@ -107,6 +107,9 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--auth=off", "--jwt-jwks={}"}, []string{"FERMATA_AUTH=off", "FERMATA_JWT_"}},
 		{[]string{"--jwt-jwks={}", "--jwt-tenant="}, []string{"--jwt-tenant must be"}},
 		{[]string{"--jwt-kid=x"}, []string{"no API keys", "FERMATA_JWT_"}},
+		{[]string{"--files-url=gs://bucket", "--files-life=0s", "--output-files=-1"}, []string{"--files-url must be", "--files-life must be", "--output-files must be"}},
+		{[]string{"--files-url=file://relative/dir"}, []string{"--files-url must be file:///directory or s3://bucket"}},
+		{[]string{"--file-size=10MB", "--files-quota=0B"}, []string{"--output-file-size must be at most --file-size", "--files-quota must be"}},
 		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes"}},
 	} {
 		_, err := parse(t, c.args...)

@@ -123,8 +123,14 @@ func (s *Store) Inputs(ctx context.Context, references []Reference) ([]engine.In
 }
 
 // SessionInputs returns what a program finds that goes on with a session: the latest
-// file of each name that no program has deleted.
+// file of each name that no program has deleted. If the session is another owner's it
+// returns ErrForeign.
 func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) ([]engine.InputFile, error) {
+	// A list may take long, and most sessions have never had a file.
+	claim, err := s.readClaim(ctx, session)
+	if err != nil || claim.owner == "" {
+		return nil, err
+	}
 	found, err := s.List(ctx, owner, session)
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -147,8 +153,10 @@ func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) 
 
 func inputOf(f File, r Reference) engine.InputFile {
 	return engine.InputFile{
-		Session: f.Session, ID: f.ID, Name: r.Name, Size: f.Size, SHA256: f.SHA256, ReadOnly: f.ReadOnly,
-		Kind: r.Owner.Kind, Resource: r.Resource, Version: r.Owner.Version,
+		Session: f.Session, ID: f.ID, Name: r.Name, Size: f.Size, SHA256: f.SHA256,
+		// What agents and skills have is not a user's to change.
+		ReadOnly: f.ReadOnly || r.Owner.Kind != "user",
+		Kind:     r.Owner.Kind, Resource: r.Resource, Version: r.Owner.Version,
 	}
 }
 

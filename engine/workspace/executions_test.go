@@ -62,7 +62,7 @@ func TestInputs(t *testing.T) {
 		}
 		want := []engine.InputFile{
 			{Session: sid, ID: mine.ID, Name: "a", Size: 4, SHA256: mine.SHA256, Kind: "user", Resource: "r"},
-			{Session: other, ID: ours.ID, Name: "b/c", Size: 4, SHA256: ours.SHA256, Kind: "skill", Resource: "s", Version: 2},
+			{Session: other, ID: ours.ID, Name: "b/c", Size: 4, SHA256: ours.SHA256, ReadOnly: true, Kind: "skill", Resource: "s", Version: 2},
 		}
 		if diff := cmp.Diff(want, inputs); diff != "" {
 			t.Errorf("Inputs (-want +got):\n%s", diff)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"gocloud.dev/blob"
@@ -13,6 +14,8 @@ const (
 	// contentGrace is how much longer contents live than the description that was
 	// written after them.
 	contentGrace = 10 * time.Minute
+	// partLife is how long what is being written to a directory stays unchanged at most.
+	partLife = 10 * time.Minute
 )
 
 // sweepHourly removes what is too old until ctx ends.
@@ -45,7 +48,11 @@ func (s *Store) sweep(ctx context.Context) {
 		{claims, 2 * s.options.Life},
 	} {
 		err := s.walk(ctx, kind.prefix, func(o *blob.ListObject) {
-			if ctx.Err() == nil && time.Since(o.ModTime) >= kind.life {
+			life := kind.life
+			if strings.HasSuffix(o.Key, ".tmp") { // Ids have no dots.
+				life = partLife
+			}
+			if ctx.Err() == nil && time.Since(o.ModTime) >= life {
 				s.discard(ctx, o.Key)
 			}
 		})
