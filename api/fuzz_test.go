@@ -11,6 +11,40 @@ import (
 	"fermata/api"
 )
 
+// FuzzPlain: whatever the body of a program without tools, the answer is 200, 400 or
+// 413, in JSON, and what reaches the execution can be run.
+func FuzzPlain(f *testing.F) {
+	for _, seed := range []string{
+		`{"lang":"py","code":"print(1)","args":["a","\ud800",""],"timeout":1e3,"session_id":"x","files":[]}`,
+		`{"language":"sh","lang":7,"code":"\u0000","args":"\u0000"}`, `{"lang":"bash","code":"#","args":[[]]}`, `{"args":`, `[`,
+	} {
+		f.Add([]byte(seed))
+	}
+	e := completed()
+	h := api.New(e, options())
+	f.Fuzz(func(t *testing.T, body []byte) {
+		e.starts = nil
+		w := call{path: execPath, body: string(body)}.do(t, h)
+		switch w.Code {
+		case http.StatusOK, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		default:
+			t.Errorf("%q was answered with %d %s", body, w.Code, w.Body)
+		}
+		var answer struct{ Error string }
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || (answer.Error == "") != (w.Code == http.StatusOK) {
+			t.Errorf("%q was answered with %d %q (%v), want JSON, with an error if it is refused", body, w.Code, w.Body, err)
+		}
+		if (w.Code == http.StatusOK) != (len(e.starts) == 1) {
+			t.Errorf("%q was answered with %d and asked %d executions", body, w.Code, len(e.starts))
+		}
+		for _, start := range e.starts {
+			if !json.Valid(start.Code) || len(start.Tools) > 0 || strings.Contains(strings.Join(start.Args, ""), "\x00") {
+				t.Errorf("%q passed as %+v", body, start)
+			}
+		}
+	})
+}
+
 // FuzzProgrammatic: whatever the body, the answer is 200, 400 or 413, in JSON and
 // in the envelope of the path, and what reaches the execution is JSON.
 func FuzzProgrammatic(f *testing.F) {

@@ -80,11 +80,10 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]reply) (e ending, 
 				return
 			}
 			for _, f := range answer {
-				switch f.kind {
-				case 0:
-					return
-				case silence:
+				if f.kind == silence {
 					_, _ = r.ReadByte()
+				}
+				if f.kind == silence || f.kind == 0 {
 					return
 				}
 				if err := writeFrame(theirs, f.kind, []byte(f.payload)); err != nil {

@@ -83,7 +83,7 @@ func (s *server) containers(ctx context.Context) ([]container.Summary, error) {
 	}
 	home, err := os.ReadFile(filepath.Join(s.settings["STATE_DIR"], "home"))
 	if err != nil || len(home) == 0 {
-		return nil, nil //nolint:nilerr // It has not come as far as to make any.
+		return nil, nil // It has not come as far as to make any.
 	}
 	c, err := dockerClient()
 	if err != nil {

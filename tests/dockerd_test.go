@@ -45,7 +45,7 @@ func daemonAlone(t *testing.T) *dockerDaemon {
 		t.Skip("a Docker daemon needs root")
 	}
 	// Its sockets have short names, and its images lie on a disk.
-	dir, err := os.MkdirTemp("/var/tmp", "fd-")
+	dir, err := os.MkdirTemp("/var/tmp", "fd-") //nolint:usetesting // the path would be too long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestExec(t *testing.T) {
 				if len(tc.stderr) == 0 && e.Stderr != "" {
 					t.Errorf("stderr = %q, want nothing", e.Stderr)
 				}
-				if !sessionForm.MatchString(e.Session) || string(e.Files) != "[]" || e.WallTime == nil || *e.WallTime < 0 {
+				if !sessionForm.MatchString(e.Session) || !strings.HasPrefix(string(e.Files), "[") || e.WallTime == nil || *e.WallTime < 0 {
 					t.Errorf("got %v, want a session, files and the time it took", e)
 				}
 			})
@@ -169,6 +169,9 @@ func TestExecLimits(t *testing.T) {
 				}
 				if want := "[sandbox] " + tc.note + "\n"; e.Stderr != want {
 					t.Errorf("stderr = %q, want %q", e.Stderr, want)
+				}
+				if e.WallTime == nil || (*e.WallTime == 3000) != strings.Contains(tc.how, "Time limit") {
+					t.Errorf("got %v, want wall_time 3000 if that was the limit", e)
 				}
 			})
 		}

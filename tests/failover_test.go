@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -65,7 +66,7 @@ func TestRedisFailsOver(t *testing.T) {
 				state := replica.client.Info(t.Context(), "replication").Val()
 				found, err := sentinel.client.Do(t.Context(), "SENTINEL", "REPLICAS", "fermata").Slice()
 				if err != nil || len(found) == 0 || !strings.Contains(state, "master_link_status:up") {
-					return fmt.Errorf("the replica is not ready: %v, %v, %s", found, err, state)
+					return errors.Join(err, fmt.Errorf("the replica is not ready: %v, %s", found, state))
 				}
 				return nil
 			})

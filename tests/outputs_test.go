@@ -345,5 +345,13 @@ func TestOutputLimits(t *testing.T) {
 		if a := c.post(t, program{Code: "open('b', 'wb').write(bytes(1_000_000))"}); a.Delivery != nil {
 			t.Errorf("got %v, want it kept where there is room again", a)
 		}
+		holes := serve(t, s, settings{"DISK": "4MB"}).alice().post(t, program{Code: py(`
+			for name in "abcde":
+			    open(name, "wb").truncate(1_500_000)
+		`)})
+		holes.leaves(t, "a", "b")
+		if got := holes.Truncation; got == nil || got.Reasons["size"] != 3 {
+			t.Errorf("got %v, want the holes that are larger than the disk left out", holes)
+		}
 	})
 }

@@ -15,6 +15,7 @@ import pytest
 from fermata import workspace
 
 DISK = 10_000
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -92,6 +93,23 @@ def test_inputs_do_not_count(root: Path) -> None:
     found = listed(root, {f"{n:02}": 5 for n in range(5)})
     assert len(names(found)) == 55 and found.reasons == {"max_files": 5}
     assert found.skipped == [f"{n:02}" for n in range(55, 60)]
+
+
+def test_holes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that are larger together than their disk are holes for the most part."""
+    real = os.fstatvfs
+
+    def small(descriptor: int) -> os.statvfs_result:
+        space = list(real(descriptor))
+        space[1:3] = 1, 3 * DISK  # f_frsize, f_blocks
+        return os.statvfs_result(space)
+
+    monkeypatch.setattr(os, "fstatvfs", small)
+    for name in "abcd":
+        with open(name, "wb") as file:
+            file.truncate(DISK)
+    found = listed(root, {"c": 1})
+    assert (names(found), found.skipped) == (["c", "a", "b"], ["d"])
 
 
 def test_hidden_directories_and_caches_are_left_out(root: Path) -> None:
@@ -196,15 +214,23 @@ def test_many_entries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.reasons["max_files"] == 1
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
 @pytest.mark.parametrize(("closed", "skipped"), [("it", ["it"]), (".", ["."])])
 def test_no_right_to_read(root: Path, closed: str, skipped: list[str]) -> None:
     (root / "it").mkdir()
     os.chmod(closed, 0)
+    user = os.geteuid()
+    if user == 0:
+        # Root may read everything.
+        for path in (".", "it"):
+            os.chown(path, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
     try:
-        assert not workspace.is_empty(str(root))
-        assert listed(root).skipped == skipped
+        # The way to it from the root may be closed to others.
+        here = Path(".")
+        assert not workspace.is_empty(str(here))
+        assert listed(here).skipped == skipped
     finally:
+        os.seteuid(user)
         os.chmod(closed, 0o700)
 
 

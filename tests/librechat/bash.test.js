@@ -120,8 +120,10 @@ test('a script that takes too long', async () => {
 });
 
 test('a script that exits', async () => {
-  const seen = await failure("echo why >&2; exit 3", tools({ noop: () => 0 }));
+  const host = tools({ noop: () => 0 });
+  const seen = await failure('echo why >&2; exit 3', host);
   assert.equal(seen, `${failed}Code execution failed. Execution exited with code 3\n\nStderr:\nwhy\n`);
+  assert.match(await failure('nosuch', host), /Execution exited with code 127\n\nStderr:\n.*nosuch: command not found/);
 });
 
 test('a wrong key', async () => {

@@ -52,6 +52,11 @@ test('Bash that fails', async () => {
   assert.match(message.content, /No such file or directory$/);
 });
 
+test('Bash that kills itself', async () => {
+  const message = await bash({ command: 'echo before; kill -9 $$' });
+  assert.equal(message.content, 'stdout:\nbefore\n\nstderr:\n[sandbox] Killed by SIGKILL');
+});
+
 test('Bash that takes too long', async () => {
   const message = await bash({ command: 'echo before; sleep 100' }, {}, { timeout: 1000 });
   assert.equal(message.content, 'stdout:\nbefore\n\nstderr:\n[sandbox] Time limit exceeded');
@@ -94,6 +99,15 @@ test('stateful sessions and attached workspaces are refused for good', async () 
     const seen = await failureOf(call());
     assert.match(seen, /Code execution is not supported by the selected environment\..*Do not retry/, name);
   }
+});
+
+test('the profile that the server has is accepted', async () => {
+  const options = { executionProfile: 'default' };
+  const host = tools({ ask: () => 1 });
+  assert.equal((await code({ lang: 'py', code: 'print(1)' }, {}, options)).content, 'stdout:\n1');
+  assert.equal((await bash({ command: 'echo 1' }, {}, options)).content, 'stdout:\n1');
+  assert.equal((await pythonWithTools({ code: 'print(await ask())' }, host, options)).content, 'stdout:\n1');
+  assert.equal((await bashWithTools({ code: 'ask' }, host, options)).content, 'stdout:\n1');
 });
 
 test('tool search is local, not with the code interpreter', async () => {

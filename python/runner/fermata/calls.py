@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures.thread
+import os
 import selectors
 import socket
 import sys
@@ -19,6 +20,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from json import dumps, loads
 from selectors import SelectorKey
 from types import FrameType
@@ -30,8 +32,9 @@ from fermata.tools import ToolExecutionError
 # How long a call waits for other threads to come to rest, in seconds: long enough
 # for threads that have just been started to make their first calls, too.
 _GRACE: Final = 0.02
-# How long a call waits for other processes to come to rest, which on a busy machine
-# take long to start, and how often it is looked whether they have.
+# How long a call waits for other processes, or for threads that want to run and may
+# not, to come to rest, which on a busy machine take long; and how often it is looked
+# whether other processes have.
 _PATIENCE: Final = 0.2
 _LOOK: Final = 0.0005
 # The size at which a batch is full, in bytes; what remains goes into the next.
@@ -211,11 +214,11 @@ class Calls:
     def _await_rest(self, me: int) -> None:
         """Wait until every thread waits, or until no call has come in for a while."""
         with self._lock:
-            issued, deadline = self._issued, time.monotonic() + _GRACE
-            while (left := deadline - time.monotonic()) > 0 and not self._all_rest(me):
+            issued, grace = self._issued, _Grace()
+            while (left := grace.left()) > 0 and not self._all_rest(me):
                 self._changed.wait(left)
                 if issued != self._issued:
-                    issued, deadline = self._issued, time.monotonic() + _GRACE
+                    issued, grace = self._issued, _Grace()
 
     def _exchange(self) -> None:
         """Send what waits, wait for results, and hand them to their loops."""
@@ -262,6 +265,34 @@ class Calls:
             except RuntimeError:
                 # That loop has been closed; nobody waits any more.
                 continue
+
+
+class _Grace:
+    """The time that other threads get to come to rest."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._spent = time.process_time()
+
+    def left(self) -> float:
+        """Return how many seconds are left."""
+        waited = time.monotonic() - self._began
+        if waited < _GRACE:
+            return _GRACE - waited
+        # On a busy machine a thread may have had no time at all yet.
+        had_time = time.process_time() - self._spent >= _GRACE
+        return 0 if had_time or waited >= _PATIENCE or not _others_run() else _GRACE / 4
+
+
+def _others_run() -> bool:
+    """Whether another thread of this process runs, or would if a processor were free."""
+    me = str(threading.get_native_id())
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(OSError), open(f"/proc/self/task/{thread}/stat", "rb") as stat:
+            # The name before it may hold anything.
+            if thread != me and stat.read().rpartition(b") ")[2].startswith(b"R"):
+                return True
+    return False
 
 
 def _settle(future: asyncio.Future[Any], result: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ import fcntl
 import os
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from json import JSONDecoder, dumps, loads
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ Request = Callable[[str, str], Awaitable[str]]
 _PRELUDE: Final = r"""
 __fermata_call() {
   { local - fd status length message output; builtin set +eux; } 2>/dev/null
-  { exec {fd}<>"/dev/tcp/127.0.0.1/$__FERMATA_PORT"; } 2>/dev/null || builtin return 1
+  exec {fd}<>"/dev/tcp/127.0.0.1/$__FERMATA_PORT" || builtin return 1
   builtin printf '%s\0%s\0' "$1" "${2:-{\}}" >&"$fd"
   IFS=' ' builtin read -r -u "$fd" status length
   LC_ALL=C builtin read -r -N "${length:-0}" -u "$fd" message
@@ -63,7 +63,7 @@ async def run(code: str, functions: str, names: Sequence[str], args: Sequence[st
         server.close()
 
 
-async def _run(code: str, args: Sequence[str], environment: Any, *fds: int) -> int:
+async def _run(code: str, args: Sequence[str], environment: Mapping[str, str], *fds: int) -> int:
     script = _memory_file("script", code)
     try:
         process = await asyncio.create_subprocess_exec(

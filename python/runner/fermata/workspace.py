@@ -117,21 +117,25 @@ def listing(directory: str, inputs: dict[str, int], fixed: list[str], max_files:
         found.skip(".", "unreadable")
         return found
     try:
-        sizes = _look_for(root, inputs, found)
-        for name, size in sizes.items():
+        space = os.fstatvfs(root)
+        # Files with holes in them can be larger than the disk that they are on.
+        left = space.f_blocks * space.f_frsize
+        for name, size in _look_for(root, inputs, found).items():
             digest = _digest(root, name) if size == inputs[name] else ""
             # One that is as it was may be of any size.
-            if digest or size <= max_size:
-                found.files.append({"name": name, "sha256": digest})
-            else:
+            if not digest and size > min(max_size, left):
                 found.skip(name, "size")
+                continue
+            left -= size
+            found.files.append({"name": name, "sha256": digest})
         room = max_files
         for name, size in sorted(_walk(root, "", 1, found, [_MAX_ENTRIES], {*inputs, *fixed})):
-            if size > max_size:
+            if size > min(max_size, left):
                 found.skip(name, "size")
             elif room == 0:
                 found.skip(name, "max_files")
             else:
+                left -= size
                 room -= 1
                 found.files.append({"name": name, "sha256": ""})
     finally:

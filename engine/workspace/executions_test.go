@@ -1,0 +1,172 @@
+package workspace_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fermata/engine"
+	"fermata/engine/workspace"
+)
+
+func scopeOf(t *testing.T, user workspace.Owner) json.RawMessage {
+	t.Helper()
+	scope, err := workspace.ScopeOf(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scope
+}
+
+// opened returns what an execution of the user is given for an input.
+func opened(t *testing.T, s *workspace.Store, user workspace.Owner, f engine.InputFile) (string, error) {
+	t.Helper()
+	content, err := s.Open(t.Context(), scopeOf(t, user), f)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(content)
+	return string(text), errors.Join(err, content.Close())
+}
+
+// names returns names and contents of inputs.
+func names(t *testing.T, s *workspace.Store, user workspace.Owner, inputs []engine.InputFile) (got []string) {
+	t.Helper()
+	for _, f := range inputs {
+		text, err := opened(t, s, user, f)
+		if err != nil {
+			t.Errorf("Open %s: %v", f.Name, err)
+		}
+		got = append(got, f.Name+"="+text)
+	}
+	return got
+}
+
+func TestInputs(t *testing.T) {
+	onEach(t, func(t *testing.T, b bucket) {
+		s := b.open(limits())
+		other := workspace.NewID()
+		mine, ours := put(t, s, ada, sid, "stored", "mine"), put(t, s, skill, other, "SKILL.md", "ours")
+		refs := []workspace.Reference{
+			{Owner: ada, Session: sid, ID: mine.ID, Name: "a", Resource: "r"},
+			{Owner: skill, Session: other, ID: ours.ID, Name: "b/c", Resource: "s"},
+		}
+		inputs, err := s.Inputs(t.Context(), refs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []engine.InputFile{
+			{Session: sid, ID: mine.ID, Name: "a", Size: 4, SHA256: mine.SHA256, Kind: "user", Resource: "r"},
+			{Session: other, ID: ours.ID, Name: "b/c", Size: 4, SHA256: ours.SHA256, Kind: "skill", Resource: "s", Version: 2},
+		}
+		if diff := cmp.Diff(want, inputs); diff != "" {
+			t.Errorf("Inputs (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"a=mine", "b/c=ours"}, names(t, s, ada, inputs)); diff != "" {
+			t.Errorf("contents (-want +got):\n%s", diff)
+		}
+		// An execution of another user is given only what is its tenant's.
+		if text, err := opened(t, s, bob, inputs[0]); !errors.Is(err, workspace.ErrForeign) {
+			t.Errorf("Open of another user's file = %q, %v, want ErrForeign", text, err)
+		}
+		if text, err := opened(t, s, workspace.Owner{Tenant: "u", Kind: "user", ID: "ada"}, inputs[1]); !errors.Is(err, workspace.ErrForeign) {
+			t.Errorf("Open of another tenant's file = %q, %v, want ErrForeign", text, err)
+		}
+		for _, wrong := range []struct {
+			ref  workspace.Reference
+			want error
+		}{
+			{workspace.Reference{Owner: bob, Session: sid, ID: mine.ID, Name: "x"}, workspace.ErrForeign},
+			{workspace.Reference{Owner: ada, Session: other, ID: ours.ID, Name: "x"}, workspace.ErrForeign},
+			{workspace.Reference{Owner: ada, Session: sid, ID: workspace.NewID(), Name: "x"}, workspace.ErrNotFound},
+			// It would be replaced, but must not be believed.
+			{workspace.Reference{Owner: bob, Session: sid, ID: mine.ID, Name: "a"}, workspace.ErrForeign},
+		} {
+			if got, err := s.Inputs(t.Context(), append([]workspace.Reference{wrong.ref}, refs...)); !errors.Is(err, wrong.want) {
+				t.Errorf("Inputs of %+v = %v, %v, want %v", wrong.ref, got, err, wrong.want)
+			}
+		}
+	})
+}
+
+func TestSessionInputs(t *testing.T) {
+	onEach(t, func(t *testing.T, b bucket) {
+		s := b.open(limits())
+		look := func(want ...string) []engine.InputFile {
+			t.Helper()
+			inputs, err := s.SessionInputs(t.Context(), ada, sid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, names(t, s, ada, inputs)); diff != "" {
+				t.Errorf("the session has (-want +got):\n%s", diff)
+			}
+			return inputs
+		}
+		drop := func(f engine.InputFile) {
+			t.Helper()
+			if err := s.Drop(t.Context(), scopeOf(t, ada), f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		look()
+		put(t, s, ada, sid, "a", "1")
+		put(t, s, ada, sid, "b", "1")
+		put(t, s, ada, sid, "d/x", "1")
+		// In the same second.
+		put(t, s, ada, sid, "a", "2")
+		inputs := look("b=1", "d/x=1", "a=2")
+		// The version before does not come back.
+		drop(inputs[2])
+		drop(inputs[0])
+		inputs = look("d/x=1")
+		put(t, s, ada, sid, "a", "3")
+		drop(inputs[0])
+		put(t, s, ada, sid, "d", "now a file")
+		look("a=3", "d=now a file")
+		put(t, s, ada, sid, "a/b/c", "now in a directory")
+		look("d=now a file", "a/b/c=now in a directory")
+
+		if got, err := s.SessionInputs(t.Context(), bob, sid); !errors.Is(err, workspace.ErrForeign) {
+			t.Errorf("SessionInputs of another user = %v, %v, want ErrForeign", got, err)
+		}
+		for owner, want := range map[workspace.Owner]bool{ada: false, bob: true} {
+			if got, err := s.Foreign(t.Context(), owner, sid); got != want || err != nil {
+				t.Errorf("Foreign(%s) = %v, %v, want %v", owner.ID, got, err, want)
+			}
+		}
+		// Marks are swept with the files.
+		b.age(t, 49*time.Hour)
+		_ = b.open(limits())
+		for deadline := time.Now().Add(10 * time.Second); len(b.objects(t)) > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the bucket has %q, want nothing", b.objects(t))
+			}
+		}
+	})
+}
+
+// Agents and skills are made up for nothing, so those of a tenant share one quota.
+func TestSharedQuota(t *testing.T) {
+	onEach(t, func(t *testing.T, b bucket) {
+		o := limits()
+		o.Quota = 1 << 20
+		s := b.open(o)
+		half := strings.Repeat("x", 600_000)
+		put(t, s, ada, workspace.NewID(), "x", half)
+		put(t, s, bob, workspace.NewID(), "x", half)
+		put(t, s, skill, workspace.NewID(), "x", half)
+		for _, owner := range []workspace.Owner{ada, skill, {Tenant: "t", Kind: "agent", ID: "s"}, {Tenant: "t", Kind: "skill", ID: "s", Version: 3}} {
+			n := workspace.New{Owner: owner, Session: workspace.NewID(), Name: "x", Content: strings.NewReader(half)}
+			if _, err := s.Put(t.Context(), n); !errors.Is(err, workspace.ErrQuota) {
+				t.Errorf("Put for %+v = %v, want ErrQuota", owner, err)
+			}
+		}
+		put(t, s, workspace.Owner{Tenant: "u", Kind: "skill", ID: "s", Version: 2}, workspace.NewID(), "x", half)
+	})
+}
