@@ -18,6 +18,9 @@ FUZZTIME ?= 10s
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+# An S3 server, for tests.
+VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+export PATH := $(CURDIR)/bin:$(PATH)
 
 # These have targets of their own: the client is large to install, the soak takes long.
 CLIENT := ^TestLibreChat$$
@@ -95,6 +98,9 @@ images: ## the Docker images fermata and fermata-sandbox
 	$(call need,docker,https://docs.docker.com/engine/install)
 	docker build $(DOCKERFLAGS) --target server --tag fermata .
 	docker build $(DOCKERFLAGS) --target sandbox --tag fermata-sandbox .
+
+bin/versitygw:
+	GOBIN=$(CURDIR)/bin go install $(VERSITYGW)
 
 .PHONY: clean
 clean: ## remove what the other targets make

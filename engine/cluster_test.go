@@ -335,6 +335,43 @@ func (p *pair) takeOver(t *testing.T, id string) (*execution, error) {
 	return p.engines["b.1"].takeOver(t.Context(), record)
 }
 
+// Servers whose clocks are apart still follow each other: what one has dated is good
+// for the other, for as long less or more as their clocks differ.
+func TestClocksApart(t *testing.T) {
+	for _, ahead := range []time.Duration{-45 * time.Second, 45 * time.Second} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			p := newPair(t, 2*time.Minute)
+			paused, x := p.start(t, "a.1")
+			// As if the clock of its server had been ahead.
+			store, signer := p.engines["b.1"].o.Store, p.engines["b.1"].o.Signer
+			record, err := store.Get(t.Context(), x.id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record.Version++
+			record.Created, record.Deadline = record.Created.Add(ahead), record.Deadline.Add(ahead)
+			if err := store.Put(t.Context(), record, 5*time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			paused.Token, err = signer.Sign(continuation.Claims{
+				Execution: record.ID, Session: record.Session, Principal: record.Principal, Round: record.Round, Expires: record.Deadline,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.phonebook.lose("a.1")
+			p.engines["a.1"].members.until.Store(0) // as if it had been away for long
+			if _, err := p.takeOver(t, x.id); err != nil {
+				t.Fatal(err)
+			}
+			done, err := p.resume(t, "b.1", paused)
+			if err != nil || done.State != Completed {
+				t.Errorf("Resume on the new owner = %+v, %v, want it completed", done, err)
+			}
+		})
+	}
+}
+
 // Of any number that take over one execution at once one passes, and nobody
 // disturbs the sandbox.
 func TestTakeOverOnce(t *testing.T) {

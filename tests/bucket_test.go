@@ -16,16 +16,10 @@ func TestFilesInABucket(t *testing.T) {
 	t.Parallel()
 	gateway, err := exec.LookPath("versitygw")
 	if err != nil && !inCI {
-		t.Skip("versitygw is not installed")
+		t.Skip("an S3 server is missing: make bin/versitygw")
 	}
 	if err != nil {
-		gateway = filepath.Join(scratch, "versitygw")
-		install := exec.Command("go", "install", "github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-		install.Dir = scratch // Outside of our module.
-		install.Env = append(os.Environ(), "GOBIN="+scratch, "GOFLAGS=")
-		if out, err := install.CombinedOutput(); err != nil {
-			t.Fatalf("install versitygw: %v\n%s", err, out)
-		}
+		t.Fatal(err)
 	}
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "files"), 0o755); err != nil {
