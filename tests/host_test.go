@@ -37,8 +37,8 @@ func withHost() settings {
 // A visitor sends one request to a server, each with credentials of its own.
 type visitor func() client
 
-// visitor returns a user of the app, which makes a fresh token for each request.
-func (s *server) visitor(t testing.TB, tenant, user string) visitor {
+// visitor returns a user of the app, which signs a fresh token for each request.
+func (s *server) visitor(t testing.TB, key ed25519.PrivateKey, tenant, user string) visitor {
 	return func() client {
 		now := time.Now().Unix()
 		claims := map[string]any{
@@ -46,7 +46,7 @@ func (s *server) visitor(t testing.TB, tenant, user string) visitor {
 			"tenant_id": tenant, "role": "USER", "principal_source": "librechat_jwt",
 		}
 		context := map[string]any{
-			"chc_user_id": nil, "org_id": nil, "principal_source": "librechat_jwt", "role": "USER", "service_id": nil, "sub": user, "tenant_id": tenant,
+			"chc_user_id": "", "org_id": "", "principal_source": "librechat_jwt", "role": "USER", "service_id": "", "sub": user, "tenant_id": tenant,
 		}
 		raw, err := json.Marshal(context)
 		if err != nil {
@@ -59,7 +59,7 @@ func (s *server) visitor(t testing.TB, tenant, user string) visitor {
 		}
 		encode := base64.RawURLEncoding.EncodeToString
 		text := encode([]byte(`{"alg":"EdDSA","typ":"JWT","kid":"`+hostKID+`"}`)) + "." + encode(raw)
-		return client{s.url, text + "." + encode(ed25519.Sign(hostKey(), []byte(text)))}
+		return client{s.url, text + "." + encode(ed25519.Sign(key, []byte(text)))}
 	}
 }
 
@@ -138,7 +138,7 @@ func TestHost(t *testing.T) {
 			user visitor
 		}{
 			{"older, with a key", olderHost, server.alice},
-			{"newer, with tokens", newerHost, server.visitor(t, "one", "ada")},
+			{"newer, with tokens", newerHost, server.visitor(t, hostKey(), "one", "ada")},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
@@ -285,7 +285,7 @@ func (v visitor) mayNotRefer(t *testing.T, f fileRef) {
 func TestHostSkills(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
 		server := serve(t, s, withHost())
-		ada, eve := server.visitor(t, "one", "ada"), server.visitor(t, "one", "eve")
+		ada, eve := server.visitor(t, hostKey(), "one", "ada"), server.visitor(t, hostKey(), "one", "eve")
 		skill := "skill_" + uuid.NewString()
 		r := ada().uploadTo(t, "/upload/batch", form{
 			fields: map[string]string{"kind": "skill", "id": skill, "version": "3", "read_only": "true"},
@@ -326,7 +326,7 @@ func TestHostUsers(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
 		server := serve(t, s, withHost())
 		users := map[string]visitor{
-			"ada of one": server.visitor(t, "one", "ada"), "eve of one": server.visitor(t, "one", "eve"), "ada of two": server.visitor(t, "two", "ada"),
+			"ada of one": server.visitor(t, hostKey(), "one", "ada"), "eve of one": server.visitor(t, hostKey(), "one", "eve"), "ada of two": server.visitor(t, hostKey(), "two", "ada"),
 		}
 		for name, owner := range users {
 			t.Run(name, func(t *testing.T) {

@@ -78,6 +78,12 @@ test('a wrong key', async () => {
   }
 });
 
+test('a key in the address is not sent', async () => {
+  const options = { baseUrl: server.baseUrl.replace('http://', `http://${process.env.FERMATA_KEY}:@`), authHeaders: undefined };
+  const seen = await failureOf(bash({ command: 'echo 1' }, {}, options));
+  assert.equal(seen, `${failed}Code execution is temporarily unavailable. Please retry.`);
+});
+
 test('other languages are refused', async () => {
   for (const lang of ['js', 'ts', 'c', 'cpp', 'java', 'php', 'rs', 'go', 'd', 'f90', 'r']) {
     assert.equal(await failureOf(code({ lang, code: '1' })), failed + rejected, lang);
