@@ -19,11 +19,12 @@ const execPath = "/exec"
 
 // A plain is a request to run a program without tools.
 type plain struct {
-	Lang    string   `json:"lang"`
-	Code    string   `json:"code"`
-	Args    []string `json:"args,omitempty"`
-	Session string   `json:"session_id,omitempty"`
-	Timeout int      `json:"timeout,omitempty"`
+	Lang    string    `json:"lang"`
+	Code    string    `json:"code"`
+	Args    []string  `json:"args,omitempty"`
+	Session string    `json:"session_id,omitempty"`
+	Timeout int       `json:"timeout,omitempty"`
+	Files   []fileRef `json:"files,omitempty"`
 }
 
 // An ended is what a server answers it.

@@ -1,7 +1,5 @@
-// LibreChat's own client, unmodified, against a running server: shell scripts that call
-// tools, and programs without tools.
-//
-// The environment is that of client.test.js.
+// Programs without tools, run by LibreChat's own client, unmodified, and what the client
+// makes of what this server does not do.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,136 +9,120 @@ import {
   createBashProgrammaticToolCallingTool,
   createCodeExecutionTool,
   createProgrammaticToolCallingTool,
+  createToolSearch,
 } from '@librechat/agents';
-import { tool } from '@librechat/agents/langchain/tools';
 
-const { FERMATA_URL: baseUrl, FERMATA_KEY: key, FERMATA_ERRORS: errors = 'http' } = process.env;
-assert.ok(baseUrl && key, 'set FERMATA_URL and FERMATA_KEY');
-const inline = errors === 'inline';
-const server = { baseUrl, authHeaders: { Authorization: `Bearer ${key}` } };
+import { failureOf, rejected, runner, server, tools } from './host.js';
 
-/** Runs a script with tools as LibreChat does. Returns the message and how often each tool ran. */
-async function script(code, functions = {}, args = {}) {
-  const ran = {};
-  const toolMap = new Map();
-  const toolDefs = [];
-  for (const [name, run] of Object.entries(functions)) {
-    const definition = { name, description: `Test tool ${name}.`, schema: { type: 'object', properties: {} } };
-    ran[name] = 0;
-    toolMap.set(name, tool((input) => {
-      ran[name] += 1;
-      return run(input);
-    }, definition));
-    toolDefs.push({ name, description: definition.description, parameters: definition.schema });
-  }
-  const client = createBashProgrammaticToolCallingTool(server);
-  const call = { name: 'run_tools_with_bash', id: 'toolu_1', type: 'tool_call', args: { code, ...args }, toolMap, toolDefs };
-  const [message, error] = await client.invoke(call).then((m) => [m], (e) => [undefined, e.message]);
-  return { content: message?.content, artifact: message?.artifact, error, ran };
-}
+const code = runner(createCodeExecutionTool, 'execute_code');
+const bash = runner(createBashExecutionTool, 'bash_tool');
+const pythonWithTools = runner(createProgrammaticToolCallingTool, 'run_tools_with_code');
+const bashWithTools = runner(createBashProgrammaticToolCallingTool, 'run_tools_with_bash');
 
-/** Calls one of the executors as LibreChat does. */
-async function execute(create, args, params = {}) {
-  const message = await create({ ...server, ...params }).invoke({ name: 'run', id: 'toolu_1', type: 'tool_call', args });
+const failed = 'Execution error:\n\n';
+const empty = "stdout: Empty. Ensure you're writing output explicitly.\n";
+
+test('Python', async () => {
+  const message = await code({
+    lang: 'py', code: 'import sys\nprint("Ça va", sys.argv[1:])\nprint("no", file=sys.stderr)', args: ['a b', '☀'],
+  });
+  assert.equal(message.content, "stdout:\nÇa va ['a b', '☀']\n\nstderr:\nno");
   assert.match(message.artifact.session_id, /^[A-Za-z0-9_-]{21}$/);
-  return message.content;
-}
-
-test('a script with several rounds and parallel calls', async () => {
-  const { content, ran } = await script(
-    `for city in $(list_cities | jq -r '.[]'); do
-    { x=$(get_weather "{\\"city\\":\\"$city\\"}"); printf '%s\\n' "$x" > /mnt/data/$city.json; } &
-done
-wait
-cat /mnt/data/*.json | jq -s 'map(.degrees) | add'
-save_report '{"text":"Ça va ☀"}' | jq -r .`,
-    {
-      'list-cities': () => ['Paris', 'Rome', 'Oslo'],
-      get_weather: ({ city }) => ({ city, degrees: city.length }),
-      'save.report': ({ text }) => `saved ${text.length} characters`,
-    },
-  );
-  assert.equal(content, 'stdout:\n13\nsaved 7 characters');
-  assert.deepEqual(ran, { 'list-cities': 1, get_weather: 3, 'save.report': 1 });
 });
 
-test('a script under the strictest options', async () => {
-  const { content } = await script('set -euo pipefail\nx=$(get)\necho "$x"', { get: () => ({ a: [1, null, 'ü'] }) });
-  assert.equal(content, 'stdout:\n{"a":[1,null,"ü"]}');
+test('Python that fails', async () => {
+  const message = await code({ lang: 'py', code: 'print("before")\n1 / 0' });
+  assert.ok(message.content.startsWith('stdout:\nbefore\n\nstderr:\nTraceback (most recent call last):\n'), message.content);
+  assert.match(message.content, /, line 2\b[^]*\nZeroDivisionError: division by zero$/);
 });
 
-test('a failing tool that a script catches', async () => {
-  const { content, ran } = await script('x=$(lookup 2>/dev/null) || echo "caught $x"', {
-    lookup: () => {
-      throw new Error('no row 2');
-    },
-  });
-  assert.equal(content, 'stdout:\ncaught {"error":"no row 2"}');
-  assert.deepEqual(ran, { lookup: 1 });
+test('Python that takes too long', async () => {
+  const message = await code({ lang: 'py', code: 'print("before")\nwhile True:\n    pass' }, {}, { timeout: 1000 });
+  assert.equal(message.content, 'stdout:\nbefore\n\nstderr:\n[sandbox] Time limit exceeded');
 });
 
-test('a failing tool that a script does not catch', async () => {
-  const { error } = await script('set -e\nlookup >/dev/null\necho after', {
-    lookup: () => {
-      throw new Error('the database is away');
-    },
-  });
-  assert.match(error, /Code execution failed\. Execution exited with code 1\n\nStderr:\nthe database is away/);
+test('Bash', async () => {
+  const message = await bash({ command: 'printf "%s|" "$@"; echo no >&2', args: ['a b', '☀'] });
+  assert.equal(message.content, 'stdout:\na b|☀|\nstderr:\nno');
 });
 
-test('a script that exits', async () => {
-  const { error } = await script('noop >/dev/null; nosuch', { noop: () => 1 });
-  assert.match(error, /Execution exited with code 127\n\nStderr:\n.*nosuch: command not found/);
+test('Bash that fails', async () => {
+  const message = await bash({ command: 'cat /mnt/data/missing; exit 3' });
+  assert.ok(message.content.startsWith(`${empty}stderr:\n`), message.content);
+  assert.match(message.content, /No such file or directory$/);
 });
 
-test('a script that takes too long', async () => {
-  const { error, ran } = await script('noop; sleep 100', { noop: () => 1 }, { timeout: 1000 });
-  assert.ok(error.includes(inline ? 'Execution exceeded the time limit.' : 'Code execution is temporarily unavailable.'), error);
-  assert.deepEqual(ran, { noop: 1 });
+test('Bash that kills itself', async () => {
+  const message = await bash({ command: 'echo before; kill -9 $$' });
+  assert.equal(message.content, 'stdout:\nbefore\n\nstderr:\n[sandbox] Killed by SIGKILL');
 });
 
-test('25 calls in a row exceed the round limit', async () => {
-  const { error, ran } = await script('for n in {1..25}; do noop; done', { noop: () => 1 });
-  assert.ok(error.includes(inline ? 'Code execution failed.' : 'was rejected.'), error);
-  assert.deepEqual(ran, { noop: 20 });
+test('Bash that takes too long', async () => {
+  const message = await bash({ command: 'echo before; sleep 100' }, {}, { timeout: 1000 });
+  assert.equal(message.content, 'stdout:\nbefore\n\nstderr:\n[sandbox] Time limit exceeded');
 });
 
-test('a script that needs no tool', async () => {
-  const { content } = await script('echo "$((6 * 7))"', {}, { tool_manifest: [] });
-  assert.equal(content, 'stdout:\n42');
+test('programs with tools that need none', async () => {
+  const host = tools({ unused: () => 0 });
+  const python = 'import asyncio\nprint(await asyncio.sleep(0, "Ça va"))';
+  const message = await pythonWithTools({ code: python, tool_manifest: [] }, host);
+  assert.equal(message.content, 'stdout:\nÇa va');
+  assert.equal((await bashWithTools({ code: 'echo ☀', tool_manifest: [] }, host)).content, 'stdout:\n☀');
+  assert.deepEqual(host.ran, { unused: 0 });
 });
 
-test('a program that needs no tool', async () => {
-  const message = await createProgrammaticToolCallingTool(server).invoke({
-    name: 'run_tools_with_code', id: 'toolu_1', type: 'tool_call', toolMap: new Map(), toolDefs: [],
-    args: { code: 'import math\nprint(math.prod([6, 7]))\nawait asyncio.sleep(0)\nprint(f"""a\nb""")', tool_manifest: [] },
-  });
-  assert.match(message.content, /^stdout:\n42\na\n\s*b$/);
+test('a wrong key', async () => {
+  const wrong = { authHeaders: { Authorization: 'Bearer wrong' } };
+  for (const call of [() => code({ lang: 'py', code: '1' }, {}, wrong), () => bash({ command: 'true' }, {}, wrong)]) {
+    assert.equal(await failureOf(call()), `${failed}Code execution is not authorized. Verify access before trying again.`);
+  }
 });
 
-test('the code executor', async () => {
-  const run = (lang, code, args = []) => execute(createCodeExecutionTool, { lang, code, args });
-  assert.equal(await run('py', 'import sys\nprint("ü", sys.argv[1:])', ['a b', 'c']), "stdout:\nü ['a b', 'c']");
-  assert.equal(await run('bash', 'echo "$# $1"', ['a b', 'c']), 'stdout:\n2 a b');
-  assert.match(await run('py', 'print(1)\n1 / 0'), /^stdout:\n1\n\nstderr:\nTraceback [^]*ZeroDivisionError: division by zero$/);
-  await assert.rejects(run('rs', 'fn main() {}'), /was rejected/);
+test('a key in the address is not sent', async () => {
+  const options = { baseUrl: server.baseUrl.replace('http://', `http://${process.env.FERMATA_KEY}:@`), authHeaders: undefined };
+  const seen = await failureOf(bash({ command: 'echo 1' }, {}, options));
+  assert.equal(seen, `${failed}Code execution is temporarily unavailable. Please retry.`);
 });
 
-test('the bash executor', async () => {
-  const run = (command, args = []) => execute(createBashExecutionTool, { command, args });
-  assert.equal(await run('echo "$1"', ["it's"]), "stdout:\nit's");
-  assert.match(await run('cat missing'), /stderr:\ncat: missing: No such file or directory$/);
-  assert.match(await run('kill -9 $$'), /stderr:\n\[sandbox\] Killed by SIGKILL$/);
+test('other languages are refused', async () => {
+  for (const lang of ['js', 'ts', 'c', 'cpp', 'java', 'php', 'rs', 'go', 'd', 'f90', 'r']) {
+    assert.equal(await failureOf(code({ lang, code: '1' })), failed + rejected, lang);
+  }
 });
 
-test('another profile is refused for good', async () => {
-  const refused = /This is a permanent capability mismatch\. Do not retry/;
-  await assert.rejects(execute(createBashExecutionTool, { command: 'echo 1' }, { executionProfile: 'stateful' }), refused);
-  await assert.rejects(execute(createCodeExecutionTool, { lang: 'py', code: '1' }, { executionProfile: 'stateful' }), refused);
-  assert.equal(await execute(createBashExecutionTool, { command: 'echo 1' }, { executionProfile: 'default' }), 'stdout:\n1');
+test('stateful sessions and attached workspaces are refused for good', async () => {
+  const stateful = { executionProfile: 'stateful' };
+  const workspace = { workspaceId: 'project', workspaceInstanceId: 'a'.repeat(64) };
+  const host = tools({ noop: () => 0 });
+  for (const [name, call] of Object.entries({
+    'stateful Python': () => code({ lang: 'py', code: '1' }, {}, stateful),
+    'stateful bash': () => bash({ command: 'true' }, {}, stateful),
+    'stateful Python with tools': () => pythonWithTools({ code: 'await noop()' }, host, stateful),
+    'stateful bash with tools': () => bashWithTools({ code: 'noop' }, host, stateful),
+    'bash in a workspace': () => bash({ command: 'true' }, {}, workspace),
+    'bash with tools in a workspace': () => bashWithTools({ code: 'noop' }, host, workspace),
+  })) {
+    const seen = await failureOf(call());
+    assert.match(seen, /Code execution is not supported by the selected environment\..*Do not retry/, name);
+  }
 });
 
-test('an attached workspace is refused for good', async () => {
-  const params = { workspaceId: 'w1', workspaceInstanceId: 'a'.repeat(64) };
-  await assert.rejects(execute(createBashExecutionTool, { command: 'echo 1' }, params), /permanent capability mismatch/);
+test('the profile that the server has is accepted', async () => {
+  const options = { executionProfile: 'default' };
+  const host = tools({ ask: () => 1 });
+  assert.equal((await code({ lang: 'py', code: 'print(1)' }, {}, options)).content, 'stdout:\n1');
+  assert.equal((await bash({ command: 'echo 1' }, {}, options)).content, 'stdout:\n1');
+  assert.equal((await pythonWithTools({ code: 'print(await ask())' }, host, options)).content, 'stdout:\n1');
+  assert.equal((await bashWithTools({ code: 'ask' }, host, options)).content, 'stdout:\n1');
+});
+
+test('tool search is local, not with the code interpreter', async () => {
+  const toolRegistry = new Map([['get_weather', { name: 'get_weather', description: 'Weather of a city', defer_loading: true }]]);
+  const search = async (mode) => {
+    const tool = createToolSearch({ ...server, mode, toolRegistry });
+    return (await tool.invoke({ name: 'tool_search', id: 'toolu_1', type: 'tool_call', args: { query: 'weather' } })).content;
+  };
+  assert.match(await search('local'), /get_weather/);
+  // It writes JavaScript, and sends no credentials.
+  assert.match(await search('code_interpreter'), /^Tool search failed: HTTP error! status: 40[01]/);
 });

@@ -1,57 +1,19 @@
-// LibreChat's own client, unmodified, against a running server: what would the model
-// see, and how often did each tool run?
-//
-// FERMATA_URL and FERMATA_KEY say where the server is, FERMATA_ERRORS whether it tells
-// of failures by status (http, the default) or within a 200 (inline).
+// Python programs with tools, run by LibreChat's own client, unmodified: what would the
+// model see, and how often did each tool run?
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { createProgrammaticToolCallingTool } from '@librechat/agents';
-import { tool } from '@librechat/agents/langchain/tools';
 
-const { FERMATA_URL: url, FERMATA_KEY: key, FERMATA_ERRORS: errors = 'http' } = process.env;
-assert.ok(url && key, 'set FERMATA_URL and FERMATA_KEY');
-const inline = errors === 'inline';
+import { failureOf, inline, rejected, runner, tools } from './host.js';
 
-// The client takes white space off the end of what it shows.
+const run = runner(createProgrammaticToolCallingTool, 'run_tools_with_code');
 const failed = 'Programmatic execution failed: ';
-const rejected = `${failed}The code execution request was rejected. Please check the tool input and try again.`;
 
-/** Tools as a host has them, and a count of how often each ran. */
-function tools(functions) {
-  const ran = Object.fromEntries(Object.keys(functions).map((name) => [name, 0]));
-  const toolMap = new Map();
-  const toolDefs = [];
-  for (const [name, run] of Object.entries(functions)) {
-    const definition = { name, description: `Test tool ${name}.`, schema: { type: 'object', properties: {} } };
-    const counted = (input) => {
-      ran[name] += 1;
-      return run(input);
-    };
-    toolMap.set(name, tool(counted, definition));
-    toolDefs.push({ name, description: definition.description, parameters: definition.schema });
-  }
-  return { ran, toolMap, toolDefs };
-}
-
-/** Calls the client as LibreChat does. */
-async function invoke(code, { toolMap, toolDefs }, { timeout, authorization = `Bearer ${key}` } = {}) {
-  const client = createProgrammaticToolCallingTool({ baseUrl: url, authHeaders: { Authorization: authorization } });
-  const args = timeout === undefined ? { code } : { code, timeout };
-  return client.invoke({
-    name: 'run_tools_with_code', id: 'toolu_1', type: 'tool_call', args, toolMap, toolDefs,
-  });
-}
-
-/** What the model sees of a program that fails. */
-async function failure(...args) {
-  const error = await invoke(...args).then(
-    (message) => assert.fail(`got the answer ${JSON.stringify(message.content)}, want a failure`),
-    (reason) => reason,
-  );
-  return error.message;
-}
+const invoke = (code, host, { timeout, ...options } = {}) =>
+  run(timeout === undefined ? { code } : { code, timeout }, host, options);
+const failure = (...args) => failureOf(invoke(...args));
 
 const noop = { noop: () => 'unused' };
 
@@ -155,7 +117,7 @@ test('twenty sequential calls are allowed', async () => {
 test('25 sequential calls exceed the round limit', async () => {
   const host = tools({ step: ({ n }) => n + 1 });
   const seen = await failure('n = 0\nwhile n < 25:\n    n = await step(n=n)\nprint(n)', host);
-  assert.ok(seen.startsWith(inline ? `${failed}Code execution failed.` : rejected), seen);
+  assert.ok(seen.startsWith(failed + (inline ? 'Code execution failed.' : rejected)), seen);
   assert.deepEqual(host.ran, { step: 20 });
 });
 
@@ -189,7 +151,7 @@ test('a program that prints nothing', async () => {
 });
 
 test('a wrong key', async () => {
-  const seen = await failure('print(1)', tools(noop), { authorization: 'Bearer wrong' });
+  const seen = await failure('print(1)', tools(noop), { authHeaders: { Authorization: 'Bearer wrong' } });
   assert.ok(seen.startsWith(`${failed}Code execution is not authorized.`), seen);
 });
 

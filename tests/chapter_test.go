@@ -1,0 +1,68 @@
+package tests
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestChapterOnLibreChat makes keys and starts a server as the chapter says, and comes
+// with a token that the private key has signed.
+func TestChapterOnLibreChat(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("openssl"); err != nil && !inCI {
+		t.Skip("openssl is not installed")
+	}
+	text, err := os.ReadFile("../docs/librechat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(sh|ini)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 3 || blocks[0][1] != "sh" || !strings.Contains(blocks[1][2], "CODEAPI_JWT_KID="+hostKID+"\n") {
+		t.Fatalf("the chapter begins with %v, want commands that make keys, and the settings of LibreChat and of the server", blocks)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", blocks[0][2])
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", blocks[0][2], err, out)
+	}
+	said := settings{"API_KEYS": ""}
+	for _, m := range regexp.MustCompile(`(?m)^FERMATA_(\w+)=(.*)$`).FindAllStringSubmatch(blocks[2][2], -1) {
+		said[m[1]] = m[2]
+	}
+	if said["ADDR"] == "" || said["JWT_KEYS_DIR"] != "keys" {
+		t.Fatalf("the server is to be started with %v, want an address and the directory keys", said)
+	}
+	s, err := startServer(with(with(common, said), settings{"ADDR": common["ADDR"], "JWT_KEYS_DIR": filepath.Join(dir, "keys")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAfter(t, s)
+	raw, err := os.ReadFile(filepath.Join(dir, "librechat.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		t.Fatalf("the private key is %s, want PEM", raw)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, ok := key.(ed25519.PrivateKey)
+	if !ok {
+		t.Fatalf("the private key is a %T, want an Ed25519 key", key)
+	}
+	s.visitor(t, private, "one", "ada")().post(t, program{Code: "print(1)"}).completes(t, "1\n")
+	if a := s.visitor(t, hostKey(), "one", "ada")().post(t, program{Code: "print(1)"}); a.code != 401 {
+		t.Errorf("with another key: got %v, want 401", a)
+	}
+}

@@ -1,0 +1,91 @@
+// A host of LibreChat's client, as the tests need one: where the server is, tools, and
+// conversations that carry files from one call to the next.
+//
+// FERMATA_URL and FERMATA_KEY say where the server is, FERMATA_ERRORS whether it tells
+// of failures by status (http, the default) or within a 200 (inline).
+
+import assert from 'node:assert/strict';
+
+import {
+  ToolNode,
+  createBashExecutionTool,
+  createBashProgrammaticToolCallingTool,
+  createCodeExecutionTool,
+  createProgrammaticToolCallingTool,
+} from '@librechat/agents';
+import { AIMessage } from '@librechat/agents/langchain/messages';
+import { tool } from '@librechat/agents/langchain/tools';
+
+const { FERMATA_URL: url, FERMATA_KEY: key, FERMATA_ERRORS: errors = 'http' } = process.env;
+assert.ok(url && key, 'set FERMATA_URL and FERMATA_KEY');
+
+/** Whether the server tells of failures within a 200. */
+export const inline = errors === 'inline';
+
+/** What the client shows of requests that were refused, after what it says of its own. */
+export const rejected = 'The code execution request was rejected. Please check the tool input and try again.';
+
+/** How the client is told where the server is. */
+export const server = { baseUrl: url, authHeaders: { Authorization: `Bearer ${key}` } };
+
+/** Sends a request to the server as the app does, with a path below its address. */
+export function request(path, init = {}) {
+  return fetch(url + path, { ...init, headers: { ...init.headers, ...server.authHeaders } });
+}
+
+/** Tools as a host has them, and a count of how often each ran. */
+export function tools(functions) {
+  const ran = Object.fromEntries(Object.keys(functions).map((name) => [name, 0]));
+  const toolMap = new Map();
+  const toolDefs = [];
+  for (const [name, run] of Object.entries(functions)) {
+    const definition = { name, description: `Test tool ${name}.`, schema: { type: 'object', properties: {} } };
+    const counted = (input) => {
+      ran[name] += 1;
+      return run(input);
+    };
+    toolMap.set(name, tool(counted, definition));
+    toolDefs.push({ name, description: definition.description, parameters: definition.schema });
+  }
+  return { ran, toolMap, toolDefs };
+}
+
+/** Returns a function that has a tool of the client run, as LibreChat does. */
+export function runner(create, name) {
+  return (args, { toolMap, toolDefs } = {}, options = {}) =>
+    create({ ...server, ...options }).invoke({ name, id: 'toolu_1', type: 'tool_call', args, toolMap, toolDefs });
+}
+
+/** What the model sees of a call that fails. */
+export async function failureOf(call) {
+  const error = await call.then(
+    (message) => assert.fail(`got the answer ${JSON.stringify(message.content)}, want a failure`),
+    (reason) => reason,
+  );
+  return error.message;
+}
+
+/**
+ * A conversation with all that runs code in it. The client's own node calls the tools,
+ * remembers files in sessions, and gives them to the next call.
+ */
+export function conversation({ host = tools({}), sessions = new Map() } = {}) {
+  const node = new ToolNode({
+    tools: [
+      createCodeExecutionTool(server),
+      createBashExecutionTool(server),
+      createProgrammaticToolCallingTool(server),
+      createBashProgrammaticToolCallingTool(server),
+      ...host.toolMap.values(),
+    ],
+    toolRegistry: new Map(host.toolDefs.map((def) => [def.name, { ...def, allowed_callers: ['code_execution'] }])),
+    sessions,
+  });
+  let calls = 0;
+  return async (name, args) => {
+    calls += 1;
+    const call = { name, args, id: `toolu_${calls}`, type: 'tool_call' };
+    const { messages } = await node.invoke({ messages: [new AIMessage({ content: '', tool_calls: [call] })] });
+    return messages.at(-1);
+  };
+}
