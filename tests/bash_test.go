@@ -122,7 +122,7 @@ func TestBashCalls(t *testing.T) {
 		},
 	}
 	overSetups(t, func(t *testing.T, s setup) {
-		runScripts(t, serve(t, s, nil).alice(), cases)
+		runScripts(t, serve(t, s, s.libraries()).alice(), cases)
 	})
 }
 
@@ -164,7 +164,7 @@ func TestBashErrors(t *testing.T) {
 		{name: "too much output", code: "yes", error: "stdout length exceeded", stdout: strings.Repeat("y\n", 1<<19)},
 	}
 	overSetups(t, func(t *testing.T, s setup) {
-		runScripts(t, serve(t, s, settings{"ERROR_STYLE": "inline"}).alice(), cases)
+		runScripts(t, serve(t, s, with(settings{"ERROR_STYLE": "inline"}, s.libraries())).alice(), cases)
 	})
 }
 
@@ -382,7 +382,7 @@ func TestBashSurvives(t *testing.T) {
 // TestBashTools checks that the programs which scripts use are within reach.
 func TestBashTools(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+		c := serve(t, s, s.libraries()).alice()
 		for _, name := range []string{"bash", "cat", "sed", "awk", "grep", "sort", "find", "xargs", "tar", "jq", "python3"} {
 			if _, err := exec.LookPath(name); err != nil && !inCI {
 				t.Logf("left out: %s is not installed", name)

@@ -72,7 +72,7 @@ func buildPlainImage() error {
 	return nil
 }
 
-// libraries are the settings of a server whose programs have pandas and the like.
+// libraries are the settings of a server whose programs have pandas, jq and the like.
 func (s setup) libraries() settings {
 	if s.docker() {
 		return settings{"DOCKER_IMAGE": fullImage}

@@ -115,7 +115,7 @@ func TestExec(t *testing.T) {
 		{name: "nothing of ours", lang: "bash", code: "compgen -A function; compgen -e | grep -i -e fermata -e bash_env; echo end", stdout: "end\n", how: good},
 	}
 	overSetups(t, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+		c := serve(t, s, s.libraries()).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
