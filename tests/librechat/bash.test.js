@@ -15,32 +15,6 @@ const invoke = (code, host, { timeout, ...options } = {}) =>
   run(timeout === undefined ? { code } : { code, timeout }, host, options);
 const failure = (...args) => failureOf(invoke(...args));
 
-test('several rounds, with parallel calls', async () => {
-  const host = tools({
-    'list-cities': () => ['Paris', 'Rome', 'Oslo'],
-    get_weather: ({ city }) => ({ city, degrees: city.length }),
-    'save report': ({ text }) => `saved "${text}"`,
-  });
-  const message = await invoke(
-    `set -euo pipefail
-for city in $(list_cities | jq -r '.[]'); do
-    { weather=$(get_weather "{\\"city\\": \\"$city\\"}"); printf '%s\\n' "$weather" >"/tmp/$city"; } &
-done
-wait
-cat /tmp/Paris /tmp/Rome /tmp/Oslo
-total=$(cat /tmp/Paris /tmp/Rome /tmp/Oslo | jq -s 'map(.degrees) | add')
-save_report "{\\"text\\": \\"Ça va $total ☀\\"}" | jq -r .`,
-    host,
-  );
-  assert.equal(
-    message.content.split('\nNote: ')[0],
-    'stdout:\n{"city":"Paris","degrees":5}\n{"city":"Rome","degrees":4}\n{"city":"Oslo","degrees":4}\nsaved "Ça va 13 ☀"',
-  );
-  assert.deepEqual(host.ran, { 'list-cities': 1, get_weather: 3, 'save report': 1 });
-  assert.match(message.artifact.session_id, /^[A-Za-z0-9_-]{21}$/);
-  assert.deepEqual(message.artifact.files, []);
-});
-
 test('thirty parallel calls, twenty times, are within the limit of rounds', async () => {
   const host = tools({ square: ({ n }) => n * n });
   const message = await invoke(
@@ -49,7 +23,7 @@ for round in {1..20}; do
     for n in {1..30}; do square "{\\"n\\": $n}" >$n & done
     wait
 done
-cat $(seq 30) | jq -s add`,
+echo $(($(cat $(seq 30) | paste -sd +)))`,
     host,
   );
   assert.equal(message.content, 'stdout:\n9455');
@@ -94,12 +68,6 @@ test('a tool that the host does not know', async () => {
   const message = await invoke('unknown 2>/dev/null || echo caught', host);
   assert.equal(message.content, `stdout:\n{"error":"Tool 'unknown' not found. Available tools: known"}\ncaught`);
   assert.deepEqual(host.ran, { known: 0 });
-});
-
-test('results that are JSON in a string', async () => {
-  const host = tools({ query: () => '[{"name": "Ada"}]' });
-  const message = await invoke("query '{}' | jq -r '.[].name'", host);
-  assert.equal(message.content, 'stdout:\nAda');
 });
 
 test('25 sequential calls exceed the round limit', async () => {

@@ -86,27 +86,6 @@ test('a tool that the host does not know', async () => {
   assert.deepEqual(host.ran, { known: 0 });
 });
 
-test('pandas without an import', async () => {
-  const host = tools({
-    query_database: () => [
-      { region: 'north', sales: 10 }, { region: 'south', sales: 5 }, { region: 'north', sales: 2.5 },
-    ],
-    write_to_sheet: ({ data }) => Object.keys(data.sales),
-  });
-  const message = await invoke(
-    `df = pd.DataFrame(await query_database(sql="SELECT * FROM sales"))
-summary = df.groupby("region").sum()
-print(summary.to_dict())
-print(await write_to_sheet(data=summary.to_dict()))`,
-    host,
-  );
-  assert.equal(
-    message.content,
-    "stdout:\n{'sales': {'north': 12.5, 'south': 5.0}}\n['north', 'south']",
-  );
-  assert.deepEqual(host.ran, { query_database: 1, write_to_sheet: 1 });
-});
-
 test('twenty sequential calls are allowed', async () => {
   const host = tools({ step: ({ n }) => n + 1 });
   const message = await invoke('n = 0\nwhile n < 20:\n    n = await step(n=n)\nprint(n)', host);
