@@ -3,6 +3,7 @@ package tests
 import (
 	"crypto/ed25519"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"os"
 	"os/exec"
@@ -11,6 +12,32 @@ import (
 	"strings"
 	"testing"
 )
+
+// TestChapterNamesTheClient compares the version of the client with the one that is
+// installed.
+func TestChapterNamesTheClient(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("librechat/package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var installed struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	if err := json.Unmarshal(raw, &installed); err != nil {
+		t.Fatal(err)
+	}
+	want := "`@librechat/agents` " + installed.Dependencies["@librechat/agents"]
+	for _, file := range []string{"README.md", "docs/librechat.md"} {
+		text, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not name the client that the tests install, %s", file, want)
+		}
+	}
+}
 
 // TestChapterOnLibreChat makes keys and starts a server as the chapter says, and comes
 // with a token that the private key has signed.
