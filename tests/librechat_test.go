@@ -37,7 +37,7 @@ func driveLibreChat(t *testing.T, server *server, things ...string) {
 	cmd := exec.CommandContext(ctx, "node", args...)
 	cmd.Dir = "librechat"
 	style := server.settings["ERROR_STYLE"]
-	cmd.Env = append(os.Environ(), "FERMATA_URL="+server.url, "FERMATA_KEY=key-a", "FERMATA_ERRORS="+style)
+	cmd.Env = append(os.Environ(), "FERMATA_URL="+server.url, "FERMATA_KEY=key-a", "FERMATA_OTHER_KEY=key-b", "FERMATA_ERRORS="+style)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("client, error style %s: %v\n%s\nlog of the server:\n%s", style, err, out, server.log.tail())

@@ -1,10 +1,14 @@
 // A host of LibreChat's client, as the tests need one: where the server is, tools, and
 // conversations that carry files from one call to the next.
 //
-// FERMATA_URL and FERMATA_KEY say where the server is, FERMATA_ERRORS whether it tells
-// of failures by status (http, the default) or within a 200 (inline).
+// FERMATA_URL and FERMATA_KEY say where the server is, FERMATA_OTHER_KEY is that of
+// another client, and FERMATA_ERRORS says whether the server tells of failures by status
+// (http, the default) or within a 200 (inline).
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 
 import {
   ToolNode,
@@ -16,8 +20,8 @@ import {
 import { AIMessage } from '@librechat/agents/langchain/messages';
 import { tool } from '@librechat/agents/langchain/tools';
 
-const { FERMATA_URL: url, FERMATA_KEY: key, FERMATA_ERRORS: errors = 'http' } = process.env;
-assert.ok(url && key, 'set FERMATA_URL and FERMATA_KEY');
+const { FERMATA_URL: url, FERMATA_KEY: key, FERMATA_OTHER_KEY: otherKey, FERMATA_ERRORS: errors = 'http' } = process.env;
+assert.ok(url && key && otherKey, 'set FERMATA_URL, FERMATA_KEY and FERMATA_OTHER_KEY');
 
 /** Whether the server tells of failures within a 200. */
 export const inline = errors === 'inline';
@@ -31,6 +35,35 @@ export const server = { baseUrl: url, authHeaders: { Authorization: `Bearer ${ke
 /** Sends a request to the server as the app does, with a path below its address. */
 export function request(path, init = {}) {
   return fetch(url + path, { ...init, headers: { ...init.headers, ...server.authHeaders } });
+}
+
+/**
+ * Listens between the client and the server, until the test ends. Requests and answers
+ * go through as they are, even if the client has left; asked and answered see them.
+ */
+export async function listen(t, { asked, answered }) {
+  const between = createServer(async (incoming, outgoing) => {
+    const { method, headers, url: path } = incoming;
+    const body = await buffer(incoming);
+    asked({ path, headers });
+    const answer = await fetch(url + path, { method, headers, body });
+    const text = await answer.text();
+    answered({ path, status: answer.status, body: JSON.parse(text) });
+    outgoing.writeHead(answer.status, { 'Content-Type': 'application/json' }).end(text);
+  });
+  await once(between.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => between.close());
+  return `http://127.0.0.1:${between.address().port}`;
+}
+
+/** Waits until the server has a request with this id, which another key may not cancel then. */
+export async function inFlight(id) {
+  const headers = { 'Content-Type': 'application/json', 'X-API-Key': otherKey };
+  const body = JSON.stringify({ request_id: id });
+  let status;
+  while (status !== 403) {
+    ({ status } = await fetch(`${url}/exec/programmatic/cancel`, { method: 'POST', headers, body }));
+  }
 }
 
 /** Tools as a host has them, and a count of how often each ran. */
@@ -52,8 +85,8 @@ export function tools(functions) {
 
 /** Returns a function that has a tool of the client run, as LibreChat does. */
 export function runner(create, name) {
-  return (args, { toolMap, toolDefs } = {}, options = {}) =>
-    create({ ...server, ...options }).invoke({ name, id: 'toolu_1', type: 'tool_call', args, toolMap, toolDefs });
+  return (args, { toolMap, toolDefs } = {}, { signal, ...options } = {}) =>
+    create({ ...server, ...options }).invoke({ name, id: 'toolu_1', type: 'tool_call', args, toolMap, toolDefs }, { signal });
 }
 
 /** What the model sees of a call that fails. */

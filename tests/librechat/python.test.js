@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { createProgrammaticToolCallingTool } from '@librechat/agents';
 
-import { failureOf, inline, rejected, runner, tools } from './host.js';
+import { failureOf, inFlight, inline, listen, rejected, runner, tools } from './host.js';
 
 const run = runner(createProgrammaticToolCallingTool, 'run_tools_with_code');
 const failed = 'Programmatic execution failed: ';
@@ -127,6 +127,40 @@ test('a program that exits', async () => {
 test('a program that prints nothing', async () => {
   const message = await invoke('1 + 1', tools(noop));
   assert.equal(message.content, "stdout: Empty. Ensure you're writing output explicitly.");
+});
+
+test('a user who stops the answer ends the program', async (t) => {
+  const user = new AbortController();
+  const ids = [];
+  const answers = [];
+  let ended;
+  const end = new Promise((resolve) => {
+    ended = resolve;
+  });
+  const baseUrl = await listen(t, {
+    asked: async ({ headers }) => {
+      ids.push(headers['x-librechat-code-request-id']);
+      if (ids.length === 2) {
+        await inFlight(ids[1]);
+        user.abort();
+      }
+    },
+    answered: (answer) => {
+      answers.push(answer);
+      // A pause; then in any order the cancellation and what becomes of the program.
+      if (answers.length === 3) {
+        ended();
+      }
+    },
+  });
+  const host = tools({ ask: () => 1 });
+  await assert.rejects(invoke('await ask()\nwhile True:\n    pass', host, { baseUrl, signal: user.signal, timeout: 60_000 }));
+  await end;
+  const cancelled = answers.find(({ path }) => path === '/exec/programmatic/cancel');
+  assert.deepEqual([cancelled?.status, cancelled?.body], [202, { status: 'cancellation_requested' }]);
+  const program = answers.slice(1).find((answer) => answer !== cancelled);
+  assert.match(program.body.error, /cancelled/);
+  assert.deepEqual(host.ran, { ask: 1 });
 });
 
 test('a wrong key', async () => {
