@@ -18,8 +18,9 @@ FUZZTIME ?= 10s
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
-# An S3 server, for tests.
+# An S3 server and an OCI runtime, for tests.
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+RUNSC := gvisor.dev/gvisor/runsc@v0.0.0-20260905035102-160fafc42237
 export PATH := $(CURDIR)/bin:$(PATH)
 
 # These have targets of their own: the client is large to install, the soak takes long.
@@ -46,7 +47,7 @@ build: ## the server, bin/fermata
 test: ## every test but client and soak: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
 	@# The black-box tests build the server themselves, which the cache of results cannot know.
-	go test $(RACE) -shuffle=on -count=1 -timeout=20m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./...
+	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./...
 	@# What a machine lacks is left out, but not in CI.
 	@if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
 		cd python && $(PYTHON) -m pytest -q -rs; \
@@ -101,6 +102,9 @@ images: ## the Docker images fermata and fermata-sandbox
 
 bin/versitygw:
 	GOBIN=$(CURDIR)/bin go install $(VERSITYGW)
+
+bin/runsc:
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(RUNSC)
 
 .PHONY: clean
 clean: ## remove what the other targets make
