@@ -76,6 +76,9 @@ func onEach(t *testing.T, test func(t *testing.T, b bucket)) {
 func (b bucket) objects(t *testing.T) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(b.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // It was removed a moment ago.
+		}
 		if err == nil && !d.IsDir() {
 			names = append(names, strings.TrimPrefix(path, b.dir))
 		}
