@@ -49,7 +49,7 @@ test: ## every test but client and soak: Go with the race detector, the server a
 	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $$(go list ./... | grep -v /tests)
 	@# By themselves, since they keep the machine busy. They build the server, which the
 	@# cache of results cannot know.
-	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./tests/...
+	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./tests
 	@# What a machine lacks is left out, but not in CI.
 	@if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
 		cd python && $(PYTHON) -m pytest -q -rs; \
