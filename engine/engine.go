@@ -119,13 +119,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Registry != nil {
 		e.attended.Go(func() { e.attend(attending) })
 	}
-	s, _, err := e.pool.get(ctx)
-	if err != nil {
+	if err := e.pool.first(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the first sandbox: %w", err), e.Close(context.WithoutCancel(ctx)))
 	}
-	e.pool.mu.Lock()
-	e.pool.put(s)
-	e.pool.mu.Unlock()
 	return e, nil
 }
 

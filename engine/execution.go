@@ -15,7 +15,7 @@ import (
 const (
 	// killTimeout is how long a sandbox may take to report after it was told to end
 	// its program; then it is destroyed and what was printed is lost.
-	killTimeout = time.Second
+	killTimeout = 3 * time.Second
 	// storeTimeout bounds one write of what has already happened.
 	storeTimeout = 5 * time.Second
 )

@@ -89,7 +89,7 @@ func (p *pool) take(ctx context.Context) (*sandbox, error) {
 	return s, err
 }
 
-// get is take without a trace in the figures. A warm sandbox was there already.
+// get is take without its figures. A warm sandbox was there already.
 func (p *pool) get(ctx context.Context) (s *sandbox, warm bool, err error) {
 	p.mu.Lock()
 	if p.closed {
@@ -251,7 +251,7 @@ func (p *pool) fill() {
 		p.making++
 		p.live++
 		again := p.failing
-		p.wg.Go(func() { p.make(again) })
+		p.wg.Go(func() { _ = p.make(again) }) // Those who wait are told.
 	}
 }
 
@@ -269,9 +269,23 @@ func (p *pool) wants() bool {
 	return p.busy == 0 && p.calming == nil || 2*ready < p.size
 }
 
+// first makes the first sandbox, which shows that one can be made.
+func (p *pool) first(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, p.cancel)
+	p.mu.Lock()
+	p.making++
+	p.live++
+	p.mu.Unlock()
+	err := p.make(true)
+	if !stop() {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	return err
+}
+
 // make makes a sandbox, again if the last one could not be made: once may be an
 // accident, and those who wait had better wait a little longer.
-func (p *pool) make(again bool) {
+func (p *pool) make(again bool) error {
 	began := time.Now()
 	s, err := p.create()
 	if err == nil && p.made != nil {
@@ -285,11 +299,11 @@ func (p *pool) make(again bool) {
 		p.counts.made++
 		p.put(s)
 		p.fill()
-		return
+		return nil
 	}
 	p.live--
 	if p.closed {
-		return
+		return err
 	}
 	p.counts.failed++
 	p.log.Error("cannot make a sandbox", "err", err)
@@ -307,6 +321,7 @@ func (p *pool) make(again bool) {
 			p.fill()
 		})
 	}
+	return err
 }
 
 func (p *pool) create() (*sandbox, error) {

@@ -41,23 +41,28 @@ func (s *server) user(t testing.TB, tenant, id string) client {
 func TestFilesOfOthers(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
 		server := serve(t, s, withTokens)
-		principals := map[string]client{
-			"alice": server.alice(), "bob": server.bob(),
-			"ada of one": server.user(t, "one", "ada"), "eve of one": server.user(t, "one", "eve"), "ada of two": server.user(t, "two", "ada"),
+		// A token lives for minutes, and these tests wait for others.
+		user := func(tenant, id string) func() client {
+			return func() client { return server.user(t, tenant, id) }
+		}
+		principals := map[string]func() client{
+			"alice": server.alice, "bob": server.bob,
+			"ada of one": user("one", "ada"), "eve of one": user("one", "eve"), "ada of two": user("two", "ada"),
 			// Named like a key.
-			"alice of alice": server.user(t, "alice", "alice"), "key of alice": server.user(t, "key:alice", "alice"),
+			"alice of alice": user("alice", "alice"), "key of alice": user("key:alice", "alice"),
 		}
 		for name, owner := range principals {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				owner := owner()
 				f := owner.upload(t, one("secret", "secret"))
 				left := owner.post(t, program{Session: f.Storage, Code: "open('left', 'w').write('secret')"})
 				left.leaves(t, "left", "secret inherited")
 				output := left.file(t, "left").fileRef
 				for other, c := range principals {
 					if other != name {
-						tryFile(t, c, other, f)
-						tryFile(t, c, other, output)
+						tryFile(t, c(), other, f)
+						tryFile(t, c(), other, output)
 					}
 				}
 				// And nothing has changed.

@@ -124,7 +124,7 @@ func TestRetries(t *testing.T) {
 			server.alice().post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
 		})
 		t.Run("a start that was running when the server was killed", func(t *testing.T) {
-			key, slow := uuid.NewString(), program{Code: "import time\ntime.sleep(1)\nprint('ran')"}
+			key, slow := uuid.NewString(), program{Code: "import time\ntime.sleep(2)\nprint('ran')"}
 			answers := make(chan error, 1)
 			go func() {
 				_, err := server.alice().request(t.Context(), http.MethodPost, programmatic, keyed(key), slow)

@@ -125,9 +125,12 @@ func (s *server) await() error {
 
 // kill ends the server as a crash would. What it was in charge of stays.
 func (s *server) kill() error {
-	s.killed, s.heirs = true, s.family()[1:]
+	s.killed = true
+	heirs := descendants(append([]process{{pid: s.cmd.Process.Pid}}, s.heirs...))[1:]
 	err := s.cmd.Process.Signal(syscall.SIGKILL)
 	<-s.exited
+	// To ask a Docker daemon may take longer than what is to be killed runs.
+	s.heirs = append(heirs, descendants(s.contained())...)
 	return err
 }
 
