@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,14 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 		}
 		a.completes(t, "{'n': 1}\n")
 		c.tells(t, 200, "healthy")
+		// What the killed one had ready goes when Redis has told that nobody needs it.
+		err = within(clearTimeout, func() error {
+			left := slices.DeleteFunc(descendants(server.heirs), func(p process) bool { return p.dead })
+			return atMost("processes of the killed server", len(left), 0)
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}, "--appendonly", "yes", "--appendfsync", "always")
 }
 
