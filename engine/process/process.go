@@ -240,7 +240,22 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	if err := z.kill(ctx, name); err != nil {
 		return fmt.Errorf("destroy sandbox %s: %w", ref, err)
 	}
-	return p.remove(z, name)
+	return errors.Join(p.remove(z, name), p.retire(z))
+}
+
+// retire ends a zygote of an earlier server when its last sandbox has ended.
+func (p *Provider) retire(z *zygote) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || z == p.current || p.zygotes[z.id] != z {
+		return nil
+	}
+	names, err := sandboxNames(z.dir)
+	if err != nil || len(names) > 0 {
+		return err
+	}
+	delete(p.zygotes, z.id)
+	return errors.Join(z.leave(true), p.clear(z.dir))
 }
 
 // remove removes what a sandbox without processes has left. The socket is the last:
