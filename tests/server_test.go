@@ -130,7 +130,7 @@ func (s *server) kill() error {
 	err := s.cmd.Process.Signal(syscall.SIGKILL)
 	<-s.exited
 	// To ask a Docker daemon may take longer than what is to be killed runs.
-	s.heirs = append(heirs, descendants(s.contained())...)
+	s.heirs = slices.Concat(heirs, descendants(s.contained()))
 	return err
 }
 
