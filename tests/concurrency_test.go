@@ -122,10 +122,14 @@ func TestManyExecutions(t *testing.T) {
 		}
 		settled := func() usage {
 			var u usage
-			// The pool fills up and sandboxes end in the background.
-			err := within(10*time.Second, func() error {
+			// The pool fills up and sandboxes end in the background. A container takes long.
+			look := 200 * time.Millisecond
+			if s.docker() {
+				look = 4 * time.Second
+			}
+			err := within(time.Minute, func() error {
 				before := server.usage()
-				time.Sleep(200 * time.Millisecond)
+				time.Sleep(look)
 				if u = server.usage(); u.processes != before.processes || u.groups != before.groups || u.files != before.files {
 					return fmt.Errorf("still changing: %v, %v", before, u)
 				}
