@@ -79,9 +79,13 @@ func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
 		return nil, err
 	}
 
-	// The old records are gone before the file says that they are of this boot.
-	if err := errors.Join(boot.Truncate(0), writeAll(boot, this)); err != nil {
-		return nil, fmt.Errorf("boot id: %w", err)
+	// The old records are gone before the file says that they are of this boot. One that
+	// says so already is left alone: who is killed between the two steps leaves it empty,
+	// and good records would be taken for those of an earlier boot.
+	if !bytes.Equal(this, then) {
+		if err := errors.Join(boot.Truncate(0), writeAll(boot, this)); err != nil {
+			return nil, fmt.Errorf("boot id: %w", err)
+		}
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		Timeout: lockWait,

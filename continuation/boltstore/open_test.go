@@ -51,6 +51,24 @@ func TestRecordsSurviveReopening(t *testing.T) {
 	}
 }
 
+// A server that is killed at any moment of its start leaves the records to the next:
+// what says that they are of this boot is not touched while it is right.
+func TestBootIsWrittenOnce(t *testing.T) {
+	path, _ := makeStore(t, 1)
+	then := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path+".boot", then, then); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, open(t, path))
+	info, err := os.Stat(path + ".boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.ModTime(); got.Sub(then).Abs() > time.Second {
+		t.Errorf("the boot was written at %v, want it left alone since %v", got, then)
+	}
+}
+
 func TestFilesArePrivate(t *testing.T) {
 	path, _ := makeStore(t, 1)
 	for _, name := range []string{path, path + ".boot"} {
