@@ -19,14 +19,14 @@ func encodeOutcome(outcome engine.Outcome, style ErrorStyle) (status int, body [
 		o.text("status", "tool_call_required")
 		o.text("session_id", outcome.Session)
 		o.text("continuation_token", outcome.Token)
-		o.raw("tool_calls", encodeCalls(outcome.Calls))
+		o.raw("tool_calls", encodeList(outcome.Calls, encodeCall))
 		return http.StatusOK, o.end(), nil
 	case engine.Completed:
 		o.text("status", "completed")
 		o.text("session_id", outcome.Session)
 		o.text("stdout", outcome.Stdout)
 		o.text("stderr", outcome.Stderr)
-		o.raw("files", encodeOutputs(outcome.Files))
+		o.raw("files", encodeList(outcome.Files, encodeOutput))
 		o.leftovers(outcome)
 		return http.StatusOK, o.end(), nil
 	default:
@@ -47,25 +47,30 @@ func encodeEnding(outcome engine.Outcome, style ErrorStyle) (status int, body []
 	o.text("stdout", outcome.Stdout)
 	o.text("stderr", outcome.Stderr)
 	if len(outcome.Files) > 0 {
-		o.raw("files", encodeOutputs(outcome.Files))
+		o.raw("files", encodeList(outcome.Files, encodeOutput))
 	}
 	o.leftovers(outcome)
 	return status, o.end(), nil
 }
 
-// encodeCalls writes the calls with their inputs as they came: decoding and
-// encoding them again would change numbers and strings.
-func encodeCalls(calls []engine.Call) []byte {
+// encodeCall writes a call with its input as it came: decoding and
+// encoding it again would change numbers and strings.
+func encodeCall(call engine.Call) []byte {
+	var o object
+	o.text("id", call.ID)
+	o.text("name", call.Name)
+	o.raw("input", call.Input)
+	return o.end()
+}
+
+// encodeList writes a JSON array of what encode makes of the items.
+func encodeList[T any](items []T, encode func(T) []byte) []byte {
 	list := []byte{'['}
-	for i, call := range calls {
+	for i, item := range items {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		var o object
-		o.text("id", call.ID)
-		o.text("name", call.Name)
-		o.raw("input", call.Input)
-		list = append(list, o.end()...)
+		list = append(list, encode(item)...)
 	}
 	return append(list, ']')
 }

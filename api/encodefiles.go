@@ -4,8 +4,6 @@ import (
 	"path"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"fermata/engine/workspace"
 )
 
@@ -15,17 +13,6 @@ var fileEncoders = map[string]func(workspace.File) []byte{
 	"summary":    encodeFileSummary,
 	"full":       encodeFileFull,
 	"normalized": encodeFileNormalized,
-}
-
-func encodeList(files []workspace.File, encode func(workspace.File) []byte) []byte {
-	list := []byte{'['}
-	for i, f := range files {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, encode(f)...)
-	}
-	return append(list, ']')
 }
 
 // objectName is the name of a file among all. Clients take the id to be what stands
@@ -44,11 +31,7 @@ func (o *object) bool(name string, value bool) {
 	o.raw(name, strconv.AppendBool(nil, value))
 }
 
-func encodeFileName(f workspace.File) []byte {
-	// Names have been checked to be UTF-8.
-	name, _ := jsontext.AppendQuote(nil, objectName(f))
-	return name
-}
+func encodeFileName(f workspace.File) []byte { return encodeText(objectName(f)) }
 
 func encodeFileSummary(f workspace.File) []byte {
 	var o object
@@ -111,25 +94,29 @@ type uploaded struct {
 
 func encodeUpload(session string, files []uploaded) []byte {
 	o := uploadHead("success", session)
-	o.raw("files", encodeEach(files, func(o *object, f uploaded) {
-		o.text("filename", f.name)
-		o.text("fileId", f.id)
+	o.raw("files", encodeList(files, func(f uploaded) []byte {
+		var file object
+		file.text("filename", f.name)
+		file.text("fileId", f.id)
+		return file.end()
 	}))
 	return o.end()
 }
 
 func encodeBatch(message, session string, files []uploaded, failed int, limitReached bool) []byte {
 	o := uploadHead(message, session)
-	o.raw("files", encodeEach(files, func(o *object, f uploaded) {
+	o.raw("files", encodeList(files, func(f uploaded) []byte {
+		var file object
 		if f.err != nil {
-			o.text("status", "error")
-			o.text("filename", f.name)
-			o.text("error", f.err.text)
-			return
+			file.text("status", "error")
+			file.text("filename", f.name)
+			file.text("error", f.err.text)
+			return file.end()
 		}
-		o.text("status", "success")
-		o.text("filename", f.name)
-		o.text("fileId", f.id)
+		file.text("status", "success")
+		file.text("filename", f.name)
+		file.text("fileId", f.id)
+		return file.end()
 	}))
 	o.number("succeeded", int64(len(files)-failed))
 	o.number("failed", int64(failed))
@@ -148,17 +135,4 @@ func uploadHead(message, session string) object {
 	o.text("storage_session_id", session)
 	o.text("session_id", session)
 	return o
-}
-
-func encodeEach(files []uploaded, encode func(*object, uploaded)) []byte {
-	list := []byte{'['}
-	for i, f := range files {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		var o object
-		encode(&o, f)
-		list = append(list, o.end()...)
-	}
-	return append(list, ']')
 }

@@ -1,25 +1,12 @@
 package api
 
 import (
-	"strings"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/engine"
 )
 
-// encodeOutputs writes the files that are in a workspace in the end.
-func encodeOutputs(files []engine.OutputFile) []byte {
-	list := []byte{'['}
-	for i, f := range files {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, encodeOutput(f)...)
-	}
-	return append(list, ']')
-}
-
+// encodeOutput writes a file that is in a workspace in the end.
 func encodeOutput(f engine.OutputFile) []byte {
 	var o object
 	o.text("id", f.ID)
@@ -46,7 +33,7 @@ func encodeOutput(f engine.OutputFile) []byte {
 // leftovers adds what else is to be said of the files of an execution, if anything is.
 func (o *object) leftovers(outcome engine.Outcome) {
 	if len(outcome.Deleted) > 0 {
-		o.raw("deleted_files", encodeTexts(outcome.Deleted))
+		o.raw("deleted_files", encodeList(outcome.Deleted, encodeText))
 	}
 	if outcome.Undelivered > 0 {
 		o.raw("artifact_delivery", encodeDelivery(outcome))
@@ -80,22 +67,18 @@ func encodeDelivery(outcome engine.Outcome) []byte {
 // encodeTruncation tells of files that were left out.
 func encodeTruncation(skipped engine.Skipped) []byte {
 	var o, reasons object
-	for _, reason := range []string{"max_files", "depth", "size", "path", "unreadable"} {
+	for _, reason := range engine.SkipReasons {
 		reasons.number(reason, int64(skipped.Reasons[reason]))
 	}
 	o.text("code", "artifact_truncated")
 	o.raw("reasons", reasons.end())
-	o.raw("skipped", encodeTexts(skipped.Names))
+	o.raw("skipped", encodeList(skipped.Names, encodeText))
 	o.number("skipped_count", int64(skipped.Count()))
 	return o.end()
 }
 
-func encodeTexts(texts []string) []byte {
-	var quoted []string
-	for _, text := range texts {
-		// The only error is about bytes that are no UTF-8, which it has replaced.
-		q, _ := jsontext.AppendQuote(nil, text)
-		quoted = append(quoted, string(q))
-	}
-	return []byte("[" + strings.Join(quoted, ",") + "]")
+func encodeText(text string) []byte {
+	// The only error is about bytes that are no UTF-8, which it has replaced.
+	quoted, _ := jsontext.AppendQuote(nil, text)
+	return quoted
 }

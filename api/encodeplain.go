@@ -30,7 +30,7 @@ func encodePlain(outcome engine.Outcome) ([]byte, error) {
 	o.text("session_id", outcome.Session)
 	o.text("stdout", outcome.Stdout)
 	o.text("stderr", stderr)
-	o.raw("files", encodeOutputs(outcome.Files))
+	o.raw("files", encodeList(outcome.Files, encodeOutput))
 	o.leftovers(outcome)
 	if end.signal == "" {
 		o.number("code", int64(end.code))

@@ -15,7 +15,7 @@ import (
 
 // Skipped tells of files that a program has left and that are not kept.
 type Skipped struct {
-	// Reasons counts them by reason, one of skipReasons.
+	// Reasons counts them by reason, one of SkipReasons.
 	Reasons map[string]int `json:"reasons"`
 	// Names are some of them.
 	Names []string `json:"names"`
@@ -32,8 +32,8 @@ func (s Skipped) Count() (n int) {
 // unreadable is the reason for what cannot be read, or is no regular file.
 const unreadable = "unreadable"
 
-// skipReasons are the reasons that there are.
-var skipReasons = []string{"max_files", "depth", "size", "path", unreadable}
+// SkipReasons are the reasons for which a file is skipped.
+var SkipReasons = []string{"max_files", "depth", "size", "path", unreadable}
 
 const (
 	// collectTimeout bounds the keeping of all that a program has left.
@@ -167,7 +167,7 @@ func (c *collection) drop(ctx context.Context, input *InputFile) {
 // skip takes over what the supervisor says that it has left out.
 func (c *collection) skip(found listing) {
 	c.Reasons = map[string]int{}
-	for _, reason := range skipReasons {
+	for _, reason := range SkipReasons {
 		if n := found.Reasons[reason]; n > 0 {
 			c.Reasons[reason] = n
 		}
