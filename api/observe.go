@@ -144,7 +144,7 @@ func routeOf(c echo.Context) string {
 // methodOf returns the method for figures: that, too, is the client's to invent.
 func methodOf(r *http.Request) string {
 	switch r.Method {
-	case http.MethodGet, http.MethodPost:
+	case http.MethodGet, http.MethodPost, http.MethodDelete:
 		return r.Method
 	default:
 		return "other"

@@ -28,6 +28,7 @@ func TestObserve(t *testing.T) {
 		{"no such path", call{path: "/very-secret"}, completed(), "POST none 404"},
 		{"no such path below one", call{path: path + "/very-secret"}, completed(), "POST none 404"},
 		{"no such method", call{method: "SECRET"}, completed(), "other /exec/programmatic 405"},
+		{"the method of another route", call{method: http.MethodDelete}, completed(), "DELETE /exec/programmatic 405"},
 		{"no such path or method", call{method: "SECRET", path: "/very-secret"}, completed(), "other none 404"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
