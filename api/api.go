@@ -146,31 +146,24 @@ func (s *server) programmatic(c echo.Context) error {
 	if err := checkRouting(header); err != nil {
 		return err
 	}
-	requestID, key, err := idsOf(header)
+	p, err := s.receive(c)
 	if err != nil {
 		return err
 	}
-	body, err := s.readBody(c)
-	if err != nil {
-		return err
-	}
-	r, err := decode(body, s.options.Limits)
-	if err != nil {
-		return err
-	}
-	if err := checkWorkspace(header, r); err != nil {
+	if err := checkWorkspace(header, p.request); err != nil {
 		return err
 	}
 
-	ctx, hash := c.Request().Context(), sha256.Sum256(body)
+	sum := sha256.Sum256(p.body)
+	hash := hex.EncodeToString(sum[:])
 	var outcome engine.Outcome
-	if r.continues() {
-		resume, err := s.resume(r)
+	if p.continues() {
+		resume, err := s.resume(p.request)
 		if err != nil {
 			return err
 		}
-		resume.Principal, resume.RequestID, resume.Request = principal(c).ID, requestID, hex.EncodeToString(hash[:])
-		outcome, err = s.executions.Resume(ctx, resume)
+		resume.Principal, resume.RequestID, resume.Request = principal(c).ID, p.id, hash
+		outcome, err = s.executions.Resume(c.Request().Context(), resume)
 		if err != nil {
 			return err
 		}
@@ -180,24 +173,7 @@ func (s *server) programmatic(c echo.Context) error {
 		if err := s.admit(c, executionRequests); err != nil {
 			return err
 		}
-		if session, given := sessionOf(r); given {
-			c.Set(sessionKey, session)
-		}
-		start, err := s.start(r)
-		if err != nil {
-			return err
-		}
-		references, err := s.references(c, r.Files, true)
-		if err != nil {
-			return err
-		}
-		if err := s.attach(c, &start, r, references); err != nil {
-			return err
-		}
-		start.Principal, start.RequestID = principal(c).ID, requestID
-		start.Key, start.Request = key, hex.EncodeToString(hash[:])
-		outcome, err = s.launch(ctx, start)
-		if err != nil {
+		if outcome, err = s.begin(c, p, hash, true, s.start); err != nil {
 			return err
 		}
 	}
@@ -206,6 +182,51 @@ func (s *server) programmatic(c echo.Context) error {
 		return err
 	}
 	return write(c, status, answer)
+}
+
+// A posted request is one that runs a program, on either route.
+type posted struct {
+	request
+	body []byte
+	// id is the client's name for the request, key that for the execution.
+	id, key string
+}
+
+// receive reads a request that runs a program.
+func (s *server) receive(c echo.Context) (p posted, err error) {
+	if p.id, p.key, err = idsOf(c.Request().Header); err != nil {
+		return p, err
+	}
+	if p.body, err = s.readBody(c); err != nil {
+		return p, err
+	}
+	p.request, err = decode(p.body, s.options.Limits)
+	return p, err
+}
+
+// begin starts an execution, of a program that calls tools or of one that does not. What
+// only its route knows of it is for build to say; hash tells the request from others
+// with its key.
+func (s *server) begin(c echo.Context, p posted, hash string, callsTools bool, build func(request) (engine.Start, error)) (engine.Outcome, error) {
+	session, given := sessionOf(p.request)
+	if given {
+		c.Set(sessionKey, session)
+	}
+	start, err := build(p.request)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	references, err := s.references(c, p.Files, callsTools)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	if err := s.attach(c, &start, session, given, references); err != nil {
+		return engine.Outcome{}, err
+	}
+	start.Principal, start.RequestID, start.Key, start.Request = principal(c).ID, p.id, p.key, hash
+	outcome, err := s.executions.Start(c.Request().Context(), start)
+	// A file that was there when it was looked for may be gone.
+	return outcome, referenceError(err)
 }
 
 // health reports whether executions can be started, to anyone who asks.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/go-playground/validator/v10"
 	"github.com/labstack/echo/v4"
 
 	"fermata/engine"
@@ -35,39 +33,15 @@ func (s *server) exec(c echo.Context) error {
 	if header.Get(workspaceHeader) != "" {
 		return errWorkspace
 	}
-	requestID, key, err := idsOf(header)
+	p, err := s.receive(c)
 	if err != nil {
 		return err
 	}
-	body, err := s.readBody(c)
-	if err != nil {
-		return err
-	}
-	r, err := decode(body, s.options.Limits)
-	if err != nil {
-		return err
-	}
-	if session, given := sessionOf(r); given {
-		c.Set(sessionKey, session)
-	}
-	start, err := s.plain(r)
-	if err != nil {
-		return err
-	}
-	references, err := s.references(c, r.Files, false)
-	if err != nil {
-		return err
-	}
-	if err := s.attach(c, &start, r, references); err != nil {
-		return err
-	}
-	start.Principal, start.RequestID, start.Key = principal(c).ID, requestID, key
 	// The same body means something else to the programmatic endpoint.
 	hash := sha256.New()
 	_, _ = fmt.Fprintln(hash, execPath)
-	_, _ = hash.Write(body)
-	start.Request = hex.EncodeToString(hash.Sum(nil))
-	outcome, err := s.launch(c.Request().Context(), start)
+	_, _ = hash.Write(p.body)
+	outcome, err := s.begin(c, p, hex.EncodeToString(hash.Sum(nil)), false, s.plain)
 	if err != nil {
 		return err
 	}
@@ -97,8 +71,8 @@ func (s *server) plain(r request) (engine.Start, error) {
 	if !isNull(r.Lang) || !isNull(r.Language) {
 		p.Language = languageOf(r)
 	}
-	if refused, ok := errors.AsType[validator.ValidationErrors](s.validate.Struct(p)); ok {
-		return engine.Start{}, refusedField(refused[0])
+	if err := s.check(p); err != nil {
+		return engine.Start{}, err
 	}
 	return engine.Start{
 		Code:    json.RawMessage(r.Code),

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"path"
 	"regexp"
@@ -125,10 +124,9 @@ func checkName(name string) error {
 }
 
 // attach gives a start its session and its input files: those referred to, or without
-// any what a session that the client names has. A session that is another's is not
+// any what the session has, if the client has given it. A session that is another's is not
 // spoken of: the execution gets one of its own.
-func (s *server) attach(c echo.Context, start *engine.Start, r request, references []workspace.Reference) error {
-	session, given := sessionOf(r)
+func (s *server) attach(c echo.Context, start *engine.Start, session string, given bool, references []workspace.Reference) error {
 	start.Session = session
 	c.Set(sessionKey, session)
 	if s.options.Files == nil {
@@ -170,10 +168,4 @@ func referenceError(err error) error {
 		return errReference
 	}
 	return err
-}
-
-// launch starts an execution. A file that was there when it was looked for may be gone.
-func (s *server) launch(ctx context.Context, start engine.Start) (engine.Outcome, error) {
-	outcome, err := s.executions.Start(ctx, start)
-	return outcome, referenceError(err)
 }

@@ -62,8 +62,8 @@ func (s *server) start(r request) (engine.Start, error) {
 	for _, t := range tools {
 		p.Tools = append(p.Tools, definition{t.Name})
 	}
-	if refused, ok := errors.AsType[validator.ValidationErrors](s.validate.Struct(p)); ok {
-		return engine.Start{}, refusedField(refused[0])
+	if err := s.check(p); err != nil {
+		return engine.Start{}, err
 	}
 	return engine.Start{
 		Code:    json.RawMessage(r.Code),
@@ -71,6 +71,14 @@ func (s *server) start(r request) (engine.Start, error) {
 		Timeout: time.Duration(timeout) * time.Millisecond,
 		Mode:    modeOf(p.Language),
 	}, nil
+}
+
+// check returns the refusal of the first rule that a request breaks.
+func (s *server) check(r any) error {
+	if refused, ok := errors.AsType[validator.ValidationErrors](s.validate.Struct(r)); ok {
+		return refusedField(refused[0])
+	}
+	return nil
 }
 
 // modeOf returns how programs in a language are run.
