@@ -12,6 +12,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,25 @@ hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, d
 hypothesis.settings.load_profile("runner")
 
 Answer = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+
+
+def echo(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Answer each call with its input."""
+    return [{"n": call["n"], "value": call["input"]} for call in batch]
+
+
+@dataclass
+class Run:
+    """How a program went."""
+
+    done: dict[str, Any] | None = None
+    status: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    batches: list[list[dict[str, Any]]] = field(default_factory=list)
+
+
+Runner = Callable[..., Run]
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +96,27 @@ class WorkerProcess:
 
     def send(self, kind: int, payload: Any) -> None:
         self.stream.sendall(frames.encode(kind, json.dumps(payload).encode()))
+
+    def run(self, program: dict[str, Any], answer: Answer) -> Run:
+        """Run a program to its end."""
+        assert self.receive().kind == frames.READY
+        self.send(frames.PROGRAM, program)
+        result = Run()
+        while True:
+            try:
+                kind, payload = self.receive()
+            except (EOFError, ConnectionResetError):
+                break
+            assert result.done is None, "a frame after the last one"
+            if kind == frames.CALLS:
+                result.batches.append(json.loads(payload))
+                self.send(frames.RESULTS, answer(result.batches[-1]))
+            else:
+                assert kind == frames.DONE
+                result.done = json.loads(payload)
+        result.status = self.wait()
+        result.stdout, result.stderr = self.printed()
+        return result
 
     def wait(self) -> int:
         """Return the exit code, negative for a signal."""

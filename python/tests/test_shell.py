@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from conftest import Answer, WorkerProcess
+from conftest import Answer, Run, Runner, WorkerProcess, echo
 
-from fermata import frames, shell, values
+from fermata import shell, values
 
 # What the server makes of the tools below (its package stubs).
 FUNCTIONS = "".join(
@@ -22,23 +20,6 @@ FUNCTIONS = "".join(
 TOOLS = ["ask", "get-weather", "echo", "read"]
 
 
-@dataclass
-class Run:
-    """How a script went."""
-
-    done: dict[str, Any] | None = None
-    stdout: str = ""
-    stderr: str = ""
-    batches: list[list[dict[str, Any]]] = field(default_factory=list)
-
-
-Runner = Callable[..., Run]
-
-
-def echo(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"n": call["n"], "value": call["input"]} for call in batch]
-
-
 def failing(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"n": call["n"], "error": "no such city"} for call in batch]
 
@@ -46,25 +27,8 @@ def failing(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.fixture(name="run")
 def _run(worker_process: WorkerProcess) -> Runner:
     def run(code: str, answer: Answer = echo, tools: list[str] = TOOLS, args: list[str] | None = None) -> Run:
-        assert worker_process.receive().kind == frames.READY
         program = {"mode": "bash", "code": textwrap.dedent(code), "stubs": FUNCTIONS, "tools": tools}
-        worker_process.send(frames.PROGRAM, program | ({"args": args} if args else {}))
-        result = Run()
-        while True:
-            try:
-                kind, payload = worker_process.receive()
-            except (EOFError, ConnectionResetError):
-                break
-            assert result.done is None, "a frame after the last one"
-            if kind == frames.CALLS:
-                result.batches.append(json.loads(payload))
-                worker_process.send(frames.RESULTS, answer(result.batches[-1]))
-            else:
-                assert kind == frames.DONE
-                result.done = json.loads(payload)
-        worker_process.wait()
-        result.stdout, result.stderr = worker_process.printed()
-        return result
+        return worker_process.run(program | ({"args": args} if args else {}), answer)
 
     return run
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from conftest import Answer, WorkerProcess
+from conftest import Answer, Run, Runner, WorkerProcess, echo
 
 from fermata import frames
 
@@ -20,51 +18,13 @@ async def _(city: str, **extra: Any) -> Any:
 """
 
 
-@dataclass
-class Run:
-    """How a program went."""
-
-    done: dict[str, Any] | None = None
-    status: int = 0
-    stdout: str = ""
-    stderr: str = ""
-    batches: list[list[dict[str, Any]]] = field(default_factory=list)
-
-
-Runner = Callable[..., Run]
-
-
-def echo(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"n": call["n"], "value": call["input"]} for call in batch]
-
-
 @pytest.fixture(name="run")
 def _run(worker_process: WorkerProcess) -> Runner:
     def run(code: str, answer: Answer = echo) -> Run:
-        ready = worker_process.receive()
-        assert ready.kind == frames.READY
-        worker_process.send(frames.PROGRAM, {"code": textwrap.dedent(code), "stubs": STUBS})
-        result = Run()
-        while True:
-            try:
-                kind, payload = worker_process.receive()
-            except (EOFError, ConnectionResetError):
-                break
-            assert result.done is None, "a frame after the last one"
-            if kind == frames.CALLS:
-                result.batches.append(json.loads(payload))
-                worker_process.send(frames.RESULTS, answer(result.batches[-1]))
-            else:
-                assert kind == frames.DONE
-                result.done = json.loads(payload)
-        result.status = worker_process.wait()
-        result.stdout, result.stderr = worker_process.printed()
-        return result
+        return worker_process.run({"code": textwrap.dedent(code), "stubs": STUBS}, answer)
 
     return run
 
-
-# These show faults that are known; who mends one takes the mark away.
 
 COMPLETE: dict[str, tuple[str, str]] = {
     "nothing": ("", ""),
