@@ -13,6 +13,7 @@ import (
 
 // runScripts is runCases for shell scripts.
 func runScripts(t *testing.T, c client, cases []programCase) {
+	cases = slices.Clone(cases) // The other setups have them, too.
 	for i := range cases {
 		cases[i].lang = "bash"
 	}
