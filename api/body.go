@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -55,6 +56,14 @@ func (s *server) readBody(c echo.Context) ([]byte, error) {
 
 // write answers with a JSON body.
 func write(c echo.Context, status int, body []byte) error {
-	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(AnswerTimeout))
-	return c.Blob(status, echo.MIMEApplicationJSON, body)
+	response := http.NewResponseController(c.Response())
+	_ = response.SetWriteDeadline(time.Now().Add(AnswerTimeout))
+	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
+	if err := c.Blob(status, echo.MIMEApplicationJSON, body); err != nil {
+		return err
+	}
+	// The client need not wait until the request is logged. One that has gone does not
+	// wait for anything.
+	_ = response.Flush()
+	return nil
 }

@@ -91,7 +91,7 @@ func (f *fake) supervise(stream net.Conn) {
 			f.state = "ended"
 			_ = writeFrame(stream, frameExit, exitPayload(`{"code":0,"stdout":0,"stderr":0}`, ""))
 		}
-		if kind != frameAttach {
+		if kind != frameAttach && kind != frameStop {
 			f.heard = append(f.heard, kind)
 		}
 		f.mu.Unlock()

@@ -21,6 +21,8 @@ const (
 	frameFile    frameKind = 'F'
 	frameList    frameKind = 'L'
 	frameTake    frameKind = 'T'
+	frameStop    frameKind = 'S'
+	frameGo      frameKind = 'O'
 	frameHello   frameKind = 'H'
 	frameCalls   frameKind = 'C'
 	frameDone    frameKind = 'D'

@@ -223,20 +223,33 @@ func (x *execution) pause() ([][]byte, bool) {
 	timer := time.NewTimer(time.Until(x.record.Deadline))
 	x.mu.Unlock()
 	defer timer.Stop()
-	to := Expired
-	select {
-	case results := <-x.resumed:
-		return results, true
-	case <-x.sandbox.frames:
-		// It has died, or broken the rules: it cannot be gone on with.
-	case <-timer.C:
-	case <-x.parted:
-		return nil, false
-	case <-x.cancelled:
-		to = Cancelled
+	rest := time.NewTimer(stopAfter)
+	defer rest.Stop()
+	for {
+		select {
+		case results := <-x.resumed:
+			return results, true
+		case <-rest.C:
+			if x.owned() {
+				_ = x.sandbox.stop() // If it cannot be told it has ended, which shows.
+			}
+		case <-x.sandbox.frames:
+			// It has died, or broken the rules: it cannot be gone on with.
+			return x.leave(Expired)
+		case <-timer.C:
+			return x.leave(Expired)
+		case <-x.parted:
+			return nil, false
+		case <-x.cancelled:
+			return x.leave(Cancelled)
+		}
 	}
-	return x.leave(to)
 }
+
+// stopAfter is how long a pause lasts until what still runs in the sandbox is stopped.
+// Most programs have come to rest by themselves when they pause: to stop them and let
+// them go on would cost a client that answers at once more than its program takes.
+const stopAfter = 10 * time.Millisecond
 
 // part leaves the execution to a later server. It reports false if it is not paused.
 func (x *execution) part() bool {

@@ -60,7 +60,7 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	budget := x.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
-	e := x.wait(kind, payload, timer.C)
+	e := x.wait(kind, payload, budget, timer.C)
 	e.ran = min(time.Since(began), budget)
 	if e.state.terminal() {
 		x.collect(&e)
@@ -78,11 +78,17 @@ func (x *execution) budget() time.Duration {
 	return x.record.Budget - x.record.Spent
 }
 
-func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.Time) ending {
-	if kind != 0 {
-		if err := x.sandbox.send(kind, payload...); err != nil {
-			return failed(SandboxLost, "", 0)
-		}
+func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration, timeout <-chan time.Time) ending {
+	var err error
+	switch kind {
+	case 0:
+	case frameResults:
+		err = x.sandbox.resume(budget, payload)
+	default:
+		err = x.sandbox.send(kind, payload...)
+	}
+	if err != nil {
+		return failed(SandboxLost, "", 0)
 	}
 	var done *report
 	for {
@@ -94,20 +100,36 @@ func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.T
 				}
 				return failed(SandboxLost, "", 0)
 			}
+			x.sandbox.direct = false
 			e, rested, err := x.hear(f, &done)
 			if err != nil {
-				x.e.o.Log.Warn("a sandbox broke the protocol", "execution", x.id, "err", err)
-				return x.kill(failed(SandboxLost, "", 0))
+				return x.broken(err)
 			}
 			if rested {
 				return e
 			}
+		case f := <-x.sandbox.calls:
+			x.sandbox.direct = true
+			if f.kind != frameCalls {
+				return x.broken(fmt.Errorf("frame %q on the line", f.kind))
+			}
+			e, _, err := x.hear(f, &done)
+			if err != nil {
+				return x.broken(err)
+			}
+			return e
 		case <-timeout:
 			return x.kill(ending{state: TimedOut})
 		case <-x.cancelled:
 			return x.kill(ending{state: Cancelled})
 		}
 	}
+}
+
+// broken ends a program whose sandbox has broken the protocol.
+func (x *execution) broken(err error) ending {
+	x.e.o.Log.Warn("a sandbox broke the protocol", "execution", x.id, "err", err)
+	return x.kill(failed(SandboxLost, "", 0))
 }
 
 // hear takes one frame of a running program. It reports whether that brought the

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"fermata/python"
@@ -16,12 +17,20 @@ import (
 const writeTimeout = 10 * time.Second
 
 // A sandbox is one attached sandbox: a goroutine reads its frames until the stream
-// ends.
+// ends, and another one those of its line.
 type sandbox struct {
 	ref    string
 	marker []byte
 	hello  hello
 	stream io.ReadWriteCloser
+	// line leads to the worker past the supervisor. It is nil where there is none.
+	line net.Conn
+	// calls has what the worker sends on the line.
+	calls chan frame
+	// direct says that the last calls came on the line, where their results are due.
+	direct bool
+	// stopped says that the supervisor was told to stop the program.
+	stopped bool
 	// frames has what the sandbox sends; it is closed when the stream has ended.
 	frames chan frame
 	// broken is why it has, set before.
@@ -58,6 +67,13 @@ func attach(ctx context.Context, p Provider, ref string, marker []byte) (*sandbo
 	s := &sandbox{
 		ref: ref, marker: marker, stream: stream, born: time.Now(),
 		frames: make(chan frame), ended: make(chan struct{}), quit: make(chan struct{}),
+	}
+	if l, ok := stream.(Liner); ok {
+		s.line = l.Line()
+	}
+	if s.line != nil {
+		s.calls = make(chan frame)
+		go s.readLine()
 	}
 	go s.read()
 	if err := s.greet(ctx); err != nil {
@@ -115,7 +131,50 @@ func (s *sandbox) read() {
 	}
 }
 
-// send writes one frame.
+// readLine passes on what the worker sends until the line ends. Why it does is for the
+// supervisor to tell.
+func (s *sandbox) readLine() {
+	r := bufio.NewReaderSize(s.line, 1<<14)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			return
+		}
+		select {
+		case s.calls <- f:
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// resume hands over the results of the last calls, and lets the program go on.
+func (s *sandbox) resume(within time.Duration, results [][]byte) error {
+	if !s.direct {
+		// The supervisor lets it go on, too.
+		s.stopped = false
+		return s.send(frameResults, results...)
+	}
+	if s.stopped {
+		// First, since what is stopped does not read.
+		s.stopped = false
+		if err := s.send(frameGo); err != nil {
+			return err
+		}
+	}
+	// A worker that does not read them is the program's doing, and will meet its limit.
+	_ = s.line.SetWriteDeadline(time.Now().Add(min(writeTimeout, within)))
+	_ = writeFrame(s.line, frameResults, results...)
+	return nil
+}
+
+// stop stops what still runs in a pause.
+func (s *sandbox) stop() error {
+	s.stopped = true
+	return s.send(frameStop)
+}
+
+// send writes one frame to the supervisor.
 func (s *sandbox) send(kind frameKind, parts ...[]byte) error {
 	if d, ok := s.stream.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		if err := d.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {

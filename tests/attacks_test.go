@@ -260,7 +260,8 @@ func TestChannel(t *testing.T) {
 				if a.code >= 500 || a.Status != "completed" && a.Status != "error" {
 					t.Errorf("got %v, want a program that completed or failed", a)
 				}
-				if !strings.HasPrefix(a.Stdout, "so far\n") {
+				// One that speaks out of turn in a pause is gone, as one that dies in it.
+				if !strings.HasPrefix(a.Stdout, "so far\n") && a.Error != "Execution expired" {
 					t.Errorf("got %v, want stdout to begin with what was printed", a)
 				}
 				if strings.Contains(a.Stdout, "opened") {

@@ -224,5 +224,23 @@ func TestBudget(t *testing.T) {
 			`), Tools: tools("ask")}, slowly)
 			a.completes(t, "True\n")
 		})
+		t.Run("no other process moves, either", func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, s, nil).alice()
+			a, _ := c.run(t, program{Code: py(`
+				import mmap, time
+				count = mmap.mmap(-1, 8)
+				child = os.fork()
+				while child == 0:
+				    count[:] = (int.from_bytes(count[:]) + 1).to_bytes(8)
+				    time.sleep(0.01)
+				time.sleep(0.05)
+				before = int.from_bytes(count[:])
+				await ask()
+				print(int.from_bytes(count[:]) - before < 20)
+				os.kill(child, 9)
+			`), Tools: tools("ask")}, slowly)
+			a.completes(t, "True\n")
+		})
 	})
 }

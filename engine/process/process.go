@@ -62,8 +62,9 @@ type Provider struct {
 	users   users
 
 	mu      sync.Mutex
-	current *zygote            // the one that makes new sandboxes; nil until it is needed
-	zygotes map[string]*zygote // by id: the current one and those of earlier servers
+	current *zygote             // the one that makes new sandboxes; nil until it is needed
+	zygotes map[string]*zygote  // by id: the current one and those of earlier servers
+	lines   map[string]net.Conn // by reference: those that nobody has asked for yet
 	closed  bool
 }
 
@@ -83,7 +84,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make sandbox directory: %w", err)
 	}
-	p := &Provider{o: o, python: python, filter: filter, zygotes: map[string]*zygote{}}
+	p := &Provider{o: o, python: python, filter: filter, zygotes: map[string]*zygote{}, lines: map[string]net.Conn{}}
 	p.cgroups, err = findCgroups(o)
 	if err != nil {
 		o.Log.Warn("no cgroup limits, only those of each process apply", "err", err)
@@ -166,13 +167,46 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 		return "", err
 	}
 	name := strings.ToLower(rand.Text())[:16]
-	if err := p.spawn(z, name); err != nil {
-		return "", errors.Join(fmt.Errorf("create sandbox: %w", err), p.remove(z, name))
+	line, end, err := makeLine()
+	if err != nil {
+		return "", err
 	}
-	return z.id + "/" + name, nil
+	defer end.Close()
+	if err := p.spawn(z, name, end); err != nil {
+		return "", errors.Join(fmt.Errorf("create sandbox: %w", err), line.Close(), p.remove(z, name))
+	}
+	ref := z.id + "/" + name
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lines[ref] = line
+	return ref, nil
 }
 
-func (p *Provider) spawn(z *zygote, name string) error {
+// makeLine returns the two ends of a line, the server's and the worker's.
+func makeLine() (net.Conn, *os.File, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make line: %w", err)
+	}
+	ours, end := os.NewFile(uintptr(fds[0]), "line"), os.NewFile(uintptr(fds[1]), "line")
+	defer ours.Close()
+	line, err := net.FileConn(ours)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("make line: %w", err), end.Close())
+	}
+	return line, end, nil
+}
+
+// line returns the line to a sandbox, once.
+func (p *Provider) line(ref string) net.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := p.lines[ref]
+	delete(p.lines, ref)
+	return line
+}
+
+func (p *Provider) spawn(z *zygote, name string, line *os.File) error {
 	// The supervisor gets the listening end; whoever knows the path can attach.
 	listener, err := z.listen(name)
 	if err != nil {
@@ -184,7 +218,7 @@ func (p *Provider) spawn(z *zygote, name string) error {
 		return err
 	}
 	defer group.close()
-	return z.spawn(name, p.users.next(), listener, group)
+	return z.spawn(name, p.users.next(), listener, line, group)
 }
 
 // Attach opens the stream to a sandbox's supervisor.
@@ -201,7 +235,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 	if err != nil {
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
 	}
-	return &stream{Conn: conn, zygote: z}, nil
+	return &stream{Conn: conn, zygote: z, line: p.line(ref)}, nil
 }
 
 // A stream is a connection to a supervisor. If it ends since the zygote has, the
@@ -209,6 +243,19 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 type stream struct {
 	net.Conn
 	zygote *zygote
+	line   net.Conn
+}
+
+// Line implements engine.Liner.
+func (s *stream) Line() net.Conn { return s.line }
+
+// Close closes the line, too.
+func (s *stream) Close() error {
+	err := s.Conn.Close()
+	if s.line != nil {
+		err = errors.Join(err, s.line.Close())
+	}
+	return err
 }
 
 // Read reads what the supervisor sends.
@@ -239,6 +286,10 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	}
 	if err := z.kill(ctx, name); err != nil {
 		return fmt.Errorf("destroy sandbox %s: %w", ref, err)
+	}
+	if line := p.line(ref); line != nil {
+		// Nobody has attached to it.
+		_ = line.Close()
 	}
 	return errors.Join(p.remove(z, name), p.retire(z))
 }

@@ -234,8 +234,8 @@ func (z *zygote) alive() bool {
 }
 
 // spawn asks for a sandbox.
-func (z *zygote) spawn(name string, user uint32, listener *os.File, group *cgroup) error {
-	files := []*os.File{listener}
+func (z *zygote) spawn(name string, user uint32, listener, line *os.File, group *cgroup) error {
+	files := []*os.File{listener, line}
 	if group.oom != nil {
 		files = append(files, group.oom)
 	}

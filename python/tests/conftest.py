@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 
 from fermata import calls, frames, supervisor, worker
+from fermata.sandbox import Progress
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
@@ -72,7 +73,7 @@ class WorkerProcess:
             try:
                 ours.close()
                 self._become_worker(directory)
-                worker.run(theirs)
+                worker.run(theirs, Progress())
             finally:
                 os._exit(99)
         theirs.close()

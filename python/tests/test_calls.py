@@ -12,12 +12,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from fermata import calls, frames
 from fermata.calls import Calls, Loop
+from fermata.sandbox import Progress
 from fermata.tools import ToolExecutionError
 
 
@@ -35,11 +37,10 @@ class Peer:
         """Return the batches that were sent so far."""
         decoder = frames.Decoder(frames.MAX_FROM_WORKER)
         self.stream.setblocking(False)
-        try:
-            while True:
-                decoder.feed(self.stream.recv(1 << 16))
-        except BlockingIOError:
-            self.stream.setblocking(True)
+        with suppress(BlockingIOError):
+            while data := self.stream.recv(1 << 16):
+                decoder.feed(data)
+        self.stream.setblocking(True)
         batches = []
         while (frame := decoder.next()) is not None:
             assert frame.kind == frames.CALLS
@@ -56,13 +57,14 @@ def _ends() -> Iterator[tuple[Calls, Peer]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(10)
-        yield Calls(ours), Peer(theirs)
+        yield Calls(ours, Progress()), Peer(theirs)
 
 
 @pytest.fixture(name="pending")
 def _pending(ends: tuple[Calls, Peer]) -> Iterator[Calls]:
     calls.install(ends[0])
     yield ends[0]
+    asyncio.new_event_loop().close()  # the one that was made ahead, if nothing has used it
     asyncio.set_event_loop_policy(None)
     courier = ends[0]._courier
     if courier is not None:
@@ -353,6 +355,95 @@ def test_timeout_of_a_call(pending: Calls, peer: Peer) -> None:
     peer.answer(value(3, "after the timeout"))
     assert asyncio.run(program()) == "after the timeout"
     assert peer.numbers() == [[1, 2], [3]]
+
+
+@pytest.fixture(name="server")
+def _server(pending: Calls) -> Iterator[Peer]:
+    """The server's end of a line."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        pending._line = ours
+        yield Peer(theirs)
+
+
+def test_line_leads_past_the_supervisor(pending: Calls, peer: Peer, server: Peer) -> None:
+    async def program() -> list[Any]:
+        return [await pending.invoke("t", {}) for _ in range(2)]
+
+    server.answer(value(1, "a"))
+    server.answer(value(2, "b"))
+    assert asyncio.run(program()) == ["a", "b"]
+    assert server.numbers() == [[1], [2]]
+    assert peer.batches() == []
+
+
+@pytest.mark.parametrize("last_words", [b"", frames.encode(frames.RESULTS, b'[{"n":1,"value":1}]')[:-1]])
+def test_supervisor_hears_of_calls_when_the_line_has_ended(
+    pending: Calls, peer: Peer, server: Peer, last_words: bytes
+) -> None:
+    async def program() -> list[Any]:
+        return [await pending.invoke("t", {}) for _ in range(2)]
+
+    server.stream.sendall(last_words)
+    timer = after(0.05, lambda: server.stream.shutdown(socket.SHUT_RDWR))
+    peer.answer(value(1, "again"))
+    peer.answer(value(2, "then"))
+    assert asyncio.run(program()) == ["again", "then"]
+    timer.join()
+    assert peer.numbers() == [[1], [2]]
+    assert server.numbers() == [[1]]
+
+
+def test_results_that_were_sent_before_the_line_ended(pending: Calls, peer: Peer, server: Peer) -> None:
+    async def program() -> list[Any]:
+        return [await pending.invoke("t", {}) for _ in range(2)]
+
+    server.answer(value(1, "the last ones"))
+    server.stream.shutdown(socket.SHUT_WR)
+    peer.answer(value(2, "then"))
+    assert asyncio.run(program()) == ["the last ones", "then"]
+    assert (server.numbers(), peer.numbers()) == ([[1], [2]], [[2]])
+
+
+def test_supervisor_stops_what_does_not_rest(
+    pending: Calls, peer: Peer, server: Peer, busy: Callable[[], None]
+) -> None:
+    busy()
+    peer.answer(value(1, "stopped"))
+    assert asyncio.run(pending.invoke("t", {})) == "stopped"
+    assert (server.batches(), peer.numbers()) == ([], [[1]])
+
+
+def test_progress(pending: Calls, peer: Peer) -> None:
+    progress = pending._progress
+    seen: list[tuple[int, bool, bool]] = []
+
+    def answer(n: int) -> None:
+        seen.append((progress.rounds, progress.waiting, progress.resting))
+        peer.answer(value(n))
+
+    async def program() -> None:
+        for n in (1, 2):
+            timer = after(0.1, lambda: answer(n))
+            await pending.invoke("t", {})
+            timer.join()
+            assert not progress.waiting
+
+    asyncio.run(program())
+    assert [(rounds, waiting) for rounds, waiting, _ in seen] == [(1, True), (2, True)]
+
+
+def test_end_is_told_after_a_pause(pending: Calls, peer: Peer) -> None:
+    thread = threading.Thread(target=lambda: asyncio.run(pending.invoke("t", {})))
+    thread.start()
+    while not pending._progress.waiting:
+        time.sleep(0.001)
+    ended = after(0, lambda: pending.finish(b"{}"))
+    ended.join(0.1)
+    assert ended.is_alive()
+    peer.answer(value(1))
+    thread.join()
+    ended.join()
 
 
 def test_closed(pending: Calls, peer: Peer) -> None:

@@ -62,11 +62,17 @@ class Container:
         self.worker.settimeout(10)
         output, self.output = os.pipe()
         status, self.status = os.pipe()
+        self.progress = sandbox.Progress()
         self._fds = [stdin, self.stdout, stdout, output, self.output, status, self.status, control.detach()]
         fd = self._fds[-1]
         self._supervisor = Supervisor(
             Worker(
-                Channel(fd, fd, frames.MAX_FROM_WORKER), output, os.dup(output), sandbox.PipeStatus(status), lambda: 0
+                Channel(fd, fd, frames.MAX_FROM_WORKER),
+                output,
+                os.dup(output),
+                sandbox.PipeStatus(status),
+                lambda: 0,
+                self.progress,
             ),
             1000,
             orphan,
@@ -101,6 +107,7 @@ class Container:
         assert self.attach()["state"] == "ready"
         self.write(frames.encode(frames.PROGRAM, b"p"))
         assert self.worker.recv(100) == frames.encode(frames.PROGRAM, b"p")
+        self.progress.write(1, True)
         self.worker.sendall(frames.encode(frames.CALLS, b"[1]"))
         assert self.receive() == Frame(frames.CALLS, b"[1]")
 

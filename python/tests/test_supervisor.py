@@ -21,6 +21,7 @@ from conftest import WorkerProcess
 
 from fermata import PROTOCOL, calls, frames, supervisor
 from fermata.frames import Channel, Frame
+from fermata.sandbox import Progress
 from fermata.supervisor import Supervisor, Worker
 
 OUTPUT = 100_000
@@ -106,10 +107,14 @@ class Sandbox:
         stderr, self.stderr = os.pipe()
         self.status = Status()
         self.oom_kills = 0
+        self.progress = Progress()
+        # The ends of a line: the server's and the worker's.
+        self.line, self._end = socket.socketpair()
+        self.line.settimeout(10)
         self._servers: list[socket.socket] = []
         self._fds = [stdout, self.stdout, stderr, self.stderr]
         self._supervisor = Supervisor(
-            Worker(self._channel, stdout, stderr, self.status, lambda: self.oom_kills),
+            Worker(self._channel, stdout, stderr, self.status, lambda: self.oom_kills, self.progress, self._end),
             OUTPUT,
             orphan,
             listener=self._listener,
@@ -124,13 +129,18 @@ class Sandbox:
         self._servers.append(stream)
         return Server(stream)
 
-    def say(self, kind: int, payload: Any = None) -> None:
+    def say(self, kind: int, payload: Any = None, resting: bool = False) -> None:
         """Speak as the worker."""
+        if kind == frames.CALLS:
+            self.progress.write(self.progress.rounds + 1, True, resting)
         self.worker.sendall(frames.encode(kind, json.dumps(payload).encode()))
 
     def hear(self) -> Frame:
         """Listen as the worker."""
-        return calls.receive(self.worker)
+        frame = calls.receive(self.worker)
+        if frame.kind == frames.RESULTS:
+            self.progress.write(self.progress.rounds, False)
+        return frame
 
     def ready(self) -> Server:
         """Become ready and return the server that was told so."""
@@ -165,11 +175,12 @@ class Sandbox:
         assert self.ended(), "the supervisor does not end"
         for fd in self._fds:
             os.close(fd)
-        for stream in (*self._servers, self._listener):
+        for stream in (*self._servers, self._listener, self.line):
             stream.close()
         self.status.close()
         self._channel.close()
         self._supervisor._drop_server()
+        self._end.close()
         self._supervisor._poll.close()
 
 
@@ -408,6 +419,65 @@ def test_one_frame_at_a_time_while_paused(sandbox: Sandbox, signals: list[signal
     assert server.receive() == Frame(frames.CALLS, b"[2]")
 
 
+def test_program_that_rests_is_stopped_when_the_server_says_so(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
+    server = sandbox.running()
+    for stop in ([], [frames.STOP]):
+        sandbox.say(frames.CALLS, [1], resting=True)
+        assert server.receive().kind == frames.CALLS
+        for kind in stop:
+            server.send(kind)
+        server.send(frames.RESULTS, b"[]")
+        assert sandbox.hear().kind == frames.RESULTS
+    # To the supervisor it runs while it is paused on the line.
+    for kind in (frames.STOP, frames.STOP, frames.GO, frames.GO, frames.KILL):
+        server.send(kind)
+    server.exit()
+    assert signals == [signal.SIGSTOP, signal.SIGCONT] * 2 + [signal.SIGKILL]
+
+
+def test_program_that_rests_is_stopped_when_the_server_goes(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
+    server = sandbox.running()
+    sandbox.say(frames.CALLS, [1], resting=True)
+    assert server.receive().kind == frames.CALLS
+    server.stream.close()
+    assert sandbox.connect().attach()["state"] == "paused"
+    assert signals == [signal.SIGSTOP]
+
+
+def test_line_is_cut_when_its_server_goes(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
+    server = sandbox.running()
+    sandbox.progress.write(3, True, True)
+    server.send(frames.STOP)
+    server.stream.close()
+    assert sandbox.line.recv(1) == b""
+    # What has to notice must not be stopped.
+    second = sandbox.connect()
+    second.send(frames.ATTACH)
+    second.stream.settimeout(0.1)
+    with pytest.raises(TimeoutError):
+        second.receive()
+    assert signals == [signal.SIGSTOP, signal.SIGCONT]
+    second.stream.settimeout(10)
+    sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]"))
+    kind, payload = second.receive()
+    assert (kind, json.loads(payload)["state"], json.loads(payload)["round"]) == (frames.HELLO, "paused", 3)
+    assert second.receive() == Frame(frames.CALLS, b"[1]")
+
+
+def test_hello_comes_when_results_came_before_the_line_was_cut(sandbox: Sandbox) -> None:
+    first = sandbox.running()
+    sandbox.progress.write(1, True, True)
+    first.stream.close()
+    second = sandbox.connect()
+    second.send(frames.ATTACH)
+    time.sleep(0.05)
+    sandbox.progress.write(1, False)
+    kind, payload = second.receive()
+    assert (kind, json.loads(payload)["state"]) == (frames.HELLO, "running")
+    sandbox.say(frames.CALLS, [2])
+    assert second.receive() == Frame(frames.CALLS, b"[2]")
+
+
 @pytest.mark.parametrize("code, oom", [(7, 0), (0, 0), (-9, 0), (-9, 1)])
 def test_worker_ends_without_a_word(sandbox: Sandbox, code: int, oom: int) -> None:
     server = sandbox.running()
@@ -524,7 +594,7 @@ class Shared:
         stdout, self._stdout = os.pipe()
         stderr, self._stderr = os.pipe()
         self.status = Status()
-        worker = Worker(channels[0], stdout, stderr, self.status, lambda: 0)
+        worker = Worker(channels[0], stdout, stderr, self.status, lambda: 0, Progress())
         self._supervisor = Supervisor(worker, OUTPUT, 5.0, stream=channels[1])
         self.thread = threading.Thread(target=self._supervisor.run, daemon=True)
         self.thread.start()

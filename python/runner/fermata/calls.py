@@ -27,6 +27,7 @@ from types import FrameType
 from typing import Any, Final
 
 from fermata import frames, values
+from fermata.sandbox import Progress
 from fermata.tools import ToolExecutionError
 
 # How long a call waits for other threads to come to rest, in seconds: long enough
@@ -79,7 +80,7 @@ class Clock:
 class Calls:
     """The calls of one program, and its stream to the supervisor."""
 
-    def __init__(self, stream: socket.socket) -> None:
+    def __init__(self, stream: socket.socket, progress: Progress, line: socket.socket | None = None) -> None:
         self.clock = Clock()
         # Tells whether the processes whose calls these are have come to rest. Without
         # it they are this process's own.
@@ -87,7 +88,10 @@ class Calls:
         # Reads the payload of results.
         self.decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = loads
         self._stream = stream
-        self._sending = threading.Lock()
+        self._progress = progress
+        # The way past the supervisor, as long as the server that has its other end lives.
+        self._line = line
+        self._rounds = 0
         self._lock = threading.Lock()
         # Notified when a call is made or a loop comes to rest.
         self._changed = threading.Condition(self._lock)
@@ -124,10 +128,10 @@ class Calls:
         finally:
             self._waiting.pop(call.number, None)
 
-    def send(self, kind: int, payload: bytes) -> None:
-        """Send a frame whole, whichever threads send."""
-        with self._sending:
-            self._stream.sendall(frames.encode(kind, payload))
+    def finish(self, payload: bytes) -> None:
+        """Say that the program has ended, once nothing waits for results."""
+        with self._exchanging:
+            self._stream.sendall(frames.encode(frames.DONE, payload))
 
     def close(self) -> None:
         """Refuse calls from now on: the main program has ended."""
@@ -154,7 +158,7 @@ class Calls:
         try:
             if self._all_rest(me) and self._exchanging.acquire(blocking=False):
                 try:
-                    self._exchange()
+                    self._exchange(resting=True)
                 finally:
                     self._exchanging.release()
                 if self._waiting and not self._alone():
@@ -220,22 +224,35 @@ class Calls:
                 if issued != self._issued:
                     issued, grace = self._issued, _Grace()
 
-    def _exchange(self) -> None:
-        """Send what waits, wait for results, and hand them to their loops."""
+    def _exchange(self, resting: bool = False) -> None:
+        """Send what waits, wait for results, and hand them to their loops.
+
+        What does not rest must be stopped, which is the supervisor's to do.
+        """
         batch = self._batch()
         if not batch:
             return
+        calls = frames.encode(frames.CALLS, f"[{','.join(batch)}]".encode())
+        self._rounds += 1
         self.clock.stop()
+        self._progress.write(self._rounds, True, resting)
         try:
-            self.send(frames.CALLS, f"[{','.join(batch)}]".encode())
-            kind, payload = receive(self._stream)
-            if kind != frames.RESULTS:
-                raise frames.ProtocolError(f"frame {kind} in place of results")
-            results = self.decode(payload)
+            results = self.decode(self._ask(calls, self._line if resting else None))
         finally:
+            self._progress.write(self._rounds, False)
             self.clock.go()
         self._latest = time.monotonic()
         self._deliver(results)
+
+    def _ask(self, calls: bytes, line: socket.socket | None) -> bytes:
+        """Send calls and return the payload of their results."""
+        if line is not None:
+            try:
+                return _ask(line, calls)
+            except (OSError, EOFError):
+                # The server is gone. The next one learns from the supervisor what waits.
+                self._line = None
+        return _ask(self._stream, calls)
 
     def _batch(self) -> list[str]:
         batch: list[str] = []
@@ -328,10 +345,18 @@ def _waits(frame: FrameType | None) -> bool:
     return True
 
 
+def _ask(stream: socket.socket, calls: bytes) -> bytes:
+    stream.sendall(calls)
+    kind, payload = receive(stream)
+    if kind != frames.RESULTS:
+        raise frames.ProtocolError(f"frame {kind} in place of results")
+    return payload
+
+
 def receive(stream: socket.socket) -> frames.Frame:
     """Read one frame from a blocking socket.
 
-    Raises EOFError if the supervisor is gone.
+    Raises EOFError if the other end is gone.
     """
     header = _receive_exactly(stream, frames.HEADER.size)
     length, kind = frames.HEADER.unpack(header)
@@ -345,7 +370,7 @@ def _receive_exactly(stream: socket.socket, size: int) -> bytearray:
         while filled < size:
             count = stream.recv_into(view[filled:])
             if count == 0:
-                raise EOFError("the supervisor is gone")
+                raise EOFError("the other end is gone")
             filled += count
     return buffer
 
@@ -400,7 +425,12 @@ def install(calls: Calls) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)
 
         class Policy(asyncio.DefaultEventLoopPolicy):
+            def __init__(self) -> None:
+                super().__init__()
+                # The first one is made while nobody waits.
+                self._ready = [Loop(calls)]
+
             def new_event_loop(self) -> asyncio.AbstractEventLoop:
-                return Loop(calls)
+                return self._ready.pop() if self._ready else Loop(calls)
 
         asyncio.set_event_loop_policy(Policy())

@@ -67,9 +67,10 @@ def _supervise(config: Config) -> None:
     stdout, stdout_end = os.pipe()
     stderr, stderr_end = os.pipe()
     status, status_end = os.pipe()
+    progress = sandbox.Progress()
     pid = os.fork()
     if pid == 0:
-        sandbox.serve("worker", _work, config, stdout_end, stderr_end, theirs.detach())
+        sandbox.serve("worker", _work, config, stdout_end, stderr_end, theirs.detach(), progress)
     # From here on the worker, though of the same user, can neither open what this
     # process has open nor trace it.
     linux.set_dumpable(False)
@@ -88,6 +89,7 @@ def _supervise(config: Config) -> None:
         stderr=stderr,
         status=sandbox.PipeStatus(status),
         oom_kills=lambda: sandbox.oom_kills(counter),
+        progress=progress,
     )
     server = frames.Channel(_STDIN, _STDOUT, frames.MAX_FROM_SERVER)
     Supervisor(worker, config.output, config.orphan, stream=server).run()
@@ -141,7 +143,7 @@ def _cache() -> Iterator[None]:
             os.unlink(entry.path)
 
 
-def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
+def _work(config: Config, stdout: int, stderr: int, control: int, progress: sandbox.Progress) -> None:
     """Make this process one that a program may have, and run a program."""
     from fermata import worker
 
@@ -159,4 +161,4 @@ def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
         worker.preload()
     sandbox.take_descriptors(stdout, stderr, control)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker.run(socket.socket(fileno=3))
+    worker.run(socket.socket(fileno=3), progress)

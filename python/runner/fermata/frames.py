@@ -1,7 +1,8 @@
 """Frames: the bounded messages between server, supervisor and worker.
 
 A frame is a 4-byte big-endian length, one byte of type, and that many bytes of
-payload. The server's side is engine/frame.go; both are tested against
+payload. Where server and worker have a line, CALLS and RESULTS go over it, past the
+supervisor. The server's side is engine/frame.go; both are tested against
 testdata/frames.json.
 """
 
@@ -22,6 +23,8 @@ KILL: Final = ord("K")  # end the program and report
 FILE: Final = ord("F")  # for the worker: a piece of an input file
 LIST: Final = ord("L")  # of an ended program: list the files it has left
 TAKE: Final = ord("T")  # of an ended program: send one of them
+STOP: Final = ord("S")  # the program is paused: stop what still runs
+GO: Final = ord("O")  # and let it go on
 # Worker to supervisor to server.
 READY: Final = ord("Y")  # imports are done (not passed on; the hello tells it)
 CALLS: Final = ord("C")  # the program waits for these calls and nothing else

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import resource
 import signal
@@ -56,6 +57,39 @@ class PipeStatus:
         return int(struct.unpack("i", data)[0]) if len(data) == 4 else -signal.SIGKILL
 
 
+class Progress:
+    """Where a worker stands, in memory that its supervisor has, too.
+
+    The program can write there what it likes: another server that takes it over is
+    misled, and drops it.
+    """
+
+    _FORM: Final = struct.Struct("=I??")
+
+    def __init__(self, fd: int = -1) -> None:
+        """Use the memory behind fd, or new memory, which a forked process shares."""
+        self._memory = mmap.mmap(fd, self._FORM.size)
+
+    def write(self, rounds: int, waiting: bool, resting: bool = False) -> None:
+        """Say how many pauses there were, and of the last one: whether it lasts, and came by itself."""
+        self._FORM.pack_into(self._memory, 0, rounds, waiting, resting)
+
+    @property
+    def rounds(self) -> int:
+        """How many pauses there were."""
+        return int(self._FORM.unpack_from(self._memory)[0])
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the worker waits for results, or is about to ask for them."""
+        return bool(self._FORM.unpack_from(self._memory)[1])
+
+    @property
+    def resting(self) -> bool:
+        """Whether the program had nothing left to run when it paused, so that nobody need stop it at once."""
+        return bool(self._FORM.unpack_from(self._memory)[2])
+
+
 def report_status(fd: int, code: int) -> None:
     """Write the exit code for a PipeStatus, if anybody is left to read it."""
     try:
@@ -75,14 +109,14 @@ def oom_kills(counter: int | None) -> int:
     return 0
 
 
-def take_descriptors(stdout: int, stderr: int, control: int) -> None:
-    """Make these, and an empty stdin, the only descriptors: 1, 2 and 3, which no child inherits."""
+def take_descriptors(stdout: int, stderr: int, *others: int) -> None:
+    """Make these, and an empty stdin, the only descriptors: 1, 2, and from 3 on those that no child inherits."""
     null = os.open("/dev/null", os.O_RDONLY)
     # First out of the way of the numbers they are to have.
-    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (null, stdout, stderr, control)]
+    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (null, stdout, stderr, *others)]
     for number, source in enumerate(sources):
         os.dup2(source, number, inheritable=number < 3)
-    os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.closerange(len(sources), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def die_first() -> None:

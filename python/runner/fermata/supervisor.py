@@ -4,6 +4,11 @@ It passes frames on without reading them, captures what every process of the
 sandbox prints, stops all of them while the program is paused, and tells how the
 program ended. It keeps what it told the server since the server last spoke, so
 that another server can take over.
+
+The server that has made the sandbox may have a line to the worker and exchange
+calls and results without the supervisor, to whom the program runs on meanwhile.
+When that server is gone the line is cut, and the worker sends the calls that wait
+here again.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ _CHUNK: Final = 1 << 16
 # How long output may still come in after the program's end, in seconds. Everything
 # in the sandbox is dead by then; what is left is in the pipes.
 _DRAIN: Final = 1.0
+# How often it is looked whether a worker whose line was cut waits, in seconds.
+_LOOK: Final = 0.001
 
 
 class ExitStatus(Protocol):
@@ -47,6 +54,9 @@ class Worker:
     status: ExitStatus
     # How often the kernel has killed a process of the sandbox for memory.
     oom_kills: Callable[[], int]
+    progress: sandbox.Progress
+    # The worker's end of its line to the server.
+    line: socket.socket | None = None
 
 
 @dataclass
@@ -98,7 +108,9 @@ class Supervisor:
         self._marker = b""
         self._state = "starting"
         self._python = ""
-        self._round = 0
+        # Whether a server waits for its hello.
+        self._greets = False
+        self._stopped = False
         self._kept: list[bytes] = []
         self._stdout = _Output(worker.stdout, output)
         self._stderr = _Output(worker.stderr, output)
@@ -125,9 +137,16 @@ class Supervisor:
             for fd, mask in self._poll.poll(left):
                 if (handler := self._handlers.get(fd)) is not None:
                     handler(mask)
+            if self._greets:
+                try:
+                    self._greet()
+                except OSError:
+                    self._lose_server()
 
     def _time_left(self) -> float | None:
         """Return the seconds until no server is to be expected any more, None with one."""
+        if self._greets and self._state == "running":
+            return _LOOK
         if self._attached and self._listener is not None:
             return None
         return max(0.0, self._deadline - time.monotonic())
@@ -162,7 +181,18 @@ class Supervisor:
         self._server.close()
         self._server = None
         self._attached = False
+        self._greets = False
         self._deadline = time.monotonic() + self._orphan
+        if self._state == "paused":
+            self._stop()
+        if self._worker.line is not None:
+            # What is in it already can still be read.
+            self._worker.line.shutdown(socket.SHUT_RDWR)
+            self._worker.line.close()
+            self._worker.line = None
+            if self._state == "running":
+                # It may have been stopped while it waited, and has to notice.
+                self._go()
 
     def _on_server(self, mask: int) -> None:
         server = self._server
@@ -181,10 +211,13 @@ class Supervisor:
         except OSError:
             alive = False
         if not alive:
-            self._drop_server()
-            if self._listener is None or self._state in ("starting", "ready"):
-                # Nobody can come any more, or nobody knows of this sandbox.
-                self._finished = True
+            self._lose_server()
+
+    def _lose_server(self) -> None:
+        self._drop_server()
+        if self._listener is None or self._state in ("starting", "ready"):
+            # Nobody can come any more, or nobody knows of this sandbox.
+            self._finished = True
 
     def _obey(self, frame: Frame) -> None:
         match frame.kind:
@@ -194,12 +227,16 @@ class Supervisor:
                 self._marker = frame.payload
                 if self._listener is None and self._server is not None and self._marker:
                     self._server.mark(frames.encode(*frame))
-                self._greet()
+                self._greets = True
             case frames.PROGRAM if self._state == "ready":
                 self._go_on(frame)
             case frames.RESULTS if self._state == "paused":
                 self._go_on(frame)
-                _signal_all(signal.SIGCONT)
+                self._go()
+            case frames.STOP if self._state in ("running", "paused"):
+                self._stop()
+            case frames.GO if self._state in ("running", "paused"):
+                self._go()
             case frames.KILL:
                 self._end({"killed": True})
             case frames.FILE if self._state == "ready":
@@ -233,9 +270,15 @@ class Supervisor:
         self._hear()
 
     def _greet(self) -> None:
-        if self._state == "starting" or not self._attached or self._server is None:
+        """Say hello, as soon as there is something to say."""
+        progress = self._worker.progress
+        if self._state == "starting" or self._server is None:
             return
-        hello = {"protocol": PROTOCOL, "python": self._python, "state": self._state, "round": self._round}
+        if self._state == "running" and progress.waiting:
+            # It has asked a server that is gone, and will ask us in a moment.
+            return
+        self._greets = False
+        hello = {"protocol": PROTOCOL, "python": self._python, "state": self._state, "round": progress.rounds}
         self._server.send(self._marker + frames.encode(frames.HELLO, dumps(hello).encode()))
         for kept in self._kept:
             self._server.send(kept)
@@ -244,7 +287,7 @@ class Supervisor:
     def _tell(self, kind: int, payload: bytes) -> None:
         frame = frames.encode(kind, payload)
         self._kept.append(frame)
-        if not self._attached or self._server is None:
+        if not self._attached or self._greets or self._server is None:
             return
         try:
             self._server.send(frame)
@@ -344,18 +387,27 @@ class Supervisor:
             case frames.READY if self._state == "starting":
                 self._python = str(loads(frame.payload)["python"])
                 self._state = "ready"
-                self._greet()
             case frames.CALLS if self._state == "running":
                 self._state = "paused"
-                self._round += 1
                 self._unwatch(self._worker.control.read_fd)
                 self._tell(frames.CALLS, frame.payload)
-                _signal_all(signal.SIGSTOP)
+                if not self._worker.progress.resting or not self._attached:
+                    self._stop()
             case frames.DONE if self._state == "running":
                 self._tell(frames.DONE, frame.payload)
                 self._end({})
             case _:
                 raise ProtocolError(f"frame {frame.kind} from the worker while {self._state}")
+
+    def _stop(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            _signal_all(signal.SIGSTOP)
+
+    def _go(self) -> None:
+        if self._stopped:
+            self._stopped = False
+            _signal_all(signal.SIGCONT)
 
     def _on_output(self, output: _Output) -> Callable[[int], None]:
         def on_output(mask: int) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Final, TextIO
 
 from fermata import calls, frames, shell, tools, workspace
 from fermata.program import Program, error_line, error_text
+from fermata.sandbox import Progress
 
 # The names a program finds ready, by what they stand for.
 _STANDARD: Final = (
@@ -60,10 +61,15 @@ def _import(name: str) -> types.ModuleType | None:
         return None
 
 
-def run(stream: socket.socket) -> None:
-    """Say that the worker is ready, run the program that comes, and end the process."""
+def run(stream: socket.socket, progress: Progress, line: socket.socket | None = None) -> None:
+    """Say that the worker is ready, run the program that comes, and end the process.
+
+    ``stream`` leads to the supervisor, ``line`` to the server.
+    """
     _prepare_process()
     _rehearse()
+    pending = calls.Calls(stream, progress, line)
+    calls.install(pending)
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     inputs = workspace.Inputs(os.getcwd())
     try:
@@ -75,8 +81,6 @@ def run(stream: socket.socket) -> None:
     if kind != frames.PROGRAM:
         os._exit(1)
     request = loads(payload)
-    pending = calls.Calls(stream)
-    calls.install(pending)
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     done: dict[str, Any] = {}
@@ -98,7 +102,7 @@ def run(stream: socket.socket) -> None:
     _finish(module.__dict__)
     done["exit"] = status
     try:
-        pending.send(frames.DONE, dumps(done).encode())
+        pending.finish(dumps(done).encode())
     finally:
         os._exit(status)
 
@@ -155,7 +159,7 @@ def _rehearse() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(frames.encode(frames.RESULTS, b'[{"n":1,"value":{"n":1}},{"n":2,"value":[2.5,null]}]'))
-        pending = calls.Calls(theirs)
+        pending = calls.Calls(theirs, Progress())
         calls.install(pending)
         _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
 

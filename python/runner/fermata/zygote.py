@@ -16,6 +16,7 @@ User code runs in workers only, and nothing that it can reach leads back here.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import resource
 import select
@@ -34,6 +35,7 @@ from fermata.sandbox import (
     USER,
     WORKSPACE,
     PipeStatus,
+    Progress,
     die_first,
     oom_kills,
     process_status,
@@ -270,7 +272,7 @@ class Zygote:
 
     def _supervise(self, user: int, oom: bool, fds: list[int]) -> None:
         """Make the sandbox around this process, have the worker made, and supervise it."""
-        listener, *rest = fds
+        listener, line, *rest = fds
         counter = rest.pop(0) if oom else None
         for fd in (self._listener.fileno(), self._nursery, self._namespace, self._poll.fileno(), *self._names):
             os.close(fd)
@@ -281,8 +283,11 @@ class Zygote:
         stderr, stderr_end = os.pipe()
         status, status_end = os.pipe()
         own = os.pidfd_open(os.getpid())
-        ends = [theirs.detach(), stdout_end, stderr_end, status_end]
-        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, *rest])
+        shared = os.memfd_create("progress")
+        os.truncate(shared, mmap.PAGESIZE)
+        progress = Progress(shared)
+        ends = [theirs.detach(), stdout_end, stderr_end, status_end, shared]
+        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, line, *rest])
         for fd in (own, *ends, *rest):
             os.close(fd)
         self._requests.close()
@@ -299,6 +304,8 @@ class Zygote:
             stderr=stderr,
             status=PipeStatus(status),
             oom_kills=lambda: oom_kills(counter),
+            progress=progress,
+            line=socket.socket(fileno=line),
         )
         config = self._config
         Supervisor(worker, config.output, config.orphan, listener=socket.socket(fileno=listener)).run()
@@ -354,7 +361,7 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
             message, fds, _, _ = socket.recv_fds(requests, _MAX_MESSAGE, _MAX_FDS)
             if not message:
                 return
-            supervisor, control, stdout, stderr, status, *cgroups = fds
+            supervisor, control, stdout, stderr, status, *rest = fds
             try:
                 linux.setns(supervisor, linux.CLONE_NEWPID)
                 pid = os.fork()
@@ -371,7 +378,7 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
             pidfd = os.pidfd_open(pid)
             statuses[pidfd] = status
             poll.register(pidfd, select.EPOLLIN)
-            for unused in (supervisor, control, stdout, stderr, *cgroups):
+            for unused in (supervisor, control, stdout, stderr, *rest):
                 os.close(unused)
 
 
@@ -389,14 +396,15 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     """Move this process into its supervisor's sandbox for good and run a program."""
     from fermata import worker
 
-    supervisor, control, stdout, stderr, _, *cgroups = fds
+    supervisor, control, stdout, stderr, _, shared, line, *cgroups = fds
     for cgroup in cgroups:
         os.write(cgroup, b"0")
     linux.setns(supervisor, linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
     linux.unshare(linux.CLONE_NEWCGROUP)
     os.chdir(WORKSPACE)
     die_first()
-    take_descriptors(stdout, stderr, control)
+    progress = Progress(shared)
+    take_descriptors(stdout, stderr, control, line)
     for limit, value in _limits(config):
         resource.setrlimit(limit, (value, value))
     _become(user)
@@ -406,7 +414,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
     verify()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker.run(socket.socket(fileno=3))
+    worker.run(socket.socket(fileno=3), progress, socket.socket(fileno=4))
 
 
 def _limits(config: Config) -> list[tuple[int, int]]:
