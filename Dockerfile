@@ -44,14 +44,12 @@ RUN go mod download
 COPY . .
 # The directory is for the volume that keeps the state: a new volume gets its owner.
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/usr/local/bin/fermata ./cmd/fermata \
-    && mkdir -p /out/var/lib/fermata /out/tmp /out/etc/ssl/certs \
-    && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
-    && chmod 1777 /out/tmp
+    && mkdir -p /out/var/lib/fermata /out/etc/ssl/certs \
+    && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/
 
 FROM scratch AS server
 COPY --from=build --chown=65532:65532 /out/var/lib/fermata /var/lib/fermata
 COPY --from=build /out/etc /etc
-COPY --from=build /out/tmp /tmp
 COPY --from=build /out/usr /usr
 USER 65532:65532
 WORKDIR /var/lib/fermata
