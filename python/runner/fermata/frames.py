@@ -40,7 +40,9 @@ LOST: Final = ord("N")  # it cannot be read
 MAX_FROM_WORKER: Final = 32 << 20
 MAX_FROM_SERVER: Final = 128 << 20
 
-_CHUNK: Final = 1 << 18
+# How much is read at once: little, for which memory is at hand, until more is there.
+_CHUNK: Final = 1 << 12
+_LARGE_CHUNK: Final = 1 << 18
 
 
 class Frame(NamedTuple):
@@ -125,6 +127,7 @@ class Channel:
         self.read_fd = read_fd
         self.write_fd = write_fd
         self._decoder = Decoder(limit)
+        self._chunk = _CHUNK
         self._outbox: deque[memoryview] = deque()
 
     @property
@@ -156,11 +159,12 @@ class Channel:
     def fill(self) -> bool:
         """Read what is there. Returns False at the end of the stream."""
         try:
-            data = os.read(self.read_fd, _CHUNK)
+            data = os.read(self.read_fd, self._chunk)
         except BlockingIOError:
             return True
         except ConnectionError:
             return False
+        self._chunk = _LARGE_CHUNK if len(data) == self._chunk else _CHUNK
         self._decoder.feed(data)
         return bool(data)
 

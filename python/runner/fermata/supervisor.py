@@ -117,6 +117,7 @@ class Supervisor:
         self._deadline = time.monotonic() + orphan
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
+        self._masks: dict[int, int] = {}
         self._finished = False
         # What is being sent of the file that the server has asked for last.
         self._content: Iterator[bytes] | None = None
@@ -153,11 +154,17 @@ class Supervisor:
 
     def _watch(self, fd: int, handler: Callable[[int], None]) -> None:
         self._handlers[fd] = handler
+        self._masks[fd] = select.EPOLLIN
         self._poll.register(fd, select.EPOLLIN)
 
     def _unwatch(self, fd: int) -> None:
         if self._handlers.pop(fd, None) is not None:
             self._poll.unregister(fd)
+
+    def _watch_for(self, fd: int, mask: int) -> None:
+        if self._masks[fd] != mask:
+            self._masks[fd] = mask
+            self._poll.modify(fd, mask)
 
     # The server's side.
 
@@ -251,7 +258,7 @@ class Supervisor:
 
     def _go_on(self, frame: Frame) -> None:
         self._kept.clear()
-        if self._state == "paused":
+        if self._worker.control.read_fd not in self._handlers:
             self._watch(self._worker.control.read_fd, self._on_worker)
         self._state = "running"
         if self._server is not None:
@@ -349,9 +356,9 @@ class Supervisor:
         listen = 0 if full else select.EPOLLIN
         fd = channel.write_fd
         if fd == channel.read_fd:
-            self._poll.modify(fd, listen | (select.EPOLLOUT if channel.backlog else 0))
+            self._watch_for(fd, listen | (select.EPOLLOUT if channel.backlog else 0))
             return
-        self._poll.modify(channel.read_fd, listen)
+        self._watch_for(channel.read_fd, listen)
         if channel.backlog and fd not in self._handlers:
             self._handlers[fd] = lambda mask: self._flush(channel)
             self._poll.register(fd, select.EPOLLOUT)
@@ -362,6 +369,10 @@ class Supervisor:
 
     def _on_worker(self, mask: int) -> None:
         control = self._worker.control
+        if self._state == "paused":
+            # Whatever it says, or that it has ended, is for later.
+            self._unwatch(control.read_fd)
+            return
         try:
             if mask & select.EPOLLOUT:
                 self._flush(control)
@@ -389,7 +400,6 @@ class Supervisor:
                 self._state = "ready"
             case frames.CALLS if self._state == "running":
                 self._state = "paused"
-                self._unwatch(self._worker.control.read_fd)
                 self._tell(frames.CALLS, frame.payload)
                 if not self._worker.progress.resting or not self._attached:
                     self._stop()
