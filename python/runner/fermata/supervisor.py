@@ -291,13 +291,13 @@ class Supervisor:
             self._server.send(kept)
         self._update(self._server)
 
-    def _tell(self, kind: int, payload: bytes) -> None:
-        frame = frames.encode(kind, payload)
-        self._kept.append(frame)
+    def _tell(self, what: bytes) -> None:
+        """Send whole frames, and keep them."""
+        self._kept.append(what)
         if not self._attached or self._greets or self._server is None:
             return
         try:
-            self._server.send(frame)
+            self._server.send(what)
             self._update(self._server)
         except OSError:
             self._drop_server()
@@ -400,12 +400,11 @@ class Supervisor:
                 self._state = "ready"
             case frames.CALLS if self._state == "running":
                 self._state = "paused"
-                self._tell(frames.CALLS, frame.payload)
+                self._tell(frames.encode(*frame))
                 if not self._worker.progress.resting or not self._attached:
                     self._stop()
             case frames.DONE if self._state == "running":
-                self._tell(frames.DONE, frame.payload)
-                self._end({})
+                self._end({}, frames.encode(*frame))
             case _:
                 raise ProtocolError(f"frame {frame.kind} from the worker while {self._state}")
 
@@ -441,8 +440,8 @@ class Supervisor:
                 pass
         self._end({"code": code, "oom": self._worker.oom_kills() > 0})
 
-    def _end(self, how: dict[str, object]) -> None:
-        """Kill what still runs and report, once."""
+    def _end(self, how: dict[str, object], done: bytes = b"") -> None:
+        """Kill what still runs and report, once; done is the worker's own report."""
         if self._state == "ended":
             return
         if self._state in ("starting", "ready"):
@@ -467,7 +466,7 @@ class Supervisor:
             report["files"] = True
         head = dumps(report).encode()
         payload = len(head).to_bytes(4, "big") + head + self._stdout.data + self._stderr.data
-        self._tell(frames.EXIT, payload)
+        self._tell(done + frames.encode(frames.EXIT, payload))
 
     def _drain(self, output: _Output) -> None:
         """Read what the dead have left in a pipe."""
