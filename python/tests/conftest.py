@@ -115,6 +115,7 @@ class WorkerProcess:
             else:
                 assert kind == frames.DONE
                 result.done = json.loads(payload)
+                self.stream.shutdown(socket.SHUT_WR)
         result.status = self.wait()
         result.stdout, result.stderr = self.printed()
         return result

@@ -224,7 +224,7 @@ def test_rounds(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
     sandbox.say(frames.DONE, {"exit": 0})
     assert server.receive() == Frame(frames.DONE, b'{"exit": 0}')
     assert server.exit() == ({"stdout": 3, "stderr": 3, "over": ""}, b"out", b"err")
-    assert signals == [signal.SIGSTOP, signal.SIGCONT] * 3 + [signal.SIGKILL]
+    assert signals == [signal.SIGSTOP, signal.SIGCONT] * 3 + [signal.SIGSTOP, signal.SIGKILL]
 
 
 def test_large_frames(sandbox: Sandbox) -> None:
@@ -395,7 +395,7 @@ def test_worker_breaks_the_protocol(sandbox: Sandbox, signals: list[signal.Signa
     sandbox.say(kind, {})
     head, _, _ = server.exit()
     assert head["broken"]
-    assert signals == [signal.SIGKILL]
+    assert signals == [signal.SIGSTOP, signal.SIGKILL]
 
 
 def test_frame_of_the_worker_that_is_too_large(sandbox: Sandbox) -> None:
@@ -432,7 +432,7 @@ def test_program_that_rests_is_stopped_when_the_server_says_so(sandbox: Sandbox,
     for kind in (frames.STOP, frames.STOP, frames.GO, frames.GO, frames.KILL):
         server.send(kind)
     server.exit()
-    assert signals == [signal.SIGSTOP, signal.SIGCONT] * 2 + [signal.SIGKILL]
+    assert signals == [signal.SIGSTOP, signal.SIGCONT] * 2 + [signal.SIGSTOP, signal.SIGKILL]
 
 
 def test_program_that_rests_is_stopped_when_the_server_goes(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
@@ -538,7 +538,7 @@ def test_output_over_the_cap(sandbox: Sandbox, signals: list[signal.Signals], na
     flood.join()
     assert head == {"stdout": 0, "stderr": 0, "over": name} | {name: OUTPUT}
     assert {"stdout": stdout, "stderr": stderr}[name] == b"x" * OUTPUT
-    assert signals == [signal.SIGKILL]
+    assert signals == [signal.SIGSTOP, signal.SIGKILL]
 
 
 def test_output_that_ends_early(sandbox: Sandbox) -> None:

@@ -28,7 +28,7 @@ from fermata.frames import Channel, Frame, ProtocolError
 
 _CHUNK: Final = 1 << 16
 # How long output may still come in after the program's end, in seconds. Everything
-# in the sandbox is dead by then; what is left is in the pipes.
+# in the sandbox is stopped by then; what is left is in the pipes.
 _DRAIN: Final = 1.0
 # How often it is looked whether a worker whose line was cut waits, in seconds.
 _LOOK: Final = 0.001
@@ -441,7 +441,7 @@ class Supervisor:
         self._end({"code": code, "oom": self._worker.oom_kills() > 0})
 
     def _end(self, how: dict[str, object], done: bytes = b"") -> None:
-        """Kill what still runs and report, once; done is the worker's own report."""
+        """Report, and kill what still runs, once; done is the worker's own report."""
         if self._state == "ended":
             return
         if self._state in ("starting", "ready"):
@@ -452,7 +452,8 @@ class Supervisor:
             self._finished = True
             return
         self._state = "ended"
-        _signal_all(signal.SIGKILL)
+        # Nothing is printed from now on.
+        _signal_all(signal.SIGSTOP)
         for output in (self._stdout, self._stderr):
             self._drain(output)
             self._unwatch(output.fd)
@@ -467,9 +468,10 @@ class Supervisor:
         head = dumps(report).encode()
         payload = len(head).to_bytes(4, "big") + head + self._stdout.data + self._stderr.data
         self._tell(done + frames.encode(frames.EXIT, payload))
+        _signal_all(signal.SIGKILL)
 
     def _drain(self, output: _Output) -> None:
-        """Read what the dead have left in a pipe."""
+        """Read what is left in a pipe."""
         deadline = time.monotonic() + _DRAIN
         while output.open and not output.over and time.monotonic() < deadline:
             before = len(output.data)

@@ -103,6 +103,9 @@ def run(stream: socket.socket, progress: Progress, line: socket.socket | None = 
     done["exit"] = status
     try:
         pending.finish(dumps(done).encode())
+        # To take a process of this size apart keeps a processor busy for milliseconds:
+        # the supervisor ends it when the answer is on its way.
+        stream.recv(1)
     finally:
         os._exit(status)
 
