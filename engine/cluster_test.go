@@ -25,6 +25,7 @@ import (
 // runs a program of one call, to ask, and prints nothing.
 type common struct {
 	mu        sync.Mutex
+	made      int
 	sandboxes map[string]*fake
 }
 
@@ -41,7 +42,8 @@ type fake struct {
 func (p *common) create(server string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ref := fmt.Sprintf("s%d", len(p.sandboxes))
+	ref := fmt.Sprintf("s%d", p.made)
+	p.made++
 	p.sandboxes[ref] = &fake{server: server, state: "ready"}
 	return ref
 }

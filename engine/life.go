@@ -14,8 +14,10 @@ import (
 func (x *execution) live(kind frameKind, payload [][]byte) {
 	defer x.end()
 	for {
-		e := x.run(kind, payload)
-		if !x.settle(e) {
+		goesOn := x.settle(x.run(kind, payload))
+		// What the pool has waited with can wait until the answer is on its way.
+		x.e.pool.running(-1)
+		if !goesOn {
 			return
 		}
 		var ok bool

@@ -23,6 +23,8 @@ const (
 	markerSize = 16
 	// calmTime is how long no program must have run for the pool to be filled at leisure.
 	calmTime = 20 * time.Millisecond
+	// startTime is how long a program that has just been given a sandbox is left alone.
+	startTime = 5 * time.Millisecond
 	// makers is how many sandboxes are made at once for those who wait.
 	makers = 2
 )
@@ -51,9 +53,11 @@ type pool struct {
 	busy    int  // programs that run at this moment
 	// calming is pending while a program has run a moment ago.
 	calming *time.Timer
-	resting *time.Timer
-	closed  bool
-	counts  poolCounts
+	// starting is pending while a program has just begun.
+	starting *time.Timer
+	resting  *time.Timer
+	closed   bool
+	counts   poolCounts
 }
 
 type taken struct {
@@ -101,7 +105,7 @@ func (p *pool) get(ctx context.Context) (s *sandbox, warm bool, err error) {
 		p.idle = p.idle[1:]
 		close(s.taken)
 		if !s.gone() {
-			p.fill()
+			p.spare()
 			p.mu.Unlock()
 			return s, true, nil
 		}
@@ -229,6 +233,19 @@ func (p *pool) calm() {
 	p.calming = timer
 }
 
+// spare lets a program begin before another sandbox is made. mu is held.
+func (p *pool) spare() {
+	if p.starting != nil {
+		return
+	}
+	p.starting = time.AfterFunc(startTime, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.starting = nil
+		p.fill()
+	})
+}
+
 // destroy ends a sandbox in the background. mu is held.
 func (p *pool) destroy(s *sandbox) {
 	s.detach()
@@ -257,7 +274,7 @@ func (p *pool) fill() {
 
 // wants reports whether one more sandbox should be made now. Those who wait come
 // first; ahead of need one is made at a time, and at a calm time unless the pool is
-// half empty.
+// half empty, but not while a program begins.
 func (p *pool) wants() bool {
 	if len(p.waiting) > p.making {
 		return p.making < makers
@@ -266,7 +283,7 @@ func (p *pool) wants() bool {
 	if ready >= p.size || p.making > 0 {
 		return false
 	}
-	return p.busy == 0 && p.calming == nil || 2*ready < p.size
+	return p.starting == nil && (p.busy == 0 && p.calming == nil || 2*ready < p.size)
 }
 
 // first makes the first sandbox, which shows that one can be made.
@@ -353,7 +370,7 @@ func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.cancel()
-	for _, timer := range []*time.Timer{p.resting, p.calming} {
+	for _, timer := range []*time.Timer{p.resting, p.calming, p.starting} {
 		if timer != nil {
 			timer.Stop()
 		}

@@ -196,6 +196,31 @@ func TestPoolIsFilledAhead(t *testing.T) {
 	})
 }
 
+func TestPoolLetsAProgramBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := newScripted()
+		p := testPool(provider, 2, 10)
+		p.running(0)
+		synctest.Wait()
+		taken := []*sandbox{mustTake(t, p), mustTake(t, p)}
+		p.running(1)
+		time.Sleep(startTime - 1)
+		if got := p.idleNow(); got != 0 {
+			t.Errorf("%d were made while a program began, want none", got)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if got := p.idleNow(); got != 1 {
+			t.Errorf("%d were made after that, want half of 2", got)
+		}
+		p.running(-1)
+		for _, s := range taken {
+			p.release(s)
+		}
+		closePool(t, p, provider)
+	})
+}
+
 func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := newScripted()

@@ -54,7 +54,6 @@ func failed(reason Reason, detail string, code int) ending {
 // run sends a frame that sets the program going and returns how it came to rest.
 func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	x.e.pool.running(1)
-	defer x.e.pool.running(-1)
 	x.counted.move(Running)
 	began := time.Now()
 	budget := x.budget()
