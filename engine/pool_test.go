@@ -208,7 +208,7 @@ func TestPoolLetsAProgramBegin(t *testing.T) {
 		if got := p.idleNow(); got != 0 {
 			t.Errorf("%d were made while a program began, want none", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := p.idleNow(); got != 1 {
 			t.Errorf("%d were made after that, want half of 2", got)
