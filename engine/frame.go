@@ -60,11 +60,15 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	if length > maxFrame {
 		return frame{}, fmt.Errorf("engine: frame of %d bytes from a sandbox, at most %d allowed", length, maxFrame)
 	}
-	payload := make([]byte, length)
-	if _, err := io.ReadFull(r, payload); err != nil {
+	// Memory is taken for what has come, not for what a header claims.
+	var payload bytes.Buffer
+	payload.Grow(int(min(length, smallFrame)))
+	if _, err := io.CopyN(&payload, r, int64(length)); errors.Is(err, io.EOF) {
+		return frame{}, fmt.Errorf("engine: frame cut short: %w", io.ErrUnexpectedEOF)
+	} else if err != nil {
 		return frame{}, fmt.Errorf("engine: frame cut short: %w", err)
 	}
-	return frame{kind, payload}, nil
+	return frame{kind, payload.Bytes()}, nil
 }
 
 // skipPast reads up to the end of the mark. What comes before it was meant for

@@ -223,18 +223,24 @@ func (x *execution) pause() ([][]byte, bool) {
 	x.counted.move(Paused)
 	x.mu.Lock()
 	timer := time.NewTimer(time.Until(x.record.Deadline))
+	begun := x.record.Round > 0 || x.sandbox.hello.State != "ready"
 	x.mu.Unlock()
 	defer timer.Stop()
 	rest := time.NewTimer(stopAfter)
 	defer rest.Stop()
+	if !begun {
+		rest.Stop() // Its program is still to come.
+	}
 	for {
 		select {
 		case results := <-x.resumed:
 			return results, true
 		case <-rest.C:
-			if x.owned() {
-				_ = x.sandbox.stop() // If it cannot be told it has ended, which shows.
+			if !x.e.members.holds() {
+				rest.Reset(stopRetry) // It may be another server's.
+				continue
 			}
+			_ = x.sandbox.stop() // If it cannot be told it has ended, which shows.
 		case <-x.sandbox.frames:
 			// It has died, or broken the rules: it cannot be gone on with.
 			return x.leave(Expired)
@@ -252,6 +258,9 @@ func (x *execution) pause() ([][]byte, bool) {
 // Most programs have come to rest by themselves when they pause: to stop them and let
 // them go on would cost a client that answers at once more than its program takes.
 const stopAfter = 10 * time.Millisecond
+
+// stopRetry is when a server that does not hold its lease looks again.
+const stopRetry = time.Second
 
 // part leaves the execution to a later server. It reports false if it is not paused.
 func (x *execution) part() bool {

@@ -248,8 +248,9 @@ func (p *pool) spare() {
 
 // destroy ends a sandbox in the background. mu is held.
 func (p *pool) destroy(s *sandbox) {
-	s.detach()
 	p.wg.Go(func() {
+		// Not under mu: to close what a program has the other end of may take its time.
+		s.detach()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), destroyTimeout)
 		defer cancel()
 		if err := p.provider.Destroy(ctx, s.ref); err != nil {

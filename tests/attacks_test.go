@@ -214,6 +214,24 @@ func TestChannel(t *testing.T) {
 			        pass
 			await ask()
 		`},
+		{"descriptors that take an hour to close", `
+			listener = socket.create_server(("127.0.0.1", 0))
+			full, peer = socket.create_connection(listener.getsockname()), listener.accept()[0]
+			full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+			full.setblocking(False)
+			try:
+			    while True:
+			        full.send(bytes(1 << 16))
+			except BlockingIOError:
+			    pass
+			for fd in descriptors():
+			    try:
+			        stream = socket.socket(fileno=os.dup(fd))
+			        for passed in (full, peer):
+			            socket.send_fds(stream, [bytes(100)], [passed.fileno()])
+			    except OSError:
+			        pass
+		`},
 		{"the loop stopped", `
 			asyncio.get_running_loop().stop()
 			await ask()

@@ -73,8 +73,10 @@ func testCancel(t *testing.T, alices, bobs []client, processes func() int) {
 			t.Errorf("after the cancel: %v", err)
 		}
 	}
-	loop := program{Code: "print('begun')\nwhile True: pass"}
-	later := program{Code: "print('begun', await ask(n=1))\nwhile True: pass", Tools: tools("ask")}
+	// Their processes tell that they have begun.
+	const forever = "\nimport subprocess\nsubprocess.Popen(['sleep', '60'])\nwhile True: pass"
+	loop := program{Code: "print('begun')" + forever}
+	later := program{Code: "print('begun', await ask(n=1))" + forever, Tools: tools("ask")}
 	// begun sends a request in the background and returns when it is in flight.
 	begun := func(t *testing.T, ctx context.Context, id string, body any) <-chan answer {
 		t.Helper()

@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fermata/engine"
 	"fermata/engine/internal/seccomp"
 )
@@ -172,17 +174,19 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer end.Close()
-	if err := p.spawn(z, name, end); err != nil {
-		return "", errors.Join(fmt.Errorf("create sandbox: %w", err), line.Close(), p.remove(z, name))
-	}
 	ref := z.id + "/" + name
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.lines[ref] = line
+	p.mu.Unlock()
+	if err := p.spawn(z, name, end); err != nil {
+		p.dropLine(ref)
+		return "", errors.Join(fmt.Errorf("create sandbox: %w", err), p.remove(z, name))
+	}
 	return ref, nil
 }
 
-// makeLine returns the two ends of a line, the server's and the worker's.
+// makeLine returns the two ends of a line, the server's and the worker's. Before Linux
+// 6.16 there is none for the server, and the worker finds its own ended.
 func makeLine() (net.Conn, *os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -190,6 +194,11 @@ func makeLine() (net.Conn, *os.File, error) {
 	}
 	ours, end := os.NewFile(uintptr(fds[0]), "line"), os.NewFile(uintptr(fds[1]), "line")
 	defer ours.Close()
+	// What is received without being asked for is closed here, and a program can have
+	// descriptors that take for ever to close.
+	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0); err != nil {
+		return nil, end, nil
+	}
 	line, err := net.FileConn(ours)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("make line: %w", err), end.Close())
@@ -204,6 +213,13 @@ func (p *Provider) line(ref string) net.Conn {
 	line := p.lines[ref]
 	delete(p.lines, ref)
 	return line
+}
+
+// dropLine closes the line to a sandbox that nobody has attached to.
+func (p *Provider) dropLine(ref string) {
+	if line := p.line(ref); line != nil {
+		_ = line.Close() // Nothing was said on it.
+	}
 }
 
 func (p *Provider) spawn(z *zygote, name string, line *os.File) error {
@@ -277,6 +293,7 @@ const lastWordsDelay = 200 * time.Millisecond
 
 // Destroy ends a sandbox and removes what belongs to it.
 func (p *Provider) Destroy(ctx context.Context, ref string) error {
+	p.dropLine(ref)
 	z, name, err := p.find(ref)
 	if errors.Is(err, engine.ErrGone) {
 		return nil
@@ -286,10 +303,6 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	}
 	if err := z.kill(ctx, name); err != nil {
 		return fmt.Errorf("destroy sandbox %s: %w", ref, err)
-	}
-	if line := p.line(ref); line != nil {
-		// Nobody has attached to it.
-		_ = line.Close()
 	}
 	return errors.Join(p.remove(z, name), p.retire(z))
 }

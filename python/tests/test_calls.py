@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import threading
 import time
@@ -403,6 +404,20 @@ def test_results_that_were_sent_before_the_line_ended(pending: Calls, peer: Peer
     peer.answer(value(2, "then"))
     assert asyncio.run(program()) == ["the last ones", "then"]
     assert (server.numbers(), peer.numbers()) == ([[1], [2]], [[2]])
+
+
+def test_alarm_in_a_pause_is_no_end_of_the_line(pending: Calls, peer: Peer, server: Peer) -> None:
+    def ring(number: int, frame: object) -> None:
+        raise TimeoutError("the program's own")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(TimeoutError, match="the program's own"):
+            asyncio.run(pending.invoke("t", {}))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert (server.numbers(), peer.batches()) == ([[1]], [])
 
 
 def test_supervisor_stops_what_does_not_rest(

@@ -88,6 +88,14 @@ class Server:
             return True
 
 
+def sent(signals: list[signal.Signals], want: list[signal.Signals]) -> None:
+    """Wait until these signals were sent: the last one comes after the report of the end."""
+    deadline = time.monotonic() + 10
+    while len(signals) < len(want) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert signals == want
+
+
 class Sandbox:
     """A supervisor, its worker and the way to it."""
 
@@ -224,7 +232,7 @@ def test_rounds(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
     sandbox.say(frames.DONE, {"exit": 0})
     assert server.receive() == Frame(frames.DONE, b'{"exit": 0}')
     assert server.exit() == ({"stdout": 3, "stderr": 3, "over": ""}, b"out", b"err")
-    assert signals == [signal.SIGSTOP, signal.SIGCONT] * 3 + [signal.SIGSTOP, signal.SIGKILL]
+    sent(signals, [signal.SIGSTOP, signal.SIGCONT] * 3 + [signal.SIGSTOP, signal.SIGKILL])
 
 
 def test_large_frames(sandbox: Sandbox) -> None:
@@ -380,7 +388,7 @@ def test_kill(sandbox: Sandbox, signals: list[signal.Signals], end: str) -> None
     os.write(sandbox.stdout, b"so far")
     server.send(frames.KILL)
     assert server.exit() == ({"killed": True, "stdout": 6, "stderr": 0, "over": ""}, b"so far", b"")
-    assert signals[-1] == signal.SIGKILL
+    sent(signals, [signal.SIGSTOP] * (2 if end == "paused" else 1) + [signal.SIGKILL])
     # Whatever comes later changes nothing.
     sandbox.status.tell(-9)
     server.send(frames.KILL)
@@ -395,7 +403,7 @@ def test_worker_breaks_the_protocol(sandbox: Sandbox, signals: list[signal.Signa
     sandbox.say(kind, {})
     head, _, _ = server.exit()
     assert head["broken"]
-    assert signals == [signal.SIGSTOP, signal.SIGKILL]
+    sent(signals, [signal.SIGSTOP, signal.SIGKILL])
 
 
 def test_frame_of_the_worker_that_is_too_large(sandbox: Sandbox) -> None:
@@ -432,7 +440,7 @@ def test_program_that_rests_is_stopped_when_the_server_says_so(sandbox: Sandbox,
     for kind in (frames.STOP, frames.STOP, frames.GO, frames.GO, frames.KILL):
         server.send(kind)
     server.exit()
-    assert signals == [signal.SIGSTOP, signal.SIGCONT] * 2 + [signal.SIGSTOP, signal.SIGKILL]
+    sent(signals, [signal.SIGSTOP, signal.SIGCONT] * 2 + [signal.SIGSTOP, signal.SIGKILL])
 
 
 def test_program_that_rests_is_stopped_when_the_server_goes(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
@@ -462,6 +470,27 @@ def test_line_is_cut_when_its_server_goes(sandbox: Sandbox, signals: list[signal
     kind, payload = second.receive()
     assert (kind, json.loads(payload)["state"], json.loads(payload)["round"]) == (frames.HELLO, "paused", 3)
     assert second.receive() == Frame(frames.CALLS, b"[1]")
+
+
+def test_stop_and_go_of_another_server_come_too_early_or_late(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
+    server = sandbox.ready()
+    for kind in (frames.STOP, frames.GO, frames.PROGRAM):
+        server.send(kind)
+    assert sandbox.hear().kind == frames.PROGRAM
+    server.send(frames.KILL)
+    server.exit()
+    for kind in (frames.STOP, frames.GO):
+        server.send(kind)
+    server.send(frames.LIST, b"{}")
+    server.receive()
+    assert signals == [signal.SIGSTOP, signal.SIGKILL]
+
+
+def test_worker_that_never_repeats_its_calls(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_REPEAT", 0.1)
+    sandbox.running().stream.close()
+    sandbox.progress.write(1, True)
+    assert sandbox.connect().attach()["state"] == "running"
 
 
 def test_hello_comes_when_results_came_before_the_line_was_cut(sandbox: Sandbox) -> None:
@@ -538,7 +567,7 @@ def test_output_over_the_cap(sandbox: Sandbox, signals: list[signal.Signals], na
     flood.join()
     assert head == {"stdout": 0, "stderr": 0, "over": name} | {name: OUTPUT}
     assert {"stdout": stdout, "stderr": stderr}[name] == b"x" * OUTPUT
-    assert signals == [signal.SIGSTOP, signal.SIGKILL]
+    sent(signals, [signal.SIGSTOP, signal.SIGKILL])
 
 
 def test_output_that_ends_early(sandbox: Sandbox) -> None:

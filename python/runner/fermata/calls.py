@@ -237,9 +237,12 @@ class Calls:
         self.clock.stop()
         self._progress.write(self._rounds, True, resting)
         try:
-            results = self.decode(self._ask(calls, self._line if resting else None))
+            try:
+                payload = self._ask(calls, self._line if resting else None)
+            finally:
+                self._progress.write(self._rounds, False)
+            results = self.decode(payload)
         finally:
-            self._progress.write(self._rounds, False)
             self.clock.go()
         self._latest = time.monotonic()
         self._deliver(results)
@@ -249,7 +252,7 @@ class Calls:
         if line is not None:
             try:
                 return _ask(line, calls)
-            except (OSError, EOFError):
+            except (ConnectionError, EOFError):
                 # The server is gone. The next one learns from the supervisor what waits.
                 self._line = None
         return _ask(self._stream, calls)
@@ -346,7 +349,8 @@ def _waits(frame: FrameType | None) -> bool:
 
 
 def _ask(stream: socket.socket, calls: bytes) -> bytes:
-    stream.sendall(calls)
+    # Whatever the program has made of SIGPIPE: the other end may be gone.
+    stream.sendall(calls, socket.MSG_NOSIGNAL)
     kind, payload = receive(stream)
     if kind != frames.RESULTS:
         raise frames.ProtocolError(f"frame {kind} in place of results")

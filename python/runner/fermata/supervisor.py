@@ -30,8 +30,10 @@ _CHUNK: Final = 1 << 16
 # How long output may still come in after the program's end, in seconds. Everything
 # in the sandbox is stopped by then; what is left is in the pipes.
 _DRAIN: Final = 1.0
-# How often it is looked whether a worker whose line was cut waits, in seconds.
+# How often it is looked whether a worker whose line was cut waits, and how long it may
+# take to repeat its calls, in seconds.
 _LOOK: Final = 0.001
+_REPEAT: Final = 2.0
 
 
 class ExitStatus(Protocol):
@@ -108,8 +110,9 @@ class Supervisor:
         self._marker = b""
         self._state = "starting"
         self._python = ""
-        # Whether a server waits for its hello.
+        # Whether a server waits for its hello, and until when.
         self._greets = False
+        self._greet_by = 0.0
         self._stopped = False
         self._kept: list[bytes] = []
         self._stdout = _Output(worker.stdout, output)
@@ -146,7 +149,7 @@ class Supervisor:
 
     def _time_left(self) -> float | None:
         """Return the seconds until no server is to be expected any more, None with one."""
-        if self._greets and self._state == "running":
+        if self._greets and self._state == "running" and time.monotonic() < self._greet_by:
             return _LOOK
         if self._attached and self._listener is not None:
             return None
@@ -234,15 +237,18 @@ class Supervisor:
                 self._marker = frame.payload
                 if self._listener is None and self._server is not None and self._marker:
                     self._server.mark(frames.encode(*frame))
-                self._greets = True
+                self._greets, self._greet_by = True, time.monotonic() + _REPEAT
             case frames.PROGRAM if self._state == "ready":
                 self._go_on(frame)
             case frames.RESULTS if self._state == "paused":
                 self._go_on(frame)
                 self._go()
-            case frames.STOP if self._state in ("running", "paused"):
+            case frames.STOP | frames.GO if self._state not in ("running", "paused"):
+                # Another server's, or too late: there is nothing to stop.
+                pass
+            case frames.STOP:
                 self._stop()
-            case frames.GO if self._state in ("running", "paused"):
+            case frames.GO:
                 self._go()
             case frames.KILL:
                 self._end({"killed": True})
@@ -281,7 +287,7 @@ class Supervisor:
         progress = self._worker.progress
         if self._state == "starting" or self._server is None:
             return
-        if self._state == "running" and progress.waiting:
+        if self._state == "running" and progress.waiting and time.monotonic() < self._greet_by:
             # It has asked a server that is gone, and will ask us in a moment.
             return
         self._greets = False
@@ -435,6 +441,7 @@ class Supervisor:
             # A last frame may have come with the end.
             try:
                 self._worker.control.fill()
+                self._worker.control.fill()  # The first one may have been too small.
                 self._hear()
             except (OSError, ProtocolError):
                 pass
