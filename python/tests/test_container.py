@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -168,21 +169,30 @@ def test_a_server_that_says_nothing_is_gone(attached: bool) -> None:
     c.close()
 
 
-def test_the_reaper_tells_how_the_worker_ended() -> None:
-    read, write = os.pipe()
-    status = sandbox.PipeStatus(read)
+@pytest.mark.parametrize("signalled", [False, True], ids=["unnoticed", "noticed"])
+def test_the_reaper_tells_how_the_worker_ended(signalled: bool) -> None:
     other = os.fork()
     if other == 0:
         os._exit(7)
+    os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT)
     worker = os.fork()
     if worker == 0:
         os._exit(3)
-    reaper = container._Reaper(worker, write)
-    while not select.select([read], [], [], 0)[0]:
-        reaper.reap()
-    assert status.read() == 3
+    reaper = container._Reaper(worker)
+    assert select.select([reaper], [], [], 10)[0]
+    if signalled:
+        reaper.on_signal(signal.SIGCHLD, None)
+        assert select.select([reaper], [], [], 0)[0], "the signal took the news away"
+    assert reaper.read() == 3
+    with pytest.raises(ChildProcessError):
+        os.waitpid(other, 0)
+    os.close(reaper.fileno())
+
+
+def test_a_reaper_that_died_took_the_worker_with_it() -> None:
+    read, write = os.pipe()
     os.close(write)
-    assert status.read() == -9, "a reaper that died took the worker with it"
+    assert sandbox.PipeStatus(read).read() == -signal.SIGKILL
     os.close(read)
 
 

@@ -66,7 +66,6 @@ def _supervise(config: Config) -> None:
     ours, theirs = socket.socketpair()
     stdout, stdout_end = os.pipe()
     stderr, stderr_end = os.pipe()
-    status, status_end = os.pipe()
     progress = sandbox.Progress()
     pid = os.fork()
     if pid == 0:
@@ -77,17 +76,15 @@ def _supervise(config: Config) -> None:
     theirs.close()
     for fd in (stdout_end, stderr_end):
         os.close(fd)
-    reaper = _Reaper(pid, status_end)
+    reaper = _Reaper(pid)
     signal.signal(signal.SIGCHLD, reaper.on_signal)
-    # It may have ended before.
-    reaper.reap()
     counter = _oom_counter()
     fd = ours.detach()
     worker = Worker(
         control=frames.Channel(fd, fd, frames.MAX_FROM_WORKER),
         stdout=stdout,
         stderr=stderr,
-        status=sandbox.PipeStatus(status),
+        status=reaper,
         oom_kills=lambda: sandbox.oom_kills(counter),
         progress=progress,
     )
@@ -105,22 +102,33 @@ def _environment() -> dict[str, str]:
 
 
 class _Reaper:
-    """Waits for every process of the container, and passes on how the worker ended."""
+    """Waits for every process of the container, and tells how the worker ended.
 
-    def __init__(self, worker: int, status: int) -> None:
+    The worker has a descriptor besides: a signal that comes just before its receiver
+    waits for something else is handled only after that.
+    """
+
+    def __init__(self, worker: int) -> None:
         self._worker = worker
-        self._status = status
+        self._pidfd = os.pidfd_open(worker)
+        self._code = 0
+
+    def fileno(self) -> int:
+        return self._pidfd
+
+    def read(self) -> int:
+        self._reap()
+        return self._code
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle SIGCHLD."""
-        self.reap()
+        self._reap()
 
-    def reap(self) -> None:
-        """Wait for all that have ended."""
+    def _reap(self) -> None:
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 if ended[0] == self._worker:
-                    sandbox.report_status(self._status, os.waitstatus_to_exitcode(ended[1]))
+                    self._code = os.waitstatus_to_exitcode(ended[1])
 
 
 def _oom_counter() -> int | None:

@@ -34,8 +34,6 @@ _DRAIN: Final = 1.0
 # take to repeat its calls, in seconds.
 _LOOK: Final = 0.001
 _REPEAT: Final = 2.0
-# How long a signal may go unnoticed while a program runs, in seconds.
-_SIGNALS: Final = 0.25
 
 
 class ExitStatus(Protocol):
@@ -155,10 +153,7 @@ class Supervisor:
             return _LOOK
         if self._attached and self._listener is not None:
             return None
-        left = max(0.0, self._deadline - time.monotonic())
-        # A signal that comes just before the wait, such as that of the worker's end in a
-        # container, is handled after it only.
-        return min(left, _SIGNALS) if self._state == "running" else left
+        return max(0.0, self._deadline - time.monotonic())
 
     def _watch(self, fd: int, handler: Callable[[int], None]) -> None:
         self._handlers[fd] = handler
