@@ -15,6 +15,7 @@ import sys
 import threading
 import types
 import warnings
+from contextlib import suppress
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
@@ -48,6 +49,8 @@ def preload() -> None:
     # What has run before leaves less to write to in a process that runs it again.
     for _ in range(_REHEARSALS):
         _rehearse()
+    if "pandas" in sys.modules:
+        _rehearse_frames()
     # Objects that live for ever need not be looked at by every collection of a
     # forked process, nor be copied because their counters are touched.
     gc.collect()
@@ -165,6 +168,29 @@ def _rehearse() -> None:
         pending = calls.Calls(theirs, Progress())
         calls.install(pending)
         _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
+
+
+_FRAMES: Final = """
+frame = pd.DataFrame([{"name": "a", "n": 1, "x": 0.5, "day": "2000-01-01"}, {"name": "b", "n": 2, "x": None}])
+frame["day"] = pd.to_datetime(frame["day"])
+frame["ratio"] = frame["x"] / frame["n"]
+str(frame), str(frame.describe()), frame.to_dict("records"), frame.to_csv(), frame.to_json()
+str(frame[frame["n"] > 1].sort_values("n", ascending=False).head())
+str(frame.groupby("name")[["n", "x"]].sum().reset_index()), frame.groupby("name")["n"].agg(["mean", "sum"])
+frame.merge(frame[["name", "n"]], on="name", how="left").fillna({"x": 0.0}).loc[0, "x"], frame["x"].mean()
+array = np.array([[2.0, 1.0], [1.0, 3.0]])
+str(array @ array.T), array.mean(axis=0), np.percentile(array, [25, 50]), np.linalg.solve(array, [1.0, 2.0])
+"""
+
+
+def _rehearse_frames() -> None:
+    """Do what programs do with pandas, since much of it is loaded and set up at its first use only."""
+    names = {"pd": sys.modules["pandas"], "np": sys.modules["numpy"]}
+    # A release that does not know some of it any more is no reason not to serve.
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            exec(_FRAMES, dict(names))
 
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
