@@ -362,21 +362,19 @@ def receive(stream: socket.socket) -> frames.Frame:
 
     Raises EOFError if the other end is gone.
     """
-    header = _receive_exactly(stream, frames.HEADER.size)
-    length, kind = frames.HEADER.unpack(header)
-    return frames.Frame(kind, bytes(_receive_exactly(stream, length)))
+    length, kind = frames.HEADER.unpack(_receive_exactly(stream, frames.HEADER.size))
+    return frames.Frame(kind, _receive_exactly(stream, length))
 
 
-def _receive_exactly(stream: socket.socket, size: int) -> bytearray:
-    buffer = bytearray(size)
-    with memoryview(buffer) as view:
-        filled = 0
-        while filled < size:
-            count = stream.recv_into(view[filled:])
-            if count == 0:
-                raise EOFError("the other end is gone")
-            filled += count
-    return buffer
+def _receive_exactly(stream: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        # One piece, unless a signal comes in between: to copy many megabytes takes long.
+        piece = stream.recv(size - len(data), socket.MSG_WAITALL)
+        if not piece:
+            raise EOFError("the other end is gone")
+        data = data + piece if data else piece
+    return data
 
 
 class _Selector(selectors.DefaultSelector):
