@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -249,6 +250,8 @@ func (p *pool) spare() {
 // destroy ends a sandbox in the background. mu is held.
 func (p *pool) destroy(s *sandbox) {
 	p.wg.Go(func() {
+		// The answer that the sandbox was used for goes out first.
+		runtime.Gosched()
 		// Not under mu: to close what a program has the other end of may take its time.
 		s.detach()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), destroyTimeout)
