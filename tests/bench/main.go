@@ -103,6 +103,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 // how fast it does is not known.
 const settleRunning = 500 * time.Millisecond
 
+// teardown is how long the kernel may take to be rid of a sandbox, whose namespaces it
+// takes apart after the last process has ended.
+const teardown = 200 * time.Millisecond
+
 // measureRunning measures the server at o.url.
 func (r *report) measureRunning(ctx context.Context, o options, progress *log.Logger) error {
 	r.Store = "of " + o.url
@@ -138,14 +142,14 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, progress
 		return errors.Join(err, srv.stop())
 	}
 	err = withServer("0", func(c *client) error {
-		return r.measure(ctx, subject{client: c, n: o.n}, []scenario{coldStart}, progress)
+		return r.measure(ctx, subject{client: c, n: o.n, settle: teardown}, []scenario{coldStart}, progress)
 	})
 	if err != nil {
 		return err
 	}
-	// In this time the server makes a sandbox; should it take longer once, the pool
-	// still has others.
-	settle := time.Duration(r.Server[0].P95 * float64(time.Millisecond))
+	// In this time the server makes another sandbox; should it take longer once, the
+	// pool still has others.
+	settle := teardown + time.Duration(r.Server[0].P95*float64(time.Millisecond))
 	return withServer("8", func(c *client) error {
 		return r.measure(ctx, subject{client: c, n: o.n, settle: settle}, scenarios, progress)
 	})

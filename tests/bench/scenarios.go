@@ -19,7 +19,8 @@ type subject struct {
 	client *client
 	// n is how many samples to take.
 	n int
-	// settle is how long the server needs to fill its pool after an execution.
+	// settle is how long the machine is left alone after an execution: the server fills
+	// its pool, the kernel takes the old sandbox apart.
 	settle time.Duration
 }
 
@@ -39,9 +40,7 @@ var coldStart = scenario{
 	name: "first call, pool empty", unit: milliseconds,
 	contains: map[string]int{floorHTTP: 1, floorSocket: 1, floorFork: 1},
 	goals:    map[string]goal{"process": atMost(12)},
-	// Back to back: as soon as one execution has ended the next begins.
 	measure: func(ctx context.Context, s subject) ([]float64, error) {
-		s.settle = 0
 		return s.firstCalls(ctx, "print(await lookup(n=1))", "None\n")
 	},
 }
