@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -174,6 +175,10 @@ func (e *Engine) sweep(ctx context.Context) error {
 	return nil
 }
 
+// takeOvers is how many executions are taken over at once: a sandbox that does not
+// answer must not keep the others waiting, nor the server from serving.
+const takeOvers = 16
+
 // inherit takes over the executions of dead servers and destroys those of their
 // sandboxes that have none.
 func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
@@ -181,6 +186,8 @@ func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 	if err != nil {
 		return fmt.Errorf("list executions: %w", err)
 	}
+	var taking sync.WaitGroup
+	slots := make(chan struct{}, takeOvers)
 	for _, record := range records {
 		if State(record.State).terminal() {
 			continue
@@ -190,10 +197,15 @@ func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 		if !ours || record.Owner == e.members.instance || e.members.lives(ctx, record.Owner) {
 			continue
 		}
-		if _, err := e.takeOver(ctx, record); err != nil && !errors.Is(err, continuation.ErrConflict) {
-			e.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
-		}
+		slots <- struct{}{}
+		taking.Go(func() {
+			if _, err := e.takeOver(ctx, record); err != nil && !errors.Is(err, continuation.ErrConflict) {
+				e.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
+			}
+			<-slots
+		})
 	}
+	taking.Wait()
 	for ref := range orphans {
 		if err := e.o.Provider.Destroy(ctx, ref); err != nil {
 			e.o.Log.Error("cannot destroy a sandbox that was left over", "err", err)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -327,6 +328,51 @@ func TestFencing(t *testing.T) {
 	}
 }
 
+// meeting is a view where nobody attaches before there are as many as expected.
+type meeting struct {
+	*view
+	expected int32
+	come     atomic.Int32
+	all      chan struct{}
+}
+
+func (m *meeting) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+	if m.come.Add(1) == m.expected {
+		close(m.all)
+	}
+	select {
+	case <-m.all:
+		return m.view.Attach(ctx, ref)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// One sandbox that does not answer keeps nobody from taking over the others.
+func TestTakenOverAtOnce(t *testing.T) {
+	p := newPair(t, time.Minute)
+	var left []*execution
+	for range takeOvers / 2 {
+		_, x := p.start(t, "a.1")
+		left = append(left, x)
+	}
+	m := &meeting{view: p.views["b.1"], expected: takeOvers / 2, all: make(chan struct{})}
+	heir := p.engines["b.1"]
+	heir.o.Provider = m
+	p.phonebook.lose("a.1")
+	p.engines["a.1"].members.until.Store(0)
+	for range 2 { // The first only notes who is away.
+		if err := heir.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range left {
+		if heir.find(x.id) == nil {
+			t.Errorf("execution %s was not taken over", x.id)
+		}
+	}
+}
+
 // takeOver has b take over an execution, as a sweep or a request would.
 func (p *pair) takeOver(t *testing.T, id string) (*execution, error) {
 	t.Helper()
@@ -384,7 +430,7 @@ func TestTakeOverOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	passed := 0
-	for range 8 {
+	for range takeOvers / 2 {
 		wg.Go(func() {
 			_, err := p.takeOver(t, x.id)
 			mu.Lock()
