@@ -148,7 +148,8 @@ func (s *sandbox) readLine() {
 	}
 }
 
-// resume hands over the results of the last calls, and lets the program go on.
+// resume hands over the results of the last calls, and lets the program go on. It may
+// take them no longer than it may run.
 func (s *sandbox) resume(within time.Duration, results [][]byte) error {
 	if !s.direct {
 		// The supervisor lets it go on, too.
@@ -162,9 +163,11 @@ func (s *sandbox) resume(within time.Duration, results [][]byte) error {
 			return err
 		}
 	}
-	// A worker that does not read them is the program's doing, and will meet its limit.
-	_ = s.line.SetWriteDeadline(time.Now().Add(min(writeTimeout, within)))
-	_ = writeFrame(s.line, frameResults, results...)
+	// A worker that does not read them, or slowly, is the program's doing, and will meet
+	// its limit. Who waits for it must hear of other things meanwhile. The write ends with
+	// the line, at the latest.
+	_ = s.line.SetWriteDeadline(time.Now().Add(within))
+	go func() { _ = writeFrame(s.line, frameResults, results...) }()
 	return nil
 }
 
