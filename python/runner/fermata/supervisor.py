@@ -19,17 +19,16 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from json import dumps, loads
 from typing import Final, Protocol
 
 from fermata import PROTOCOL, frames, sandbox, workspace
 from fermata.frames import Channel, Frame, ProtocolError
+from fermata.output import Output
 
-_CHUNK: Final = 1 << 16
-# How long output may still come in after the program's end, in seconds. Everything
-# in the sandbox is stopped by then; what is left is in the pipes.
-_DRAIN: Final = 1.0
+# How long processes that were killed may take to be dead, in seconds.
+_DEATH: Final = 1.0
 # How often it is looked whether a worker whose line was cut waits, and how long it may
 # take to repeat its calls, in seconds.
 _LOOK: Final = 0.001
@@ -59,28 +58,6 @@ class Worker:
     progress: sandbox.Progress
     # The worker's end of its line to the server.
     line: socket.socket | None = None
-
-
-@dataclass
-class _Output:
-    fd: int
-    limit: int
-    data: bytearray = field(default_factory=bytearray)
-    over: bool = False
-    open: bool = True
-
-    def fill(self) -> None:
-        """Read what is there, keep what fits."""
-        try:
-            data = os.read(self.fd, _CHUNK)
-        except BlockingIOError:
-            return
-        if not data:
-            self.open = False
-            return
-        room = self.limit - len(self.data)
-        self.over = self.over or len(data) > room
-        self.data += data[: max(room, 0)]
 
 
 class Supervisor:
@@ -115,8 +92,8 @@ class Supervisor:
         self._greet_by = 0.0
         self._stopped = False
         self._kept: list[bytes] = []
-        self._stdout = _Output(worker.stdout, output)
-        self._stderr = _Output(worker.stderr, output)
+        self._stdout = Output(worker.stdout, output)
+        self._stderr = Output(worker.stderr, output)
         self._deadline = time.monotonic() + orphan
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
@@ -128,7 +105,6 @@ class Supervisor:
     def run(self) -> None:
         """Serve until the sandbox has no further use."""
         for output in (self._stdout, self._stderr):
-            os.set_blocking(output.fd, False)
             self._watch(output.fd, self._on_output(output))
         self._watch(self._worker.control.read_fd, self._on_worker)
         self._watch(self._worker.status.fileno(), self._on_status)
@@ -424,7 +400,7 @@ class Supervisor:
             self._stopped = False
             _signal_all(signal.SIGCONT)
 
-    def _on_output(self, output: _Output) -> Callable[[int], None]:
+    def _on_output(self, output: Output) -> Callable[[int], None]:
         def on_output(mask: int) -> None:
             output.fill()
             if not output.open:
@@ -454,7 +430,7 @@ class Supervisor:
         if self._state in ("starting", "ready"):
             # No program has run: there is no further use. What the worker has to say is
             # for the server's log.
-            self._drain(self._stderr)
+            self._stderr.drain()
             os.write(2, self._stderr.data)
             self._finished = True
             return
@@ -462,7 +438,7 @@ class Supervisor:
         # Nothing is printed from now on.
         _signal_all(signal.SIGSTOP)
         for output in (self._stdout, self._stderr):
-            self._drain(output)
+            output.drain()
             self._unwatch(output.fd)
         self._unwatch(self._worker.control.read_fd)
         report = how | {
@@ -477,19 +453,10 @@ class Supervisor:
         self._tell(done + frames.encode(frames.EXIT, payload))
         _signal_all(signal.SIGKILL)
 
-    def _drain(self, output: _Output) -> None:
-        """Read what is left in a pipe."""
-        deadline = time.monotonic() + _DRAIN
-        while output.open and not output.over and time.monotonic() < deadline:
-            before = len(output.data)
-            output.fill()
-            if len(output.data) == before:
-                return
-
 
 def _all_dead() -> bool:
     """Wait until the processes that were killed are dead, and tell whether they are."""
-    deadline = time.monotonic() + _DRAIN
+    deadline = time.monotonic() + _DEATH
     while time.monotonic() < deadline:
         try:
             os.kill(-1, 0)
