@@ -144,11 +144,14 @@ func (p *scripted) mostTogether() int {
 	return p.together
 }
 
-// idleNow returns how many sandboxes wait in the pool.
-func (p *pool) idleNow() int {
+// wantIdle checks how many sandboxes wait in the pool.
+func wantIdle(t *testing.T, p *pool, want int, when string) {
+	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.idle)
+	if got := len(p.idle); got != want {
+		t.Errorf("%d are ready %s, want %d", got, when, want)
+	}
 }
 
 func mustTake(t *testing.T, p *pool) *sandbox {
@@ -179,9 +182,7 @@ func TestPoolIsFilledAhead(t *testing.T) {
 		p := testPool(provider, 3, 10)
 		s := mustTake(t, p)
 		time.Sleep(10 * time.Second)
-		if got := p.idleNow(); got != 3 {
-			t.Errorf("%d are ready, want 3", got)
-		}
+		wantIdle(t, p, 3, "after a while")
 		// What is ready is had at once.
 		began := time.Now()
 		p.release(mustTake(t, p))
@@ -205,14 +206,10 @@ func TestPoolLetsAProgramBegin(t *testing.T) {
 		taken := []*sandbox{mustTake(t, p), mustTake(t, p)}
 		p.running(1)
 		time.Sleep(startTime - 1)
-		if got := p.idleNow(); got != 0 {
-			t.Errorf("%d were made while a program began, want none", got)
-		}
+		wantIdle(t, p, 0, "while a program began")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := p.idleNow(); got != 1 {
-			t.Errorf("%d were made after that, want half of 2", got)
-		}
+		wantIdle(t, p, 1, "after that")
 		p.running(-1)
 		for _, s := range taken {
 			p.release(s)
@@ -227,26 +224,18 @@ func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
 		p := testPool(provider, 4, 10)
 		p.running(1)
 		synctest.Wait()
-		if got := p.idleNow(); got != 2 {
-			t.Errorf("%d are ready while a program runs, want half of 4", got)
-		}
+		wantIdle(t, p, 2, "while a program runs")
 		p.running(-1)
 		synctest.Wait()
-		if got := p.idleNow(); got != 2 {
-			t.Errorf("%d are ready when one has just run, want half of 4", got)
-		}
+		wantIdle(t, p, 2, "when one has just run")
 		time.Sleep(calmTime / 2)
 		p.running(1)
 		p.running(-1)
 		time.Sleep(calmTime - 1)
-		if got := p.idleNow(); got != 2 {
-			t.Errorf("%d are ready when one has run since, want half of 4", got)
-		}
+		wantIdle(t, p, 2, "when one has run since")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := p.idleNow(); got != 4 {
-			t.Errorf("%d are ready when none runs, want 4", got)
-		}
+		wantIdle(t, p, 4, "when none runs")
 		closePool(t, p, provider)
 	})
 }
@@ -355,9 +344,7 @@ func TestPoolReplacesTheDead(t *testing.T) {
 		synctest.Wait()
 		provider.die("s1")
 		synctest.Wait()
-		if got := p.idleNow(); got != 2 {
-			t.Errorf("%d are ready after one died, want 2", got)
-		}
+		wantIdle(t, p, 2, "after one died")
 		if !slices.Equal(provider.destroyed, []string{"s1"}) {
 			t.Errorf("destroyed %v, want s1", provider.destroyed)
 		}
