@@ -18,13 +18,16 @@ FUZZTIME ?= 10s
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
-# An S3 server and an OCI runtime, for tests.
+# An S3 server, an OCI runtime and Compose, for tests.
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 RUNSC := gvisor.dev/gvisor/runsc@v0.0.0-20260905035102-160fafc42237
+COMPOSE_VERSION := github.com/docker/compose/v2@v2.40.3
 export PATH := $(CURDIR)/bin:$(PATH)
 
-# These have targets of their own: the client is large to install, the soak takes long.
+# These have targets of their own: the client is large to install, the soak takes long,
+# and what is composed has a port that others may have.
 CLIENT := ^TestLibreChat$$
+COMPOSE := ^TestCompose$$
 SOAK := ^TestSoak$$
 # These kill, and stop, servers more often in a soak, unless it is a short one.
 KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
@@ -44,12 +47,12 @@ build: ## the server, bin/fermata
 	go build -trimpath -o bin/fermata ./cmd/fermata
 
 .PHONY: test
-test: ## every test but client and soak: Go with the race detector, the server as a black box, Python
+test: ## every test but client, compose and soak: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
 	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $$(go list ./... | grep -v /tests)
 	@# By themselves, since they keep the machine busy. They build the server, which the
 	@# cache of results cannot know.
-	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(SOAK)' $(TESTFLAGS) ./tests
+	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)' $(TESTFLAGS) ./tests
 	@# What a machine lacks is left out, but not in CI.
 	@if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
 		cd python && $(PYTHON) -m pytest -q -rs; \
@@ -64,6 +67,10 @@ test-short: ## the Go tests that need no server, without the race detector
 .PHONY: client
 client: ## LibreChat's own client against the server (installs it: 550 MB)
 	go test -count=1 -timeout=20m -v -run='$(CLIENT)' ./tests
+
+.PHONY: compose
+compose: ## compose.yaml as it is, from the images; needs Docker with Compose, and port 8000
+	go test -count=1 -timeout=10m -v -run='$(COMPOSE)' ./tests
 
 .PHONY: lint
 lint: $(GOLANGCI) ## formatting, linters and types, Go and Python
@@ -107,6 +114,11 @@ bin/versitygw:
 
 bin/runsc:
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(RUNSC)
+
+# Its module cannot be installed by name, since it replaces others.
+bin/docker-compose:
+	cd "$$(go mod download -json $(COMPOSE_VERSION) | jq --raw-output .Dir)" && \
+		CGO_ENABLED=0 go build -trimpath -o $(CURDIR)/bin/docker-compose ./cmd
 
 .PHONY: clean
 clean: ## remove what the other targets make

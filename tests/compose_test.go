@@ -1,0 +1,85 @@
+package tests
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestCompose runs what compose.yaml describes: a program that is paused survives the
+// killed server, and nothing is left in the end. It needs the images, and port 8000.
+func TestCompose(t *testing.T) {
+	socket, local := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://")
+	if !local {
+		socket = "/var/run/docker.sock"
+	}
+	var status syscall.Stat_t
+	if err := syscall.Stat(socket, &status); err != nil {
+		t.Fatal(err)
+	}
+	project := fmt.Sprintf("fermata-tests-%d", os.Getpid())
+	environment := append(os.Environ(), "DOCKER_SOCKET="+socket, fmt.Sprintf("DOCKER_GID=%d", status.Gid), "FERMATA_API_KEYS=alice:key-a")
+	compose := func(arguments ...string) string {
+		t.Helper()
+		words := append(composeCommand(), "--file", "../compose.yaml", "--project-name", project)
+		words = append(words, arguments...)
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Env = environment
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+		}
+		return string(out)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(compose("logs"))
+		}
+		compose("down", "--volumes")
+		err := within(clearTimeout, func() error {
+			out, err := exec.Command("docker", "ps", "--all", "--quiet", "--filter", "label=fermata.server").Output()
+			if err == nil && len(out) > 0 {
+				err = fmt.Errorf("containers are left: %q", out)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+
+	alice := client{"http://127.0.0.1:8000", "key-a"}
+	up := func() {
+		t.Helper()
+		compose("up", "--detach", "--wait")
+		err := within(startTimeout, func() error {
+			a, err := alice.request(t.Context(), http.MethodGet, "/health", nil, nil)
+			if err == nil && a.code != http.StatusOK {
+				err = fmt.Errorf("GET /health: %v", a)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	up()
+	paused := alice.pause(t, program{Code: "print(await lookup(n=1))", Tools: tools("lookup")})
+	compose("kill", "server")
+	up()
+	if a := alice.post(t, paused.answers(value("7"))); a.Status != "completed" || a.Stdout != "7\n" {
+		t.Errorf("after a killed server the program gets %v, want it completed", a)
+	}
+}
+
+// composeCommand is docker's plugin, or the program of its own.
+func composeCommand() []string {
+	if exec.Command("docker", "compose", "version").Run() == nil {
+		return []string{"docker", "compose"}
+	}
+	return []string{"docker-compose"}
+}
