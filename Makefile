@@ -24,8 +24,8 @@ RUNSC := gvisor.dev/gvisor/runsc@v0.0.0-20260905035102-160fafc42237
 COMPOSE_VERSION := github.com/docker/compose/v2@v2.40.3
 export PATH := $(CURDIR)/bin:$(PATH)
 
-# These have targets of their own: the client is large to install, the soak takes long,
-# and what is composed has a port that others may have.
+# These have targets of their own: the client is large to install, Compose is one more
+# program, and the soak takes long.
 CLIENT := ^TestLibreChat$$
 COMPOSE := ^TestCompose$$
 SOAK := ^TestSoak$$
@@ -69,7 +69,7 @@ client: ## LibreChat's own client against the server (installs it: 550 MB)
 	go test -count=1 -timeout=20m -v -run='$(CLIENT)' ./tests
 
 .PHONY: compose
-compose: ## compose.yaml as it is, from the images; needs Docker with Compose, and port 8000
+compose: ## compose.yaml as it is, from the images; needs Docker with Compose
 	go test -count=1 -timeout=10m -v -run='$(COMPOSE)' ./tests
 
 .PHONY: lint

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -11,7 +12,7 @@ import (
 )
 
 // TestCompose runs what compose.yaml describes: a program that is paused survives the
-// killed server, and nothing is left in the end. It needs the images, and port 8000.
+// killed server, and nothing is left in the end. It needs the images.
 func TestCompose(t *testing.T) {
 	socket, local := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://")
 	if !local {
@@ -22,7 +23,9 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	project := fmt.Sprintf("fermata-tests-%d", os.Getpid())
-	environment := append(os.Environ(), "DOCKER_SOCKET="+socket, fmt.Sprintf("DOCKER_GID=%d", status.Gid), "FERMATA_API_KEYS=alice:key-a")
+	port := freePort(t)
+	environment := append(os.Environ(), "DOCKER_SOCKET="+socket, fmt.Sprintf("DOCKER_GID=%d", status.Gid),
+		"FERMATA_PORT="+port, "FERMATA_API_KEYS=alice:key-a")
 	compose := func(arguments ...string) string {
 		t.Helper()
 		words := append(composeCommand(), "--file", "../compose.yaml", "--project-name", project)
@@ -52,7 +55,7 @@ func TestCompose(t *testing.T) {
 		}
 	})
 
-	alice := client{"http://127.0.0.1:8000", "key-a"}
+	alice := client{"http://127.0.0.1:" + port, "key-a"}
 	up := func() {
 		t.Helper()
 		compose("up", "--detach", "--wait")
@@ -82,4 +85,19 @@ func composeCommand() []string {
 		return []string{"docker", "compose"}
 	}
 	return []string{"docker-compose"}
+}
+
+// freePort returns a port that nobody uses.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
