@@ -74,8 +74,19 @@ func program() []bpf.Instruction {
 		bpf.RetConstant{Val: retAllow})...)
 	p = append(p, checked(unix.SYS_SOCKET, 0, oneOf(families()...)...)...)
 	p = append(p, checked(unix.SYS_PERSONALITY, 0, oneOf(personalities()...)...)...)
-	for _, number := range slices.Sorted(maps.Values(calls())) {
-		p = append(p, answer(number, retAllow)...)
+	// In runs of numbers, since the kernel translates and tries the whole filter for
+	// every process that installs it.
+	numbers := slices.Sorted(maps.Values(calls()))
+	for len(numbers) > 0 {
+		run := 1
+		for run < len(numbers) && numbers[run] == numbers[0]+run {
+			run++
+		}
+		p = append(p,
+			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(numbers[0]), SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: uint32(numbers[run-1]), SkipTrue: 1},
+			bpf.RetConstant{Val: retAllow})
+		numbers = numbers[run:]
 	}
 	return append(p, bpf.RetConstant{Val: retEPERM})
 }

@@ -1,6 +1,14 @@
 package seccomp
 
-import "testing"
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"testing"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
 
 // TestFilterFits holds the filter to the kernel's limit for one program.
 func TestFilterFits(t *testing.T) {
@@ -10,5 +18,36 @@ func TestFilterFits(t *testing.T) {
 	}
 	if len(f)%8 != 0 || len(f)/8 > 4096 {
 		t.Errorf("filter has %d bytes, want a multiple of 8 for at most 4096 instructions", len(f))
+	}
+}
+
+// TestFilterAllows tries every number: those on the list are allowed, those whose
+// arguments are looked at get what these deserve, and all others are refused.
+func TestFilterAllows(t *testing.T) {
+	vm, err := bpf.NewVM(program())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := slices.Collect(maps.Values(calls()))
+	looked := []int{unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_SOCKET, unix.SYS_PERSONALITY}
+	for number := range 1024 {
+		if slices.Contains(looked, number) {
+			continue
+		}
+		// The machine is that of network packets, and reads their byte order.
+		data := make([]byte, 64)
+		binary.BigEndian.PutUint32(data[offsetNumber:], uint32(number))
+		binary.BigEndian.PutUint32(data[offsetArch:], auditArch)
+		got, err := vm.Run(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := retEPERM
+		if slices.Contains(listed, number) {
+			want = retAllow
+		}
+		if uint32(got) != want {
+			t.Errorf("call %d gets %#x, want %#x", number, got, want)
+		}
 	}
 }
