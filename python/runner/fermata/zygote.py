@@ -79,6 +79,9 @@ def main() -> NoReturn:
     config = Config(**loads(sys.stdin.buffer.read()))
     listener = socket.socket(fileno=3)
     _build_root(config)
+    # What every sandbox inherits need not be done for each.
+    linux.set_host_name("sandbox")
+    linux.drop_bounding_set()
     requests, nursery_requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     nursery = os.fork()
     if nursery == 0:
@@ -292,7 +295,6 @@ class Zygote:
             os.close(fd)
         self._requests.close()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are reaped by the kernel
-        linux.drop_bounding_set()
         _become(user)
         linux.drop_capabilities()
         linux.set_dumpable(False)
@@ -324,7 +326,6 @@ def _enter(config: Config, user: int) -> None:
     linux.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags | linux.MS_NOEXEC, f"{size},mode=1777")
     linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
-    linux.set_host_name("sandbox")
     linux.loopback_up()
 
 
