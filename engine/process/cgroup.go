@@ -62,8 +62,9 @@ func findCgroups(o Options) (*cgroups, error) {
 	quota := strconv.Itoa(int(o.CPUs * cpuPeriod))
 	memory, pids := strconv.FormatInt(o.Memory, 10), strconv.Itoa(o.PIDs)
 	c := &cgroups{settings: map[string][]setting{}}
-	if unified, ok := mounts[""]; ok && hasControllers(unified) {
-		parent := filepath.Join(unified, "fermata")
+	unified, ok := mounts[""]
+	if unified = beforeMove(unified); ok && hasControllers(unified) {
+		parent := filepath.Join(unified, parentGroup)
 		if err := delegate(unified, parent); err != nil {
 			return nil, err
 		}
@@ -92,7 +93,7 @@ func findCgroups(o Options) (*cgroups, error) {
 			if !ok {
 				return nil, fmt.Errorf("no cgroup controller %q", name)
 			}
-			parent := filepath.Join(mount, "fermata")
+			parent := filepath.Join(mount, parentGroup)
 			if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 				return nil, fmt.Errorf("make cgroup: %w", err)
 			}
@@ -108,6 +109,13 @@ func findCgroups(o Options) (*cgroups, error) {
 	}
 	return c, nil
 }
+
+// parentGroup has the groups of programs. In version 2 serverGroup, beside it, has
+// the server.
+const (
+	parentGroup = "fermata"
+	serverGroup = "fermata-server"
+)
 
 // try makes one group and removes it: what cannot be set is found out at start.
 func (c *cgroups) try() error {
@@ -270,6 +278,20 @@ func hasControllers(dir string) bool {
 	})
 }
 
+// beforeMove returns the group to make groups in, by the one that the server is in. One
+// that delegate moved, with the shell that now starts it again, finds the groups of the
+// earlier one so; a service manager may also start it where delegate would move it.
+func beforeMove(own string) string {
+	above := filepath.Dir(own)
+	if filepath.Base(own) != serverGroup {
+		return own
+	}
+	if _, err := os.Stat(filepath.Join(above, parentGroup)); err == nil || !hasControllers(own) {
+		return above
+	}
+	return own
+}
+
 // delegate makes parent below own with all controllers. In version 2 a group has
 // either processes or children with controllers: own's processes, this server
 // first, move to a child beside parent.
@@ -280,7 +302,7 @@ func delegate(own, parent string) error {
 	}
 	err := os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
 	if errors.Is(err, syscall.EBUSY) {
-		if err := moveProcesses(own, filepath.Join(own, "fermata-server")); err != nil {
+		if err := moveProcesses(own, filepath.Join(own, serverGroup)); err != nil {
 			return err
 		}
 		err = os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
