@@ -301,7 +301,8 @@ func delegate(own, parent string) error {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
 	err := os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
-	if errors.Is(err, syscall.EBUSY) {
+	// What processes fork while they are moved may stay, and has to be moved after them.
+	for moves := 0; moves < 10 && errors.Is(err, syscall.EBUSY); moves++ {
 		if err := moveProcesses(own, filepath.Join(own, serverGroup)); err != nil {
 			return err
 		}
