@@ -55,7 +55,7 @@ func (g *cgroup) close() {
 // findCgroups finds where this server may make groups. It returns nil and the
 // reason if it may not.
 func findCgroups(o Options) (*cgroups, error) {
-	mounts, err := cgroupMounts()
+	mounts, err := cgroupMounts("/proc/self")
 	if err != nil {
 		return nil, err
 	}
@@ -209,10 +209,11 @@ func (c *cgroups) remove(name string) error {
 }
 
 // cgroupMounts returns where this process's own group is, by controller; the
-// unified hierarchy of version 2 has the name "".
-func cgroupMounts() (map[string]string, error) {
+// unified hierarchy of version 2 has the name "". What is known of the process is
+// in the directory proc.
+func cgroupMounts(proc string) (map[string]string, error) {
 	own := map[string]string{}
-	err := eachLine("/proc/self/cgroup", func(line string) {
+	err := eachLine(filepath.Join(proc, "cgroup"), func(line string) {
 		// 4:memory:/path
 		if f := strings.SplitN(line, ":", 3); len(f) == 3 {
 			for name := range strings.SplitSeq(f[1], ",") {
@@ -224,11 +225,15 @@ func cgroupMounts() (map[string]string, error) {
 		return nil, err
 	}
 	mounts := map[string]string{}
-	err = eachLine("/proc/self/mountinfo", func(line string) {
+	err = eachLine(filepath.Join(proc, "mountinfo"), func(line string) {
 		// 36 35 98:0 /root /mount options … - type source superoptions
 		left, right, _ := strings.Cut(line, " - ")
 		l, r := strings.Fields(left), strings.Fields(right)
 		if len(l) < 5 || len(r) < 3 || !strings.HasPrefix(r[0], "cgroup") {
+			return
+		}
+		if r[0] == "cgroup2" && strings.HasPrefix(l[3], "/..") {
+			// It shows what is around our cgroup namespace, where no process of ours may go.
 			return
 		}
 		names := []string{""}
