@@ -88,8 +88,13 @@ func (s *server) start() error {
 // launch starts the server.
 func (s *server) launch() error {
 	s.log = &serverLog{serving: make(chan string, 1)}
-	// The shell moves itself into the cgroups and then becomes the server.
-	join := `server=$1; shift; for group; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$server" serve`
+	// The shell moves itself into the cgroups and then becomes the server. In version 2
+	// it cannot go where a server has been, only where that has moved to.
+	join := `server=$1; shift
+for group; do
+	echo $$ >"$group/cgroup.procs" || echo $$ >"$group/fermata-server/cgroup.procs" || exit 1
+done 2>/dev/null
+exec "$server" serve`
 	s.cmd = exec.Command("/bin/sh", append([]string{"-c", join, "sh", binary}, s.groups...)...)
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + cmp.Or(s.dockerHost, os.Getenv("DOCKER_HOST"))}
 	for name, value := range s.settings {

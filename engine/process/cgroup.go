@@ -55,15 +55,16 @@ func (g *cgroup) close() {
 // findCgroups finds where this server may make groups. It returns nil and the
 // reason if it may not.
 func findCgroups(o Options) (*cgroups, error) {
-	mounts, err := cgroupMounts()
+	mounts, err := cgroupMounts("/proc/self")
 	if err != nil {
 		return nil, err
 	}
 	quota := strconv.Itoa(int(o.CPUs * cpuPeriod))
 	memory, pids := strconv.FormatInt(o.Memory, 10), strconv.Itoa(o.PIDs)
 	c := &cgroups{settings: map[string][]setting{}}
-	if unified, ok := mounts[""]; ok && hasControllers(unified) {
-		parent := filepath.Join(unified, "fermata")
+	unified, ok := mounts[""]
+	if unified = beforeMove(unified); ok && hasControllers(unified) {
+		parent := filepath.Join(unified, parentGroup)
 		if err := delegate(unified, parent); err != nil {
 			return nil, err
 		}
@@ -92,7 +93,7 @@ func findCgroups(o Options) (*cgroups, error) {
 			if !ok {
 				return nil, fmt.Errorf("no cgroup controller %q", name)
 			}
-			parent := filepath.Join(mount, "fermata")
+			parent := filepath.Join(mount, parentGroup)
 			if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 				return nil, fmt.Errorf("make cgroup: %w", err)
 			}
@@ -108,6 +109,13 @@ func findCgroups(o Options) (*cgroups, error) {
 	}
 	return c, nil
 }
+
+// parentGroup has the groups of programs. In version 2 serverGroup, beside it, has
+// the server.
+const (
+	parentGroup = "fermata"
+	serverGroup = "fermata-server"
+)
 
 // try makes one group and removes it: what cannot be set is found out at start.
 func (c *cgroups) try() error {
@@ -201,10 +209,11 @@ func (c *cgroups) remove(name string) error {
 }
 
 // cgroupMounts returns where this process's own group is, by controller; the
-// unified hierarchy of version 2 has the name "".
-func cgroupMounts() (map[string]string, error) {
+// unified hierarchy of version 2 has the name "". What is known of the process is
+// in the directory proc.
+func cgroupMounts(proc string) (map[string]string, error) {
 	own := map[string]string{}
-	err := eachLine("/proc/self/cgroup", func(line string) {
+	err := eachLine(filepath.Join(proc, "cgroup"), func(line string) {
 		// 4:memory:/path
 		if f := strings.SplitN(line, ":", 3); len(f) == 3 {
 			for name := range strings.SplitSeq(f[1], ",") {
@@ -216,11 +225,15 @@ func cgroupMounts() (map[string]string, error) {
 		return nil, err
 	}
 	mounts := map[string]string{}
-	err = eachLine("/proc/self/mountinfo", func(line string) {
+	err = eachLine(filepath.Join(proc, "mountinfo"), func(line string) {
 		// 36 35 98:0 /root /mount options … - type source superoptions
 		left, right, _ := strings.Cut(line, " - ")
 		l, r := strings.Fields(left), strings.Fields(right)
 		if len(l) < 5 || len(r) < 3 || !strings.HasPrefix(r[0], "cgroup") {
+			return
+		}
+		if r[0] == "cgroup2" && strings.HasPrefix(l[3], "/..") {
+			// It shows what is around our cgroup namespace, where no process of ours may go.
 			return
 		}
 		names := []string{""}
@@ -270,6 +283,20 @@ func hasControllers(dir string) bool {
 	})
 }
 
+// beforeMove returns the group to make groups in, by the one that the server is in. One
+// that delegate moved, with the shell that now starts it again, finds the groups of the
+// earlier one so; a service manager may also start it where delegate would move it.
+func beforeMove(own string) string {
+	above := filepath.Dir(own)
+	if filepath.Base(own) != serverGroup {
+		return own
+	}
+	if _, err := os.Stat(filepath.Join(above, parentGroup)); err == nil || !hasControllers(own) {
+		return above
+	}
+	return own
+}
+
 // delegate makes parent below own with all controllers. In version 2 a group has
 // either processes or children with controllers: own's processes, this server
 // first, move to a child beside parent.
@@ -279,8 +306,9 @@ func delegate(own, parent string) error {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
 	err := os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
-	if errors.Is(err, syscall.EBUSY) {
-		if err := moveProcesses(own, filepath.Join(own, "fermata-server")); err != nil {
+	// What processes fork while they are moved may stay, and has to be moved after them.
+	for moves := 0; moves < 10 && errors.Is(err, syscall.EBUSY); moves++ {
+		if err := moveProcesses(own, filepath.Join(own, serverGroup)); err != nil {
 			return err
 		}
 		err = os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
