@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -94,9 +95,8 @@ func freePort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
+	if err := errors.Join(err, l.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return port

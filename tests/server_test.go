@@ -188,7 +188,10 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text.Write(p)
-	if m := servingLine.FindSubmatch(l.text.Bytes()); m != nil && !l.found {
+	if l.found {
+		return len(p), nil
+	}
+	if m := servingLine.FindSubmatch(l.text.Bytes()); m != nil {
 		l.found = true
 		l.serving <- string(m[1])
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -43,7 +41,7 @@ func build(ctx context.Context, dir string) (string, error) {
 type server struct {
 	url    string
 	cmd    *exec.Cmd
-	log    *serverLog
+	log    serverLog
 	exited chan struct{}
 }
 
@@ -61,29 +59,49 @@ func startServer(ctx context.Context, binary, dir string, s settings) (*server, 
 	}
 	// Ctrl-C of a terminal is for this process, which then stops the server.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	log := &serverLog{serving: make(chan string, 1)}
+	log, err := os.Create(filepath.Join(state, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	srv := &server{cmd: cmd, log: log, exited: make(chan struct{})}
+	srv := &server{cmd: cmd, log: serverLog(log.Name()), exited: make(chan struct{})}
 	go func() {
 		defer close(srv.exited)
 		_ = cmd.Wait() // The state tells.
 	}()
-	select {
-	case addr := <-log.serving:
-		srv.url = "http://" + addr
-		return srv, nil
-	case <-srv.exited:
-		return nil, fmt.Errorf("the server ended at start: %v\n%s", cmd.ProcessState, log)
-	case <-time.After(startTimeout):
-		err = fmt.Errorf("the server does not serve after %v\n%s", startTimeout, log)
-	case <-ctx.Done():
-		err = ctx.Err()
+	if err := srv.await(ctx); err != nil {
+		return nil, errors.Join(err, srv.stop())
 	}
-	return nil, errors.Join(err, srv.stop())
+	return srv, nil
+}
+
+// await waits until the server serves.
+func (s *server) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the server does not serve after %v", startTimeout))
+	defer cancel()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for {
+		address, err := s.log.address()
+		if err != nil {
+			return err
+		}
+		if address != "" {
+			s.url = "http://" + address
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-s.exited:
+			return fmt.Errorf("the server ended at start: %v\n%s", s.cmd.ProcessState, s.log)
+		case <-ctx.Done():
+			return fmt.Errorf("%w\n%s", context.Cause(ctx), s.log)
+		}
+	}
 }
 
 // stop ends the server.
@@ -104,38 +122,32 @@ func (s *server) stop() error {
 	return nil
 }
 
-// A serverLog keeps the end of what a server logs and looks out for the address.
-type serverLog struct {
-	serving chan string
-
-	mu    sync.Mutex
-	text  []byte
-	found bool
-}
+// A serverLog is the path of what a server logs. It is a file, since a pipe would have
+// this process read along while it measures.
+type serverLog string
 
 // keptLog is how much of the log a failure shows.
 const keptLog = 4000
 
 var servingLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?serving\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
 
-// Write takes the next bytes of the log.
-func (l *serverLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = append(l.text, p...)
-	if m := servingLine.FindSubmatch(l.text); m != nil && !l.found {
-		l.found = true
-		l.serving <- string(m[1])
+// address returns where the server serves, or nothing if it does not say so yet.
+func (l serverLog) address() (string, error) {
+	text, err := os.ReadFile(string(l))
+	if err != nil {
+		return "", err
 	}
-	if l.found && len(l.text) > 2*keptLog {
-		l.text = bytes.Clone(l.text[len(l.text)-keptLog:])
+	if m := servingLine.FindSubmatch(text); m != nil {
+		return string(m[1]), nil
 	}
-	return len(p), nil
+	return "", nil
 }
 
 // String returns the end of the log.
-func (l *serverLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.TrimSpace(string(l.text[max(0, len(l.text)-keptLog):]))
+func (l serverLog) String() string {
+	text, err := os.ReadFile(string(l))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(text[max(0, len(text)-keptLog):]))
 }
