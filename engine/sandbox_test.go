@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"net"
@@ -24,14 +23,13 @@ func TestSlowWorkerGetsItsResults(t *testing.T) {
 			t.Errorf("resume took %v of waiting", took)
 		}
 		time.Sleep(writeTimeout + time.Second)
-		r := bufio.NewReader(worker)
 		header := make([]byte, frameHeader)
-		if _, err := io.ReadFull(r, header); err != nil {
+		if _, err := io.ReadFull(worker, header); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(writeTimeout + time.Second)
 		payload := make([]byte, 5)
-		if _, err := io.ReadFull(r, payload); err != nil || !bytes.Equal(payload, []byte("[1,2]")) {
+		if _, err := io.ReadFull(worker, payload); err != nil || !bytes.Equal(payload, []byte("[1,2]")) {
 			t.Errorf("the worker read %q, %v", payload, err)
 		}
 	})

@@ -13,7 +13,8 @@ import (
 )
 
 // TestCompose runs what compose.yaml describes: a program that is paused survives the
-// killed server, and nothing is left in the end. It needs the images.
+// killed server, and nothing is left in the end. It needs the images, and a Docker engine
+// that no other server uses.
 func TestCompose(t *testing.T) {
 	socket, local := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://")
 	if !local {
@@ -60,6 +61,9 @@ func TestCompose(t *testing.T) {
 	up := func() {
 		t.Helper()
 		compose("up", "--detach", "--wait")
+		if t.Failed() {
+			t.FailNow()
+		}
 		err := within(startTimeout, func() error {
 			a, err := alice.request(t.Context(), http.MethodGet, "/health", nil, nil)
 			if err == nil && a.code != http.StatusOK {

@@ -21,8 +21,8 @@ func TestFilterFits(t *testing.T) {
 	}
 }
 
-// TestFilterAllows tries every number: those on the list are allowed, those whose
-// arguments are looked at get what these deserve, and all others are refused.
+// TestFilterAllows tries every number but those whose arguments count, too: the ones on
+// the list are allowed, all others are refused.
 func TestFilterAllows(t *testing.T) {
 	vm, err := bpf.NewVM(program())
 	if err != nil {
