@@ -62,8 +62,8 @@ func findCgroups(o Options) (*cgroups, error) {
 	quota := strconv.Itoa(int(o.CPUs * cpuPeriod))
 	memory, pids := strconv.FormatInt(o.Memory, 10), strconv.Itoa(o.PIDs)
 	c := &cgroups{settings: map[string][]setting{}}
-	unified, ok := mounts[""]
-	if unified = beforeMove(unified); ok && hasControllers(unified) {
+	own, ok := mounts[""]
+	if unified := beforeMove(own); ok && hasControllers(unified) {
 		parent := filepath.Join(unified, parentGroup)
 		if err := delegate(unified, parent); err != nil {
 			return nil, err

@@ -373,7 +373,7 @@ def _receive_exactly(stream: socket.socket, size: int) -> bytes:
         piece = stream.recv(size - len(data), socket.MSG_WAITALL)
         if not piece:
             raise EOFError("the other end is gone")
-        data = data + piece if data else piece
+        data += piece
     return data
 
 

@@ -50,7 +50,7 @@ def preload() -> None:
     for _ in range(_REHEARSALS):
         _rehearse()
     if "pandas" in sys.modules:
-        _rehearse_frames()
+        _rehearse_pandas()
     # Objects that live for ever need not be looked at by every collection of a
     # forked process, nor be copied because their counters are touched.
     gc.collect()
@@ -170,7 +170,7 @@ def _rehearse() -> None:
         _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
 
 
-_FRAMES: Final = """
+_PANDAS: Final = """
 frame = pd.DataFrame([{"name": "a", "n": 1, "x": 0.5, "day": "2000-01-01"}, {"name": "b", "n": 2, "x": None}])
 frame["day"] = pd.to_datetime(frame["day"])
 frame["ratio"] = frame["x"] / frame["n"]
@@ -183,14 +183,14 @@ str(array @ array.T), array.mean(axis=0), np.percentile(array, [25, 50]), np.lin
 """
 
 
-def _rehearse_frames() -> None:
+def _rehearse_pandas() -> None:
     """Do what programs do with pandas, since much of it is loaded and set up at its first use only."""
     names = {"pd": sys.modules["pandas"], "np": sys.modules["numpy"]}
     # A release that does not know some of it any more is no reason not to serve.
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         for _ in range(2):
-            exec(_FRAMES, dict(names))
+            exec(_PANDAS, dict(names))
 
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
