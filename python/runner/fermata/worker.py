@@ -10,6 +10,7 @@ import inspect
 import io
 import os
 import re
+import select
 import socket
 import sys
 import threading
@@ -38,6 +39,9 @@ _SCIENTIFIC: Final = {
     "sklearn": "sklearn",
 }
 
+# How soon the program comes that a worker was made for, in seconds; others are not waited for yet.
+_WAITED_FOR: Final = 0.005
+
 _OWN_FILES: Final = os.path.dirname(__file__)
 _NEVER_AWAITED: Final = re.compile(r"coroutine '(\w+)' was never awaited")
 
@@ -48,7 +52,7 @@ def preload() -> None:
         _import(name)
     # What has run before leaves less to write to in a process that runs it again.
     for _ in range(_REHEARSALS):
-        _rehearse()
+        rehearse()
     if "pandas" in sys.modules:
         _rehearse_pandas()
     # Objects that live for ever need not be looked at by every collection of a
@@ -70,10 +74,11 @@ def run(stream: socket.socket, progress: Progress, line: socket.socket | None = 
     ``stream`` leads to the supervisor, ``line`` to the server.
     """
     _prepare_process()
-    _rehearse()
+    stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
+    if not select.select([stream], [], [], _WAITED_FOR)[0]:
+        rehearse()
     pending = calls.Calls(stream, progress, line)
     calls.install(pending)
-    stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     inputs = workspace.Inputs(os.getcwd())
     try:
         while (frame := calls.receive(stream)).kind == frames.FILE:
@@ -155,7 +160,7 @@ async def _(n: int = 0, **extra: Any) -> Any:
 """
 
 
-def _rehearse() -> None:
+def rehearse() -> None:
     """Run a small program as the real one will be run, while nobody waits.
 
     A forked process pays for each page of its parent's when it first writes to it,

@@ -48,6 +48,8 @@ from fermata.supervisor import Supervisor, Worker
 
 _MAX_MESSAGE: Final = 1 << 16
 _MAX_FDS: Final = 16
+# What a supervisor sends its worker first: the namespaces of the sandbox are there.
+_ENTER: Final = b"\0"
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,6 @@ class Zygote:
         for fd in (self._listener.fileno(), self._nursery, self._namespace, self._poll.fileno(), *self._names):
             os.close(fd)
         self._drop_server_copy()
-        _enter(self._config, user)
         ours, theirs = socket.socketpair()
         stdout, stdout_end = os.pipe()
         stderr, stderr_end = os.pipe()
@@ -294,6 +295,9 @@ class Zygote:
         for fd in (own, *ends, *rest):
             os.close(fd)
         self._requests.close()
+        # The nursery forks meanwhile.
+        _enter(self._config, user)
+        ours.send(_ENTER)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are reaped by the kernel
         _become(user)
         linux.drop_capabilities()
@@ -346,12 +350,16 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
     for other in others:
         other.close()
     # Not at the top of the file: the zygote stays small without it.
-    from fermata import worker
+    from fermata import memory, worker
 
+    memory.prepare()
     worker.preload()
     # Kept, and inherited, for as long as this function runs.
     _filling = _fill_holes()
     gc.freeze()
+    memory.freeze()
+    # What programs use first is in the page tables that they inherit.
+    worker.rehearse()
     namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
     poll = select.epoll()
     poll.register(requests.fileno(), select.EPOLLIN)
@@ -418,6 +426,8 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     supervisor, control, stdout, stderr, _, shared, line, *cgroups = fds
     for cgroup in cgroups:
         os.write(cgroup, b"0")
+    if os.read(control, len(_ENTER)) != _ENTER:
+        return
     linux.setns(supervisor, linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
     linux.unshare(linux.CLONE_NEWCGROUP)
     os.chdir(WORKSPACE)

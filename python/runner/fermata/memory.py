@@ -1,0 +1,134 @@
+"""Makes a process cheap to fork: keeps what it has written in a file.
+
+A fork copies the page tables of all memory that its process has written, and the end of
+the child takes them apart, page by page: with a scientific stack imported that is most
+of what a worker costs. Pages of a file are looked up when they are touched instead. So
+the file is given what the memory holds, and is mapped in its place, privately: what
+anybody writes from then on is a copy of its own, as after any fork.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import struct
+from typing import Final, NamedTuple
+
+# PyDLL keeps the interpreter's lock.
+_libc: Final = ctypes.PyDLL(None, use_errno=True)
+_pwrite: Final = _libc.pwrite64
+_pwrite.restype = ctypes.c_ssize_t
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+# As far as the allocator would go by itself: see mallopt(3).
+_MAX_MMAP_THRESHOLD: Final = 32 << 20
+_MAP_FIXED: Final = 0x10
+
+# ucontext_t begins with flags, the context to go on with, and a stack: address, flags, size.
+_CONTEXT: Final = struct.Struct("=QQQQQ")
+_CONTEXT_SIZE: Final = 8 << 10
+_STACK_SIZE: Final = 24 << 10
+
+# A C function and its arguments.
+_Call = tuple[str, tuple[int, ...]]
+
+
+class _Region(NamedTuple):
+    start: int
+    end: int
+    protection: int
+
+
+def prepare() -> None:
+    """Keep large blocks of memory with the small ones, for freeze; call this before there are any.
+
+    The allocator lets the kernel stretch a block that it has mapped by itself, which would
+    stretch the mapping of the file, into what comes next there.
+    """
+    if (mallopt := getattr(_libc, "mallopt", None)) is not None:
+        mallopt(_M_MMAP_THRESHOLD, _MAX_MMAP_THRESHOLD)
+        mallopt(_M_TRIM_THRESHOLD, 2 * _MAX_MMAP_THRESHOLD)
+
+
+def freeze() -> None:
+    """Move the memory that this process has written to a file. It must have one thread.
+
+    Nothing is moved where the C library, unlike glibc, cannot do it.
+    """
+    if not hasattr(_libc, "makecontext"):
+        return
+    file = os.memfd_create("frozen", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        calls: list[_Call] = []
+        offset = 0
+        for region in _written():
+            start, size = region.start, region.end - region.start
+            # Once ahead: it may fail now, and takes the room that it will need.
+            _copy(file, start, size, offset)
+            calls.append(("pwrite64", (file, start, size, offset)))
+            calls.append(("mmap64", (start, size, region.protection, mmap.MAP_PRIVATE | _MAP_FIXED, file, offset)))
+            offset += size
+        _run(calls)
+        # Whoever gets hold of it cannot change what the others see.
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+    finally:
+        os.close(file)
+
+
+def _written() -> list[_Region]:
+    """Return the private mappings, but for the stack, of which at least half was written."""
+    regions: list[_Region] = []
+    region = _Region(0, 0, 0)
+    with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            key, *rest = line.split(maxsplit=5)
+            if not key.endswith(":"):
+                region = _parse(key, *rest)
+            elif key == "Anonymous:" and 2 * 1024 * int(rest[0]) >= region.end - region.start > 0:
+                regions.append(region)
+    return regions
+
+
+def _parse(addresses: str, permissions: str, offset: str, device: str, inode: str, name: str = "") -> _Region:
+    start, end = (int(address, 16) for address in addresses.split("-"))
+    if "s" in permissions or "r" not in permissions or (name.startswith("[") and name.strip() != "[heap]"):
+        return _Region(0, 0, 0)
+    bits = (("r", mmap.PROT_READ), ("w", mmap.PROT_WRITE), ("x", mmap.PROT_EXEC))
+    return _Region(start, end, sum(bit for letter, bit in bits if letter in permissions))
+
+
+def _copy(file: int, start: int, size: int, offset: int) -> None:
+    if _pwrite(file, ctypes.c_void_p(start), ctypes.c_size_t(size), ctypes.c_int64(offset)) != size:
+        number = ctypes.get_errno()
+        raise OSError(number, f"copy of {size} bytes of memory: {os.strerror(number)}")
+
+
+def _run(calls: list[_Call]) -> None:
+    """Call C functions one after the other, without the interpreter between them.
+
+    It would write to the memory that has been copied and not yet been mapped. So each
+    function is a context of its own, see makecontext(3), and goes on with the next.
+    """
+    step = _CONTEXT_SIZE + _STACK_SIZE
+    with mmap.mmap(-1, step * (len(calls) + 1)) as memory:
+        anchor = ctypes.c_char.from_buffer(memory)
+        here = ctypes.addressof(anchor)
+        for number, (name, arguments) in enumerate(calls, 1):
+            context = here + number * step
+            _libc.getcontext(ctypes.c_void_p(context))
+            following = context + step if number < len(calls) else here
+            flags = _CONTEXT.unpack_from(memory, number * step)[0]
+            _CONTEXT.pack_into(memory, number * step, flags, following, context + _CONTEXT_SIZE, 0, _STACK_SIZE)
+            _libc.makecontext(
+                ctypes.c_void_p(context),
+                ctypes.cast(getattr(_libc, name), ctypes.c_void_p),
+                len(arguments),
+                *(ctypes.c_uint64(argument) for argument in arguments),
+            )
+        if calls:
+            _libc.swapcontext(ctypes.c_void_p(here), ctypes.c_void_p(here + step))
+        del anchor
