@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -146,7 +147,7 @@ func (s *server) programmatic(c echo.Context) error {
 	if err := checkRouting(header); err != nil {
 		return err
 	}
-	p, err := s.receive(c)
+	p, err := s.receive(c, "")
 	if err != nil {
 		return err
 	}
@@ -154,15 +155,13 @@ func (s *server) programmatic(c echo.Context) error {
 		return err
 	}
 
-	sum := sha256.Sum256(p.body)
-	hash := hex.EncodeToString(sum[:])
 	var outcome engine.Outcome
 	if p.continues() {
 		resume, err := s.resume(p.request)
 		if err != nil {
 			return err
 		}
-		resume.Principal, resume.RequestID, resume.Request = principal(c).ID, p.id, hash
+		resume.Principal, resume.RequestID, resume.Request = principal(c).ID, p.id, p.hash
 		outcome, err = s.executions.Resume(c.Request().Context(), resume)
 		if err != nil {
 			return err
@@ -173,7 +172,7 @@ func (s *server) programmatic(c echo.Context) error {
 		if err := s.admit(c, executionRequests); err != nil {
 			return err
 		}
-		if outcome, err = s.begin(c, p, hash, true, s.start); err != nil {
+		if outcome, err = s.begin(c, p, true, s.start); err != nil {
 			return err
 		}
 	}
@@ -187,27 +186,32 @@ func (s *server) programmatic(c echo.Context) error {
 // A posted request is one that runs a program, on either route.
 type posted struct {
 	request
-	body []byte
 	// id is the client's name for the request, key that for the execution.
 	id, key string
+	// hash tells the request from others.
+	hash string
 }
 
-// receive reads a request that runs a program.
-func (s *server) receive(c echo.Context) (p posted, err error) {
+// receive reads a request that runs a program; kind tells the same body on another
+// route apart.
+func (s *server) receive(c echo.Context, kind string) (p posted, err error) {
 	if p.id, p.key, err = idsOf(c.Request().Header); err != nil {
 		return p, err
 	}
-	if p.body, err = s.readBody(c); err != nil {
+	hash := sha256.New()
+	_, _ = io.WriteString(hash, kind)
+	body, err := s.readBody(c, hash)
+	if err != nil {
 		return p, err
 	}
-	p.request, err = decode(p.body, s.options.Limits)
+	p.hash = hex.EncodeToString(hash.Sum(nil))
+	p.request, err = decode(body, s.options.Limits)
 	return p, err
 }
 
 // begin starts an execution, of a program that calls tools or of one that does not. What
-// only its route knows of it is for build to say; hash tells the request from others
-// with its key.
-func (s *server) begin(c echo.Context, p posted, hash string, callsTools bool, build func(request) (engine.Start, error)) (engine.Outcome, error) {
+// only its route knows of it is for build to say.
+func (s *server) begin(c echo.Context, p posted, callsTools bool, build func(request) (engine.Start, error)) (engine.Outcome, error) {
 	session, given := sessionOf(p.request)
 	if given {
 		c.Set(sessionKey, session)
@@ -223,7 +227,7 @@ func (s *server) begin(c echo.Context, p posted, hash string, callsTools bool, b
 	if err := s.attach(c, &start, session, given, references); err != nil {
 		return engine.Outcome{}, err
 	}
-	start.Principal, start.RequestID, start.Key, start.Request = principal(c).ID, p.id, p.key, hash
+	start.Principal, start.RequestID, start.Key, start.Request = principal(c).ID, p.id, p.key, p.hash
 	outcome, err := s.executions.Start(c.Request().Context(), start)
 	// A file that was there when it was looked for may be gone.
 	return outcome, referenceError(err)

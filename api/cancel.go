@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -12,7 +13,7 @@ import (
 
 // cancel ends what another request has begun.
 func (s *server) cancel(c echo.Context) error {
-	body, err := s.readBody(c)
+	body, err := s.readBody(c, io.Discard)
 	if err != nil {
 		return err
 	}

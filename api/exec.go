@@ -1,10 +1,7 @@
 package api
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -33,15 +30,11 @@ func (s *server) exec(c echo.Context) error {
 	if header.Get(workspaceHeader) != "" {
 		return errWorkspace
 	}
-	p, err := s.receive(c)
+	p, err := s.receive(c, execPath+"\n")
 	if err != nil {
 		return err
 	}
-	// The same body means something else to the programmatic endpoint.
-	hash := sha256.New()
-	_, _ = fmt.Fprintln(hash, execPath)
-	_, _ = hash.Write(p.body)
-	outcome, err := s.begin(c, p, hex.EncodeToString(hash.Sum(nil)), false, s.plain)
+	outcome, err := s.begin(c, p, false, s.plain)
 	if err != nil {
 		return err
 	}

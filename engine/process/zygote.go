@@ -135,7 +135,9 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 	// The zygote outlives ctx, which is that of the request that happened to need it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.python.path, "-I", "-B", ".", "zygote")
 	cmd.Dir = c.Runner
-	cmd.Env = []string{}
+	// Large results in pages of 2 MiB, where the kernel leaves that to programs: see
+	// "Memory Allocation Tunables" in glibc's manual.
+	cmd.Env = []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.Stderr = z.words
 	cmd.ExtraFiles = []*os.File{listener}
