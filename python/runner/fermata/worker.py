@@ -52,13 +52,19 @@ def preload() -> None:
         _import(name)
     # What has run before leaves less to write to in a process that runs it again.
     for _ in range(_REHEARSALS):
-        rehearse()
-    if "pandas" in sys.modules:
-        _rehearse_pandas()
+        _rehearse()
+    rehearse()
     # Objects that live for ever need not be looked at by every collection of a
     # forked process, nor be copied because their counters are touched.
     gc.collect()
     gc.freeze()
+
+
+def rehearse() -> None:
+    """Do what most programs do, so that a process that is forked now finds it done."""
+    _rehearse()
+    if "pandas" in sys.modules:
+        _rehearse_pandas()
 
 
 def _import(name: str) -> types.ModuleType | None:
@@ -76,7 +82,7 @@ def run(stream: socket.socket, progress: Progress, line: socket.socket | None = 
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     if not select.select([stream], [], [], _WAITED_FOR)[0]:
-        rehearse()
+        _rehearse()
     pending = calls.Calls(stream, progress, line)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
@@ -160,7 +166,7 @@ async def _(n: int = 0, **extra: Any) -> Any:
 """
 
 
-def rehearse() -> None:
+def _rehearse() -> None:
     """Run a small program as the real one will be run, while nobody waits.
 
     A forked process pays for each page of its parent's when it first writes to it,
