@@ -138,6 +138,24 @@ assert digest() == before
     )
 
 
+def test_not_beside_another_thread() -> None:
+    _run(
+        """
+import threading
+more, end = bytearray(os.urandom(64 << 20)), threading.Event()
+written = status("RssAnon")
+thread = threading.Thread(target=end.wait)
+thread.start()
+memory.freeze()
+assert status("RssAnon") > written / 2, "it was frozen"
+end.set()
+thread.join()
+memory.freeze()
+assert status("RssAnon") < written / 2, "it was not frozen"
+"""
+    )
+
+
 def test_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_libc", object())
     memory.prepare()

@@ -23,9 +23,14 @@ _pwrite.restype = ctypes.c_ssize_t
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-# As far as the allocator would go by itself: see mallopt(3).
-_MAX_MMAP_THRESHOLD: Final = 32 << 20
+# The most that mallopt(3) takes.
+_MMAP_THRESHOLD: Final = 32 << 20
+# How much a process keeps of what it has freed, also in a pause.
+_TRIM_THRESHOLD: Final = 8 << 20
 _MAP_FIXED: Final = 0x10
+
+# The mappings in brackets that are the program's own; some C libraries name theirs.
+_PROGRAMS: Final = ("[heap]", "[anon")
 
 # ucontext_t begins with flags, the context to go on with, and a stack: address, flags, size.
 _CONTEXT: Final = struct.Struct("=QQQQQ")
@@ -48,17 +53,19 @@ def prepare() -> None:
     The allocator lets the kernel stretch a block that it has mapped by itself, which would
     stretch the mapping of the file, into what comes next there.
     """
-    if (mallopt := getattr(_libc, "mallopt", None)) is not None:
-        mallopt(_M_MMAP_THRESHOLD, _MAX_MMAP_THRESHOLD)
-        mallopt(_M_TRIM_THRESHOLD, 2 * _MAX_MMAP_THRESHOLD)
+    if not _can_freeze():
+        return
+    for parameter, size in ((_M_MMAP_THRESHOLD, _MMAP_THRESHOLD), (_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)):
+        if _libc.mallopt(parameter, size) != 1:
+            raise RuntimeError(f"mallopt({parameter}, {size}) failed")
 
 
 def freeze() -> None:
-    """Move the memory that this process has written to a file. It must have one thread.
+    """Move the memory that this process has written to a file.
 
-    Nothing is moved where the C library, unlike glibc, cannot do it.
+    Nothing is moved with another C library than glibc, nor while other threads run.
     """
-    if not hasattr(_libc, "makecontext"):
+    if not _can_freeze() or len(os.listdir("/proc/self/task")) > 1:
         return
     file = os.memfd_create("frozen", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
@@ -79,6 +86,10 @@ def freeze() -> None:
         os.close(file)
 
 
+def _can_freeze() -> bool:
+    return hasattr(_libc, "makecontext") and hasattr(_libc, "mallopt")
+
+
 def _written() -> list[_Region]:
     """Return the private mappings, but for the stack, of which at least half was written."""
     regions: list[_Region] = []
@@ -95,7 +106,7 @@ def _written() -> list[_Region]:
 
 def _parse(addresses: str, permissions: str, offset: str, device: str, inode: str, name: str = "") -> _Region:
     start, end = (int(address, 16) for address in addresses.split("-"))
-    if "s" in permissions or "r" not in permissions or (name.startswith("[") and name.strip() != "[heap]"):
+    if "s" in permissions or "r" not in permissions or (name.startswith("[") and not name.startswith(_PROGRAMS)):
         return _Region(0, 0, 0)
     bits = (("r", mmap.PROT_READ), ("w", mmap.PROT_WRITE), ("x", mmap.PROT_EXEC))
     return _Region(start, end, sum(bit for letter, bit in bits if letter in permissions))
