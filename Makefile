@@ -13,7 +13,7 @@ RACE := $(if $(shell command -v gcc || command -v clang),-race)
 TESTFLAGS ?=
 BENCHFLAGS ?=
 DOCKERFLAGS ?=
-# How long each fuzz target runs.
+# How long each fuzz target runs, or how often: 5000x.
 FUZZTIME ?= 10s
 
 GOLANGCI_VERSION := v2.15.0

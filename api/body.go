@@ -20,9 +20,9 @@ const (
 	AnswerTimeout = 60 * time.Second
 )
 
-// readBody reads the whole body, and writes to also what comes in. Only after that does net/http watch the
+// readBody reads the whole body, and copies it to sink as it comes in. Only after that does net/http watch the
 // connection and cancel the request's context when the client leaves.
-func (s *server) readBody(c echo.Context, also io.Writer) ([]byte, error) {
+func (s *server) readBody(c echo.Context, sink io.Writer) ([]byte, error) {
 	r, limit := c.Request(), s.options.Limits.Body
 	// The error may be about a parameter only; the type is what counts.
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
@@ -41,7 +41,7 @@ func (s *server) readBody(c echo.Context, also io.Writer) ([]byte, error) {
 	// would not know it inside of echo's.
 	var body bytes.Buffer
 	body.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
-	_, err := body.ReadFrom(io.TeeReader(http.MaxBytesReader(c.Response().Writer, r.Body, limit), also))
+	_, err := body.ReadFrom(io.TeeReader(http.MaxBytesReader(c.Response().Writer, r.Body, limit), sink))
 	_ = control.SetReadDeadline(time.Time{})
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, errBodyTooLarge

@@ -4,7 +4,8 @@ A fork copies the page tables of all memory that its process has written, and th
 the child takes them apart, page by page: with a scientific stack imported that is most
 of what a worker costs. Pages of a file are looked up when they are touched instead. So
 the file is given what the memory holds, and is mapped in its place, privately: what
-anybody writes from then on is a copy of its own, as after any fork.
+anybody writes from then on is a copy of its own, as after any fork. What a program gives
+back with MADV_DONTNEED it finds as it was, and not empty.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from typing import Final, NamedTuple
 
 # PyDLL keeps the interpreter's lock.
 _libc: Final = ctypes.PyDLL(None, use_errno=True)
-_pwrite: Final = _libc.pwrite64
-_pwrite.restype = ctypes.c_ssize_t
+_libc.pwrite.restype = ctypes.c_ssize_t
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -29,16 +29,16 @@ _MMAP_THRESHOLD: Final = 32 << 20
 _TRIM_THRESHOLD: Final = 8 << 20
 _MAP_FIXED: Final = 0x10
 
-# The mappings in brackets that are the program's own; some C libraries name theirs.
-_PROGRAMS: Final = ("[heap]", "[anon")
+# How mappings in brackets begin that are not the kernel's; some C libraries name theirs.
+_OWN_NAMES: Final = ("[heap]", "[anon")
+# Mappings, see proc(5), that a fork does not copy as they are: not at all, or empty, as that
+# in which glibc keeps the state of getrandom; and those that no file can take the place of.
+_SPECIAL: Final = frozenset(("dc", "wf", "dp", "ss", "sl", "lo", "ht", "io", "pf"))
 
 # ucontext_t begins with flags, the context to go on with, and a stack: address, flags, size.
 _CONTEXT: Final = struct.Struct("=QQQQQ")
 _CONTEXT_SIZE: Final = 8 << 10
 _STACK_SIZE: Final = 24 << 10
-
-# A C function and its arguments.
-_Call = tuple[str, tuple[int, ...]]
 
 
 class _Region(NamedTuple):
@@ -51,7 +51,8 @@ def prepare() -> None:
     """Keep large blocks of memory with the small ones, for freeze; call this before there are any.
 
     The allocator lets the kernel stretch a block that it has mapped by itself, which would
-    stretch the mapping of the file, into what comes next there.
+    stretch the mapping of the file, into what comes next there. It still does so with blocks
+    of more than 32 MiB, of which libraries keep none.
     """
     if not _can_freeze():
         return
@@ -69,16 +70,12 @@ def freeze() -> None:
         return
     file = os.memfd_create("frozen", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        calls: list[_Call] = []
+        # Who may write a file may ask what others have of it in memory.
+        os.fchmod(file, 0)
         offset = 0
         for region in _written():
-            start, size = region.start, region.end - region.start
-            # Once ahead: it may fail now, and takes the room that it will need.
-            _copy(file, start, size, offset)
-            calls.append(("pwrite64", (file, start, size, offset)))
-            calls.append(("mmap64", (start, size, region.protection, mmap.MAP_PRIVATE | _MAP_FIXED, file, offset)))
-            offset += size
-        _run(calls)
+            _move(region, file, offset)
+            offset += region.end - region.start
         # Whoever gets hold of it cannot change what the others see.
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
@@ -91,35 +88,44 @@ def _can_freeze() -> bool:
 
 
 def _written() -> list[_Region]:
-    """Return the private mappings, but for the stack, of which at least half was written."""
+    """Return the ordinary private mappings, but for the stack, of which at least half was written."""
     regions: list[_Region] = []
-    region = _Region(0, 0, 0)
+    region, written = _Region(0, 0, 0), 0
     with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
             key, *rest = line.split(maxsplit=5)
             if not key.endswith(":"):
-                region = _parse(key, *rest)
-            elif key == "Anonymous:" and 2 * 1024 * int(rest[0]) >= region.end - region.start > 0:
-                regions.append(region)
+                region, written = _parse(key, *rest), 0
+            elif key == "Anonymous:":
+                written = int(rest[0]) * 1024
+            elif key == "VmFlags:" and 2 * written >= region.end - region.start > 0:
+                if _SPECIAL.isdisjoint(line.split()):
+                    regions.append(region)
     return regions
 
 
 def _parse(addresses: str, permissions: str, offset: str, device: str, inode: str, name: str = "") -> _Region:
     start, end = (int(address, 16) for address in addresses.split("-"))
-    if "s" in permissions or "r" not in permissions or (name.startswith("[") and not name.startswith(_PROGRAMS)):
+    if "s" in permissions or "r" not in permissions or (name.startswith("[") and not name.startswith(_OWN_NAMES)):
         return _Region(0, 0, 0)
     bits = (("r", mmap.PROT_READ), ("w", mmap.PROT_WRITE), ("x", mmap.PROT_EXEC))
     return _Region(start, end, sum(bit for letter, bit in bits if letter in permissions))
 
 
-def _copy(file: int, start: int, size: int, offset: int) -> None:
-    if _pwrite(file, ctypes.c_void_p(start), ctypes.c_size_t(size), ctypes.c_int64(offset)) != size:
-        number = ctypes.get_errno()
-        raise OSError(number, f"copy of {size} bytes of memory: {os.strerror(number)}")
+def _move(region: _Region, file: int, offset: int) -> None:
+    start, size = region.start, region.end - region.start
+    # Once ahead: it may fail now, and takes the room that it will need.
+    written = _libc.pwrite(file, ctypes.c_void_p(start), ctypes.c_size_t(size), ctypes.c_int64(offset))
+    if written != size:
+        raise OSError(f"the file took {written} of {size} bytes of memory")
+    _run(
+        ("pwrite", (file, start, size, offset)),
+        ("mmap", (start, size, region.protection, mmap.MAP_PRIVATE | _MAP_FIXED, file, offset)),
+    )
 
 
-def _run(calls: list[_Call]) -> None:
-    """Call C functions one after the other, without the interpreter between them.
+def _run(*calls: tuple[str, tuple[int, ...]]) -> None:
+    """Call C functions with these arguments, without the interpreter between them.
 
     It would write to the memory that has been copied and not yet been mapped. So each
     function is a context of its own, see makecontext(3), and goes on with the next.
@@ -140,6 +146,5 @@ def _run(calls: list[_Call]) -> None:
                 len(arguments),
                 *(ctypes.c_uint64(argument) for argument in arguments),
             )
-        if calls:
-            _libc.swapcontext(ctypes.c_void_p(here), ctypes.c_void_p(here + step))
+        _libc.swapcontext(ctypes.c_void_p(here), ctypes.c_void_p(here + step))
         del anchor

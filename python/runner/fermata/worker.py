@@ -39,7 +39,8 @@ _SCIENTIFIC: Final = {
     "sklearn": "sklearn",
 }
 
-# How soon the program comes that a worker was made for, in seconds; others are not waited for yet.
+# How long a new worker waits for its program before it rehearses, in seconds: one that was
+# made for a request gets it at once.
 _WAITED_FOR: Final = 0.005
 
 _OWN_FILES: Final = os.path.dirname(__file__)
@@ -52,7 +53,7 @@ def preload() -> None:
         _import(name)
     # What has run before leaves less to write to in a process that runs it again.
     for _ in range(_REHEARSALS):
-        _rehearse()
+        _rehearse_calls()
     rehearse()
     # Objects that live for ever need not be looked at by every collection of a
     # forked process, nor be copied because their counters are touched.
@@ -62,7 +63,7 @@ def preload() -> None:
 
 def rehearse() -> None:
     """Do what most programs do, so that a process that is forked now finds it done."""
-    _rehearse()
+    _rehearse_calls()
     if "pandas" in sys.modules:
         _rehearse_pandas()
 
@@ -82,7 +83,8 @@ def run(stream: socket.socket, progress: Progress, line: socket.socket | None = 
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     if not select.select([stream], [], [], _WAITED_FOR)[0]:
-        _rehearse()
+        with suppress(Exception):
+            _rehearse_calls()
     pending = calls.Calls(stream, progress, line)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
@@ -166,7 +168,7 @@ async def _(n: int = 0, **extra: Any) -> Any:
 """
 
 
-def _rehearse() -> None:
+def _rehearse_calls() -> None:
     """Run a small program as the real one will be run, while nobody waits.
 
     A forked process pays for each page of its parent's when it first writes to it,

@@ -23,6 +23,7 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
@@ -297,7 +298,8 @@ class Zygote:
         self._requests.close()
         # The nursery forks meanwhile.
         _enter(self._config, user)
-        ours.send(_ENTER)
+        with suppress(BrokenPipeError):  # its status tells that the worker has ended
+            ours.send(_ENTER)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are reaped by the kernel
         _become(user)
         linux.drop_capabilities()
