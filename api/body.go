@@ -20,8 +20,9 @@ const (
 	AnswerTimeout = 60 * time.Second
 )
 
-// readBody reads the whole body, and copies it to sink as it comes in. Only after that does net/http watch the
-// connection and cancel the request's context when the client leaves.
+// readBody reads the whole body, and copies it to sink as it comes in. Only after
+// that does net/http watch the connection and cancel the request's context when the
+// client leaves.
 func (s *server) readBody(c echo.Context, sink io.Writer) ([]byte, error) {
 	r, limit := c.Request(), s.options.Limits.Body
 	// The error may be about a parameter only; the type is what counts.

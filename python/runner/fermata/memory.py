@@ -18,7 +18,7 @@ import struct
 from typing import Final, NamedTuple
 
 # PyDLL keeps the interpreter's lock.
-_libc: Final = ctypes.PyDLL(None, use_errno=True)
+_libc: Final = ctypes.PyDLL(None)
 _libc.pwrite.restype = ctypes.c_ssize_t
 
 _M_TRIM_THRESHOLD: Final = -1
