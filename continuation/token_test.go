@@ -104,6 +104,7 @@ func forge(tb testing.TB, key []byte, header, payload any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// A Signer knows its own tokens again; those of another server it takes apart.
 func TestTokenRoundTrip(t *testing.T) {
 	s := newSigner(t, secret(1))
 	for name, c := range map[string]continuation.Claims{
@@ -111,10 +112,13 @@ func TestTokenRoundTrip(t *testing.T) {
 		"no principal": {Execution: "e", Session: "s", Round: 1, Expires: expiry},
 		"odd text":     {Execution: "<&>\u2028", Session: "\x00\"\\", Principal: "名前", Round: 20, Expires: expiry},
 	} {
-		got, err := s.Verify(sign(t, s, c), before)
-		got.Expires = got.Expires.UTC()
-		if err != nil || got != c {
-			t.Errorf("%s: Verify = %+v, %v, want %+v", name, got, err, c)
+		token := sign(t, s, c)
+		for whose, by := range map[string]*continuation.Signer{"its own": s, "another's": newSigner(t, secret(1))} {
+			got, err := by.Verify(token, before)
+			got.Expires = got.Expires.UTC()
+			if err != nil || got != c {
+				t.Errorf("%s: Verify of %s = %+v, %v, want %+v", name, whose, got, err, c)
+			}
 		}
 	}
 }
@@ -131,12 +135,14 @@ func TestTokenExpiry(t *testing.T) {
 		expiry.Add(time.Hour):            continuation.ErrTokenExpired,
 		expiry.In(time.FixedZone("", 1)): continuation.ErrTokenExpired,
 	} {
-		got, err := s.Verify(token, now)
-		if !errors.Is(err, want) || errors.Is(err, continuation.ErrToken) {
-			t.Errorf("Verify at %v = %v, want %v", now, err, want)
-		}
-		if got.Execution != c.Execution || got.Round != c.Round || !got.Expires.Equal(expiry) {
-			t.Errorf("Verify at %v returns %+v, want the claims", now, got)
+		for whose, by := range map[string]*continuation.Signer{"its own": s, "another's": newSigner(t, secret(1))} {
+			got, err := by.Verify(token, now)
+			if !errors.Is(err, want) || errors.Is(err, continuation.ErrToken) {
+				t.Errorf("Verify of %s at %v = %v, want %v", whose, now, err, want)
+			}
+			if got.Execution != c.Execution || got.Round != c.Round || !got.Expires.Equal(expiry) {
+				t.Errorf("Verify of %s at %v returns %+v, want the claims", whose, now, got)
+			}
 		}
 	}
 	// A bad token is bad and not expired, whenever it comes.
@@ -350,7 +356,7 @@ func TestSignRefuses(t *testing.T) {
 // No text passes but the one that was signed.
 func FuzzVerify(f *testing.F) {
 	s := newSigner(f, secret(1), secret(2))
-	good := sign(f, s, claims())
+	good := sign(f, newSigner(f, secret(1)), claims())
 	f.Add(good)
 	f.Add(good + "=")
 	f.Add(sign(f, newSigner(f, secret(3)), claims()))
@@ -377,10 +383,14 @@ func BenchmarkSign(b *testing.B) {
 func BenchmarkVerify(b *testing.B) {
 	s := newSigner(b, secret(1))
 	token := sign(b, s, claims())
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.Verify(token, before); err != nil {
-			b.Fatal(err)
-		}
+	for whose, by := range map[string]*continuation.Signer{"its own": s, "another's": newSigner(b, secret(1))} {
+		b.Run(whose, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := by.Verify(token, before); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures.thread
 import os
+import select
 import selectors
 import socket
 import sys
@@ -351,6 +352,8 @@ def _waits(frame: FrameType | None) -> bool:
 def _ask(stream: socket.socket, calls: bytes) -> bytes:
     # Whatever the program has made of SIGPIPE: the other end may be gone.
     stream.sendall(calls, socket.MSG_NOSIGNAL)
+    # Not in receive, which the kernel would also wake when the other end has read the calls.
+    select.select([stream], [], [])
     kind, payload = receive(stream)
     if kind != frames.RESULTS:
         raise frames.ProtocolError(f"frame {kind} in place of results")

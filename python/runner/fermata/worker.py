@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import gc
 import importlib
 import inspect
@@ -16,6 +17,7 @@ import sys
 import threading
 import types
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from json import dumps, loads
 from typing import Any, Final, TextIO
@@ -68,6 +70,27 @@ def rehearse() -> None:
         _rehearse_pandas()
 
 
+def _rehearse_until(stream: socket.socket) -> None:
+    """Do what most programs do first, step by step, for as long as no program comes.
+
+    A forked process pays for each page of its parent's when it first writes to it, if
+    only to count a reference: half of what a program's first use of pandas takes.
+    """
+    steps: list[Callable[[], object]] = [_rehearse_calls]
+    if (pandas := sys.modules.get("pandas")) is not None:
+        names = {"pd": pandas}
+        steps += [functools.partial(exec, step, names) for step in _PANDAS_FIRST]
+    wait = _WAITED_FOR
+    for step in steps:
+        if select.select([stream], [], [], wait)[0]:
+            return
+        wait = 0
+        # A release that does not know it any more is no reason not to serve.
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore")
+            step()
+
+
 def _import(name: str) -> types.ModuleType | None:
     try:
         return importlib.import_module(name)
@@ -82,9 +105,7 @@ def run(stream: socket.socket, progress: Progress, line: socket.socket | None = 
     """
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
-    if not select.select([stream], [], [], _WAITED_FOR)[0]:
-        with suppress(Exception):
-            _rehearse_calls()
+    _rehearse_until(stream)
     pending = calls.Calls(stream, progress, line)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
@@ -169,12 +190,7 @@ async def _(n: int = 0, **extra: Any) -> Any:
 
 
 def _rehearse_calls() -> None:
-    """Run a small program as the real one will be run, while nobody waits.
-
-    A forked process pays for each page of its parent's when it first writes to it,
-    if only to count a reference. After this the first call of most programs finds
-    its pages paid for.
-    """
+    """Run a small program as the real one will be run, while nobody waits."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(frames.encode(frames.RESULTS, b'[{"n":1,"value":{"n":1}},{"n":2,"value":[2.5,null]}]'))
@@ -183,6 +199,14 @@ def _rehearse_calls() -> None:
         _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
 
 
+_PANDAS_FIRST: Final = tuple(
+    compile(step, "rehearsal", "exec")
+    for step in (
+        'frame = pd.DataFrame({"name": ["a", "b", "a"], "n": [1, 2, 3]})',
+        'frame["x"] = frame["n"] * 0.5',
+        'frame.groupby("name").sum()',
+    )
+)
 _PANDAS: Final = """
 frame = pd.DataFrame([{"name": "a", "n": 1, "x": 0.5, "day": "2000-01-01"}, {"name": "b", "n": 2, "x": None}])
 frame["day"] = pd.to_datetime(frame["day"])
@@ -199,7 +223,6 @@ str(array @ array.T), array.mean(axis=0), np.percentile(array, [25, 50]), np.lin
 def _rehearse_pandas() -> None:
     """Do what programs do with pandas, since much of it is loaded and set up at its first use only."""
     names = {"pd": sys.modules["pandas"], "np": sys.modules["numpy"]}
-    # A release that does not know some of it any more is no reason not to serve.
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         for _ in range(2):
