@@ -69,16 +69,19 @@ func (m *membership) renew(ctx context.Context) error {
 
 // announced reports whether the other servers know that this one lives.
 func (m *membership) announced() bool {
-	return m.registry == nil || time.Since(m.began) < time.Duration(m.until.Load())
+	return m.alone() || time.Since(m.began) < time.Duration(m.until.Load())
 }
 
 // holds reports whether no other server can have taken over an execution since
 // this one last said that it lives.
 func (m *membership) holds() bool { return m.exclusive || m.announced() }
 
+// alone reports whether no other server has this one's store.
+func (m *membership) alone() bool { return m.registry == nil }
+
 // locate returns the address of another server that lives.
 func (m *membership) locate(ctx context.Context, instance string) (string, error) {
-	if m.registry == nil || m.succeeds(instance) {
+	if m.alone() || m.succeeds(instance) {
 		return "", continuation.ErrNotFound
 	}
 	return m.registry.Locate(ctx, instance)
@@ -95,7 +98,7 @@ func (m *membership) lives(ctx context.Context, instance string) bool {
 func (m *membership) succeeds(instance string) bool {
 	before, _, _ := strings.Cut(instance, ".")
 	own, _, _ := strings.Cut(m.instance, ".")
-	return instance != m.instance && (m.registry == nil || before == own)
+	return instance != m.instance && (m.alone() || before == own)
 }
 
 // attend renews the lease and clears up after dead servers until ctx ends.
@@ -127,7 +130,7 @@ func (e *Engine) attend(ctx context.Context) {
 // withdraw tells the other servers that this one has gone, so that they need not
 // wait for the end of its lease.
 func (e *Engine) withdraw() {
-	if e.members.registry == nil {
+	if e.members.alone() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
@@ -331,7 +334,8 @@ func (e *Engine) bury(ctx context.Context, record continuation.Record) error {
 // kept returns the last answer of an execution that has ended to the request that
 // led to it.
 func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
-	if record.Round != claims.Round || record.Request != r.Request {
+	unknown := record.Request == "" // see note
+	if record.Round != claims.Round || !unknown && record.Request != r.Request {
 		return Outcome{}, ErrExpired
 	}
 	return lastAnswer(record)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,8 @@ type execution struct {
 	lost bool
 	// unsaved says that the store has not taken the record yet: it was away.
 	unsaved bool
+	// unnoted says that the store does not know of the latest claim yet.
+	unnoted bool
 }
 
 // A segment is one stretch of running, from a request to the pause or the end that
@@ -83,7 +86,7 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox, counted *s
 
 // become makes next the record. mu is held, or nobody else has x yet.
 func (x *execution) become(next continuation.Record) {
-	x.record = next
+	x.record, x.unnoted = next, false
 	state := State(next.State)
 	x.state.Store(&state)
 }
@@ -138,7 +141,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 	case x.lost:
 		return nil, ErrOwnerAway
 	}
-	if s := x.segment; s != nil && s.round == claims.Round && s.request == r.Request && claims.Round > 0 {
+	if x.repeats(claims, r) {
 		x.requestID.Store(&r.RequestID)
 		err := x.save(ctx)
 		return x.segment, err
@@ -168,7 +171,21 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 	return s, nil
 }
 
-// claim takes the round for a request: of racing ones the store lets one pass. mu
+// repeats reports whether a request is the one that began the latest segment. mu is held.
+func (x *execution) repeats(claims continuation.Claims, r Resume) bool {
+	s := x.segment
+	if s == nil || s.round != claims.Round || claims.Round == 0 {
+		return false
+	}
+	if s.request == "" {
+		// A former server has not noted it: the first that asks is taken for it.
+		s.request, x.record.Request = r.Request, r.Request
+	}
+	return s.request == r.Request
+}
+
+// claim takes the round for a request: of racing servers the store lets one pass. Where
+// there are none, mu is enough, and the store is told while the program runs already. mu
 // is held. All calls stay in the record, in case the results do not reach the program
 // before this server dies; those without a result are issued again under their ids.
 func (x *execution) claim(ctx context.Context, r Resume) error {
@@ -190,7 +207,30 @@ func (x *execution) claim(ctx context.Context, r Resume) error {
 	}
 	next.Request, next.Answer = r.Request, nil
 	next.Deadline = time.Now().Add(next.Budget - next.Spent)
-	return x.put(ctx, next)
+	if !x.e.members.alone() {
+		return x.put(ctx, next)
+	}
+	next.Version = x.record.Version
+	x.become(next)
+	x.unnoted = true
+	return nil
+}
+
+// note tells the store of the claim, unless what came of it was faster. A server that dies
+// before leaves a record that is paused and a sandbox that is not, see recall. If the store
+// does not take it the next write has it all.
+func (x *execution) note(ctx context.Context) {
+	runtime.Gosched() // The results go first.
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.unnoted {
+		return
+	}
+	next := x.record
+	next.Version++
+	if err := x.put(ctx, next); err != nil {
+		x.e.o.Log.Warn("cannot note a continuation", "err", err)
+	}
 }
 
 // put writes the next version of the record. What it records has happened, so it

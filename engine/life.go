@@ -40,9 +40,32 @@ func (x *execution) stands() bool {
 	return false
 }
 
+// passed reports whether the sandbox has been given the results of the pause that the
+// record names.
+func (x *execution) passed() bool {
+	switch x.sandbox.hello.State {
+	case "running", "ended":
+		return true
+	case "paused":
+		return x.sandbox.hello.Round == x.record.Round+1
+	}
+	return false
+}
+
 // recall brings an execution that was taken over to where its former server left it.
 func (x *execution) recall() error {
 	switch {
+	case State(x.record.State) == Paused && x.passed():
+		// Its former server died before it noted the claim, of a request that it has taken
+		// with it.
+		next, err := move(x.record, Running)
+		if err != nil {
+			return err
+		}
+		next.Version = x.record.Version
+		x.become(next)
+		x.unnoted = true
+		x.begin(x.record.Round, "", "")
 	case State(x.record.State) == Paused:
 		x.segment = answered(x.record.Round-1, x.record.Request)
 		var err error

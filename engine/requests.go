@@ -171,7 +171,7 @@ func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 	if state == CancelCompleted && e.drop(c.RequestID) {
 		state = CancelRequested
 	}
-	if c.HandedOver || e.members.registry == nil || e.o.Peers == nil {
+	if c.HandedOver || e.members.alone() || e.o.Peers == nil {
 		return state, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
