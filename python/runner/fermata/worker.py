@@ -70,21 +70,28 @@ def rehearse() -> None:
         _rehearse_pandas()
 
 
-def _rehearse_until(stream: socket.socket) -> None:
+def _rehearse_until(stream: socket.socket, pending: calls.Calls) -> None:
     """Do what most programs do first, step by step, for as long as no program comes.
 
     A forked process pays for each page of its parent's when it first writes to it, if
     only to count a reference: half of what a program's first use of pandas takes.
     """
-    steps: list[Callable[[], object]] = [_rehearse_calls]
+
+    def all_at_once() -> None:
+        _rehearse_calls()
+        calls.install(pending)
+
+    steps: list[tuple[float, Callable[[], object]]] = [
+        (0, functools.partial(tools.define, _REHEARSAL_STUB, pending.invoke)),
+        (0, functools.partial(Program, _REHEARSAL)),
+        (_WAITED_FOR, all_at_once),
+    ]
     if (pandas := sys.modules.get("pandas")) is not None:
         names = {"pd": pandas}
-        steps += [functools.partial(exec, step, names) for step in _PANDAS_FIRST]
-    wait = _WAITED_FOR
-    for step in steps:
+        steps += [(0, functools.partial(exec, step, names)) for step in _PANDAS_FIRST]
+    for wait, step in steps:
         if select.select([stream], [], [], wait)[0]:
             return
-        wait = 0
         # A release that does not know it any more is no reason not to serve.
         with warnings.catch_warnings(), suppress(Exception):
             warnings.simplefilter("ignore")
@@ -105,10 +112,11 @@ def run(stream: socket.socket, progress: Progress, line: socket.socket | None = 
     """
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
-    _rehearse_until(stream)
+    # The rest of this is done while the server brings the program.
     pending = calls.Calls(stream, progress, line)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
+    _rehearse_until(stream, pending)
     try:
         while (frame := calls.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
