@@ -50,6 +50,7 @@ type pool struct {
 	waiting []chan taken // first come, first served
 	making  int
 	failing bool // the last sandbox could not be made
+	ahead   bool // the next one is prepared, or is about to be
 	live    int  // idle, used, being made and being destroyed
 	busy    int  // programs that run at this moment
 	// calming is pending while a program has run a moment ago.
@@ -229,6 +230,7 @@ func (p *pool) calm() {
 		if p.calming == timer {
 			p.calming = nil
 			p.fill()
+			p.prepare()
 		}
 	})
 	p.calming = timer
@@ -276,6 +278,23 @@ func (p *pool) fill() {
 	}
 }
 
+// prepare has part of the next sandbox made once the pool is full, at a calm time: it then
+// comes sooner to who finds the pool empty. mu is held.
+func (p *pool) prepare() {
+	preparer, ok := p.provider.(Preparer)
+	if !ok || p.ahead || p.closed || p.making > 0 {
+		return
+	}
+	p.ahead = true
+	p.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
+		defer cancel()
+		if err := preparer.Prepare(ctx); err != nil && p.ctx.Err() == nil {
+			p.log.Warn("cannot prepare a sandbox", "err", err)
+		}
+	})
+}
+
 // wants reports whether one more sandbox should be made now. Those who wait come
 // first; ahead of need one is made at a time, and at a calm time unless the pool is
 // half empty, but not while a program begins.
@@ -320,6 +339,9 @@ func (p *pool) make(again bool) error {
 		p.counts.made++
 		p.put(s)
 		p.fill()
+		if len(p.idle) > 0 && p.busy == 0 && p.calming == nil {
+			p.prepare()
+		}
 		return nil
 	}
 	p.live--
@@ -348,6 +370,9 @@ func (p *pool) make(again bool) error {
 func (p *pool) create() (*sandbox, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
 	defer cancel()
+	p.mu.Lock()
+	p.ahead = false
+	p.mu.Unlock()
 	ref, err := p.provider.Create(ctx)
 	if err != nil {
 		return nil, err

@@ -67,10 +67,14 @@ type Provider struct {
 	current *zygote             // the one that makes new sandboxes; nil until it is needed
 	zygotes map[string]*zygote  // by id: the current one and those of earlier servers
 	lines   map[string]net.Conn // by reference: those that nobody has asked for yet
+	spare   string              // the reference of a sandbox that waits to be created
 	closed  bool
 }
 
-var _ engine.Provider = (*Provider)(nil)
+var (
+	_ engine.Provider = (*Provider)(nil)
+	_ engine.Preparer = (*Provider)(nil)
+)
 
 // New returns a provider whose zygote is running. It fails, with what is missing,
 // on a machine that cannot isolate programs.
@@ -168,6 +172,55 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if ref, ok := p.takeSpare(z); ok {
+		return ref, nil
+	}
+	return p.create(z)
+}
+
+// Prepare starts a sandbox for the next Create: all of it but the process that runs the
+// program, which is made when somebody attaches.
+func (p *Provider) Prepare(ctx context.Context) error {
+	z, err := p.zygote(ctx)
+	if err != nil {
+		return err
+	}
+	ref, err := p.create(z)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spare = ref
+	return nil
+}
+
+// spareTimeout bounds the end of a sandbox that has never run a program.
+const spareTimeout = 10 * time.Second
+
+func (p *Provider) destroySpare() error {
+	p.mu.Lock()
+	ref := p.spare
+	p.spare = ""
+	p.mu.Unlock()
+	if ref == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), spareTimeout)
+	defer cancel()
+	return p.Destroy(ctx, ref)
+}
+
+// takeSpare returns the spare sandbox if z has made it.
+func (p *Provider) takeSpare(z *zygote) (string, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ref := p.spare
+	p.spare = ""
+	return ref, strings.HasPrefix(ref, z.id+"/")
+}
+
+func (p *Provider) create(z *zygote) (string, error) {
 	name := strings.ToLower(rand.Text())[:16]
 	line, end, err := makeLine()
 	if err != nil {
@@ -346,7 +399,9 @@ func (p *Provider) List(context.Context) ([]engine.Sandbox, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			list = append(list, engine.Sandbox{Ref: id + "/" + name, Server: z.server})
+			if ref := id + "/" + name; ref != p.spare {
+				list = append(list, engine.Sandbox{Ref: ref, Server: z.server})
+			}
 		}
 	}
 	return list, nil
@@ -355,13 +410,13 @@ func (p *Provider) List(context.Context) ([]engine.Sandbox, error) {
 // Close lets go of the zygotes. One that has sandboxes stays until the last of
 // them has ended; the others end now.
 func (p *Provider) Close() error {
+	errs := []error{p.destroySpare()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil
 	}
 	p.closed = true
-	var errs []error
 	for _, z := range p.zygotes {
 		names, err := sandboxNames(z.dir)
 		errs = append(errs, err, z.leave(len(names) == 0))
