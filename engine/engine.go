@@ -190,7 +190,6 @@ func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resum
 	if err != nil {
 		return Outcome{}, err
 	}
-	x.note(ctx)
 	return x.await(ctx, running)
 }
 

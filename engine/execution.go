@@ -216,10 +216,10 @@ func (x *execution) claim(ctx context.Context, r Resume) error {
 	return nil
 }
 
-// note tells the store of the claim, unless what came of it was faster. A server that dies
-// before leaves a record that is paused and a sandbox that is not, see recall. If the store
-// does not take it the next write has it all.
-func (x *execution) note(ctx context.Context) {
+// note tells the store of a claim that it does not know of, while the program runs. A server
+// that dies before leaves a record that is paused and a sandbox that is not, see recall. If
+// the store does not take it, the next write has it all.
+func (x *execution) note() {
 	runtime.Gosched() // The results go first.
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -228,7 +228,7 @@ func (x *execution) note(ctx context.Context) {
 	}
 	next := x.record
 	next.Version++
-	if err := x.put(ctx, next); err != nil {
+	if err := x.put(context.Background(), next); err != nil {
 		x.e.o.Log.Warn("cannot note a continuation", "err", err)
 	}
 }

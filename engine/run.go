@@ -89,6 +89,7 @@ func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration,
 	if err != nil {
 		return failed(SandboxLost, "", 0)
 	}
+	x.note()
 	var done *report
 	for {
 		select {

@@ -185,6 +185,12 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	there := madeBy(z, p.spare)
+	p.mu.Unlock()
+	if there {
+		return nil
+	}
 	ref, err := p.create(z)
 	if err != nil {
 		return err
@@ -194,6 +200,9 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	p.spare = ref
 	return nil
 }
+
+// madeBy reports whether the sandbox that ref names is z's.
+func madeBy(z *zygote, ref string) bool { return strings.HasPrefix(ref, z.id+"/") }
 
 // spareTimeout bounds the end of a sandbox that has never run a program.
 const spareTimeout = 10 * time.Second
@@ -217,7 +226,7 @@ func (p *Provider) takeSpare(z *zygote) (string, bool) {
 	defer p.mu.Unlock()
 	ref := p.spare
 	p.spare = ""
-	return ref, strings.HasPrefix(ref, z.id+"/")
+	return ref, madeBy(z, ref)
 }
 
 func (p *Provider) create(z *zygote) (string, error) {
