@@ -334,7 +334,8 @@ func (e *Engine) bury(ctx context.Context, record continuation.Record) error {
 // kept returns the last answer of an execution that has ended to the request that
 // led to it.
 func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
-	unknown := record.Request == "" // see note
+	// To the end of a pause no request led.
+	unknown := record.Request == unknownRequest && State(record.State) != Expired
 	if record.Round != claims.Round || !unknown && record.Request != r.Request {
 		return Outcome{}, ErrExpired
 	}

@@ -177,8 +177,8 @@ func (x *execution) repeats(claims continuation.Claims, r Resume) bool {
 	if s == nil || s.round != claims.Round || claims.Round == 0 {
 		return false
 	}
-	if s.request == "" {
-		// A former server has not noted it: the first that asks is taken for it.
+	if s.request == unknownRequest {
+		// The first that asks is taken for it.
 		s.request, x.record.Request = r.Request, r.Request
 	}
 	return s.request == r.Request
@@ -215,6 +215,10 @@ func (x *execution) claim(ctx context.Context, r Resume) error {
 	x.unnoted = true
 	return nil
 }
+
+// unknownRequest stands for the hash of a request that a server has taken with it when it
+// died before it noted the claim.
+const unknownRequest = "?"
 
 // note tells the store of a claim that it does not know of, while the program runs. A server
 // that dies before leaves a record that is paused and a sandbox that is not, see recall. If

@@ -56,8 +56,7 @@ func (x *execution) passed() bool {
 func (x *execution) recall() error {
 	switch {
 	case State(x.record.State) == Paused && x.passed():
-		// Its former server died before it noted the claim, of a request that it has taken
-		// with it.
+		// Its former server died before it noted the claim.
 		next, err := move(x.record, Running)
 		if err != nil {
 			return err
@@ -65,7 +64,7 @@ func (x *execution) recall() error {
 		next.Version = x.record.Version
 		x.become(next)
 		x.unnoted = true
-		x.begin(x.record.Round, "", "")
+		x.begin(x.record.Round, unknownRequest, "")
 	case State(x.record.State) == Paused:
 		x.segment = answered(x.record.Round-1, x.record.Request)
 		var err error

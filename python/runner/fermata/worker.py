@@ -41,8 +41,8 @@ _SCIENTIFIC: Final = {
     "sklearn": "sklearn",
 }
 
-# How long a new worker waits for its program before it rehearses, in seconds: one that was
-# made for a request gets it at once.
+# How long a new worker waits for its program before it rehearses what takes longer, in
+# seconds: one that was made for a request gets it at once.
 _WAITED_FOR: Final = 0.005
 
 _OWN_FILES: Final = os.path.dirname(__file__)
@@ -207,6 +207,7 @@ def _rehearse_calls() -> None:
         _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
 
 
+# The first frame, column and group cost more than all that come after them.
 _PANDAS_FIRST: Final = tuple(
     compile(step, "rehearsal", "exec")
     for step in (
