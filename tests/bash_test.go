@@ -204,7 +204,7 @@ func TestBashEnds(t *testing.T) {
 		t.Run("timeout", func(t *testing.T) {
 			t.Parallel()
 			server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
-			idle := len(server.family())
+			idle := resting(server.processes)
 			for _, code := range []string{
 				"echo begun; sleep 100",
 				"echo begun; while :; do :; done",
@@ -220,7 +220,7 @@ func TestBashEnds(t *testing.T) {
 					t.Errorf("%s: the answer came after %v, want it after a second", code, took)
 				}
 			}
-			err := within(5*time.Second, func() error { return atMost("processes", len(server.family()), idle) })
+			err := within(5*time.Second, func() error { return atMost("processes", server.processes(), idle) })
 			if err != nil {
 				t.Error(err)
 			}

@@ -57,7 +57,7 @@ const (
 func TestCancel(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
-		testCancel(t, []client{server.alice()}, []client{server.bob()}, func() int { return len(server.family()) })
+		testCancel(t, []client{server.alice()}, []client{server.bob()}, server.processes)
 	})
 }
 
@@ -66,7 +66,7 @@ func testCancel(t *testing.T, alices, bobs []client, processes func() int) {
 	turn := 0
 	alice := func() client { turn++; return alices[turn%len(alices)] }
 	bob := func() client { return bobs[(turn+1)%len(bobs)] }
-	idle := processes()
+	idle := resting(processes)
 	ends := func(t *testing.T) {
 		t.Helper()
 		if err := within(5*time.Second, func() error { return atMost("processes", processes(), idle) }); err != nil {

@@ -204,13 +204,13 @@ func TestClientLeaves(t *testing.T) {
 		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
 		c := server.alice()
 		t.Run("in the first request", func(t *testing.T) {
-			before := len(server.family())
+			before := resting(server.processes)
 			ctx, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer leave()
 			if a, err := c.send(ctx, program{Code: "import os\nfor _ in range(5): os.fork()\nwhile True: pass"}); err == nil {
 				t.Fatalf("got %v, want the client to have left", a)
 			}
-			err := within(3*time.Second, func() error { return atMost("processes", len(server.family()), before) })
+			err := within(3*time.Second, func() error { return atMost("processes", server.processes(), before) })
 			if err != nil {
 				t.Error(err)
 			}

@@ -228,7 +228,7 @@ func TestExecRefusals(t *testing.T) {
 func TestExecClientLeaves(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
-		idle := len(server.family())
+		idle := resting(server.processes)
 		for _, p := range []plain{
 			{Lang: "py", Code: "while True: pass"},
 			{Lang: "bash", Code: "sleep 100 & sleep 100"},
@@ -241,7 +241,7 @@ func TestExecClientLeaves(t *testing.T) {
 				}
 			})
 			runs := func() error {
-				if got := len(server.family()); got <= idle {
+				if got := server.processes(); got <= idle {
 					return fmt.Errorf("%d processes, want more than %d", got, idle)
 				}
 				return nil
@@ -251,7 +251,7 @@ func TestExecClientLeaves(t *testing.T) {
 			}
 			leave()
 			gone.Wait()
-			ends := func() error { return atMost("processes", len(server.family()), idle) }
+			ends := func() error { return atMost("processes", server.processes(), idle) }
 			if err := within(10*time.Second, ends); err != nil {
 				t.Errorf("%s: after its client has left: %v", p.Code, err)
 			}

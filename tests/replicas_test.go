@@ -180,15 +180,11 @@ func TestKeyedStartOnReplicas(t *testing.T) {
 func TestCancelOnReplicas(t *testing.T) {
 	overReplicas(t, func(t *testing.T, servers []*server) {
 		bobs := []client{servers[0].bob(), servers[1].bob(), servers[2].bob()}
-		// What the pools have is there when nothing changes any more.
 		processes := func() (n int) {
 			for _, s := range servers {
-				n += len(s.family())
+				n += s.processes()
 			}
 			return n
-		}
-		for last := -1; last != processes(); time.Sleep(500 * time.Millisecond) {
-			last = processes()
 		}
 		testCancel(t, alices(servers), bobs, processes)
 	})

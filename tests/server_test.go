@@ -145,6 +145,20 @@ func (s *server) family() []process {
 	return descendants(slices.Concat([]process{{pid: s.cmd.Process.Pid}}, s.heirs, s.contained()))
 }
 
+// resting waits until the number of processes does not change any more, and returns it: a
+// server fills its pool, and prepares one more sandbox, while it has nothing else to do.
+func resting(processes func() int) int {
+	last := -1
+	for n := processes(); n != last; n = processes() {
+		last = n
+		time.Sleep(500 * time.Millisecond)
+	}
+	return last
+}
+
+// processes counts the server's family.
+func (s *server) processes() int { return len(s.family()) }
+
 // stop ends the server as an operator would and tells what it has left behind.
 func (s *server) stop() error {
 	family := s.family()

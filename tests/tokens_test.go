@@ -212,18 +212,18 @@ func TestPauseLifetime(t *testing.T) {
 		}
 		server := serveAlone(t, s, settings{"PAUSE_TTL": lifetime.String(), "POOL_SIZE": "1"})
 		c := server.alice()
-		before := len(server.family())
+		before := resting(server.processes)
 		var pauses []answer
 		for range 5 {
 			pauses = append(pauses, c.pause(t, paused))
 		}
-		if got, want := len(server.family()), before+5; got < want {
+		if got, want := server.processes(), before+5; got < want {
 			t.Errorf("%d processes with 5 pauses, want at least %d", got, want)
 		}
 		time.Sleep(lifetime / 2)
 		c.post(t, pauses[4].answers(echo)).completes(t, "{'n': 1}\n")
 		time.Sleep(lifetime/2 + 500*time.Millisecond) // The rest of the pause, and a little more.
-		err := within(4*time.Second, func() error { return atMost("processes", len(server.family()), before) })
+		err := within(4*time.Second, func() error { return atMost("processes", server.processes(), before) })
 		if err != nil {
 			t.Errorf("after the pauses have ended: %v", err)
 		}
