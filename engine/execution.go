@@ -210,10 +210,16 @@ func (x *execution) claim(ctx context.Context, r Resume) error {
 	if !x.e.members.alone() {
 		return x.put(ctx, next)
 	}
+	x.anticipate(next)
+	return nil
+}
+
+// anticipate makes a claim the record, of which the store is told by note. mu is held, or
+// nobody else has x yet.
+func (x *execution) anticipate(next continuation.Record) {
 	next.Version = x.record.Version
 	x.become(next)
 	x.unnoted = true
-	return nil
 }
 
 // unknownRequest stands for the hash of a request that a server has taken with it when it

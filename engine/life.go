@@ -61,9 +61,7 @@ func (x *execution) recall() error {
 		if err != nil {
 			return err
 		}
-		next.Version = x.record.Version
-		x.become(next)
-		x.unnoted = true
+		x.anticipate(next)
 		x.begin(x.record.Round, unknownRequest, "")
 	case State(x.record.State) == Paused:
 		x.segment = answered(x.record.Round-1, x.record.Request)

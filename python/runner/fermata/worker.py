@@ -78,8 +78,10 @@ def _rehearse_until(stream: socket.socket, pending: calls.Calls) -> None:
     """
 
     def all_at_once() -> None:
-        _rehearse_calls()
-        calls.install(pending)
+        try:
+            _rehearse_calls()
+        finally:
+            calls.install(pending)
 
     steps: list[tuple[float, Callable[[], object]]] = [
         (0, functools.partial(tools.define, _REHEARSAL_STUB, pending.invoke)),
