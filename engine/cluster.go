@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,22 +112,41 @@ func (e *Engine) attend(ctx context.Context) {
 	for {
 		select {
 		case <-renewal.C:
-			if err := e.members.renew(ctx); err != nil {
-				e.o.Log.Warn("cannot renew the lease", "err", err)
+			if !e.members.alone() {
+				if err := e.members.renew(ctx); err != nil {
+					e.o.Log.Warn("cannot renew the lease", "err", err)
+					continue
+				}
+			}
+			if e.sweeper.begun.Load() {
 				continue
 			}
-			if e.sweeper.begun {
-				continue
-			}
-			// The store was away when this server started.
+			// What is left could not be looked for when this server started.
 		case <-sweep.C:
+			if e.members.alone() {
+				continue
+			}
 		case <-ctx.Done():
 			return
 		}
-		if err := e.sweep(ctx); err != nil {
-			e.o.Log.Warn("cannot clear up after other servers", "err", err)
-		}
+		// Whatever holds up the sweep, the lease goes on.
+		e.sweepAside(func(err error) {
+			if err != nil && e.clearing.Err() == nil {
+				e.o.Log.Warn("cannot clear up after other servers", "err", err)
+			}
+		})
 	}
+}
+
+// sweepAside sweeps in the background, unless the last sweep still goes on.
+func (e *Engine) sweepAside(done func(error)) {
+	if !e.sweeper.busy.CompareAndSwap(false, true) {
+		return
+	}
+	e.attended.Go(func() {
+		defer e.sweeper.busy.Store(false)
+		done(e.sweep(e.clearing))
+	})
 }
 
 // withdraw tells the other servers that this one has gone, so that they need not
@@ -145,41 +167,59 @@ const sweepInterval = time.Minute
 
 // A sweeper is what one sweep knows of those before it.
 type sweeper struct {
-	// begun says that there was one.
-	begun bool
+	// busy says that one goes on: there is one at a time.
+	busy atomic.Bool
+	// begun says that one has found out what there is.
+	begun atomic.Bool
 	// absent are the servers that did not live then. Redis may lose the word of a
 	// living one, which then says it again long before the next sweep.
 	absent map[string]bool
 }
 
 // sweep destroys sandboxes that have neither an execution nor a living server, and
-// takes over those that have an execution but no server.
+// takes over those that have an execution but no server. An error means that it could
+// not find out which these are.
 func (e *Engine) sweep(ctx context.Context) error {
 	found, err := e.o.Provider.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list sandboxes: %w", err)
 	}
+	here := e.sandboxesHere()
 	absent, orphans := map[string]bool{}, map[string]bool{}
 	for _, s := range found {
-		if s.Server == e.members.instance || e.members.lives(ctx, s.Server) {
+		if here[s.Ref] || s.Server == e.members.instance || e.pool.undertaker.has(s.Ref) {
 			continue
 		}
-		absent[s.Server] = true
-		if e.members.succeeds(s.Server) || e.sweeper.absent[s.Server] {
+		if _, known := absent[s.Server]; !known {
+			absent[s.Server] = !e.members.lives(ctx, s.Server)
+		}
+		if absent[s.Server] && (e.members.succeeds(s.Server) || e.sweeper.absent[s.Server]) {
 			orphans[s.Ref] = true
 		}
 	}
-	if len(orphans) > 0 || !e.sweeper.begun {
+	if len(orphans) > 0 || !e.sweeper.begun.Load() {
 		if err := e.inherit(ctx, orphans); err != nil {
 			return err
 		}
 	}
-	e.sweeper = sweeper{begun: true, absent: absent}
+	e.sweeper.absent = absent
+	e.sweeper.begun.Store(true)
 	return nil
 }
 
-// takeOvers is how many executions are taken over at once: a sandbox that does not
-// answer must not keep the others waiting, nor the server from serving.
+// sandboxesHere are those of the executions that live here.
+func (e *Engine) sandboxesHere() map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	here := make(map[string]bool, len(e.executions))
+	for _, x := range e.executions {
+		here[x.sandbox.ref] = true
+	}
+	return here
+}
+
+// takeOvers is how many executions are taken over at once, and how many sandboxes are
+// destroyed meanwhile: one that does not answer must not keep the others waiting.
 const takeOvers = 16
 
 // inherit takes over the executions of dead servers and destroys those of their
@@ -189,32 +229,47 @@ func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 	if err != nil {
 		return fmt.Errorf("list executions: %w", err)
 	}
-	var taking sync.WaitGroup
-	slots := make(chan struct{}, takeOvers)
+	var inherited []continuation.Record
 	for _, record := range records {
 		if State(record.State).terminal() {
 			continue
 		}
 		ours := orphans[record.Sandbox] || e.members.succeeds(record.Owner)
 		delete(orphans, record.Sandbox)
-		if !ours || record.Owner == e.members.instance || e.members.lives(ctx, record.Owner) {
-			continue
+		if ours && record.Owner != e.members.instance && !e.members.lives(ctx, record.Owner) {
+			inherited = append(inherited, record)
 		}
-		slots <- struct{}{}
-		taking.Go(func() {
+	}
+	var clearing sync.WaitGroup
+	clearing.Go(func() {
+		sideBySide(ctx, slices.Values(inherited), func(record continuation.Record) {
 			if _, err := e.takeOver(ctx, record); err != nil && !errors.Is(err, continuation.ErrConflict) {
 				e.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
 			}
-			<-slots
+		})
+	})
+	sideBySide(ctx, maps.Keys(orphans), func(ref string) { e.pool.undertaker.destroy(ctx, ref) })
+	clearing.Wait()
+	return nil
+}
+
+// sideBySide does something with each of many, with takeOvers of them at once. When ctx
+// has ended it begins with no more of them.
+func sideBySide[T any](ctx context.Context, all iter.Seq[T], do func(T)) {
+	var doing sync.WaitGroup
+	defer doing.Wait()
+	slots := make(chan struct{}, takeOvers)
+	for one := range all {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		doing.Go(func() {
+			defer func() { <-slots }()
+			do(one)
 		})
 	}
-	taking.Wait()
-	for ref := range orphans {
-		if err := e.o.Provider.Destroy(ctx, ref); err != nil {
-			e.o.Log.Error("cannot destroy a sandbox that was left over", "err", err)
-		}
-	}
-	return nil
 }
 
 // attachTimeout bounds how long a sandbox that is taken over may take to answer.
@@ -233,6 +288,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	// It does not end with a request half way.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachTimeout)
 	defer cancel()
+	defer context.AfterFunc(e.clearing, cancel)()
 	here, err := e.reaches(ctx, record.Sandbox)
 	if err != nil {
 		return nil, err
@@ -250,12 +306,16 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		return nil, err
 	}
 	if !here {
-		return nil, e.bury(ctx, record)
+		return nil, e.bury(record)
 	}
 	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker)
+	if err != nil && e.isClosed() {
+		return nil, ErrClosing // The next server may have more time.
+	}
 	if err != nil {
 		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
-		return nil, errors.Join(e.bury(ctx, record), e.o.Provider.Destroy(ctx, record.Sandbox))
+		defer e.pool.undertaker.destroy(e.clearing, record.Sandbox)
+		return nil, e.bury(record)
 	}
 	x := newExecution(e, record, sb, e.quota.adopt(record.Principal))
 	if err := x.recall(); err != nil {
@@ -310,7 +370,10 @@ var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)
 
 // bury records the end of an execution of this server whose sandbox is gone. If that
 // succeeds it returns errBuried.
-func (e *Engine) bury(ctx context.Context, record continuation.Record) error {
+func (e *Engine) bury(record continuation.Record) error {
+	// What led here may have taken all of its time.
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
 	outcome := Outcome{State: Expired, Session: record.Session}
 	if State(record.State) == Running {
 		outcome.State, outcome.Reason = Failed, SandboxLost

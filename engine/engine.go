@@ -81,14 +81,16 @@ type Engine struct {
 	pool    *pool
 	quota   *quota
 	wg      sync.WaitGroup // executions
-	// attending ends the goroutine that keeps the lease, attended waits for it.
+	// attending ends the goroutine that keeps the lease, attended waits for it and for
+	// those that clear up. These end with clearing, before the executions.
 	attending context.CancelFunc
 	attended  sync.WaitGroup
+	clearing  context.Context //nolint:containedctx // the goroutines outlive every request
+	stop      context.CancelFunc
 
 	requests requests
 	tally    tally
-	// sweeper is used by one goroutine at a time: New's, then that of attend.
-	sweeper sweeper
+	sweeper  sweeper
 
 	mu         sync.Mutex
 	executions map[string]*execution
@@ -96,10 +98,11 @@ type Engine struct {
 	closed     bool
 }
 
-// New returns an engine that has taken over what an earlier one left: executions
-// whose record lives go on, all other sandboxes are destroyed. If the store that it
-// shares is away it does so when that is back. It returns when the first sandbox is
-// ready, so that a machine that cannot make one is found out.
+// New returns an engine that takes over what an earlier one left: executions whose
+// record lives go on, all other sandboxes are destroyed. What takes longer than a few
+// seconds goes on in the background; if the store that the engine shares is away, it
+// begins when that is back. New returns when the first sandbox is ready, so that a
+// machine that cannot make one is found out.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		o: o,
@@ -113,27 +116,53 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	attending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.attending = stop
-	if err := e.join(ctx); err != nil {
-		return nil, errors.Join(err, e.Close(ctx))
-	}
-	if o.Registry != nil {
+	e.clearing, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	err := e.join(ctx)
+	if err == nil {
 		e.attended.Go(func() { e.attend(attending) })
+		if err = e.pool.first(ctx); err != nil {
+			err = fmt.Errorf("make the first sandbox: %w", err)
+		}
 	}
-	if err := e.pool.first(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("make the first sandbox: %w", err), e.Close(context.WithoutCancel(ctx)))
+	if err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
+		defer cancel()
+		return nil, errors.Join(err, e.Close(closing))
 	}
 	return e, nil
 }
 
+const (
+	// clearPatience is how long New waits for what an earlier server left to be cleared up.
+	clearPatience = 4 * time.Second
+	// abandonTimeout bounds the end of an engine that could not begin.
+	abandonTimeout = 10 * time.Second
+)
+
 // join begins the engine's part in its group.
 func (e *Engine) join(ctx context.Context) error {
-	if e.o.Registry == nil {
-		return e.sweep(ctx)
+	if e.o.Registry != nil {
+		if err := e.members.renew(ctx); err != nil {
+			return e.storeAway(err)
+		}
 	}
-	err := e.members.renew(ctx)
-	if err == nil {
-		err = e.sweep(ctx)
+	swept := make(chan error, 1)
+	e.sweepAside(func(err error) { swept <- err })
+	patience := time.NewTimer(clearPatience)
+	defer patience.Stop()
+	select {
+	case err := <-swept:
+		return e.storeAway(err)
+	case <-patience.C:
+		e.o.Log.Warn("what an earlier server left is not cleared up yet; that goes on in the background")
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
+}
+
+// storeAway takes it that the store is away: the engine waits for it.
+func (e *Engine) storeAway(err error) error {
 	if errors.Is(err, continuation.ErrUnavailable) {
 		e.o.Log.Error("the store is not available; executions are refused until it is", "err", err)
 		return nil
@@ -226,6 +255,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 	}
 	e.mu.Unlock()
+	e.stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -16,8 +16,6 @@ const (
 	// makeTimeout bounds the making of one sandbox; the first may have to wait for
 	// every library to be imported.
 	makeTimeout = 60 * time.Second
-	// destroyTimeout bounds the end of one.
-	destroyTimeout = 30 * time.Second
 	// retryDelay is how long the pool rests after it could not make a sandbox.
 	retryDelay = time.Second
 	// markerSize is the length of a sandbox's marker, in bytes: nobody guesses it.
@@ -32,8 +30,9 @@ const (
 
 // A pool keeps sandboxes ready ahead of need and bounds how many there are.
 type pool struct {
-	provider Provider
-	log      *slog.Logger
+	provider   Provider
+	log        *slog.Logger
+	undertaker *undertaker
 	// size is how many idle sandboxes there should be, ceiling how many of any kind.
 	size, ceiling int
 	// maxIdle is how old an idle one may get, 0 for any age.
@@ -69,11 +68,22 @@ type taken struct {
 
 func newPool(o Options) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &pool{
+	p := &pool{
 		provider: o.Provider, log: o.Log, size: o.PoolSize, ceiling: o.MaxSandboxes, maxIdle: o.MaxIdle,
 		waited: o.Waited, made: o.Made, ctx: ctx, cancel: cancel,
 	}
+	p.undertaker = newUndertaker(o, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.fill()
+	})
+	return p
 }
+
+// full reports whether there may be no more sandboxes. Stuck ones count, but take no more
+// than half of the ceiling: what cannot be cleared away must not end the service. mu is
+// held.
+func (p *pool) full() bool { return p.live+min(p.undertaker.count(), p.ceiling/2) >= p.ceiling }
 
 // take returns a sandbox for one execution. It waits in line for one until ctx ends.
 func (p *pool) take(ctx context.Context) (*sandbox, error) {
@@ -256,11 +266,7 @@ func (p *pool) destroy(s *sandbox) {
 		runtime.Gosched()
 		// Not under mu: to close what a program has the other end of may take its time.
 		s.detach()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), destroyTimeout)
-		defer cancel()
-		if err := p.provider.Destroy(ctx, s.ref); err != nil {
-			p.log.Error("cannot destroy a sandbox", "err", err)
-		}
+		p.undertaker.destroy(context.WithoutCancel(p.ctx), s.ref)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.live--
@@ -270,7 +276,7 @@ func (p *pool) destroy(s *sandbox) {
 
 // fill starts to make the sandboxes that are missing. mu is held.
 func (p *pool) fill() {
-	for !p.closed && p.resting == nil && p.live < p.ceiling && p.wants() {
+	for !p.closed && p.resting == nil && p.wants() && !p.full() {
 		p.making++
 		p.live++
 		again := p.failing
@@ -375,6 +381,9 @@ func (p *pool) create() (*sandbox, error) {
 	p.mu.Unlock()
 	ref, err := p.provider.Create(ctx)
 	if err != nil {
+		if ref != "" {
+			p.undertaker.retry(ref, err)
+		}
 		return nil, err
 	}
 	marker := make([]byte, markerSize)
@@ -386,15 +395,14 @@ func (p *pool) create() (*sandbox, error) {
 		err = fmt.Errorf("new sandbox %s is %s", ref, s.hello.State)
 	}
 	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyTimeout)
-		defer cancel()
-		return nil, errors.Join(err, p.provider.Destroy(ctx, ref))
+		p.undertaker.destroy(context.WithoutCancel(ctx), ref)
+		return nil, err
 	}
 	return s, nil
 }
 
 // close refuses everybody, destroys the idle sandboxes and waits until all that
-// were to be destroyed are.
+// were to be destroyed are, or are stuck.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -415,4 +423,5 @@ func (p *pool) close() {
 	p.idle = nil
 	p.mu.Unlock()
 	p.wg.Wait()
+	p.undertaker.close()
 }

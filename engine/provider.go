@@ -39,7 +39,8 @@ type Liner interface {
 type Provider interface {
 	// Create starts a sandbox and returns the reference that names it, here and
 	// on a later server. The sandbox may still be starting: it speaks first on
-	// its stream when it is ready. An error leaves nothing behind.
+	// its stream when it is ready. An error leaves nothing behind, unless there is a
+	// reference with it: that is still to be destroyed.
 	Create(ctx context.Context) (ref string, err error)
 
 	// Attach opens the stream to the sandbox's supervisor. Closing the stream

@@ -26,6 +26,8 @@ type PoolStats struct {
 	// Idle wait ready, Making are being made; Live are these, those that are used and
 	// those that are being destroyed.
 	Idle, Making, Live int
+	// Stuck could not be destroyed, and are tried again.
+	Stuck int
 	// Waiting is how many starts wait for a sandbox.
 	Waiting int
 	// Size is how many should be idle, Ceiling how many may live.
@@ -61,7 +63,7 @@ func (p *pool) stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return PoolStats{
-		Idle: len(p.idle), Making: p.making, Live: p.live, Waiting: len(p.waiting),
+		Idle: len(p.idle), Making: p.making, Live: p.live, Stuck: p.undertaker.count(), Waiting: len(p.waiting),
 		Size: p.size, Ceiling: p.ceiling,
 		Warm: p.counts.warm, Cold: p.counts.cold, Refused: p.counts.refused,
 		Made: p.counts.made, Failed: p.counts.failed,

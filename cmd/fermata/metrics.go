@@ -142,6 +142,7 @@ func figuresOf(s engine.Stats) []figure {
 		{"fermata_pool_making", "Sandboxes that are being made.", gauge, "", one(s.Pool.Making)},
 		{"fermata_pool_waiting", "Starts that wait for a sandbox.", gauge, "", one(s.Pool.Waiting)},
 		{"fermata_pool_live", "Sandboxes of any kind: idle, in use, being made or destroyed.", gauge, "", one(s.Pool.Live)},
+		{"fermata_pool_stuck", "Sandboxes that could not be destroyed and are tried again.", gauge, "", one(s.Pool.Stuck)},
 		{"fermata_pool_size", "How many sandboxes are to wait ready, as set.", gauge, "", one(s.Pool.Size)},
 		{"fermata_pool_ceiling", "How many sandboxes there may be, as set.", gauge, "", one(s.Pool.Ceiling)},
 		{
