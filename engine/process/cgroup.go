@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // controllers are the cgroup controllers that bound a program.
@@ -119,23 +121,24 @@ const (
 
 // try makes one group and removes it: what cannot be set is found out at start.
 func (c *cgroups) try() error {
-	if err := c.sweepTries(); err != nil {
-		return err
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), clearTimeout)
+	defer cancel()
+	// What another server has left does not keep this one from its limits.
+	_ = c.sweepTries(ctx)
 	name := tryPrefix + strconv.Itoa(os.Getpid())
 	group, err := c.create(name)
 	if err != nil {
-		return errors.Join(err, c.remove(name))
+		return errors.Join(err, c.remove(ctx, name))
 	}
 	group.close()
-	return c.remove(name)
+	return c.remove(ctx, name)
 }
 
 // tryPrefix and a process id name the group that a server makes to see if it can.
 const tryPrefix = "try-"
 
 // sweepTries removes what servers left that were killed while they tried.
-func (c *cgroups) sweepTries() error {
+func (c *cgroups) sweepTries(ctx context.Context) error {
 	for _, parent := range c.parents {
 		left, err := filepath.Glob(filepath.Join(parent, tryPrefix+"*"))
 		if err != nil {
@@ -146,7 +149,7 @@ func (c *cgroups) sweepTries() error {
 			if _, err := os.Stat("/proc/" + strings.TrimPrefix(name, tryPrefix)); err == nil {
 				continue
 			}
-			if err := c.remove(name); err != nil {
+			if err := c.remove(ctx, name); err != nil {
 				return err
 			}
 		}
@@ -194,18 +197,56 @@ func (c *cgroups) create(name string) (_ *cgroup, err error) {
 	return g, nil
 }
 
-// remove removes the group of a sandbox that has no processes any more.
-func (c *cgroups) remove(name string) error {
+// remove removes the group of a sandbox whose processes have ended. Those that have not are
+// killed, and waited for until ctx ends.
+func (c *cgroups) remove(ctx context.Context, name string) error {
 	if c == nil {
 		return nil
 	}
 	var errs []error
 	for _, parent := range c.parents {
-		if err := syscall.Rmdir(filepath.Join(parent, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", filepath.Join(parent, name), err))
-		}
+		errs = append(errs, removeGroup(ctx, filepath.Join(parent, name)))
 	}
 	return errors.Join(errs...)
+}
+
+// busyRetry is how often a group with processes that were killed is tried again.
+const busyRetry = 10 * time.Millisecond
+
+func removeGroup(ctx context.Context, dir string) error {
+	for {
+		err := syscall.Rmdir(dir)
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+			return nil
+		case !errors.Is(err, syscall.EBUSY):
+			return fmt.Errorf("remove cgroup %s: %w", dir, err)
+		}
+		pids, killErr := killGroup(dir)
+		select {
+		case <-time.After(busyRetry):
+		case <-ctx.Done():
+			return fmt.Errorf("remove cgroup %s, in which processes %v were killed and do not end: %w", dir, pids, errors.Join(err, killErr))
+		}
+	}
+}
+
+// killGroup kills the processes of a group and returns their numbers.
+func killGroup(dir string) (pids []int, err error) {
+	err = eachLine(filepath.Join(dir, "cgroup.procs"), func(line string) {
+		// One that cannot be seen from here has the number 0.
+		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	})
+	if os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) == nil {
+		return pids, err
+	}
+	// Version 1, or a kernel before 5.14.
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // It may have ended meanwhile.
+	}
+	return pids, err
 }
 
 // cgroupMounts returns where this process's own group is, by controller; the

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // An interpreter is a Python that can run the runner.
@@ -22,11 +23,23 @@ type interpreter struct {
 // Oldest minor version of Python 3 that the runner works with.
 const oldestPython = 11
 
+// pythonTimeout bounds the start of an interpreter.
+const pythonTimeout = 8 * time.Second
+
 // findPython finds the interpreter behind a name, which may be a wrapper such as
 // those of version managers.
 func findPython(ctx context.Context, name string) (interpreter, error) {
-	out, err := exec.CommandContext(ctx, name, "-I", "-c",
-		`import sys; print(sys.executable, *sys.version_info[:3], sep="\n")`).Output()
+	asking, cancel := context.WithTimeout(ctx, pythonTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(asking, name, "-I", "-c",
+		`import sys; print(sys.executable, *sys.version_info[:3], sep="\n")`)
+	// What a wrapper has started may keep the pipe.
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if asking.Err() != nil && ctx.Err() == nil {
+		return interpreter{}, fmt.Errorf("run Python interpreter %q: it does not start within %s, which a "+
+			"sitecustomize or a .pth file of its site-packages may cause", name, pythonTimeout)
+	}
 	if err != nil {
 		return interpreter{}, fmt.Errorf("run Python interpreter %q: %w", name, err)
 	}

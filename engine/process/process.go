@@ -69,6 +69,10 @@ type Provider struct {
 	lines   map[string]net.Conn // by reference: those that nobody has asked for yet
 	spare   string              // the reference of a sandbox that waits to be created
 	closed  bool
+
+	// unwatch ends the goroutine that watches the zygote, watched waits for it.
+	unwatch context.CancelFunc
+	watched sync.WaitGroup
 }
 
 var (
@@ -90,54 +94,68 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make sandbox directory: %w", err)
 	}
-	p := &Provider{o: o, python: python, filter: filter, zygotes: map[string]*zygote{}, lines: map[string]net.Conn{}}
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
+	p := &Provider{
+		o: o, python: python, filter: filter, zygotes: map[string]*zygote{}, lines: map[string]net.Conn{}, unwatch: unwatch,
+	}
 	p.cgroups, err = findCgroups(o)
 	if err != nil {
 		o.Log.Warn("no cgroup limits, only those of each process apply", "err", err)
 	}
-	if err := p.adopt(); err != nil {
-		return nil, err
+	if err := p.adopt(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	if _, err := p.zygote(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
+	p.watched.Go(func() { p.watch(watching) })
 	return p, nil
 }
 
-// adopt finds the zygotes that earlier servers left, and clears away the dead ones.
-func (p *Provider) adopt() error {
+// clearTimeout bounds how long the start of a server, or of a zygote, waits for what a dead
+// zygote has left to be cleared away.
+const clearTimeout = time.Second
+
+// adopt finds the zygotes that earlier servers left, and clears away the dead ones. What
+// cannot be cleared away now is listed as sandboxes, for the engine to destroy later.
+func (p *Provider) adopt(ctx context.Context) error {
 	entries, err := os.ReadDir(p.o.Dir)
 	if err != nil {
 		return fmt.Errorf("read sandbox directory: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
+	defer cancel()
+	var adopting sync.WaitGroup
 	for _, e := range entries {
-		z, err := joinZygote(p.o.Dir, e.Name())
-		if err != nil {
-			if err := p.clear(filepath.Join(p.o.Dir, e.Name())); err != nil {
-				return err
-			}
-			continue
-		}
+		z := joinZygote(p.o.Dir, e.Name())
+		p.mu.Lock()
 		p.zygotes[z.id] = z
+		p.mu.Unlock()
+		adopting.Go(func() {
+			var err error
+			if !z.alive() {
+				err = p.removeAll(ctx, z)
+			}
+			if err = errors.Join(err, p.retire(ctx, z)); err != nil {
+				p.o.Log.Warn("cannot clear away what an earlier server left", "zygote", z.id, "err", err)
+			}
+		})
 	}
+	adopting.Wait()
 	return nil
 }
 
-// clear removes what a dead zygote has left.
-func (p *Provider) clear(dir string) error {
-	names, err := sandboxNames(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// removeAll removes what the sandboxes of a dead zygote have left.
+func (p *Provider) removeAll(ctx context.Context, z *zygote) error {
+	names, err := sandboxNames(z.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
+	errs := []error{err}
 	for _, name := range names {
-		if err := p.cgroups.remove(name); err != nil {
-			return err
-		}
+		errs = append(errs, p.remove(ctx, z, name))
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove sandbox directory: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // zygote returns the zygote that makes new sandboxes; if it has died, another.
@@ -151,19 +169,89 @@ func (p *Provider) zygote(ctx context.Context) (*zygote, error) {
 		return p.current, nil
 	}
 	if p.current != nil {
-		p.o.Log.Error("the zygote has died, starting another", "said", p.current.lastWords())
-		delete(p.zygotes, p.current.id)
-		if err := p.clear(p.current.dir); err != nil {
-			return nil, err
-		}
+		p.buryCurrent(ctx)
 	}
 	z, err := p.startZygote(ctx)
 	if err != nil {
-		p.current = nil
 		return nil, err
 	}
 	p.current, p.zygotes[z.id] = z, z
 	return z, nil
+}
+
+// buryCurrent clears away what the zygote that made new sandboxes has left. If it cannot,
+// the sandboxes stay listed. mu is held.
+func (p *Provider) buryCurrent(ctx context.Context) {
+	z := p.current
+	p.current = nil
+	select {
+	case <-z.gone:
+	case <-time.After(lastWordsDelay):
+	}
+	p.o.Log.Error("the zygote has died, starting another", "said", z.lastWords())
+	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
+	defer cancel()
+	err := p.removeAll(ctx, z)
+	if err == nil {
+		delete(p.zygotes, z.id)
+		err = errors.Join(z.leave(), os.RemoveAll(z.dir))
+	}
+	if err != nil {
+		p.o.Log.Warn("cannot clear away what a zygote left", "zygote", z.id, "err", err)
+	}
+}
+
+const (
+	// watchInterval is how often the zygote is asked whether it still answers.
+	watchInterval = 5 * time.Second
+	// watchTries is how often in a row it may not answer, each time for watchInterval.
+	watchTries = 2
+)
+
+// watch replaces the zygote when it does not answer any more, until ctx ends.
+func (p *Provider) watch(ctx context.Context) {
+	ticks := time.NewTicker(watchInterval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		p.mu.Lock()
+		z := p.current
+		p.mu.Unlock()
+		if z == nil {
+			continue
+		}
+		answered := false
+		for try := 0; try < watchTries && !answered && ctx.Err() == nil; try++ {
+			asking, cancel := context.WithTimeout(ctx, watchInterval)
+			answered = z.answers(asking)
+			cancel()
+		}
+		if !answered && ctx.Err() == nil {
+			p.replace(ctx, z)
+		}
+	}
+}
+
+// replace has the next sandboxes made by another zygote. The old one ends when all of its
+// sandboxes have ended, or are to.
+func (p *Provider) replace(ctx context.Context, z *zygote) {
+	p.mu.Lock()
+	if p.current != z {
+		p.mu.Unlock()
+		return
+	}
+	p.current = nil
+	p.mu.Unlock()
+	p.o.Log.Error("the zygote does not answer, starting another", "zygote", z.id, "said", z.lastWords())
+	z.giveUp()
+	err := p.destroySpare(ctx)
+	if err = errors.Join(err, p.retire(ctx, z)); err != nil {
+		p.o.Log.Warn("cannot end the zygote that does not answer", "zygote", z.id, "err", err)
+	}
 }
 
 // Create starts a sandbox.
@@ -175,7 +263,7 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 	if ref, ok := p.takeSpare(z); ok {
 		return ref, nil
 	}
-	return p.create(z)
+	return p.create(ctx, z)
 }
 
 // Prepare starts a sandbox for the next Create: all of it but the process that runs the
@@ -191,13 +279,15 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	if there {
 		return nil
 	}
-	ref, err := p.create(z)
+	ref, err := p.create(ctx, z)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	old := p.spare
 	p.spare = ref
+	p.mu.Unlock()
+	p.dropLine(old) // Its zygote has died.
 	return nil
 }
 
@@ -205,9 +295,9 @@ func (p *Provider) Prepare(ctx context.Context) error {
 func madeBy(z *zygote, ref string) bool { return strings.HasPrefix(ref, z.id+"/") }
 
 // spareTimeout bounds the end of a sandbox that has never run a program.
-const spareTimeout = 10 * time.Second
+const spareTimeout = 2 * time.Second
 
-func (p *Provider) destroySpare() error {
+func (p *Provider) destroySpare(ctx context.Context) error {
 	p.mu.Lock()
 	ref := p.spare
 	p.spare = ""
@@ -215,21 +305,26 @@ func (p *Provider) destroySpare() error {
 	if ref == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), spareTimeout)
+	ctx, cancel := context.WithTimeout(ctx, spareTimeout)
 	defer cancel()
 	return p.Destroy(ctx, ref)
 }
 
-// takeSpare returns the spare sandbox if z has made it.
+// takeSpare returns the spare sandbox if z has made it. One of a zygote that has died is
+// gone with it, all but our end of its line.
 func (p *Provider) takeSpare(z *zygote) (string, bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	ref := p.spare
 	p.spare = ""
-	return ref, madeBy(z, ref)
+	p.mu.Unlock()
+	if madeBy(z, ref) {
+		return ref, true
+	}
+	p.dropLine(ref)
+	return "", false
 }
 
-func (p *Provider) create(z *zygote) (string, error) {
+func (p *Provider) create(ctx context.Context, z *zygote) (string, error) {
 	name := strings.ToLower(rand.Text())[:16]
 	line, end, err := makeLine()
 	if err != nil {
@@ -242,7 +337,13 @@ func (p *Provider) create(z *zygote) (string, error) {
 	p.mu.Unlock()
 	if err := p.spawn(z, name, end); err != nil {
 		p.dropLine(ref)
-		return "", errors.Join(fmt.Errorf("create sandbox: %w", err), p.remove(z, name))
+		err = fmt.Errorf("create sandbox: %w", err)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
+		defer cancel()
+		if left := p.remove(ctx, z, name); left != nil {
+			return ref, errors.Join(err, left)
+		}
+		return "", err
 	}
 	return ref, nil
 }
@@ -313,7 +414,9 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 	if err != nil {
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
 	}
-	return &stream{Conn: conn, zygote: z, line: p.line(ref)}, nil
+	s := &stream{Conn: conn, zygote: z, line: p.line(ref)}
+	z.expect(s)
+	return s, nil
 }
 
 // A stream is a connection to a supervisor. If it ends since the zygote has, the
@@ -322,6 +425,8 @@ type stream struct {
 	net.Conn
 	zygote *zygote
 	line   net.Conn
+	// spoken says that the supervisor has. The reader has it for itself.
+	spoken bool
 }
 
 // Line implements engine.Liner.
@@ -329,6 +434,7 @@ func (s *stream) Line() net.Conn { return s.line }
 
 // Close closes the line, too.
 func (s *stream) Close() error {
+	s.zygote.heard(s)
 	err := s.Conn.Close()
 	if s.line != nil {
 		err = errors.Join(err, s.line.Close())
@@ -339,6 +445,10 @@ func (s *stream) Close() error {
 // Read reads what the supervisor sends.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.Conn.Read(p)
+	if !s.spoken {
+		s.spoken = true
+		s.zygote.heard(s)
+	}
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return n, err
 	}
@@ -363,31 +473,46 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	if err := z.kill(ctx, name); err != nil {
-		return fmt.Errorf("destroy sandbox %s: %w", ref, err)
+	if err = z.kill(ctx, name); err == nil {
+		err = p.remove(ctx, z, name)
 	}
-	return errors.Join(p.remove(z, name), p.retire(z))
+	if err != nil {
+		err = fmt.Errorf("destroy sandbox %s: %w", ref, err)
+	}
+	return errors.Join(err, p.retire(ctx, z))
 }
 
-// retire ends a zygote of an earlier server when its last sandbox has ended.
-func (p *Provider) retire(z *zygote) error {
+// retire ends a zygote that makes no new sandboxes when the last of its sandboxes has ended,
+// or is to end: those that do not end at its word may end with it.
+func (p *Provider) retire(ctx context.Context, z *zygote) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || z == p.current || p.zygotes[z.id] != z {
-		return nil
-	}
-	names, err := sandboxNames(z.dir)
-	if err != nil || len(names) > 0 {
+	needed, err := z.needed()
+	if err != nil || needed || p.closed || z == p.current || p.zygotes[z.id] != z || z.retiring {
+		p.mu.Unlock()
 		return err
 	}
-	delete(p.zygotes, z.id)
-	return errors.Join(z.leave(true), p.clear(z.dir))
+	z.retiring = true
+	p.mu.Unlock()
+	err = z.end()
+	if err == nil {
+		err = p.removeAll(ctx, z)
+	}
+	p.mu.Lock()
+	z.retiring = false
+	if err == nil {
+		delete(p.zygotes, z.id)
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return errors.Join(z.leave(), os.RemoveAll(z.dir))
 }
 
 // remove removes what a sandbox without processes has left. The socket is the last:
 // by it a later server finds the rest, should this one be killed.
-func (p *Provider) remove(z *zygote, name string) error {
-	if err := p.cgroups.remove(name); err != nil {
+func (p *Provider) remove(ctx context.Context, z *zygote, name string) error {
+	if err := p.cgroups.remove(ctx, name); err != nil {
 		return err
 	}
 	err := os.Remove(filepath.Join(z.dir, name+socketSuffix))
@@ -417,23 +542,40 @@ func (p *Provider) List(context.Context) ([]engine.Sandbox, error) {
 }
 
 // Close lets go of the zygotes. One that has sandboxes stays until the last of
-// them has ended; the others end now.
+// them has ended; the others end now. What does not end is left to a later server.
 func (p *Provider) Close() error {
-	errs := []error{p.destroySpare()}
+	p.unwatch()
+	p.watched.Wait()
+	// An error is told again below.
+	_ = p.destroySpare(context.Background())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil
 	}
 	p.closed = true
+	var errs []error
 	for _, z := range p.zygotes {
-		names, err := sandboxNames(z.dir)
-		errs = append(errs, err, z.leave(len(names) == 0))
-		if err == nil && len(names) == 0 {
-			errs = append(errs, p.clear(z.dir))
+		needed, err := z.needed()
+		if err == nil && !needed {
+			err = p.endNow(z)
 		}
+		if err != nil {
+			p.o.Log.Error("a zygote is left to the next server", "zygote", z.id, "err", err)
+		}
+		errs = append(errs, z.leave())
 	}
 	return errors.Join(errs...)
+}
+
+// endNow ends a zygote and removes what it leaves.
+func (p *Provider) endNow(z *zygote) error {
+	ctx, cancel := context.WithTimeout(context.Background(), clearTimeout)
+	defer cancel()
+	if err := errors.Join(z.end(), p.removeAll(ctx, z)); err != nil {
+		return err
+	}
+	return os.RemoveAll(z.dir)
 }
 
 // find splits a reference into its zygote and the sandbox's name.

@@ -13,9 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"fermata/python"
 )
@@ -35,17 +37,31 @@ type zygote struct {
 	// root is dir opened: sockets are named through it, since the name of a socket
 	// may have 107 bytes and a state directory more.
 	root *os.File
-	conn *net.UnixConn
-	// gone is closed when the zygote has left us.
-	gone chan struct{}
+	conn *net.UnixConn // nil if it was dead when this server found its directory
+	// cut is closed when the connection has ended, gone when nothing of the zygote and its
+	// sandboxes runs any more, or this server has left it.
+	cut, gone chan struct{}
 	// cmd is the process if this server started it, words the end of its stderr.
 	cmd   *exec.Cmd
 	words *tail
+	// process is that of an earlier server's zygote, nil if it is not known.
+	process *pidfd
+	// retiring says that it is being ended. The provider's mu guards it.
+	retiring bool
 
 	mu sync.Mutex
-	// ended has a channel for each sandbox that somebody waits for.
+	// ended has a channel for each sandbox that is to end and has not.
 	ended map[string]chan struct{}
+	// silent are the streams on which no sandbox has spoken yet.
+	silent map[*stream]bool
 }
+
+const (
+	// sayTimeout bounds one message to a zygote that does not listen.
+	sayTimeout = 2 * time.Second
+	// endTimeout bounds the end of a zygote that was killed.
+	endTimeout = 2 * time.Second
+)
 
 // config is what the zygote reads on its stdin: Config of zygote.py.
 type config struct {
@@ -173,19 +189,34 @@ func openZygote(parent, id string) (*zygote, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read mark of zygote: %w", err), root.Close())
 	}
-	return &zygote{id: id, dir: dir, server: string(server), root: root, gone: make(chan struct{}), ended: map[string]chan struct{}{}}, nil
+	z := newZygote(parent, id)
+	z.server, z.root = string(server), root
+	return z, nil
 }
 
-// joinZygote connects to the zygote of an earlier server.
-func joinZygote(parent, id string) (*zygote, error) {
+func newZygote(parent, id string) *zygote {
+	return &zygote{
+		id: id, dir: filepath.Join(parent, id), cut: make(chan struct{}), gone: make(chan struct{}),
+		ended: map[string]chan struct{}{}, silent: map[*stream]bool{},
+	}
+}
+
+// joinZygote connects to the zygote of an earlier server. If there is none any more it
+// returns what a dead one has left.
+func joinZygote(parent, id string) *zygote {
 	z, err := openZygote(parent, id)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		if err = z.connect(); err == nil {
+			return z
+		}
+		_ = z.root.Close()
+		z.root = nil
+	} else {
+		z = newZygote(parent, id)
 	}
-	if err := z.connect(); err != nil {
-		return nil, errors.Join(err, z.root.Close())
-	}
-	return z, nil
+	close(z.cut)
+	close(z.gone)
+	return z
 }
 
 // connect opens the control connection and starts to listen on it.
@@ -195,6 +226,10 @@ func (z *zygote) connect() error {
 		return fmt.Errorf("connect to zygote: %w", err)
 	}
 	z.conn = conn
+	if z.cmd == nil {
+		// One of an earlier version is not found, and ends by itself or not.
+		z.process, _ = peerOf(conn)
+	}
 	go z.hear()
 	return nil
 }
@@ -219,16 +254,20 @@ func (z *zygote) hear() {
 		}
 		z.mu.Unlock()
 	}
-	if z.cmd != nil {
-		// A zygote that dies takes every sandbox with it before it can be waited for.
+	close(z.cut)
+	// A zygote that dies takes every sandbox with it before it can be waited for.
+	switch {
+	case z.cmd != nil:
 		_ = z.cmd.Wait()
+	case z.process != nil:
+		_ = z.process.wait()
 	}
 }
 
 // alive reports whether the zygote still listens.
 func (z *zygote) alive() bool {
 	select {
-	case <-z.gone:
+	case <-z.cut:
 		return false
 	default:
 		return true
@@ -258,8 +297,10 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 		z.ended[name] = waiting
 	}
 	z.mu.Unlock()
-	if err := z.say(message{Op: "kill", Name: name}, nil); err != nil && z.alive() {
-		return err
+	if z.alive() {
+		if err := z.say(message{Op: "kill", Name: name}, nil); err != nil && z.alive() {
+			return err
+		}
 	}
 	select {
 	case <-waiting:
@@ -267,7 +308,47 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 	case <-z.gone:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("its zygote does not say that it has ended: %w", ctx.Err())
+	}
+}
+
+// noSandbox is the name of no sandbox: of one that is not there a zygote says at once that
+// it has ended.
+const noSandbox = "none"
+
+// answers reports whether the zygote answers until ctx ends.
+func (z *zygote) answers(ctx context.Context) bool { return z.kill(ctx, noSandbox) == nil }
+
+// needed reports whether a sandbox of the zygote is to go on.
+func (z *zygote) needed() (bool, error) {
+	names, err := sandboxNames(z.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return slices.ContainsFunc(names, func(name string) bool { return z.ended[name] == nil }), err
+}
+
+// expect notes that a sandbox is to speak on a stream, heard that it has.
+func (z *zygote) expect(s *stream) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.silent[s] = true
+}
+
+func (z *zygote) heard(s *stream) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.silent, s)
+}
+
+// giveUp ends the streams of sandboxes that the zygote has not made yet.
+func (z *zygote) giveUp() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for s := range z.silent {
+		_ = s.Conn.Close() // Its reader is told.
 	}
 }
 
@@ -275,6 +356,9 @@ func (z *zygote) say(m message, rights []byte) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
+	}
+	if err := z.conn.SetWriteDeadline(time.Now().Add(sayTimeout)); err != nil {
+		return fmt.Errorf("speak to zygote: %w", err)
 	}
 	if _, _, err := z.conn.WriteMsgUnix(data, rights, nil); err != nil {
 		if words := z.lastWords(); words != "" {
@@ -285,15 +369,37 @@ func (z *zygote) say(m message, rights []byte) error {
 	return nil
 }
 
-// leave ends the connection; end also ends the zygote, which then has nothing to keep.
-func (z *zygote) leave(end bool) error {
-	if end && z.cmd != nil {
-		// It may have ended by itself.
-		_ = z.cmd.Process.Kill()
+// end ends the zygote, which has nothing to keep, and its sandboxes with it.
+func (z *zygote) end() error {
+	var err error
+	switch {
+	case z.conn == nil:
+	case z.cmd != nil:
+		_ = z.cmd.Process.Kill() // It may have ended by itself.
+	case z.process != nil:
+		err = z.process.kill()
+	default:
+		err = z.conn.Close() // It ends by itself.
+	}
+	select {
+	case <-z.gone:
+		return err
+	case <-time.After(endTimeout):
+		return errors.Join(err, fmt.Errorf("zygote %s was killed and does not end", z.id))
+	}
+}
+
+// leave ends the connection.
+func (z *zygote) leave() error {
+	if z.conn == nil {
+		return nil
 	}
 	err := z.conn.Close()
-	if end {
-		<-z.gone
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	if z.process != nil {
+		err = errors.Join(err, z.process.close())
 	}
 	return errors.Join(err, z.root.Close())
 }

@@ -81,6 +81,8 @@ def main() -> NoReturn:
     os.environ.update(ENVIRONMENT)
     config = Config(**loads(sys.stdin.buffer.read()))
     listener = socket.socket(fileno=3)
+    # Whoever connects is told by the kernel who listened last, and so finds this process.
+    listener.listen(socket.SOMAXCONN)
     _build_root(config)
     # What every sandbox inherits need not be done for each.
     linux.set_host_name("sandbox")
