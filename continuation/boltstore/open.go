@@ -12,6 +12,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,6 +22,9 @@ const lockWait = time.Second
 
 // errInUse tells the person who started a second server.
 var errInUse = errors.New("another server is running on this file")
+
+// errLocked tells the person who looks at the file with another program.
+var errLocked = errors.New("another process has locked this file: end it, it may be a tool that reads the records")
 
 // lockFile opens the file at path and locks it for as long as it is open. The
 // kernel lets go of the lock when the process dies, however it dies.
@@ -68,7 +72,11 @@ func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
 		log.Info("records of an earlier boot are dropped", "file", path)
 		err = os.Remove(path)
 	default:
-		if damage := check(path); damage != nil {
+		damage := check(path)
+		if errors.Is(damage, berrors.ErrTimeout) {
+			return nil, errLocked
+		}
+		if damage != nil {
 			log.Error("records are damaged and are dropped", "file", path, "err", damage)
 			err = os.Remove(path)
 		} else {
@@ -99,6 +107,9 @@ func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
 		NoGrowSync:   true,
 		FreelistType: bolt.FreelistMapType,
 	})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, errLocked
+	}
 	if err != nil {
 		return nil, err
 	}

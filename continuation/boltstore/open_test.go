@@ -101,6 +101,39 @@ func TestSecondServer(t *testing.T) {
 	}
 }
 
+// A program that has locked the file, to read it or to write to it, keeps the server from
+// it, and the records stay.
+func TestFileIsLocked(t *testing.T) {
+	for name, how := range map[string]int{"shared": unix.LOCK_SH, "exclusive": unix.LOCK_EX} {
+		t.Run(name, func(t *testing.T) {
+			path, r := makeStore(t, 1)
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Flock(int(f.Fd()), how); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_, err = boltstore.Open(path, slog.New(slog.DiscardHandler))
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another process has locked") {
+				t.Errorf("Open = %v, want an error that names the file and what to do", err)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Open took %v, want about a second", took)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, path)
+			defer closeStore(t, s)
+			if _, err := s.Get(t.Context(), r.ID); err != nil {
+				t.Errorf("Get = %v, want the record, which is nobody's to drop", err)
+			}
+		})
+	}
+}
+
 // Files that must not be used are replaced by an empty store, with a word in the
 // log, and none of them ends the process.
 func TestUnusableFiles(t *testing.T) {

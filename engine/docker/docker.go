@@ -7,6 +7,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -28,8 +29,13 @@ import (
 const (
 	// createTimeout bounds the making of a container, up to its first process.
 	createTimeout = 60 * time.Second
+	// giveUpTimeout is how long the daemon may take to answer when nobody waits for the
+	// container any more.
+	giveUpTimeout = 5 * time.Second
 	// cleanupTimeout bounds the removal of a container that could not be started.
-	cleanupTimeout = 30 * time.Second
+	cleanupTimeout = 5 * time.Second
+	// askTimeout bounds what is asked of the daemon when a server starts, and a list.
+	askTimeout = 8 * time.Second
 	// retryDelay is how long Destroy rests between two tries.
 	retryDelay = 100 * time.Millisecond
 )
@@ -94,15 +100,17 @@ func New(ctx context.Context, o Options) (_ *Provider, err error) {
 			err = errors.Join(err, p.client.Close())
 		}
 	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("the daemon does not answer within %s", askTimeout))
+	defer cancel()
 	info, err := p.client.Info(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask the docker daemon: %w", err)
+		return nil, fmt.Errorf("ask the docker daemon: %w", cmp.Or(context.Cause(ctx), err))
 	}
 	if err := p.check(info); err != nil {
 		return nil, err
 	}
 	if _, err := p.client.ImageInspect(ctx, o.Image); err != nil {
-		return nil, p.explain(fmt.Errorf("look for the sandbox image: %w", err))
+		return nil, p.explain(fmt.Errorf("look for the sandbox image: %w", cmp.Or(context.Cause(ctx), err)))
 	}
 	// More than there are is no limit, and refused by the daemon.
 	p.o.CPUs = min(o.CPUs, float64(info.NCPU))
@@ -162,12 +170,13 @@ func (p *Provider) explain(err error) error {
 }
 
 // Create starts a container. If ctx ends meanwhile it is removed again, but first
-// the daemon's answer is waited for: a daemon goes on with a request that was given
-// up, and what it is about to make cannot be removed yet.
-func (p *Provider) Create(ctx context.Context) (_ string, err error) {
+// the daemon's answer is waited for, for a while: a daemon goes on with a request that
+// was given up, and what it is about to make cannot be removed yet.
+func (p *Provider) Create(ctx context.Context) (ref string, err error) {
 	waiting := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
+	defer context.AfterFunc(waiting, func() { time.AfterFunc(giveUpTimeout, cancel) })()
 	name := "fermata-" + strings.ToLower(rand.Text())[:16]
 	defer func() {
 		if err == nil {
@@ -176,7 +185,10 @@ func (p *Provider) Create(ctx context.Context) (_ string, err error) {
 		// By its name: it may have been made although the answer did not arrive.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
-		err = errors.Join(err, p.Destroy(ctx, name))
+		ref = ""
+		if left := p.Destroy(ctx, name); left != nil {
+			ref, err = name, errors.Join(err, left)
+		}
 	}()
 	// The client library changes what it is given.
 	config, limits := p.config, p.limits
@@ -229,6 +241,8 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 
 // List returns every container of this installation.
 func (p *Provider) List(ctx context.Context) ([]engine.Sandbox, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	containers, err := p.client.ContainerList(ctx, container.ListOptions{
 		All:     true,
 		Filters: filters.NewArgs(filters.Arg("label", installationLabel+"="+p.o.Installation)),
