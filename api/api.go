@@ -239,6 +239,9 @@ func (s *server) health(c echo.Context) error {
 	defer cancel()
 	status, word := http.StatusOK, "healthy"
 	err := s.executions.Ready(ctx)
+	if err == nil && s.options.Files != nil {
+		err = s.options.Files.Ready()
+	}
 	if err != nil {
 		status, word = http.StatusServiceUnavailable, "unhealthy"
 	}

@@ -17,6 +17,8 @@ type claim struct {
 }
 
 func (s *Store) readClaim(ctx context.Context, session string) (claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	r, err := s.bucket.NewReader(ctx, claims+session, nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return claim{}, nil

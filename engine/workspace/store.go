@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gocloud.dev/blob"
@@ -38,9 +39,6 @@ const (
 	// session. It is empty.
 	drops = "drops/"
 )
-
-// cleanTimeout bounds the removal of what a failed transfer has left.
-const cleanTimeout = 10 * time.Second
 
 // Options are the settings of a Store. All but Log must be set.
 type Options struct {
@@ -72,11 +70,15 @@ type Store struct {
 	claiming [64]sync.Mutex
 	seed     maphash.Seed
 
+	// reached says that the bucket has answered.
+	reached atomic.Bool
+
 	stop  context.CancelFunc
 	swept chan struct{}
 }
 
-// Open opens the store of a bucket and starts to remove what is too old. Close ends it.
+// Open opens the store of a bucket and starts to remove what is too old. Close ends it. A
+// bucket that does not answer is waited for in the background: see Ready.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -85,12 +87,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	bucket, err := blob.OpenBucket(ctx, address)
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	bucket, err := blob.OpenBucket(opening, address)
 	if err != nil {
 		return nil, fmt.Errorf("open bucket: %w", err)
-	}
-	if ok, err := bucket.IsAccessible(ctx); !ok {
-		return nil, errors.Join(fmt.Errorf("bucket of files is not accessible: %w", err), bucket.Close())
 	}
 	sweeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Store{
@@ -99,7 +100,20 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		seed:     maphash.MakeSeed(),
 		stop:     stop, swept: make(chan struct{}),
 	}
-	go s.sweepHourly(sweeping)
+	err = s.look(ctx)
+	switch {
+	case errors.Is(err, errSilent):
+		o.Log.LogAttrs(ctx, slog.LevelError, "there are no files until the bucket answers", slog.Any("err", err))
+	case err != nil:
+		stop()
+		return nil, errors.Join(err, bucket.Close())
+	}
+	s.reached.Store(err == nil)
+	go func() {
+		defer close(s.swept)
+		s.reach(sweeping)
+		s.sweepHourly(sweeping)
+	}()
 	return s, nil
 }
 
@@ -220,14 +234,20 @@ func (s *Store) Read(ctx context.Context, owner Owner, session, id string) (io.R
 	if err != nil {
 		return nil, File{}, err
 	}
-	r, err := s.bucket.NewReader(ctx, contentKey(owner, session, id), nil)
+	ctx, patience := newPatience(ctx)
+	var r *blob.Reader
+	err = patience.with(func() (err error) {
+		r, err = s.bucket.NewReader(ctx, contentKey(owner, session, id), nil)
+		return err
+	})
+	if err == nil {
+		return patientReader{r, patience}, f, nil
+	}
+	patience.end()
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil, File{}, ErrNotFound
 	}
-	if err != nil {
-		return nil, File{}, fmt.Errorf("read file %s: %w", id, err)
-	}
-	return r, f, nil
+	return nil, File{}, fmt.Errorf("read file %s: %w", id, err)
 }
 
 // Delete removes a file.
@@ -236,7 +256,9 @@ func (s *Store) Delete(ctx context.Context, owner Owner, session, id string) err
 	if err != nil {
 		return err
 	}
-	err = s.bucket.Delete(ctx, fileKey(owner.key(), session, id))
+	deleting, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err = s.bucket.Delete(deleting, fileKey(owner.key(), session, id))
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return ErrNotFound
 	}
@@ -275,6 +297,8 @@ func (s *Store) missing(ctx context.Context, owner Owner, session string) error 
 
 // describe reads a description.
 func (s *Store) describe(ctx context.Context, key string) (File, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	r, err := s.bucket.NewReader(ctx, key, nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return File{}, ErrNotFound
@@ -333,7 +357,9 @@ func (s *Store) describeAll(ctx context.Context, keys []string) ([]File, error) 
 // walk calls visit with every object whose key begins with prefix.
 func (s *Store) walk(ctx context.Context, prefix string, visit func(*blob.ListObject)) error {
 	for token := blob.FirstPageToken; token != nil; {
-		page, next, err := s.bucket.ListPage(ctx, token, s.pageSize, &blob.ListOptions{Prefix: prefix})
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		page, next, err := s.bucket.ListPage(asking, token, s.pageSize, &blob.ListOptions{Prefix: prefix})
+		cancel()
 		if err != nil {
 			return fmt.Errorf("list %s: %w", prefix, err)
 		}
@@ -349,7 +375,11 @@ func (s *Store) alive(modified time.Time) bool { return time.Since(modified) < s
 
 // discard removes an object that nothing refers to. If that fails sweeping removes it.
 func (s *Store) discard(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	s.remove(context.WithoutCancel(ctx), key)
+}
+
+func (s *Store) remove(ctx context.Context, key string) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if err := s.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		s.options.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove from the bucket of files", slog.String("key", key), slog.Any("err", err))

@@ -20,7 +20,6 @@ const (
 
 // sweepHourly removes what is too old until ctx ends.
 func (s *Store) sweepHourly(ctx context.Context) {
-	defer close(s.swept)
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
@@ -53,7 +52,7 @@ func (s *Store) sweep(ctx context.Context) {
 				life = partLife
 			}
 			if ctx.Err() == nil && time.Since(o.ModTime) >= life {
-				s.discard(ctx, o.Key)
+				s.remove(ctx, o.Key)
 			}
 		})
 		if err != nil && ctx.Err() == nil {

@@ -87,20 +87,21 @@ func (s *Store) receive(ctx context.Context, n New, t *transfer) (File, error) {
 // and commit, which is called then, agrees.
 func (s *Store) write(ctx context.Context, key string, from io.Reader, commit func() error) error {
 	// Closing the writer would keep what was written so far.
-	writing, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w, err := s.bucket.NewWriter(writing, key, &blob.WriterOptions{
+	writing, patience := newPatience(ctx)
+	defer patience.end()
+	bare, err := s.bucket.NewWriter(writing, key, &blob.WriterOptions{
 		BufferSize: partSize, MaxConcurrency: partsAtOnce, ContentType: "application/octet-stream",
 	})
 	if err != nil {
 		return err
 	}
+	w := patientWriter{bare, patience}
 	_, err = io.Copy(w, from)
 	if err == nil {
 		err = commit()
 	}
 	if err != nil {
-		cancel()
+		patience.end()
 		_ = w.Close()
 		return err
 	}
@@ -109,6 +110,8 @@ func (s *Store) write(ctx context.Context, key string, from io.Reader, commit fu
 
 // writeSmall writes an object that is in memory, if asked so only where there is none.
 func (s *Store) writeSmall(ctx context.Context, key string, content []byte, ifNotExist bool) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	return s.bucket.Upload(ctx, key, bytes.NewReader(content), &blob.WriterOptions{
 		ContentType: "application/octet-stream", IfNotExist: ifNotExist,
 	})
