@@ -25,7 +25,7 @@ func observed() *metrics {
 	m := newMetrics()
 	m.watch(func() engine.Stats {
 		return engine.Stats{
-			Pool:       engine.PoolStats{Idle: 1, Making: 2, Live: 3, Waiting: 4, Size: 5, Ceiling: 6, Warm: 7, Cold: 8, Refused: 9, Made: 10, Failed: 11},
+			Pool:       engine.PoolStats{Idle: 1, Making: 2, Live: 3, Stuck: 12, Waiting: 4, Size: 5, Ceiling: 6, Warm: 7, Cold: 8, Refused: 9, Made: 10, Failed: 11},
 			Executions: map[engine.State]int{engine.Running: 12, engine.Paused: 13},
 			Ended:      map[engine.State]uint64{engine.Completed: 14, engine.TimedOut: 15},
 			Failures:   map[engine.Reason]uint64{engine.OutOfMemory: 16},
@@ -62,6 +62,7 @@ fermata_pool_size 5
 fermata_pool_starts_total{sandbox="cold"} 8
 fermata_pool_starts_total{sandbox="refused"} 9
 fermata_pool_starts_total{sandbox="warm"} 7
+fermata_pool_stuck 12
 fermata_pool_wait_seconds_count 1
 fermata_pool_wait_seconds_sum 0.02
 fermata_pool_waiting 4

@@ -18,7 +18,7 @@ const (
 	maxBudget       = api.MaxTimeout   // the longest run a client may ask for
 	maxQueueTimeout = 60 * time.Second // the longest wait for a sandbox
 	writeTimeout    = api.BodyTimeout + maxQueueTimeout + maxBudget + api.AnswerTimeout
-	closeTimeout    = 10 * time.Second // the parts, after the last answer
+	closeTimeout    = 12 * time.Second // the parts, after the last answer
 
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestVersion(t *testing.T) {
@@ -71,8 +73,8 @@ func TestClosersCloseTheLastFirst(t *testing.T) {
 	var order []string
 	var opened closers
 	first, last := errors.New("first"), errors.New("last")
-	opened.add(func(context.Context) error { order = append(order, "first"); return first })
-	opened.add(func(context.Context) error { order = append(order, "last"); return last })
+	opened.add("first", func(context.Context) error { order = append(order, "first"); return first })
+	opened.add("last", func(context.Context) error { order = append(order, "last"); return last })
 	err := opened.close(t.Context())
 	if got := strings.Join(order, " "); got != "last first" {
 		t.Errorf("closed %s, want last first", got)
@@ -80,6 +82,28 @@ func TestClosersCloseTheLastFirst(t *testing.T) {
 	if !errors.Is(err, first) || !errors.Is(err, last) {
 		t.Errorf("close = %v, want both errors", err)
 	}
+}
+
+// A part that does not close holds up neither the others nor the end.
+func TestClosersGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		defer close(ended)
+		var opened closers
+		closed := false
+		opened.add("first", func(context.Context) error { closed = true; return nil })
+		opened.add("bucket", func(context.Context) error { <-ended; return nil })
+		ctx, cancel := context.WithTimeout(t.Context(), closeTimeout)
+		defer cancel()
+		began := time.Now()
+		err := opened.close(ctx)
+		if err == nil || !strings.Contains(err.Error(), "close bucket") || !closed {
+			t.Errorf("close = %v, the other part closed: %v, want an error that names the bucket, and true", err, closed)
+		}
+		if took := time.Since(began); took != closeTimeout+partGrace {
+			t.Errorf("it took %v, want %v", took, closeTimeout+partGrace)
+		}
+	})
 }
 
 // The whole program serves, says where, ends when it is told to, and never tells

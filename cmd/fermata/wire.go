@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -26,16 +27,41 @@ import (
 const maxRounds = 20
 
 // closers close what was opened, the last first.
-type closers []func(context.Context) error
+type closers []closer
 
-func (c *closers) add(f func(context.Context) error) { *c = append(*c, f) }
+type closer struct {
+	what string
+	f    func(context.Context) error
+}
 
+func (c *closers) add(what string, f func(context.Context) error) { *c = append(*c, closer{what, f}) }
+
+// partGrace is how long a part may take to close when the time for all of them is over.
+const partGrace = time.Second
+
+// close waits for no part that does not close: the process ends all the same.
 func (c closers) close(ctx context.Context) error {
 	var errs []error
-	for _, f := range slices.Backward(c) {
-		errs = append(errs, f(ctx))
+	for _, part := range slices.Backward(c) {
+		closed := make(chan error, 1)
+		go func() { closed <- part.f(ctx) }()
+		errs = append(errs, part.await(ctx, closed))
 	}
 	return errors.Join(errs...)
+}
+
+func (c closer) await(ctx context.Context, closed <-chan error) error {
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(partGrace):
+		return fmt.Errorf("close %s: it does not end", c.what)
+	}
 }
 
 // wire builds the parts and joins them. What it returns must be closed when no
@@ -43,7 +69,9 @@ func (c closers) close(ctx context.Context) error {
 func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (handler http.Handler, opened closers, err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, opened.close(context.WithoutCancel(ctx)))
+			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+			defer cancel()
+			err = errors.Join(err, opened.close(closing))
 			opened = nil
 		}
 	}()
@@ -55,7 +83,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
-	opened.add(func(context.Context) error { return release() })
+	opened.add("state directory", func(context.Context) error { return release() })
 	watched := newMetrics()
 	if s.MetricsAddr != "" {
 		// Before the other parts and after them: their start and their end can be watched.
@@ -63,7 +91,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		if err != nil {
 			return nil, opened, err
 		}
-		opened.add(stop)
+		opened.add("metrics", stop)
 	}
 	instance := home + "." + uuid.NewString()
 	secrets, err := s.secrets(dir)
@@ -86,12 +114,12 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
-	opened.add(func(context.Context) error { return store.Close() })
+	opened.add("store", func(context.Context) error { return store.Close() })
 	files, err := s.files(ctx, log, dir)
 	if err != nil {
 		return nil, opened, err
 	}
-	opened.add(func(context.Context) error { return files.Close() })
+	opened.add("files", func(context.Context) error { return files.Close() })
 	installation := home
 	if registry != nil {
 		// Any server of the group may take over a container.
@@ -101,7 +129,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, err
 	}
-	opened.add(func(context.Context) error { return provider.Close() })
+	opened.add("sandboxes", func(context.Context) error { return provider.Close() })
 	address, err := s.peerAddress(addr)
 	if err != nil {
 		return nil, opened, err
@@ -141,7 +169,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return nil, opened, fmt.Errorf("start engine: %w", err)
 	}
-	opened.add(executions.Close)
+	opened.add("engine", executions.Close)
 	watched.watch(executions.Stats)
 	options := s.api(log)
 	options.Observe = watched.request
