@@ -147,9 +147,19 @@ func TestStuckSandboxes(t *testing.T) {
 		}
 		// All of the ceiling is stuck, and half of it serves.
 		var used []*sandbox
-		for range 5 {
-			used = append(used, mustTake(t, e.pool))
+		takeFive := func() {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for range 5 {
+				s, err := e.pool.take(ctx)
+				if err != nil {
+					t.Fatalf("take = %v", err)
+				}
+				used = append(used, s)
+			}
 		}
+		takeFive()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := e.pool.take(ctx); !errors.Is(err, ErrNoCapacity) {
@@ -163,9 +173,7 @@ func TestStuckSandboxes(t *testing.T) {
 		if lines := strings.Count(log.String(), "no sandbox is stuck any more"); lines != 1 {
 			t.Errorf("%d lines of the log say that none is stuck, want 1:\n%s", lines, log.String())
 		}
-		for range 5 {
-			used = append(used, mustTake(t, e.pool))
-		}
+		takeFive()
 		// Of its own it loses some, too.
 		provider.set(func() {
 			for _, s := range used[:3] {
