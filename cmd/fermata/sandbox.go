@@ -42,15 +42,17 @@ func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installa
 		return p, orphan / 2, nil
 	}
 	processes, err := process.New(ctx, process.Options{
-		Dir:    filepath.Join(dir, "sandboxes"),
-		Server: instance,
-		Hide:   s.hidden(dir),
-		Python: s.Python,
-		Memory: int64(s.Memory),
-		CPUs:   s.CPUs,
-		PIDs:   s.PIDs,
-		Output: int64(s.Output),
-		Disk:   int64(s.Disk),
+		Dir:             filepath.Join(dir, "sandboxes"),
+		Server:          instance,
+		Hide:            s.hidden(dir),
+		Python:          s.Python,
+		Memory:          int64(s.Memory),
+		CPUs:            s.CPUs,
+		PIDs:            s.PIDs,
+		Output:          int64(s.Output),
+		Disk:            int64(s.Disk),
+		Sandboxes:       s.MaxSandboxes,
+		CgroupsOptional: s.Cgroups == "optional",
 		// Nothing that a later server could take over lives longer.
 		Orphan: s.PauseTTL + maxBudget,
 		Log:    log,

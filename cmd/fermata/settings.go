@@ -57,6 +57,7 @@ type settings struct {
 	Python        string        `group:"sandbox" default:"python3" help:"The interpreter, a path or a name to look up."`
 	DockerImage   string        `group:"sandbox" default:"fermata-sandbox" help:"The image of containers."`
 	DockerRuntime string        `group:"sandbox" placeholder:"NAME" help:"The OCI runtime of containers, such as runsc for gVisor. Default: the daemon's."`
+	Cgroups       string        `group:"sandbox" enum:"required,optional" default:"required" help:"Whether processes must be limited by cgroups (${enum}). Without them a program has PIDS times MEMORY, three times DISK besides, and all processors: for your own programs only."`
 	PoolSize      int           `group:"sandbox" default:"4" help:"How many sandboxes wait ready."`
 	MaxSandboxes  int           `group:"sandbox" default:"256" help:"Most sandboxes at once, paused ones included."`
 	QueueTimeout  time.Duration `group:"sandbox" default:"10s" help:"How long a request waits for a sandbox, at most 60s."`

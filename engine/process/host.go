@@ -53,6 +53,18 @@ func explain(err error) error {
 		"in a container, allow CAP_SYS_ADMIN and an unmasked /proc", err)
 }
 
+// explainCgroups adds to an error of cgroups what an operator can do about it, and what it
+// means to go without them.
+func (o Options) explainCgroups(err error) error {
+	const mib = 1 << 20
+	return fmt.Errorf("%w\nThis server may not make cgroups, without which a program uses what it likes. "+
+		"Any one of these is a way on: put `systemd-run --user --scope -p Delegate=yes` before the command, in a session of "+
+		"systemd with cgroup version 2; a unit of systemd with Delegate=yes; run the server as root; Docker, with "+
+		"FERMATA_SANDBOX=docker; or, for your own programs only, FERMATA_CGROUPS=optional: then the limit on memory holds for "+
+		"each process instead of each program, which has %d × %d MiB so, and 3 × %d MiB of files in memory besides; "+
+		"nothing limits its processor time", err, o.PIDs, o.Memory/mib, o.Disk/mib)
+}
+
 // A tail logs lines and remembers the last one.
 type tail struct {
 	log *slog.Logger

@@ -49,6 +49,8 @@ from fermata.supervisor import Supervisor, Worker
 
 _MAX_MESSAGE: Final = 1 << 16
 _MAX_FDS: Final = 16
+# How many descriptors the zygote and supervisors may have open, and in flight.
+_MAX_OPEN: Final = 1 << 16
 # What a supervisor sends its worker first: the namespaces of the sandbox are there.
 _ENTER: Final = b"\0"
 
@@ -81,6 +83,7 @@ def main() -> NoReturn:
     os.environ.update(ENVIRONMENT)
     config = Config(**loads(sys.stdin.buffer.read()))
     listener = socket.socket(fileno=3)
+    _raise_descriptors()
     _build_root(config)
     # What every sandbox inherits need not be done for each.
     linux.set_host_name("sandbox")
@@ -94,6 +97,19 @@ def main() -> NoReturn:
     gc.collect()
     gc.freeze()
     serve("zygote", Zygote(config, listener, requests, nursery).run)
+
+
+def _raise_descriptors() -> None:
+    """Raise the limit on open descriptors, which is the limit on those in flight as well.
+
+    Descriptors in flight are counted for each user of the machine, and held against the
+    limit of the process that sends one more. A program has 1024, so that of one user's
+    sandboxes none can keep its neighbours' supervisors from sending theirs.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_OPEN if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 # The root that every sandbox sees.
@@ -460,6 +476,10 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
         resource.setrlimit(limit, (value, value))
     _become(user)
     linux.map_user(USER, user)
+    # Only now: the kernel counts processes for each user namespace, and holds the count of
+    # the ones above against the limits that were in force when a namespace was made. So
+    # this limit is for this sandbox alone, also where all sandboxes are of one user.
+    resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     linux.drop_bounding_set()
     linux.drop_capabilities()
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
@@ -474,7 +494,6 @@ def _limits(config: Config) -> list[tuple[int, int]]:
         (resource.RLIMIT_FSIZE, config.disk),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_NOFILE, 1024),
-        (resource.RLIMIT_NPROC, config.pids),
     ]
     if config.data:
         limits.append((resource.RLIMIT_DATA, config.data + _private_memory()))
