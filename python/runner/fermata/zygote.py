@@ -368,7 +368,16 @@ def _enter(config: Config, user: int) -> None:
     linux.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags | linux.MS_NOEXEC, f"{size},mode=1777")
     linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
+    if user == 0:
+        _hide_supervisor()
     linux.loopback_up()
+
+
+def _hide_supervisor() -> None:
+    """Cover what the kernel lets a program list of this process, where both are of one user."""
+    for name in ("fd", "fdinfo", "task/1/fd", "task/1/fdinfo"):
+        # An empty directory.
+        linux.mount("/run", f"/proc/1/{name}", None, linux.MS_BIND)
 
 
 def _become(user: int) -> None:
