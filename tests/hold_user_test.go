@@ -1,8 +1,10 @@
 package tests
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -146,5 +148,121 @@ func TestNoCgroups(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Join(s.dir, "state", "sandboxes")); len(left) > 0 {
 		t.Errorf("%d zygotes were started", len(left))
+	}
+}
+
+// runCheck runs fermata check as a server would run, and returns the state of each thing.
+func (s *server) runCheck(t *testing.T) (states map[string]string, printed string, code int) {
+	t.Helper()
+	s.command = "check"
+	if err := s.launch(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.exited
+	if err := removeGroups(s.groups); err != nil {
+		t.Error(err)
+	}
+	states, printed = map[string]string{}, s.log.all()
+	for line := range strings.Lines(printed) {
+		if f := strings.Split(strings.TrimSpace(line), "  "); len(f) > 1 {
+			f = slices.DeleteFunc(f, func(cell string) bool { return cell == "" })
+			states[f[0]] = strings.TrimSpace(f[1])
+		}
+	}
+	return states, printed, s.cmd.ProcessState.ExitCode()
+}
+
+// TestCheck runs fermata check on machines that have less and less, as its user sees them.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("becomes other users, which takes root")
+	}
+	python, err := barePython()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name     string
+		settings settings
+		groups   bool
+		code     int
+		// states are those that are not ok.
+		states map[string]string
+		says   []string
+	}{
+		{name: "root", groups: true, says: []string{"one for each sandbox, from 200000", "user 1000, capabilities 0000000000000000, no_new_privs 1", "it may write to /dev/shm, /mnt/data, /tmp"}},
+		{name: "a user with a range", groups: true, settings: settings{runAs: nobodyWithRange}, says: []string{"one for each sandbox, from 400000 to 404999"}},
+		{
+			name: "a user with too small a range", groups: true, settings: settings{runAs: nobodyWithRange, "MAX_SANDBOXES": "5001", "PIDS": "4"},
+			states: map[string]string{"users": "weaker"}, says: []string{"5000 users and 5000 groups for nobody, 5001 of both"},
+		},
+		{
+			name: "a user", groups: true, settings: settings{runAs: nobody},
+			states: map[string]string{"users": "weaker"}, says: []string{"usermod --add-subuids"},
+		},
+		{
+			name: "a user without cgroups", settings: settings{runAs: nobody}, code: 1,
+			states: map[string]string{"users": "weaker", "cgroups": "missing", "program": "missing"},
+			says:   []string{"systemd-run --user --scope -p Delegate=yes", "64 × 512 MiB", "2 are missing"},
+		},
+		{
+			name: "a user who does without cgroups", settings: settings{runAs: nobody, "CGROUPS": "optional"},
+			states: map[string]string{"users": "weaker", "cgroups": "weaker"}, says: []string{"64 × 512 MiB"},
+		},
+		{
+			name: "settings with a mistake", groups: true, settings: settings{"PIDS": "0"}, code: 1,
+			states: map[string]string{"settings": "missing"}, says: []string{"--pids must be more than 0"},
+		},
+		{
+			name: "no Python", groups: true, settings: settings{"PYTHON": "/usr/bin/python9"}, code: 1,
+			states: map[string]string{"Python": "missing", "program": "missing"}, says: []string{"set FERMATA_PYTHON"},
+		},
+		{
+			name: "no Docker", settings: settings{"SANDBOX": "docker"}, code: 1,
+			states: map[string]string{"Docker": "missing", "program": "missing"}, says: []string{"set DOCKER_HOST"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := newServer(with(with(common, settings{"PYTHON": python}), c.settings))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.dockerHost = "unix://" + filepath.Join(s.dir, "no.sock")
+			if !c.groups {
+				if err := removeGroups(s.groups); err != nil {
+					t.Fatal(err)
+				}
+				s.groups = nil
+			}
+			states, printed, code := s.runCheck(t)
+			if code != c.code {
+				t.Errorf("the exit code is %d, want %d", code, c.code)
+			}
+			ordinary := []string{"libraries", "limit on swap", "lines", "freezer", "core dumps", "descriptors", "processes"}
+			for _, what := range slices.Sorted(maps.Keys(states)) {
+				// What this machine has of these is not the server's.
+				if want := c.states[what]; states[what] != "ok" && want == "" && !slices.Contains(ordinary, what) {
+					t.Errorf("%s is %s, want ok", what, states[what])
+				}
+			}
+			for what, want := range c.states {
+				if states[what] != want {
+					t.Errorf("%s is %q, want %s", what, states[what], want)
+				}
+			}
+			for _, part := range c.says {
+				if !strings.Contains(printed, part) {
+					t.Errorf("%q is not said", part)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(s.dir, "*", "*")); len(left) > 0 {
+				t.Errorf("%q are left", left)
+			}
+			if t.Failed() {
+				t.Log(printed)
+			}
+		})
 	}
 }

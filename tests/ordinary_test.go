@@ -45,7 +45,7 @@ func (s *server) as(user string) error {
 	if user == nobodyWithRange {
 		text = "nobody:400000:5000\n"
 	}
-	errs = append(errs, os.WriteFile(ranges, []byte(text), 0o644)) //nolint:gosec // newuidmap reads it as another user
+	errs = append(errs, os.WriteFile(ranges, []byte(text), 0o644))
 	s.attributes = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	see := fmt.Sprintf(`mount --bind %[1]s /etc/subuid && mount --bind %[1]s /etc/subgid && exec "$@"`, ranges)
 	s.become = append([]string{"/bin/sh", "-c", see, "sh"}, s.become...)

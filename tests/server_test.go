@@ -40,6 +40,8 @@ type server struct {
 	// command in front of its own that makes it another user.
 	attributes *syscall.SysProcAttr
 	become     []string
+	// command is the server's command, if it is not to serve.
+	command string
 	// dockerHost names its Docker daemon, if it is not that of the tests.
 	dockerHost string
 
@@ -104,7 +106,7 @@ func (s *server) launch() error {
 done 2>/dev/null
 unset GROUPS_TO_JOIN
 exec "$@"`
-	command := slices.Concat([]string{"-c", join, "sh"}, s.become, []string{binary, "serve"})
+	command := slices.Concat([]string{"-c", join, "sh"}, s.become, []string{binary, cmp.Or(s.command, "serve")})
 	s.cmd = exec.Command("/bin/sh", command...)
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + cmp.Or(s.dockerHost, os.Getenv("DOCKER_HOST"))}
 	s.cmd.Env = append(s.cmd.Env, "GROUPS_TO_JOIN="+strings.Join(s.groups, " "))

@@ -85,6 +85,9 @@ var (
 // New returns a provider whose zygote is running. It fails, with what is missing,
 // on a machine that cannot isolate programs.
 func New(ctx context.Context, o Options) (*Provider, error) {
+	if _, err := kernel(); err != nil {
+		return nil, err
+	}
 	python, err := findPython(ctx, o.Python)
 	if err != nil {
 		return nil, err

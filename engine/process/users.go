@@ -145,7 +145,7 @@ type users struct {
 // newUsers returns users of whom none is taken. The first one is any: another server on
 // the machine, with a state directory of its own, may use the same range.
 func newUsers(count int) *users {
-	u := &users{count: uint32(count), taken: map[uint32]bool{}} //nolint:gosec // at most userCount
+	u := &users{count: uint32(count), taken: map[uint32]bool{}}
 	if count > 0 {
 		u.last = rand.Uint32N(u.count) //nolint:gosec // nobody need be surprised by it
 	}

@@ -69,6 +69,10 @@ type message struct {
 	OOM  bool   `json:"oom"`
 }
 
+// cloneFlags are the namespaces that the zygote begins in.
+const cloneFlags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+	syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+
 // startZygote starts a zygote in a directory of its own.
 func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 	id := strings.ToLower(rand.Text())[:12]
@@ -137,7 +141,7 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 		args = append([]string{"/bin/sh", "-c", gate, "sh"}, args...)
 	}
 	// The zygote outlives ctx, which is that of the request that happened to need it.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...) //nolint:gosec // the interpreter is the operator's to choose
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
 	cmd.Dir = c.Runner
 	// Large results in pages of 2 MiB, where the kernel leaves that to programs: see
 	// "Memory Allocation Tunables" in glibc's manual.
@@ -145,8 +149,7 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 	cmd.Stderr = z.words
 	cmd.ExtraFiles = []*os.File{listener}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
-			syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Cloneflags: cloneFlags,
 		// A terminal's Ctrl-C is for the server, which decides what becomes of the rest.
 		Setsid: true,
 	}
