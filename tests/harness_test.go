@@ -47,6 +47,23 @@ var (
 	}
 )
 
+// Tests of isolation, of hostile programs and of survival run with a server of an
+// ordinary user, too: one without users for its sandboxes, and some with a range of them.
+// hostile is what the names of tests begin with that are all of that kind.
+var (
+	ordinary = []string{
+		"TestPrivileges", "TestSystemCalls", "TestNetwork", "TestHostFiles", "TestEnvironmentAndMemory", "TestSharedMemory",
+		"TestOtherExecutions", "TestSpecialFiles", "TestMemory", "TestForkBomb", "TestDisk", "TestSandboxesKilled", "TestKilledAtAnyInstant",
+		"TestKilledWhilePaused", "TestKilledWhileRunning", "TestDrainKeeps", "TestStop",
+	}
+	ordinaryWithRange = []string{
+		"TestPrivileges", "TestHostFiles", "TestOtherExecutions", "TestForkBomb", "TestSandboxesKilled", "TestKilledAtAnyInstant",
+		"TestKilledWhilePaused", "TestDrainKeeps",
+	}
+)
+
+const hostile = "TestHostile"
+
 // common are the settings of every server here.
 var common = settings{
 	"ADDR":      "127.0.0.1:0",
@@ -77,6 +94,14 @@ func overSetups(t *testing.T, test func(t *testing.T, s setup)) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				test(t, setup{name, with(with(common, e.settings), s.settings)})
+			})
+		}
+	}
+	for user, named := range map[string][]string{nobody: ordinary, nobodyWithRange: ordinaryWithRange} {
+		if os.Geteuid() == 0 && (slices.Contains(named, t.Name()) || strings.HasPrefix(t.Name(), hostile)) {
+			t.Run("process as "+user, func(t *testing.T) {
+				t.Parallel()
+				test(t, setup{"process+file", with(common, settings{runAs: user})})
 			})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -35,8 +36,12 @@ type server struct {
 	groups   []string // cgroups that it runs in
 	log      *serverLog
 	url      string
-	// attributes are those of its process, if it needs special ones.
+	// attributes are those of its process, if it needs special ones, and become is the
+	// command in front of its own that makes it another user.
 	attributes *syscall.SysProcAttr
+	become     []string
+	// command is the server's command, if it is not to serve.
+	command string
 	// dockerHost names its Docker daemon, if it is not that of the tests.
 	dockerHost string
 
@@ -63,6 +68,12 @@ func newServer(all settings) (*server, error) {
 		s.settings["REDIS_URL"] = commonRedis.database()
 	}
 	s.groups = makeGroups(filepath.Base(dir))
+	if user, ok := s.settings[runAs]; ok {
+		delete(s.settings, runAs)
+		if err := s.as(user); err != nil {
+			return nil, errors.Join(err, removeGroups(s.groups))
+		}
+	}
 	return s, nil
 }
 
@@ -90,13 +101,15 @@ func (s *server) launch() error {
 	s.log = &serverLog{serving: make(chan string, 1)}
 	// The shell moves itself into the cgroups and then becomes the server. In version 2
 	// it cannot go where a server has been, only where that has moved to.
-	join := `server=$1; shift
-for group; do
+	join := `for group in $GROUPS_TO_JOIN; do
 	echo $$ >"$group/cgroup.procs" || echo $$ >"$group/fermata-server/cgroup.procs" || exit 1
 done 2>/dev/null
-exec "$server" serve`
-	s.cmd = exec.Command("/bin/sh", append([]string{"-c", join, "sh", binary}, s.groups...)...)
+unset GROUPS_TO_JOIN
+exec "$@"`
+	command := slices.Concat([]string{"-c", join, "sh"}, s.become, []string{binary, cmp.Or(s.command, "serve")})
+	s.cmd = exec.Command("/bin/sh", command...)
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + cmp.Or(s.dockerHost, os.Getenv("DOCKER_HOST"))}
+	s.cmd.Env = append(s.cmd.Env, "GROUPS_TO_JOIN="+strings.Join(s.groups, " "))
 	for name, value := range s.settings {
 		s.cmd.Env = append(s.cmd.Env, "FERMATA_"+name+"="+value)
 	}

@@ -1,11 +1,9 @@
 package tests
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -16,21 +14,14 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Skip("every other test runs as an ordinary user here")
 	}
 	t.Parallel()
-	const user = 4321
-	s, err := newServer(with(common, settings{"MEMORY": "256MiB", "PIDS": "32"}))
+	s, err := newServer(with(common, settings{"MEMORY": "256MiB", "PIDS": "32", "CGROUPS": "optional", runAs: nobody}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(removeGroups(s.groups), os.Chmod(scratch, 0o711)); err != nil {
+	if err := removeGroups(s.groups); err != nil {
 		t.Fatal(err)
 	}
 	s.groups = nil
-	for _, dir := range []string{s.dir, filepath.Join(s.dir, "state"), filepath.Join(s.dir, "tmp")} {
-		if err := os.Chown(dir, user, user); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.attributes = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}

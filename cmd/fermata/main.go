@@ -37,9 +37,10 @@ func leaveProcessors() {
 	}
 }
 
-// commands is the command line. Flags of serve may come from the environment.
+// commands is the command line. Flags of serve and check may come from the environment.
 type commands struct {
 	Serve   settings `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
+	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, for a server with these settings."`
 	Version struct{} `cmd:"" help:"Print the version."`
 }
 
@@ -59,11 +60,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w (see fermata --help)", err)
 	}
-	if parsed.Command() == "version" {
+	switch parsed.Command() {
+	case "version":
 		_, err := fmt.Fprintln(stdout, version())
 		return err
+	case "check":
+		return c.Check.run(ctx, stdout)
+	default:
+		return c.Serve.run(ctx, stderr)
 	}
-	return c.Serve.run(ctx, stderr)
 }
 
 func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {

@@ -21,42 +21,60 @@ const orphanSlack = time.Minute
 // sandbox that waits ready longer than maxIdle, unless that is 0, must be replaced.
 func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installation, instance string) (p engine.Provider, maxIdle time.Duration, err error) {
 	if s.Sandbox == "docker" {
-		// It hears nothing from its server through the longest run, or the longest pause.
-		orphan := max(s.PauseTTL, maxBudget) + orphanSlack
-		p, err := docker.New(ctx, docker.Options{
-			Image:        s.DockerImage,
-			Runtime:      s.DockerRuntime,
-			Installation: installation,
-			Server:       instance,
-			Memory:       int64(s.Memory),
-			CPUs:         s.CPUs,
-			PIDs:         s.PIDs,
-			Output:       int64(s.Output),
-			Disk:         int64(s.Disk),
-			Orphan:       orphan,
-			Log:          log,
-		})
+		o := s.dockerOptions(log, installation, instance)
+		p, err := docker.New(ctx, o)
 		if err != nil {
 			return nil, 0, fmt.Errorf("start docker sandbox: %w", err)
 		}
-		return p, orphan / 2, nil
+		return p, o.Orphan / 2, nil
 	}
-	processes, err := process.New(ctx, process.Options{
-		Dir:    filepath.Join(dir, "sandboxes"),
-		Server: instance,
-		Hide:   s.hidden(dir),
-		Python: s.Python,
-		Memory: int64(s.Memory),
-		CPUs:   s.CPUs,
-		PIDs:   s.PIDs,
-		Output: int64(s.Output),
-		Disk:   int64(s.Disk),
-		// Nothing that a later server could take over lives longer.
-		Orphan: s.PauseTTL + maxBudget,
-		Log:    log,
-	})
+	processes, err := process.New(ctx, s.processOptions(log, dir, instance))
 	if err != nil {
 		return nil, 0, fmt.Errorf("start process sandbox: %w", err)
 	}
 	return processes, 0, nil
+}
+
+// checkSandbox looks at what this machine has of all that the sandboxes need.
+func (s *settings) checkSandbox(ctx context.Context, log *slog.Logger, dir string) []engine.Finding {
+	if s.Sandbox == "docker" {
+		return docker.Check(ctx, s.dockerOptions(log, "", ""))
+	}
+	return process.Check(ctx, s.processOptions(log, dir, ""))
+}
+
+func (s *settings) dockerOptions(log *slog.Logger, installation, instance string) docker.Options {
+	return docker.Options{
+		Image:        s.DockerImage,
+		Runtime:      s.DockerRuntime,
+		Installation: installation,
+		Server:       instance,
+		Memory:       int64(s.Memory),
+		CPUs:         s.CPUs,
+		PIDs:         s.PIDs,
+		Output:       int64(s.Output),
+		Disk:         int64(s.Disk),
+		// It hears nothing from its server through the longest run, or the longest pause.
+		Orphan: max(s.PauseTTL, maxBudget) + orphanSlack,
+		Log:    log,
+	}
+}
+
+func (s *settings) processOptions(log *slog.Logger, dir, instance string) process.Options {
+	return process.Options{
+		Dir:             filepath.Join(dir, "sandboxes"),
+		Server:          instance,
+		Hide:            s.hidden(dir),
+		Python:          s.Python,
+		Memory:          int64(s.Memory),
+		CPUs:            s.CPUs,
+		PIDs:            s.PIDs,
+		Output:          int64(s.Output),
+		Disk:            int64(s.Disk),
+		Sandboxes:       s.MaxSandboxes,
+		CgroupsOptional: s.Cgroups == "optional",
+		// Nothing that a later server could take over lives longer.
+		Orphan: s.PauseTTL + maxBudget,
+		Log:    log,
+	}
 }

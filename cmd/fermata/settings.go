@@ -57,6 +57,7 @@ type settings struct {
 	Python        string        `group:"sandbox" default:"python3" help:"The interpreter, a path or a name to look up."`
 	DockerImage   string        `group:"sandbox" default:"fermata-sandbox" help:"The image of containers."`
 	DockerRuntime string        `group:"sandbox" placeholder:"NAME" help:"The OCI runtime of containers, such as runsc for gVisor. Default: the daemon's."`
+	Cgroups       string        `group:"sandbox" enum:"required,optional" default:"required" help:"Whether processes must be limited by cgroups (${enum}). Without them a program has PIDS times MEMORY, three times DISK besides, and all processors: for your own programs only."`
 	PoolSize      int           `group:"sandbox" default:"4" help:"How many sandboxes wait ready."`
 	MaxSandboxes  int           `group:"sandbox" default:"256" help:"Most sandboxes at once, paused ones included."`
 	QueueTimeout  time.Duration `group:"sandbox" default:"10s" help:"How long a request waits for a sandbox, at most 60s."`
@@ -116,22 +117,30 @@ func (s *settings) Validate() error {
 	return errors.Join(mistakes...)
 }
 
+// stateDirName returns the name of the state directory.
+func (s *settings) stateDirName() (string, error) {
+	if s.StateDir != "" {
+		return s.StateDir, nil
+	}
+	base := os.Getenv("XDG_STATE_HOME")
+	// The specification has relative paths ignored.
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find a state directory, set FERMATA_STATE_DIR: %w", err)
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "fermata"), nil
+}
+
 // stateDir returns the state directory, which exists then and is ours alone.
 func (s *settings) stateDir() (string, error) {
-	dir := s.StateDir
-	if dir == "" {
-		base := os.Getenv("XDG_STATE_HOME")
-		// The specification has relative paths ignored.
-		if !filepath.IsAbs(base) {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", fmt.Errorf("find a state directory, set FERMATA_STATE_DIR: %w", err)
-			}
-			base = filepath.Join(home, ".local", "state")
-		}
-		dir = filepath.Join(base, "fermata")
+	dir, err := s.stateDirName()
+	if err != nil {
+		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the path is the operator's to choose
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make state directory: %w", err)
 	}
 	return dir, nil

@@ -120,29 +120,44 @@ func New(ctx context.Context, o Options) (_ *Provider, err error) {
 	return p, nil
 }
 
-// check refuses a daemon that cannot do what a sandbox needs. It would leave out a
-// limit that it cannot keep, with no more than a warning.
-func (p *Provider) check(info system.Info) error {
-	var missing []string
-	for _, need := range []struct {
-		what string
-		have bool
-	}{
+// A need is something that sandboxes cannot do without, and whether a daemon has it.
+type need struct {
+	what string
+	have bool
+}
+
+func needs(info system.Info) []need {
+	return []need{
 		{"Linux containers", info.OSType == "linux"},
 		{"memory limits", info.MemoryLimit},
 		{"process limits", info.PidsLimit},
 		{"processor limits", info.CPUCfsQuota},
 		{"seccomp", strings.Contains(strings.Join(info.SecurityOptions, " "), "name=seccomp")},
-	} {
-		if !need.have {
-			missing = append(missing, need.what)
+	}
+}
+
+// wayToLimits tells an operator how a daemon comes to have what needs asks for.
+const wayToLimits = "a rootless one needs cgroup version 2 with the controllers cpu, memory and pids delegated"
+
+// hasRuntime reports whether a daemon has a runtime, the empty one being its default.
+func hasRuntime(info system.Info, runtime string) bool {
+	_, ok := info.Runtimes[runtime]
+	return ok || runtime == ""
+}
+
+// check refuses a daemon that cannot do what a sandbox needs. It would leave out a
+// limit that it cannot keep, with no more than a warning.
+func (p *Provider) check(info system.Info) error {
+	var missing []string
+	for _, n := range needs(info) {
+		if !n.have {
+			missing = append(missing, n.what)
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("this docker daemon does not offer %s; a rootless one needs cgroup version 2 with "+
-			"the controllers cpu, memory and pids delegated", strings.Join(missing, ", "))
+		return fmt.Errorf("this docker daemon does not offer %s; %s", strings.Join(missing, ", "), wayToLimits)
 	}
-	if _, ok := info.Runtimes[p.o.Runtime]; !ok && p.o.Runtime != "" {
+	if !hasRuntime(info, p.o.Runtime) {
 		return fmt.Errorf("this docker daemon has no runtime %q: name it under \"runtimes\" in its daemon.json", p.o.Runtime)
 	}
 	if !info.SwapLimit {

@@ -92,6 +92,9 @@ func findCgroups(o Options) (*cgroups, error) {
 		}
 		for _, name := range controllers {
 			mount, ok := mounts[name]
+			if !ok && own != "" {
+				return nil, fmt.Errorf("the cgroup %s has not all of the controllers %s", own, strings.Join(controllers, ", "))
+			}
 			if !ok {
 				return nil, fmt.Errorf("no cgroup controller %q", name)
 			}

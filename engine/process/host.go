@@ -59,11 +59,26 @@ func explain(err error) error {
 	if !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.ENOSPC) && !strings.Contains(err.Error(), "PermissionError") {
 		return err
 	}
-	return fmt.Errorf("%w\nThis machine does not let the server isolate programs with namespaces. "+
-		"Any one of these is a way on: run the server as root; let users make namespaces "+
-		"(sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces=10000, "+
-		"kernel.apparmor_restrict_unprivileged_userns=0, whichever this system has); "+
-		"in a container, allow CAP_SYS_ADMIN and an unmasked /proc", err)
+	return fmt.Errorf("%w\nThis machine does not let the server isolate programs with namespaces. A way on: %s. "+
+		"`fermata check` tells what else this machine has", err, wayToNamespaces())
+}
+
+// wayToCgroups tells an operator how the server can come to make cgroups.
+const wayToCgroups = "put `systemd-run --user --scope -p Delegate=yes` before the command, in a session of systemd with cgroup " +
+	"version 2, or have a unit of systemd with Delegate=yes, or run the server as root, or use Docker with FERMATA_SANDBOX=docker, " +
+	"or, for your own programs only, set FERMATA_CGROUPS=optional"
+
+// explainCgroups adds to an error of cgroups what an operator can do about it.
+func (o Options) explainCgroups(err error) error {
+	return fmt.Errorf("%w\nThis server may not make cgroups. Any one of these is a way on: %s. Without cgroups %s",
+		err, wayToCgroups, o.withoutCgroups())
+}
+
+// withoutCgroups says what a program may use then.
+func (o Options) withoutCgroups() string {
+	const mib = 1 << 20
+	return fmt.Sprintf("the limit on memory holds for each process and not for a program, which so has %d × %d MiB, "+
+		"and 3 × %d MiB of files in memory besides; nothing limits its processor time", o.PIDs, o.Memory/mib, o.Disk/mib)
 }
 
 // A tail logs lines and remembers the last one.

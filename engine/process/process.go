@@ -49,6 +49,11 @@ type Options struct {
 	Output int64
 	// Disk bounds /mnt/data, /tmp and /dev/shm, each, and any one file.
 	Disk int64
+	// Sandboxes is how many there may be at once, for each of which the server wants a
+	// user of its own.
+	Sandboxes int
+	// CgroupsOptional has programs run where no cgroups limit what they use together.
+	CgroupsOptional bool
 	// Orphan is how long a sandbox outlives its server.
 	Orphan time.Duration
 	// Log gets what the zygote has to complain of.
@@ -61,7 +66,8 @@ type Provider struct {
 	python  interpreter
 	filter  []byte
 	cgroups *cgroups
-	users   users
+	ids     identities
+	users   *users
 
 	mu      sync.Mutex
 	current *zygote             // the one that makes new sandboxes; nil until it is needed
@@ -83,6 +89,9 @@ var (
 // New returns a provider whose zygote is running. It fails, with what is missing,
 // on a machine that cannot isolate programs.
 func New(ctx context.Context, o Options) (*Provider, error) {
+	if _, err := kernel(); err != nil {
+		return nil, err
+	}
 	python, err := findPython(ctx, o.Python)
 	if err != nil {
 		return nil, err
@@ -99,9 +108,18 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 		o: o, python: python, filter: filter, zygotes: map[string]*zygote{}, lines: map[string]net.Conn{}, unwatch: unwatch,
 	}
 	p.cgroups, err = findCgroups(o)
+	if err != nil && !o.CgroupsOptional {
+		return nil, o.explainCgroups(err)
+	}
 	if err != nil {
 		o.Log.Warn("no cgroup limits, only those of each process apply", "err", err)
 	}
+	p.ids, err = findIdentities(ctx, o.Sandboxes)
+	if err != nil {
+		o.Log.Warn("all sandboxes run as the server's user", "err", err)
+		p.ids = identities{}
+	}
+	p.users = newUsers(p.ids.count)
 	if err := p.adopt(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -131,6 +149,13 @@ func (p *Provider) adopt(ctx context.Context) error {
 		p.mu.Lock()
 		p.zygotes[z.id] = z
 		p.mu.Unlock()
+		names, err := sandboxNames(z.dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, name := range names {
+			p.users.keep(name)
+		}
 		adopting.Go(func() {
 			var err error
 			if !z.alive() {
@@ -325,17 +350,21 @@ func (p *Provider) takeSpare(z *zygote) (string, bool) {
 }
 
 func (p *Provider) create(ctx context.Context, z *zygote) (string, error) {
-	name := strings.ToLower(rand.Text())[:16]
 	line, end, err := makeLine()
 	if err != nil {
 		return "", err
 	}
 	defer end.Close()
+	user, err := p.users.take()
+	if err != nil {
+		return "", fmt.Errorf("create sandbox: %w", err)
+	}
+	name := fmt.Sprint(strings.ToLower(rand.Text())[:16], userSeparator, user)
 	ref := z.id + "/" + name
 	p.mu.Lock()
 	p.lines[ref] = line
 	p.mu.Unlock()
-	if err := p.spawn(z, name, end); err != nil {
+	if err := p.spawn(z, name, user, end); err != nil {
 		p.dropLine(ref)
 		err = fmt.Errorf("create sandbox: %w", err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
@@ -385,7 +414,7 @@ func (p *Provider) dropLine(ref string) {
 	}
 }
 
-func (p *Provider) spawn(z *zygote, name string, line *os.File) error {
+func (p *Provider) spawn(z *zygote, name string, user uint32, line *os.File) error {
 	// The supervisor gets the listening end; whoever knows the path can attach.
 	listener, err := z.listen(name)
 	if err != nil {
@@ -397,7 +426,7 @@ func (p *Provider) spawn(z *zygote, name string, line *os.File) error {
 		return err
 	}
 	defer group.close()
-	return z.spawn(name, p.users.next(), listener, line, group)
+	return z.spawn(name, user, listener, line, group)
 }
 
 // Attach opens the stream to a sandbox's supervisor.
@@ -515,11 +544,11 @@ func (p *Provider) remove(ctx context.Context, z *zygote, name string) error {
 	if err := p.cgroups.remove(ctx, name); err != nil {
 		return err
 	}
-	err := os.Remove(filepath.Join(z.dir, name+socketSuffix))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err := os.Remove(filepath.Join(z.dir, name+socketSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	p.users.free(name)
+	return nil
 }
 
 // List returns every sandbox, those of earlier servers too.
@@ -608,28 +637,4 @@ func sandboxNames(dir string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// users gives every sandbox a user of its own, where the server may do that.
-type users struct {
-	mu   sync.Mutex
-	last uint32
-}
-
-// Users of sandboxes: the first on the host, and how many there are. A sandbox's
-// user n is firstUser+n-1 on the host, n from 1.
-const (
-	firstUser = 200_000
-	userCount = 60_000
-)
-
-// next returns the zygote's number of the next user, 0 for the server's own.
-func (u *users) next() uint32 {
-	if os.Geteuid() != 0 {
-		return 0
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.last = u.last%userCount + 1
-	return u.last
 }

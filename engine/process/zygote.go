@@ -85,6 +85,10 @@ type message struct {
 	OOM  bool   `json:"oom"`
 }
 
+// cloneFlags are the namespaces that the zygote begins in.
+const cloneFlags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
+	syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+
 // startZygote starts a zygote in a directory of its own.
 func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 	id := strings.ToLower(rand.Text())[:12]
@@ -148,34 +152,59 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 	if err != nil {
 		return nil, err
 	}
+	args := []string{p.python.path, "-I", "-B", ".", "zygote"}
+	if p.ids.helped {
+		args = append([]string{"/bin/sh", "-c", gate, "sh"}, args...)
+	}
 	// The zygote outlives ctx, which is that of the request that happened to need it.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.python.path, "-I", "-B", ".", "zygote")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
 	cmd.Dir = c.Runner
 	// Large results in pages of 2 MiB, where the kernel leaves that to programs: see
 	// "Memory Allocation Tunables" in glibc's manual.
 	cmd.Env = []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
-	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.Stderr = z.words
 	cmd.ExtraFiles = []*os.File{listener}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
-			syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Cloneflags: cloneFlags,
 		// A terminal's Ctrl-C is for the server, which decides what becomes of the rest.
 		Setsid: true,
 	}
+	if p.ids.helped {
+		return cmd, p.startHelped(ctx, cmd, stdin)
+	}
+	cmd.Stdin = bytes.NewReader(stdin)
 	attr := cmd.SysProcAttr
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	if os.Geteuid() == 0 {
-		others := syscall.SysProcIDMap{ContainerID: 1, HostID: firstUser, Size: userCount}
-		attr.UidMappings = append(attr.UidMappings, others)
-		attr.GidMappings = append(attr.GidMappings, others)
+	if p.ids.count > 0 {
+		attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: p.ids.firstUser, Size: p.ids.count})
+		attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: p.ids.firstGroup, Size: p.ids.count})
 		attr.GidMappingsEnableSetgroups = true
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, explain(err)
 	}
 	return cmd, nil
+}
+
+// startHelped starts the gate, has its users mapped, and lets it become the zygote.
+func (p *Provider) startHelped(ctx context.Context, cmd *exec.Cmd, config []byte) error {
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return explain(err)
+	}
+	err = p.ids.mapInto(ctx, cmd.Process.Pid)
+	if err == nil {
+		_, err = stdin.Write(append([]byte("\n"), config...))
+	}
+	if err = errors.Join(err, stdin.Close()); err != nil {
+		err = errors.Join(fmt.Errorf("start zygote: %w", err), cmd.Process.Kill())
+		_ = cmd.Wait() // It was killed.
+	}
+	return err
 }
 
 // openZygote opens the directory of a zygote.

@@ -49,6 +49,8 @@ from fermata.supervisor import Supervisor, Worker
 
 _MAX_MESSAGE: Final = 1 << 16
 _MAX_FDS: Final = 16
+# How many descriptors the zygote and supervisors may have open, and in flight.
+_MAX_OPEN: Final = 1 << 16
 # What a supervisor sends its worker first: the namespaces of the sandbox are there.
 _ENTER: Final = b"\0"
 
@@ -83,6 +85,7 @@ def main() -> NoReturn:
     listener = socket.socket(fileno=3)
     # Whoever connects is told by the kernel who listened last, and so finds this process.
     listener.listen(socket.SOMAXCONN)
+    _raise_descriptors()
     _build_root(config)
     # What every sandbox inherits need not be done for each.
     linux.set_host_name("sandbox")
@@ -96,6 +99,19 @@ def main() -> NoReturn:
     gc.collect()
     gc.freeze()
     serve("zygote", Zygote(config, listener, requests, nursery).run)
+
+
+def _raise_descriptors() -> None:
+    """Raise the limit on open descriptors, which is the limit on those in flight as well.
+
+    Descriptors in flight are counted for each user of the machine, and held against the
+    limit of the process that sends one more. A program has 1024, so that of one user's
+    sandboxes none can keep its neighbours' supervisors from sending theirs.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_OPEN if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 # The root that every sandbox sees.
@@ -354,7 +370,16 @@ def _enter(config: Config, user: int) -> None:
     linux.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags | linux.MS_NOEXEC, f"{size},mode=1777")
     linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
+    if user == 0:
+        _hide_supervisor()
     linux.loopback_up()
+
+
+def _hide_supervisor() -> None:
+    """Cover what the kernel lets a program list of this process, where both are of one user."""
+    for name in ("fd", "fdinfo", "task/1/fd", "task/1/fdinfo"):
+        # An empty directory.
+        linux.mount("/run", f"/proc/1/{name}", None, linux.MS_BIND)
 
 
 def _become(user: int) -> None:
@@ -462,6 +487,10 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
         resource.setrlimit(limit, (value, value))
     _become(user)
     linux.map_user(USER, user)
+    # Only now: the kernel counts processes for each user namespace, and holds the count of
+    # the ones above against the limits that were in force when a namespace was made. So
+    # this limit is for this sandbox alone, also where all sandboxes are of one user.
+    resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     linux.drop_bounding_set()
     linux.drop_capabilities()
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
@@ -476,7 +505,6 @@ def _limits(config: Config) -> list[tuple[int, int]]:
         (resource.RLIMIT_FSIZE, config.disk),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_NOFILE, 1024),
-        (resource.RLIMIT_NPROC, config.pids),
     ]
     if config.data:
         limits.append((resource.RLIMIT_DATA, config.data + _private_memory()))

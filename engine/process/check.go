@@ -1,0 +1,248 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"fermata/engine"
+)
+
+// Check looks at what this machine has of all that New and its sandboxes need. Nothing
+// stays of it but, as of a server, the cgroup that others are made in.
+func Check(ctx context.Context, o Options) []engine.Finding {
+	findings := []engine.Finding{checkKernel()}
+	python, err := findPython(ctx, o.Python)
+	if err != nil {
+		findings = append(findings, engine.Finding{
+			What: "Python", State: engine.Missing, Detail: err.Error(),
+			Remedy: fmt.Sprintf("install Python 3.%d or later, or set FERMATA_PYTHON to one", oldestPython),
+		})
+	} else {
+		findings = append(findings, engine.Finding{What: "Python", State: engine.OK, Detail: python.version + ", " + python.path},
+			checkLibraries(ctx, python), checkNamespaces(ctx, python))
+	}
+	findings = append(findings, checkSeccomp())
+	findings = append(findings, checkCgroups(o)...)
+	return append(findings, checkUsers(ctx, o), checkLine(), checkCores(), checkDescriptors(o), checkProcesses(o))
+}
+
+// The oldest kernel that counts processes for each user namespace, which the limit of a
+// sandbox relies on.
+const oldestMajor, oldestMinor = 5, 14
+
+// kernel returns the release of this machine's Linux, and an error if it is too old.
+func kernel() (string, error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return "", fmt.Errorf("ask for the version of Linux: %w", err)
+	}
+	release := unix.ByteSliceToString(name.Release[:])
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return release, fmt.Errorf("read the version of Linux, %q: %w", release, err)
+	}
+	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+		return release, fmt.Errorf("this is Linux %s, %d.%d or later is needed", release, oldestMajor, oldestMinor)
+	}
+	return release, nil
+}
+
+func checkKernel() engine.Finding {
+	release, err := kernel()
+	return engine.Found("Linux", err == nil, engine.Missing, release,
+		fmt.Sprintf("use a machine with Linux %d.%d or later, or FERMATA_SANDBOX=docker", oldestMajor, oldestMinor))
+}
+
+// libraries are those that programs find ready.
+var libraries = []string{"numpy", "pandas", "matplotlib", "scipy", "sklearn"}
+
+func checkLibraries(ctx context.Context, python interpreter) engine.Finding {
+	const absent = `import sys, importlib.util; print(*[name for name in sys.argv[1:] if not importlib.util.find_spec(name)])`
+	out, err := exec.CommandContext(ctx, python.path, append([]string{"-I", "-c", absent}, libraries...)...).Output()
+	if err != nil {
+		return engine.Finding{What: "libraries", State: engine.Weaker, Detail: err.Error(), Remedy: "see whether " + python.path + " works"}
+	}
+	if missing := strings.Fields(string(out)); len(missing) > 0 {
+		return engine.Finding{
+			What: "libraries", State: engine.Weaker, Detail: "programs do without " + strings.Join(missing, ", "),
+			Remedy: "install them for " + python.path,
+		}
+	}
+	return engine.Finding{What: "libraries", State: engine.OK, Detail: strings.Join(libraries, ", ")}
+}
+
+// checkNamespaces does in namespaces what the zygote does first: where a security module
+// restricts them they can be made, and are of no use.
+func checkNamespaces(ctx context.Context, python interpreter) engine.Finding {
+	const private = `import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None):
+    raise SystemExit("make the mounts private: " + os.strerror(ctypes.get_errno()))`
+	cmd := exec.CommandContext(ctx, python.path, "-I", "-c", private)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  cloneFlags,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		detail := strings.TrimSpace(fmt.Sprintf("%v %s", err, out))
+		return engine.Finding{What: "namespaces", State: engine.Missing, Detail: detail, Remedy: wayToNamespaces()}
+	}
+	return engine.Finding{What: "namespaces", State: engine.OK, Detail: "user, mount, pid, net, ipc, uts"}
+}
+
+// hurdles are settings of the kernel, and the values by which they keep users from making
+// namespaces of any use. Not every system has each of them.
+var hurdles = []struct{ name, bad, good string }{
+	{"kernel.unprivileged_userns_clone", "0", "1"},
+	{"user.max_user_namespaces", "0", "10000"},
+	{"kernel.apparmor_restrict_unprivileged_userns", "1", "0"},
+}
+
+// wayToNamespaces tells an operator how the server can come to make namespaces.
+func wayToNamespaces() string {
+	var ways []string
+	for _, h := range hurdles {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", strings.ReplaceAll(h.name, ".", "/")))
+		if err == nil && strings.TrimSpace(string(value)) == h.bad {
+			ways = append(ways, fmt.Sprintf("`sysctl %s=%s`", h.name, h.good))
+		}
+	}
+	if len(ways) > 0 {
+		return "let users make namespaces: " + strings.Join(ways, " and ")
+	}
+	return "run the server as root or, in a container, allow it CAP_SYS_ADMIN and an unmasked /proc"
+}
+
+func checkSeccomp() engine.Finding {
+	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
+	if err != nil {
+		return engine.Finding{What: "seccomp", State: engine.Missing, Detail: err.Error(), Remedy: "use a kernel with CONFIG_SECCOMP_FILTER"}
+	}
+	return engine.Found("seccomp", slices.Contains(strings.Fields(string(actions)), "errno"), engine.Missing,
+		"actions "+strings.TrimSpace(string(actions)), "use a kernel with CONFIG_SECCOMP_FILTER")
+}
+
+func checkCgroups(o Options) []engine.Finding {
+	c, err := findCgroups(o)
+	if err != nil {
+		state := engine.Missing
+		if o.CgroupsOptional {
+			state = engine.Weaker
+		}
+		return []engine.Finding{{What: "cgroups", State: state, Detail: err.Error() + ": " + o.withoutCgroups(), Remedy: wayToCgroups}}
+	}
+	version, swap, freezer := 2, "memory.swap.max", "cgroup.freeze"
+	if c.join == "tasks" {
+		version, swap, freezer = 1, "memory.memsw.limit_in_bytes", "freezer.state"
+	}
+	findings := []engine.Finding{{
+		What: "cgroups", State: engine.OK,
+		Detail: fmt.Sprintf("version %d with %s, in %s", version, strings.Join(controllers, ", "), strings.Join(c.parents, ", ")),
+	}}
+	_, err = os.Stat(filepath.Join(c.oom, swap))
+	findings = append(findings, engine.Found("limit on swap", err == nil, engine.Weaker, swap,
+		"boot with swapaccount=1, or do without swap: programs may use it beyond their memory"))
+	if version == 1 && !slices.ContainsFunc(c.parents, func(dir string) bool { _, err := os.Stat(filepath.Join(dir, freezer)); return err == nil }) {
+		return append(findings, checkFreezer())
+	}
+	return append(findings, engine.Finding{What: "freezer", State: engine.OK, Detail: freezer})
+}
+
+// checkFreezer looks for the freezer of version 1 where no group of ours is in it.
+func checkFreezer() engine.Finding {
+	mounts, err := cgroupMounts("/proc/self")
+	if err == nil && mounts["freezer"] != "" {
+		err = syscall.Access(mounts["freezer"], unix.W_OK)
+	} else if err == nil {
+		err = errors.New("it is not mounted")
+	}
+	detail := mounts["freezer"]
+	if err != nil {
+		detail += " " + err.Error()
+	}
+	return engine.Found("freezer", err == nil, engine.Weaker, strings.TrimSpace(detail),
+		"mount the cgroup controller freezer and let the server make groups there: paused programs are stopped by signals else")
+}
+
+func checkUsers(ctx context.Context, o Options) engine.Finding {
+	ids, err := findIdentities(ctx, o.Sandboxes)
+	if err != nil {
+		return engine.Finding{
+			What: "users", State: engine.Weaker, Detail: "all sandboxes run as the server's user: " + err.Error(),
+			Remedy: "install newuidmap (Debian's uidmap) and give the server's user a range, `usermod --add-subuids 300000-365535 " +
+				"--add-subgids 300000-365535`, or run the server as root",
+		}
+	}
+	return engine.Finding{
+		What: "users", State: engine.OK,
+		Detail: fmt.Sprintf("one for each sandbox, from %d to %d", ids.firstUser, ids.firstUser+ids.count-1),
+	}
+}
+
+func checkLine() engine.Finding {
+	line, end, err := makeLine()
+	if err != nil {
+		return engine.Finding{What: "lines", State: engine.Weaker, Detail: err.Error(), Remedy: "raise the limit on open descriptors"}
+	}
+	_ = end.Close() // Nothing was said on it.
+	if line != nil {
+		_ = line.Close() // Nor on this.
+	}
+	return engine.Found("lines", line != nil, engine.Weaker, "sockets that pass no descriptors (SO_PASSRIGHTS)",
+		"use Linux 6.16 or later for shorter rounds: calls and results take the way over the supervisor else")
+}
+
+func checkCores() engine.Finding {
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	detail := strings.TrimSpace(string(pattern))
+	if err != nil {
+		detail = err.Error()
+	}
+	return engine.Found("core dumps", err == nil && !strings.HasPrefix(detail, "|"), engine.Weaker, detail,
+		"`sysctl kernel.core_pattern=core`: the kernel starts this machine's handler, as root, whenever a program crashes")
+}
+
+// What the server and a zygote have open for each sandbox, at most, and besides.
+const (
+	descriptorsEach  = 4
+	descriptorsBasis = 1024
+)
+
+func checkDescriptors(o Options) engine.Finding {
+	need := uint64(descriptorsEach*o.Sandboxes + descriptorsBasis)
+	return checkLimit("descriptors", unix.RLIMIT_NOFILE, need, "LimitNOFILE= of the unit, or `ulimit -Hn`")
+}
+
+func checkProcesses(o Options) engine.Finding {
+	if os.Geteuid() == 0 {
+		return engine.Finding{What: "processes", State: engine.OK, Detail: "no limit on those of root"}
+	}
+	need := uint64(o.Sandboxes * (o.PIDs + 1))
+	return checkLimit("processes", unix.RLIMIT_NPROC, need, "LimitNPROC= of the unit, or `ulimit -Hu`")
+}
+
+// checkLimit compares a hard limit of this process with what all sandboxes together need.
+func checkLimit(what string, resource int, need uint64, where string) engine.Finding {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(resource, &limit); err != nil {
+		return engine.Finding{What: what, State: engine.Weaker, Detail: err.Error(), Remedy: "see " + where}
+	}
+	have := strconv.FormatUint(limit.Max, 10)
+	if limit.Max == unix.RLIM_INFINITY {
+		have = "any number"
+	}
+	return engine.Found(what, limit.Max >= need, engine.Weaker,
+		fmt.Sprintf("the limit is %s, FERMATA_MAX_SANDBOXES asks for %d", have, need), "raise "+where+", or lower FERMATA_MAX_SANDBOXES")
+}
