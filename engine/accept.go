@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -73,8 +72,7 @@ func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending
 			known[c.Number] = c.ID
 		}
 	}
-	// A name that is there twice is an error.
-	d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowInvalidUTF8(true))
+	d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
 		return ending{}, fmt.Errorf("calls: no list: %w", err)
 	}
@@ -85,8 +83,6 @@ func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending
 		var c sentCall
 		err := jsonv2.UnmarshalDecode(d, &c)
 		switch {
-		case errors.Is(err, jsontext.ErrDuplicateName):
-			return brokenBy("it sent a tool call with a name that is there twice"), nil
 		case err != nil:
 			return ending{}, fmt.Errorf("calls: %w", err)
 		case !slices.Contains(record.Tools, c.Tool):
@@ -112,7 +108,11 @@ func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending
 		case TooDeep(c.Input):
 			return brokenBy(fmt.Sprintf("it sent a tool input that is nested deeper than %d levels", MaxDepth)), nil
 		}
-		if c.Input, err = strict(c.Input); err != nil {
+		c.Input, err = strict(c.Input)
+		switch {
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			return brokenBy("it sent a tool input with an object that has a name twice"), nil
+		case err != nil:
 			return ending{}, fmt.Errorf("calls: %w", err)
 		}
 		e.calls = append(e.calls, Call{ID: id, Name: c.Tool, Input: json.RawMessage(c.Input)})
@@ -148,18 +148,13 @@ func brokenBy(what string) ending { return failed(ProtocolBroken, what, 0) }
 
 // strict returns an input as all readers of JSON take it: without white space, which kept
 // answers lose, too, and with U+FFFD in place of half a surrogate pair and of what is no
-// UTF-8.
+// UTF-8. A name that an object has twice is an error.
 func strict(input jsontext.Value) (jsontext.Value, error) {
-	twice, invalid := jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true) // names are checked
-	if err := input.Compact(twice, invalid); err != nil {
-		return nil, err
+	err := input.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil || input.IsValid() {
+		return input, err
 	}
-	// A surrogate can only be there as an escape; most inputs have none.
-	escaped := bytes.Contains(input, []byte(`\ud`)) || bytes.Contains(input, []byte(`\uD`))
-	if !escaped && utf8.Valid(input) || escaped && input.IsValid(twice) {
-		return input, nil
-	}
-	err := input.Format(twice, invalid, jsontext.PreserveRawStrings(false))
+	err = input.Format(jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(false))
 	return input, err
 }
 
