@@ -7,11 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-)
 
-// maxDepth bounds the nesting of a body. Python's json module gives up at about
-// twice as much.
-const maxDepth = 500
+	"fermata/engine"
+)
 
 // A request is a body taken apart and not yet judged. Names are matched exactly,
 // unknown ones are ignored. Values are slices of the
@@ -109,7 +107,7 @@ func decode(body []byte, limits Limits) (request, error) {
 	if !utf8.Valid(body) {
 		return request{}, errNotUTF8
 	}
-	if tooDeep(body, maxDepth) {
+	if engine.TooDeep(body) {
 		return request{}, errTooDeep
 	}
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && jsontext.Kind(trimmed[0]) != jsontext.KindBeginObject {
@@ -152,33 +150,6 @@ func sliceOf(body []byte) func(*jsontext.Decoder, *jsontext.Value) error {
 		*v = body[end-int64(len(read)) : end : end]
 		return nil
 	}
-}
-
-// tooDeep reports whether a body nests deeper than limit. It does not check the
-// syntax; what is broken is found later.
-func tooDeep(body []byte, limit int) bool {
-	// Counting is much faster than looking, and settles most bodies.
-	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) <= limit {
-		return false
-	}
-	depth := 0
-	for i := 0; i < len(body); i++ {
-		switch body[i] {
-		case '"':
-			for i++; i < len(body) && body[i] != '"'; i++ {
-				if body[i] == '\\' {
-					i++
-				}
-			}
-		case '[', '{':
-			if depth++; depth > limit {
-				return true
-			}
-		case ']', '}':
-			depth--
-		}
-	}
-	return false
 }
 
 // unquote returns the text of a JSON string, and whether v is one.

@@ -85,6 +85,10 @@ func plainEndOf(outcome engine.Outcome) (plainEnd, error) {
 		return killed("EL", "stderr length exceeded")
 	case engine.UngrantedTool:
 		return killed("XX", "Sandbox requested an unregistered tool: "+outcome.Detail)
+	case engine.TooMuchStored:
+		return killed("XX", tooMuchStored(outcome))
+	case engine.ProtocolBroken:
+		return killed("XX", protocolBroken(outcome))
 	case engine.SandboxLost:
 		return plainEnd{}, errSandbox
 	default:

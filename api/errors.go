@@ -65,7 +65,7 @@ var (
 	errBodyTimeout    = &failure{status: http.StatusRequestTimeout, text: fmt.Sprintf("request body did not arrive within %d seconds", int(BodyTimeout.Seconds()))}
 	errBodyIncomplete = badRequest("request body is incomplete")
 	errNotUTF8        = badRequest("request body is not valid UTF-8")
-	errTooDeep        = badRequestf("request body is nested deeper than %d levels", maxDepth)
+	errTooDeep        = badRequestf("request body is nested deeper than %d levels", engine.MaxDepth)
 	errNotJSON        = badRequest("request body is not valid JSON")
 	errNotAnObject    = badRequest("request body must be a JSON object")
 )
@@ -282,6 +282,12 @@ func tooMany(message string, seconds int) *failure {
 	}
 }
 
+// tooManyExecutions refuses a start by a client that has all that are its share.
+func tooManyExecutions(limit int) *failure {
+	return tooMany(fmt.Sprintf("Too many CodeAPI executions at once: a client may have %d that run, wait for a sandbox or are paused "+
+		"(FERMATA_MAX_EXECUTIONS). Answer or cancel one of them.", limit)+" Please retry in %s.", tooManyDelay)
+}
+
 func tooManyFiles(what string, seconds int) *failure {
 	return &failure{
 		status: http.StatusTooManyRequests, seconds: seconds,
@@ -337,6 +343,9 @@ var failures = []struct {
 func answerTo(ctx context.Context, err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
+	}
+	if many, ok := errors.AsType[*engine.TooManyError](err); ok {
+		return tooManyExecutions(many.Max)
 	}
 	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
 		return resultNotIssued(wrong.CallID)
@@ -407,6 +416,10 @@ func endingOf(outcome engine.Outcome, style ErrorStyle) (status int, text string
 		return http.StatusOK, "stderr length exceeded", nil
 	case engine.UngrantedTool:
 		return http.StatusOK, "Sandbox requested an unregistered tool: " + outcome.Detail, nil
+	case engine.TooMuchStored:
+		return http.StatusOK, tooMuchStored(outcome), nil
+	case engine.ProtocolBroken:
+		return http.StatusOK, protocolBroken(outcome), nil
 	case engine.SandboxLost:
 		return http.StatusOK, "Sandbox execution failed", nil
 	case engine.TooManyRounds:
@@ -415,6 +428,20 @@ func endingOf(outcome engine.Outcome, style ErrorStyle) (status int, text string
 		return limitStatus(style), fmt.Sprintf("Execution exceeded maximum tool calls (%d)", outcome.Code), nil
 	}
 	return 0, "", fmt.Errorf("api: an execution failed for reason %q", outcome.Reason)
+}
+
+// tooMuchStored tells a program's author that its calls cannot wait.
+func tooMuchStored(outcome engine.Outcome) string {
+	return fmt.Sprintf("Tool calls of this client that wait and its kept answers would take more than %d bytes (FERMATA_MAX_STORED)", outcome.Code)
+}
+
+// protocolBroken tells what a program did to the channel of its runner.
+func protocolBroken(outcome engine.Outcome) string {
+	text := "The program broke the connection to its sandbox's runner"
+	if outcome.Detail != "" {
+		text += ": " + outcome.Detail
+	}
+	return text
 }
 
 // limitStatus is the status of an execution that went past a limit of the contract.

@@ -308,7 +308,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	if !here {
 		return nil, e.bury(record)
 	}
-	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker)
+	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker, newFrameLimits(e.o))
 	if err != nil && e.isClosed() {
 		return nil, ErrClosing // The next server may have more time.
 	}
@@ -317,7 +317,10 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		defer e.pool.undertaker.destroy(e.clearing, record.Sandbox)
 		return nil, e.bury(record)
 	}
-	x := newExecution(e, record, sb, e.quota.adopt(record.Principal))
+	stored := weight(record) + int64(len(record.Answer))
+	x := newExecution(e, record, sb, e.quota.adopt(record.Principal, stored))
+	x.stored = stored
+	sb.share.Store(x.counted)
 	if err := x.recall(); err != nil {
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
@@ -407,6 +410,9 @@ func kept(record continuation.Record, claims continuation.Claims, r Resume) (Out
 
 func lastAnswer(record continuation.Record) (Outcome, error) {
 	var outcome Outcome
+	if len(record.Answer) == 0 {
+		return outcome, ErrExpired // It was too much to keep.
+	}
 	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
 		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)
 	}

@@ -48,6 +48,15 @@ type Options struct {
 	// not. Nothing that has begun is ever refused to pause or to go on, so paused
 	// executions can exceed MaxPaused by those that ran already.
 	MaxRunning, MaxPaused int
+	// MaxExecutions does so for the sum of both.
+	MaxExecutions int
+	// MaxStored bounds what is kept of the pauses and the answers of a principal on this
+	// server, in bytes; 0 does not. A pause that would exceed it ends the execution, and an
+	// answer that would exceed it is not kept for a client that asks again.
+	MaxStored int64
+	// MaxOutput is what a program may print to each of stdout and stderr, in bytes; 0 stands
+	// for 1 MiB. It bounds what is read of a sandbox's report.
+	MaxOutput int64
 	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
 	PoolSize, MaxSandboxes int
 	// MaxIdle is how long a sandbox may wait ready before another takes its place;
@@ -91,6 +100,8 @@ type Engine struct {
 	requests requests
 	tally    tally
 	sweeper  sweeper
+	// large lets one large batch of calls be checked at a time: that takes memory.
+	large sync.Mutex
 
 	mu         sync.Mutex
 	executions map[string]*execution

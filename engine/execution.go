@@ -31,6 +31,8 @@ type execution struct {
 	cancel    func()
 	// counted is its part of what its principal may have.
 	counted *share
+	// stored is how many bytes of the latest pause are counted. It is live's.
+	stored int64
 	// parted is closed when a paused execution is left to a later server.
 	parted chan struct{}
 	// resumed hands over the results after a claim.
@@ -195,7 +197,7 @@ func (x *execution) claim(ctx context.Context, r Resume) error {
 	}
 	answered := make(map[string]bool, len(r.Results))
 	for _, result := range r.Results {
-		next.Received += int64(len(result.Value))
+		next.Received += int64(len(result.Value) + len(result.Message))
 		answered[result.CallID] = true
 	}
 	next.Pending = slices.Clone(next.Pending)

@@ -3,11 +3,13 @@ package engine
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 )
 
 // A frameKind is the type of a frame. The list is that of the runner's frames.py.
@@ -34,41 +36,159 @@ const (
 
 const frameHeader = 5
 
-// maxFrame bounds what a sandbox may send in one frame, in bytes. It is checked
-// before memory is taken for it.
-const maxFrame = 32 << 20
+// The largest payloads of the frames of a sandbox, in bytes.
+const (
+	// maxFrame bounds a frame that a supervisor passes on without reading it.
+	maxFrame = 32 << 20
+	// maxCallsFrame leaves room for what stands around the inputs of one pause.
+	maxCallsFrame = maxInputs + 1<<20
+	// maxHeadFrame bounds a hello, the report of a worker, and what comes before the
+	// output of a program.
+	maxHeadFrame = 64 << 10
+	// maxContentFrame bounds a piece of a file.
+	maxContentFrame = 1 << 20
+	// maxListedName bounds one name in a listing and what stands around it.
+	maxListedName = 4 << 10
+	// maxListedInputs is more than the input files that an execution is given.
+	maxListedInputs = 512
+	// defaultOutput is the limit of output where the options name none.
+	defaultOutput = 1 << 20
+)
+
+// frameLimits bound what a sandbox may send. They are looked at before memory is taken.
+type frameLimits struct {
+	// output bounds stdout and stderr each, in bytes, files how many new files are listed.
+	output int64
+	files  int
+}
+
+func newFrameLimits(o Options) frameLimits {
+	return frameLimits{output: cmp.Or(o.MaxOutput, defaultOutput), files: o.MaxOutputFiles}
+}
+
+// most returns the largest payload of a kind of frame. It reports false for a kind that
+// no sandbox sends.
+func (l frameLimits) most(kind frameKind) (most int64, known bool) {
+	switch kind {
+	case frameCalls:
+		return maxCallsFrame, true
+	case frameHello, frameDone:
+		return maxHeadFrame, true
+	case frameExit:
+		return 2*l.output + maxHeadFrame, true
+	case frameListing:
+		return int64(maxListedInputs+l.files) * maxListedName, true
+	case frameContent:
+		return maxContentFrame, true
+	case frameLost:
+		return 0, true
+	default:
+		return 0, false
+	}
+}
+
+// errProtocol means that a sandbox has sent what it may not send.
+var errProtocol = errors.New("engine: a sandbox broke the protocol")
 
 // A frame is one message between the engine and a supervisor.
 type frame struct {
 	kind    frameKind
 	payload []byte
+	// err says why a frame of the worker was not taken. It has no payload then.
+	err error
+	// held bytes are counted for its payload in the share.
+	share *share
+	held  int64
 }
 
-// readFrame reads the next frame. What the sandbox sends is not to be believed:
-// an unknown kind or a claim beyond maxFrame is an error.
-func readFrame(r *bufio.Reader) (frame, error) {
+// hold counts n bytes more for the payload.
+func (f *frame) hold(n int64) error {
+	if f.share == nil {
+		return nil
+	}
+	if err := f.share.hold(n); err != nil {
+		return err
+	}
+	f.held += n
+	return nil
+}
+
+// release ends the counting of the payload.
+func (f *frame) release() {
+	if f.share != nil {
+		f.share.release(f.held)
+		f.held = 0
+	}
+}
+
+// A frameReader reads the frames of a sandbox. What a sandbox sends is not to be
+// believed.
+type frameReader struct {
+	*bufio.Reader
+	limits frameLimits
+	// line says that only a worker writes, and so nothing but calls.
+	line bool
+	// holder returns the share that large frames of calls are counted in, or nil.
+	holder func() *share
+}
+
+// next reads the next frame. A supervisor passes frames of the worker on without
+// reading them: one that is too large is skipped and has an err. Everything else that
+// breaks the protocol is an error, which wraps errProtocol.
+func (r *frameReader) next() (frame, error) {
 	var header [frameHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return frame{}, err
 	}
-	length, kind := binary.BigEndian.Uint32(header[:4]), frameKind(header[4])
-	switch kind {
-	case frameHello, frameCalls, frameDone, frameExit, frameListing, frameContent, frameLost:
-	default:
-		return frame{}, fmt.Errorf("engine: frame of kind %#02x from a sandbox", byte(kind))
+	length, f := int64(binary.BigEndian.Uint32(header[:4])), frame{kind: frameKind(header[4])}
+	most, known := r.limits.most(f.kind)
+	if !known || r.line && f.kind != frameCalls {
+		return frame{}, fmt.Errorf("%w: frame of kind %#02x", errProtocol, byte(f.kind))
 	}
-	if length > maxFrame {
-		return frame{}, fmt.Errorf("engine: frame of %d bytes from a sandbox, at most %d allowed", length, maxFrame)
+	if length > most {
+		f.err = fmt.Errorf("%w: frame %q of %d bytes, at most %d allowed", errProtocol, byte(f.kind), length, most)
 	}
-	// Memory is taken for what has come, not for what a header claims.
-	var payload bytes.Buffer
-	payload.Grow(int(min(length, smallFrame)))
-	if _, err := io.CopyN(&payload, r, int64(length)); errors.Is(err, io.EOF) {
-		return frame{}, fmt.Errorf("engine: frame cut short: %w", io.ErrUnexpectedEOF)
-	} else if err != nil {
+	if f.err != nil && (length > maxFrame || f.kind != frameCalls && f.kind != frameDone) {
+		return frame{}, f.err
+	}
+	var err error
+	if f.err == nil {
+		err = r.fill(&f, length)
+	}
+	if f.err != nil {
+		f.release()
+		_, err = io.CopyN(io.Discard, r, length-int64(len(f.payload)))
+		f.payload = nil
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		f.release()
 		return frame{}, fmt.Errorf("engine: frame cut short: %w", err)
 	}
-	return frame{kind, payload.Bytes()}, nil
+	return f, nil
+}
+
+// fill reads the payload. Memory is taken, and counted, for what has come, not for what
+// a header claims.
+func (r *frameReader) fill(f *frame, length int64) error {
+	if f.kind == frameCalls && length > smallFrame && r.holder != nil {
+		f.share = r.holder()
+	}
+	for read := int64(0); read < length; read = int64(len(f.payload)) {
+		room := min(length, max(2*read, smallFrame))
+		if f.err = f.hold(room - read); f.err != nil {
+			return nil
+		}
+		f.payload = slices.Grow(f.payload, int(room-read))
+		n, err := io.ReadFull(r, f.payload[read:room])
+		f.payload = f.payload[:read+int64(n)]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // skipPast reads up to the end of the mark. What comes before it was meant for

@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -47,6 +48,12 @@ func (b *latin1) UnmarshalJSON(text []byte) error {
 		*b = append(*b, byte(r))
 	}
 	return nil
+}
+
+// readFrame reads a frame that a supervisor sends.
+func readFrame(r *bufio.Reader) (frame, error) {
+	f, err := (&frameReader{Reader: r, limits: newFrameLimits(Options{})}).next()
+	return f, cmp.Or(err, f.err)
 }
 
 func readFrameCases(t testing.TB) frameCases {

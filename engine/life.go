@@ -113,7 +113,8 @@ func (x *execution) skipRepeated() {
 	timer := time.NewTimer(attachTimeout)
 	defer timer.Stop()
 	select {
-	case <-x.sandbox.frames:
+	case f := <-x.sandbox.frames:
+		f.release()
 	case <-timer.C:
 	case <-x.cancelled:
 	}
@@ -220,7 +221,12 @@ func (x *execution) finish(next continuation.Record, outcome Outcome) {
 	}
 	answer, err := outcome.encode()
 	if err == nil {
-		next.Answer = answer
+		if x.e.quota.keep(next.Principal, weight(next)+int64(len(answer)), x.e.o.KeepAnswers+recordSlack) {
+			next.Answer = answer
+		} else {
+			// Who asks again is told that it is over, as when the answer has expired.
+			x.e.o.Log.Warn("an answer is not kept: too much is stored for its principal", "execution", x.id)
+		}
 		err = x.commit(next)
 	}
 	if err != nil {

@@ -35,6 +35,8 @@ type pool struct {
 	undertaker *undertaker
 	// size is how many idle sandboxes there should be, ceiling how many of any kind.
 	size, ceiling int
+	// limits bound what they may send.
+	limits frameLimits
 	// maxIdle is how old an idle one may get, 0 for any age.
 	maxIdle time.Duration
 	// waited and made get durations, if they are set.
@@ -46,7 +48,8 @@ type pool struct {
 
 	mu      sync.Mutex
 	idle    []*sandbox
-	waiting []chan taken // first come, first served
+	waiting []turn // in the order in which they are served
+	served  int    // the rank of the latest that was
 	making  int
 	failing bool // the last sandbox could not be made
 	ahead   bool // the next one is prepared, or is about to be
@@ -66,11 +69,20 @@ type taken struct {
 	err     error
 }
 
+// A turn is a place in line.
+type turn struct {
+	taken     chan taken
+	principal string
+	// rank is one more than that of the principal's place before it: principals that wait are
+	// served in turns, each first come, first served.
+	rank int
+}
+
 func newPool(o Options) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{
 		provider: o.Provider, log: o.Log, size: o.PoolSize, ceiling: o.MaxSandboxes, maxIdle: o.MaxIdle,
-		waited: o.Waited, made: o.Made, ctx: ctx, cancel: cancel,
+		limits: newFrameLimits(o), waited: o.Waited, made: o.Made, ctx: ctx, cancel: cancel,
 	}
 	p.undertaker = newUndertaker(o, func() {
 		p.mu.Lock()
@@ -85,10 +97,11 @@ func newPool(o Options) *pool {
 // held.
 func (p *pool) full() bool { return p.live+min(p.undertaker.count(), p.ceiling/2) >= p.ceiling }
 
-// take returns a sandbox for one execution. It waits in line for one until ctx ends.
-func (p *pool) take(ctx context.Context) (*sandbox, error) {
+// take returns a sandbox for one execution of a principal. It waits in line for one until
+// ctx ends.
+func (p *pool) take(ctx context.Context, principal string) (*sandbox, error) {
 	began := time.Now()
-	s, warm, err := p.get(ctx)
+	s, warm, err := p.get(ctx, principal)
 	if p.waited != nil {
 		p.waited(time.Since(began))
 	}
@@ -106,7 +119,7 @@ func (p *pool) take(ctx context.Context) (*sandbox, error) {
 }
 
 // get is take without its figures. A warm sandbox was there already.
-func (p *pool) get(ctx context.Context) (s *sandbox, warm bool, err error) {
+func (p *pool) get(ctx context.Context, principal string) (s *sandbox, warm bool, err error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -123,8 +136,7 @@ func (p *pool) get(ctx context.Context) (s *sandbox, warm bool, err error) {
 		}
 		p.destroy(s)
 	}
-	turn := make(chan taken, 1)
-	p.waiting = append(p.waiting, turn)
+	turn := p.join(principal)
 	p.fill()
 	p.mu.Unlock()
 	select {
@@ -136,12 +148,28 @@ func (p *pool) get(ctx context.Context) (s *sandbox, warm bool, err error) {
 	}
 }
 
+// join takes a place in line. mu is held.
+func (p *pool) join(principal string) chan taken {
+	t := turn{taken: make(chan taken, 1), principal: principal, rank: p.served + 1}
+	place := 0
+	for i, other := range p.waiting {
+		if other.principal == principal {
+			t.rank = other.rank + 1
+		}
+		if other.rank <= t.rank {
+			place = i + 1
+		}
+	}
+	p.waiting = slices.Insert(p.waiting, place, t)
+	return t.taken
+}
+
 // leave gives up a place in line, and the sandbox that may have come meanwhile.
 func (p *pool) leave(turn chan taken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, t := range p.waiting {
-		if t == turn {
+		if t.taken == turn {
 			p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
 			return
 		}
@@ -157,8 +185,9 @@ func (p *pool) put(s *sandbox) {
 	case p.closed:
 		p.destroy(s)
 	case len(p.waiting) > 0:
-		p.waiting[0] <- taken{sandbox: s}
-		p.waiting = p.waiting[1:]
+		first := p.waiting[0]
+		first.taken <- taken{sandbox: s}
+		p.waiting, p.served = p.waiting[1:], first.rank
 	default:
 		p.keep(s)
 	}
@@ -358,7 +387,7 @@ func (p *pool) make(again bool) error {
 	p.log.Error("cannot make a sandbox", "err", err)
 	if again {
 		for _, turn := range p.waiting {
-			turn <- taken{err: fmt.Errorf("%w: %w", ErrNoCapacity, err)}
+			turn.taken <- taken{err: fmt.Errorf("%w: %w", ErrNoCapacity, err)}
 		}
 		p.waiting = nil
 	}
@@ -389,7 +418,7 @@ func (p *pool) create() (*sandbox, error) {
 	marker := make([]byte, markerSize)
 	// It never fails.
 	_, _ = rand.Read(marker)
-	s, err := attach(ctx, p.provider, ref, marker)
+	s, err := attach(ctx, p.provider, ref, marker, p.limits)
 	if err == nil && s.hello.State != "ready" {
 		s.detach()
 		err = fmt.Errorf("new sandbox %s is %s", ref, s.hello.State)
@@ -413,7 +442,7 @@ func (p *pool) close() {
 		}
 	}
 	for _, turn := range p.waiting {
-		turn <- taken{err: ErrClosing}
+		turn.taken <- taken{err: ErrClosing}
 	}
 	p.waiting = nil
 	for _, s := range p.idle {

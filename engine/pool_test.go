@@ -157,7 +157,7 @@ func wantIdle(t *testing.T, p *pool, want int, when string) {
 
 func mustTake(t *testing.T, p *pool) *sandbox {
 	t.Helper()
-	s, err := p.take(t.Context())
+	s, err := p.take(t.Context(), "")
 	if err != nil {
 		t.Fatalf("take = %v", err)
 	}
@@ -292,7 +292,7 @@ func TestPoolCeiling(t *testing.T) {
 		cause := errors.New("waited too long")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
 		defer cancel()
-		if _, err := p.take(ctx); !errors.Is(err, ErrNoCapacity) || !errors.Is(err, cause) {
+		if _, err := p.take(ctx, ""); !errors.Is(err, ErrNoCapacity) || !errors.Is(err, cause) {
 			t.Errorf("take beyond the ceiling = %v, want ErrNoCapacity and its cause", err)
 		}
 		if provider.made() != 2 {
@@ -342,7 +342,7 @@ func TestPoolOfProviderThatFails(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
-				if _, err := p.take(t.Context()); !errors.Is(err, ErrNoCapacity) || !errors.Is(err, provider.fail) {
+				if _, err := p.take(t.Context(), ""); !errors.Is(err, ErrNoCapacity) || !errors.Is(err, provider.fail) {
 					t.Errorf("take = %v, want ErrNoCapacity and its cause", err)
 				}
 			})
@@ -437,7 +437,7 @@ func TestPoolRefusesSandboxes(t *testing.T) {
 				provider := newScripted()
 				provider.hello = said
 				p := testPool(provider, 0, 1)
-				if s, err := p.take(t.Context()); !errors.Is(err, ErrNoCapacity) {
+				if s, err := p.take(t.Context(), ""); !errors.Is(err, ErrNoCapacity) {
 					t.Errorf("take = %v, %v, want ErrNoCapacity", s, err)
 				}
 				if n := provider.alive(); n != 0 {
@@ -455,7 +455,7 @@ func TestPoolGivesUpWhatHangs(t *testing.T) {
 		provider.delay = 24 * time.Hour
 		p := testPool(provider, 0, 1)
 		began := time.Now()
-		if _, err := p.take(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.take(t.Context(), ""); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("take = %v, want a deadline", err)
 		}
 		if got, want := time.Since(began), 2*makeTimeout+retryDelay; got != want {
@@ -489,7 +489,7 @@ func TestPoolForgetsWhoGaveUp(t *testing.T) {
 		p := testPool(provider, 0, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.take(ctx); !errors.Is(err, ErrNoCapacity) {
+		if _, err := p.take(ctx, ""); !errors.Is(err, ErrNoCapacity) {
 			t.Errorf("take = %v, want ErrNoCapacity", err)
 		}
 		began := time.Now()
@@ -530,7 +530,7 @@ func TestPoolClose(t *testing.T) {
 		other, third := mustTake(t, p), mustTake(t, p)
 		waiting := make(chan error)
 		go func() {
-			_, err := p.take(t.Context())
+			_, err := p.take(t.Context(), "")
 			waiting <- err
 		}()
 		p.release(third) // so that one is being made when the pool closes
@@ -546,7 +546,7 @@ func TestPoolClose(t *testing.T) {
 		if got := time.Since(began); got != 0 {
 			t.Errorf("closing took %v, want 0: what is being made is given up", got)
 		}
-		if s, err := p.take(t.Context()); !errors.Is(err, ErrClosing) {
+		if s, err := p.take(t.Context(), ""); !errors.Is(err, ErrClosing) {
 			t.Errorf("take of a closed pool = %v, %v, want ErrClosing", s, err)
 		}
 		closePool(t, p, provider)
@@ -560,7 +560,7 @@ func TestPoolCountsWhatItDidNotMake(t *testing.T) {
 		p.adopted()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.take(ctx); !errors.Is(err, ErrNoCapacity) {
+		if _, err := p.take(ctx, ""); !errors.Is(err, ErrNoCapacity) {
 			t.Errorf("take = %v, want ErrNoCapacity: an adopted one counts", err)
 		}
 		p.mu.Lock()
@@ -586,7 +586,7 @@ func TestPoolLeavesNothing(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-				if s, err := p.take(ctx); err == nil {
+				if s, err := p.take(ctx, ""); err == nil {
 					p.running(1)
 					p.running(-1)
 					p.release(s)

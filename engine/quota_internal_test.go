@@ -23,7 +23,7 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 
 func TestQuotaForgets(t *testing.T) {
 	q := newQuota(Options{})
-	a, b := q.adopt("ada"), q.adopt("ada")
+	a, b := q.adopt("ada", 0), q.adopt("ada", 0)
 	a.move(Paused)
 	b.move(Cancelled)
 	b.drop()

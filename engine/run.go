@@ -1,16 +1,14 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"log/slog"
 	"strings"
 	"time"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/continuation"
 )
@@ -24,10 +22,11 @@ type ending struct {
 	stdout string
 	stderr string
 	// calls are the calls of a pause, pending the same for the record, issued how
-	// many of them are new.
+	// many of them are new, size about how many bytes they take.
 	calls   []Call
 	pending []continuation.Call
 	issued  int
+	size    int64
 	// leftFiles says that the workspace is not empty at the end; files to undelivered
 	// are what became of it.
 	leftFiles   bool
@@ -55,6 +54,8 @@ func failed(reason Reason, detail string, code int) ending {
 func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	x.e.pool.running(1)
 	x.counted.move(Running)
+	x.counted.release(x.stored)
+	x.stored = 0
 	began := time.Now()
 	budget := x.budget()
 	timer := time.NewTimer(budget)
@@ -87,7 +88,7 @@ func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration,
 		err = x.sandbox.send(kind, payload...)
 	}
 	if err != nil {
-		return failed(SandboxLost, "", 0)
+		return x.sandbox.lost()
 	}
 	x.note()
 	var done *report
@@ -95,28 +96,15 @@ func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration,
 		select {
 		case f, ok := <-x.sandbox.frames:
 			if !ok {
-				if errors.Is(x.sandbox.broken, ErrOutOfMemory) {
-					return failed(OutOfMemory, "", 0)
-				}
-				return failed(SandboxLost, "", 0)
+				return x.sandbox.lost()
 			}
 			x.sandbox.direct = false
-			e, rested, err := x.hear(f, &done)
-			if err != nil {
-				return x.broken(err)
-			}
-			if rested {
+			if e, rested := x.hear(f, &done); rested {
 				return e
 			}
 		case f := <-x.sandbox.calls:
 			x.sandbox.direct = true
-			if f.kind != frameCalls {
-				return x.broken(fmt.Errorf("frame %q on the line", f.kind))
-			}
-			e, _, err := x.hear(f, &done)
-			if err != nil {
-				return x.broken(err)
-			}
+			e, _ := x.hear(f, &done)
 			return e
 		case <-timeout:
 			return x.kill(ending{state: TimedOut})
@@ -126,32 +114,52 @@ func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration,
 	}
 }
 
-// broken ends a program whose sandbox has broken the protocol.
-func (x *execution) broken(err error) ending {
-	x.e.o.Log.Warn("a sandbox broke the protocol", "execution", x.id, "err", err)
-	return x.kill(failed(SandboxLost, "", 0))
+// broken ends a program after an error in what was sent: by its worker, which is the
+// program's doing, or by the supervisor.
+func (x *execution) broken(err error, reason Reason) ending {
+	if stored, ok := errors.AsType[*storedError](err); ok {
+		return x.kill(failed(TooMuchStored, "", int(stored.limit)))
+	}
+	level := slog.LevelWarn
+	if reason == ProtocolBroken {
+		level = slog.LevelInfo
+	}
+	x.e.o.Log.Log(context.Background(), level, "a sandbox broke the protocol", "execution", x.id, "reason", reason, "err", err)
+	return x.kill(failed(reason, "", 0))
 }
 
 // hear takes one frame of a running program. It reports whether that brought the
 // program to rest.
-func (x *execution) hear(f frame, done **report) (ending, bool, error) {
-	switch f.kind {
-	case frameCalls:
-		e, err := x.accept(f.payload)
+func (x *execution) hear(f frame, done **report) (e ending, rested bool) {
+	err, reason := f.err, ProtocolBroken
+	switch {
+	case err != nil:
+	case f.kind == frameCalls:
+		e, err = x.accept(f.payload)
+		// From here on what was made of it is counted, not the frame.
+		f.release()
+		if err == nil && e.state == Paused {
+			err = x.hold(e.size)
+		}
 		if e.state == Failed {
 			e = x.kill(e)
 		}
-		return e, true, err
-	case frameDone:
-		r, err := readReport(f.payload)
-		*done = &r
-		return ending{}, false, err
-	case frameExit:
-		e, err := readExit(f.payload, *done)
-		return e, true, err
+	case f.kind == frameDone:
+		var r report
+		if r, err = readReport(f.payload); err == nil {
+			*done = &r
+			return ending{}, false
+		}
+	case f.kind == frameExit:
+		e, err = readExit(f.payload, *done)
+		reason = SandboxLost
 	default:
-		return ending{}, false, fmt.Errorf("frame %q of a running program", f.kind)
+		err, reason = fmt.Errorf("frame %q of a running program", f.kind), SandboxLost
 	}
+	if err != nil {
+		e = x.broken(err, reason)
+	}
+	return e, true
 }
 
 // kill has the program ended and adds to e what it has printed.
@@ -181,61 +189,6 @@ func (x *execution) kill(e ending) ending {
 			return e
 		}
 	}
-}
-
-// accept checks a batch of calls and gives each its public id. The program's own
-// word is taken for nothing but what it could ask for with a stub.
-func (x *execution) accept(payload []byte) (ending, error) {
-	x.mu.Lock()
-	record := x.record
-	x.mu.Unlock()
-	var calls []struct {
-		Number int            `json:"n"`
-		Tool   string         `json:"tool"`
-		Input  jsontext.Value `json:"input"`
-	}
-	err := jsonv2.Unmarshal(payload, &calls, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return ending{}, fmt.Errorf("calls: %w", err)
-	}
-	if len(calls) == 0 {
-		return ending{}, errors.New("calls: none")
-	}
-	if record.Round >= x.e.o.MaxRounds {
-		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
-	}
-	known := map[int]string{}
-	for _, c := range record.Pending {
-		if !c.Answered {
-			known[c.Number] = c.ID
-		}
-	}
-	e := ending{state: Paused}
-	seen := make(map[int]bool, len(calls))
-	for _, c := range calls {
-		if !slices.Contains(record.Tools, c.Tool) {
-			return failed(UngrantedTool, detail(c.Tool), 0), nil
-		}
-		if c.Input.Kind() != '{' || seen[c.Number] {
-			return ending{}, errors.New("calls: malformed call")
-		}
-		seen[c.Number] = true
-		// Kept answers lose white space; the first one must not differ from them.
-		if err := c.Input.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
-			return ending{}, fmt.Errorf("calls: %w", err)
-		}
-		id, again := known[c.Number]
-		if !again {
-			e.issued++
-			id = fmt.Sprintf("call_%03d", record.Issued+e.issued)
-		}
-		e.calls = append(e.calls, Call{ID: id, Name: c.Tool, Input: json.RawMessage(c.Input)})
-		e.pending = append(e.pending, continuation.Call{Number: c.Number, ID: id})
-	}
-	if record.Issued+e.issued > x.e.o.MaxCalls {
-		return failed(TooManyCalls, "", x.e.o.MaxCalls), nil
-	}
-	return e, nil
 }
 
 // A report is what the worker says of the program's end.
@@ -308,7 +261,9 @@ func verdict(x exit, done *report) ending {
 		return failed(ExitedCode, "", done.Exit)
 	case done != nil:
 		return ending{state: Completed}
-	case x.Broken || x.Code == nil:
+	case x.Broken:
+		return failed(ProtocolBroken, "", 0)
+	case x.Code == nil:
 		return failed(SandboxLost, "", 0)
 	case *x.Code != 0:
 		return failed(ExitedCode, "", *x.Code)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"fermata/continuation"
 )
 
@@ -50,8 +52,8 @@ func TestAccept(t *testing.T) {
 			2,
 		},
 		{
-			"the input is passed on as it is", `[{"n":5,"tool":"名","input":{"b":1.0,"a":1e400,"b":"\ud800","n":12345678901234567890}}]`,
-			[]Call{{"call_005", "名", json.RawMessage(`{"b":1.0,"a":1e400,"b":"\ud800","n":12345678901234567890}`)}},
+			"the input is passed on as it is", `[{"n":5,"tool":"名","input":{"b":1.0,"a":1e400,"c":"\ud83d\ude00","n":12345678901234567890}}]`,
+			[]Call{{"call_005", "名", json.RawMessage(`{"b":1.0,"a":1e400,"c":"\ud83d\ude00","n":12345678901234567890}`)}},
 			[]continuation.Call{{Number: 5, ID: "call_005"}},
 			1,
 		},
@@ -223,7 +225,7 @@ func TestReadExit(t *testing.T) {
 		{"stderr flood", `{"over":"stderr"}`, nil, failed(StderrFlood, "", 0)},
 		{"a flood counts for more than a good end", `{"over":"stdout"}`, &report{}, failed(StdoutFlood, "", 0)},
 		{"a flood counts for more than memory", `{"over":"stdout","oom":true,"code":-9}`, nil, failed(StdoutFlood, "", 0)},
-		{"broken", `{"broken":true}`, nil, failed(SandboxLost, "", 0)},
+		{"broken", `{"broken":true}`, nil, failed(ProtocolBroken, "", 0)},
 		{"no word at all", `{}`, nil, failed(SandboxLost, "", 0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -317,6 +319,7 @@ func FuzzCalls(f *testing.F) {
 	f.Add([]byte(`[{"n":1,"tool":"t","input":{}}]`))
 	f.Add([]byte(`[{"n":2,"tool":"t","input":{"a":[1.0,"\ud800"]}},{"n":3,"tool":"u","input":{}}]`))
 	f.Add([]byte(`[{"n":1,"tool":"t","input":{"a":1,"a":2}}] `))
+	f.Add([]byte(`[{"n":1,"tool":"t","input":{"a":"\ud83d\ude00\\\udfff"}}]`))
 	f.Add([]byte("[{\"n\":1,\"tool\":\"t\",\"input\":{\"\xff\":1}}]"))
 	record := continuation.Record{Tools: []string{"t"}, Issued: 2, Pending: []continuation.Call{{Number: 2, ID: "call_002"}}}
 	f.Fuzz(func(t *testing.T, payload []byte) {
@@ -329,6 +332,9 @@ func FuzzCalls(f *testing.F) {
 		}
 		ids := map[string]bool{}
 		for _, c := range e.calls {
+			if !utf8.Valid(c.Input) || !jsontext.Value(c.Input).IsValid() {
+				t.Errorf("the input %q is not what all readers take", c.Input)
+			}
 			if c.Name != "t" || ids[c.ID] {
 				t.Errorf("call %q of %q, want one id each and a tool that was granted", c.ID, c.Name)
 			}

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"fermata/python"
@@ -21,12 +23,15 @@ const writeTimeout = 10 * time.Second
 type sandbox struct {
 	ref    string
 	marker []byte
+	limits frameLimits
 	hello  hello
 	stream io.ReadWriteCloser
 	// line leads to the worker past the supervisor. It is nil where there is none.
 	line net.Conn
 	// calls has what the worker sends on the line.
 	calls chan frame
+	// share is that of the execution that it runs, once there is one.
+	share atomic.Pointer[share]
 	// direct says that the last calls came on the line, where their results are due.
 	direct bool
 	// stopped says that the supervisor was told to stop the program.
@@ -59,13 +64,13 @@ type hello struct {
 // The marker is the same each time and random: where all servers share one stream,
 // the supervisor finds by it where this one begins, should the one before have died
 // while it wrote.
-func attach(ctx context.Context, p Provider, ref string, marker []byte) (*sandbox, error) {
+func attach(ctx context.Context, p Provider, ref string, marker []byte, limits frameLimits) (*sandbox, error) {
 	stream, err := p.Attach(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	s := &sandbox{
-		ref: ref, marker: marker, stream: stream, born: time.Now(),
+		ref: ref, marker: marker, limits: limits, stream: stream, born: time.Now(),
 		frames: make(chan frame), ended: make(chan struct{}), quit: make(chan struct{}),
 	}
 	if l, ok := stream.(Liner); ok {
@@ -112,13 +117,13 @@ func (s *sandbox) greet(ctx context.Context) error {
 func (s *sandbox) read() {
 	defer close(s.ended)
 	defer close(s.frames)
-	r := bufio.NewReaderSize(s.stream, 1<<14)
+	r := &frameReader{Reader: bufio.NewReaderSize(s.stream, 1<<14), limits: s.limits, holder: s.share.Load}
 	if err := skipPast(r, s.marker); err != nil {
 		s.broken = err
 		return
 	}
 	for {
-		f, err := readFrame(r)
+		f, err := r.next()
 		if err != nil {
 			s.broken = err
 			return
@@ -131,13 +136,17 @@ func (s *sandbox) read() {
 	}
 }
 
-// readLine passes on what the worker sends until the line ends. Why it does is for the
-// supervisor to tell.
+// readLine passes on what the worker sends until the line ends, or the worker breaks the
+// protocol, which comes as a frame with an err. Why the line ends is for the supervisor to
+// tell.
 func (s *sandbox) readLine() {
-	r := bufio.NewReaderSize(s.line, 1<<14)
+	r := &frameReader{Reader: bufio.NewReaderSize(s.line, 1<<14), limits: s.limits, line: true, holder: s.share.Load}
 	for {
-		f, err := readFrame(r)
-		if err != nil {
+		f, err := r.next()
+		switch {
+		case errors.Is(err, errProtocol):
+			f = frame{kind: frameCalls, err: err}
+		case err != nil:
 			return
 		}
 		select {
@@ -145,7 +154,22 @@ func (s *sandbox) readLine() {
 		case <-s.quit:
 			return
 		}
+		if err != nil {
+			return
+		}
 	}
+}
+
+// lost is the end of a program whose sandbox has gone, or cannot be spoken to.
+func (s *sandbox) lost() ending {
+	select {
+	case <-s.ended:
+		if errors.Is(s.broken, ErrOutOfMemory) {
+			return failed(OutOfMemory, "", 0)
+		}
+	default:
+	}
+	return failed(SandboxLost, "", 0)
 }
 
 // resume hands over the results of the last calls, and lets the program go on. It may

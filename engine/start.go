@@ -131,7 +131,7 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 			return nil, Outcome{}, ErrKeyReused
 		case record.Request != record.Start:
 			return nil, Outcome{}, ErrKeySpent
-		case len(record.Answer) > 0:
+		case len(record.Answer) > 0 || State(record.State).terminal():
 			outcome, err := lastAnswer(record)
 			return nil, outcome, err
 		case record.Owner == e.members.instance || !e.members.lives(ctx, record.Owner):
@@ -175,10 +175,11 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
-	sb, err := e.pool.take(waiting)
+	sb, err := e.pool.take(waiting, s.Principal)
 	if err != nil {
 		return nil, nil, err
 	}
+	sb.share.Store(counted)
 	x := newExecution(e, continuation.Record{
 		Format:    continuation.RecordFormat,
 		ID:        s.execution(),

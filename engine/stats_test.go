@@ -40,7 +40,7 @@ func TestPoolStats(t *testing.T) {
 		defer cancel()
 		refused := make(chan error, 1)
 		go func() {
-			_, err := p.take(ctx)
+			_, err := p.take(ctx, "")
 			refused <- err
 		}()
 		check("when one waits", PoolStats{Waiting: 1, Live: 2, Warm: 1, Cold: 1, Made: 2})
@@ -134,7 +134,8 @@ func TestStatsHaveZeros(t *testing.T) {
 		t.Errorf("ended has %v, want the terminal states", s.Ended)
 	}
 	for _, reason := range []Reason{
-		RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls, SandboxLost,
+		RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls,
+		TooMuchStored, ProtocolBroken, SandboxLost,
 	} {
 		if n, ok := s.Failures[reason]; !ok || n != 0 {
 			t.Errorf("%s: got %d, %v, want 0", reason, n, ok)

@@ -152,7 +152,7 @@ func TestStuckSandboxes(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			for range 5 {
-				s, err := e.pool.take(ctx)
+				s, err := e.pool.take(ctx, "alice")
 				if err != nil {
 					t.Fatalf("take = %v", err)
 				}
@@ -162,7 +162,7 @@ func TestStuckSandboxes(t *testing.T) {
 		takeFive()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := e.pool.take(ctx); !errors.Is(err, ErrNoCapacity) {
+		if _, err := e.pool.take(ctx, "alice"); !errors.Is(err, ErrNoCapacity) {
 			t.Errorf("take of a sixth = %v, want ErrNoCapacity: stuck ones count", err)
 		}
 		provider.set(func() { clear(provider.stuck) })

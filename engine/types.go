@@ -125,6 +125,26 @@ func (e *InputsError) Error() string {
 	return fmt.Sprintf("engine: input files take %d bytes, at most %d allowed", e.Size, e.Limit)
 }
 
+// A TooManyError is a start by a principal that has as many executions as it may have,
+// which is Max. It is an ErrTooMany.
+type TooManyError struct {
+	Max int
+}
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("engine: at most %d executions of the principal are allowed", e.Max)
+}
+
+// Unwrap returns ErrTooMany.
+func (e *TooManyError) Unwrap() error { return ErrTooMany }
+
+// A storedError means that what is stored for a principal would exceed the limit, in bytes.
+type storedError struct{ limit int64 }
+
+func (e *storedError) Error() string {
+	return fmt.Sprintf("engine: more than %d bytes would be stored for the principal", e.limit)
+}
+
 // A State is a state of an execution.
 type State string
 
@@ -159,13 +179,20 @@ const (
 	TooManyRounds Reason = "too_many_rounds"
 	// TooManyCalls: more tool calls than the limit, which is Code.
 	TooManyCalls Reason = "too_many_calls"
-	// SandboxLost: the sandbox ended or broke the protocol.
+	// TooMuchStored: what is kept for the principal's pauses would exceed the limit, which
+	// is Code, in bytes.
+	TooMuchStored Reason = "too_much_stored"
+	// ProtocolBroken: the program sent what the runner would not send; Detail says what, if
+	// that helps its author.
+	ProtocolBroken Reason = "protocol_broken"
+	// SandboxLost: the sandbox ended, not by its program's doing.
 	SandboxLost Reason = "sandbox_lost"
 )
 
 // reasons are all of them.
 var reasons = []Reason{
-	RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls, SandboxLost,
+	RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls,
+	TooMuchStored, ProtocolBroken, SandboxLost,
 }
 
 // A Call is a tool call as the client sees it.

@@ -40,6 +40,9 @@ type settings struct {
 	MaxResult    byteSize      `group:"executions" default:"5MB" help:"Largest result of a tool call."`
 	MaxResults   byteSize      `group:"executions" default:"40MB" help:"Largest sum of the results of an execution."`
 
+	MaxExecutions share    `group:"executions" default:"auto" help:"Most executions of a client that run, wait for a sandbox or are paused when it starts another one; 0 is any number. auto is a quarter of --max-sandboxes where there is more than one client (keys of several names, or tokens of LibreChat), else any number. Each server counts its own."`
+	MaxStored     byteSize `group:"executions" default:"64MiB" help:"Most bytes of tool calls that wait, with their program's record, and of last answers that a client may have. Calls beyond it end their program, and answers beyond it are not kept. Each server counts its own."`
+
 	FilesURL       string        `group:"files" name:"files-url" placeholder:"URL" help:"Where files are kept: file:///directory, or s3://bucket with the parameters of the Go CDK and keys from the environment. Default: files in the state directory."`
 	FilesLife      time.Duration `group:"files" default:"24h" help:"How long a file is kept."`
 	FilesQuota     byteSize      `group:"files" default:"2GiB" help:"Most bytes of files that a user may have, or the agents and skills of a tenant together. A small file counts as 4 KiB."`
@@ -92,7 +95,7 @@ func (s *settings) Validate() error {
 	for flag, size := range map[string]byteSize{
 		"max-body": s.MaxBody, "max-result": s.MaxResult, "max-results": s.MaxResults,
 		"memory": s.Memory, "output": s.Output, "disk": s.Disk,
-		"files-quota": s.FilesQuota, "file-size": s.FileSize, "output-file-size": s.OutputFileSize,
+		"files-quota": s.FilesQuota, "max-stored": s.MaxStored, "file-size": s.FileSize, "output-file-size": s.OutputFileSize,
 	} {
 		mistake(size > 0, flag, "more than 0")
 	}
@@ -132,6 +135,21 @@ func (s *settings) stateDirName() (string, error) {
 		base = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(base, "fermata"), nil
+}
+
+// maxExecutions is the most executions of one client, 0 for any number.
+func (s *settings) maxExecutions() int {
+	if !s.MaxExecutions.auto {
+		return s.MaxExecutions.n
+	}
+	names := map[string]bool{}
+	for _, k := range s.APIKeys {
+		names[k.Name] = true
+	}
+	if s.Auth == "off" || len(names) < 2 && !s.JWT.on() {
+		return 0
+	}
+	return max(1, s.MaxSandboxes/4)
 }
 
 // stateDir returns the state directory, which exists then and is ours alone.

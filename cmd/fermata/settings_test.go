@@ -104,6 +104,9 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--rate-uploads=0/5m"}, []string{"--rate-uploads"}},
 		{[]string{"--rate-lists=5/0s"}, []string{"--rate-lists"}},
 		{[]string{"--max-running=-1", "--max-paused=-1"}, []string{"--max-running must be 0 or more", "--max-paused must be 0 or more"}},
+		{[]string{"--max-executions=-1"}, []string{"--max-executions", "0 or more, or auto"}},
+		{[]string{"--max-executions=many", "--max-stored=0B"}, []string{"--max-executions", `got "many"`}},
+		{[]string{"--max-stored=0B"}, []string{"--max-stored must be more than 0"}},
 		{[]string{"--auth=off", "--jwt-jwks={}"}, []string{"FERMATA_AUTH=off", "FERMATA_JWT_"}},
 		{[]string{"--jwt-jwks={}", "--jwt-tenant="}, []string{"--jwt-tenant must be"}},
 		{[]string{"--jwt-kid=x"}, []string{"no API keys", "FERMATA_JWT_"}},
@@ -124,6 +127,32 @@ func TestMistakes(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), "very-secret") {
 			t.Errorf("%v: %q tells the key", c.args, err)
+		}
+	}
+}
+
+// No client can have all sandboxes where there are others, and a lone one has them all.
+func TestMaxExecutions(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"--api-keys=ada:1,bob:2"}, 64},
+		{[]string{"--api-keys=ada:1,bob:2", "--max-sandboxes=3", "--pool-size=1"}, 1},
+		{[]string{"--api-keys=ada:1,bob:2", "--max-executions=7"}, 7},
+		{[]string{"--api-keys=ada:1,bob:2", "--max-executions=0"}, 0},
+		{[]string{"--api-keys=1,2"}, 64},
+		{[]string{"--api-keys=ada:1,ada:2"}, 0},
+		{[]string{"--api-keys=ada:1", "--jwt-jwks={}"}, 64},
+		{[]string{"--jwt-jwks={}"}, 64},
+		{[]string{"--auth=off", "--api-keys=ada:1,bob:2"}, 0},
+	} {
+		s, err := parse(t, c.args...)
+		if err != nil {
+			t.Fatalf("%v: %v", c.args, err)
+		}
+		if got := s.maxExecutions(); got != c.want {
+			t.Errorf("%v: a client may have %d executions, want %d", c.args, got, c.want)
 		}
 	}
 }

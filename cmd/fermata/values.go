@@ -77,6 +77,25 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// A share is a number, or auto for one that follows from other settings.
+type share struct {
+	auto bool
+	n    int
+}
+
+func (s *share) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*s = share{auto: true}
+		return nil
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 0 {
+		return fmt.Errorf("want a number, 0 or more, or auto, got %q", text)
+	}
+	*s = share{n: n}
+	return nil
+}
+
 // A rate is a number of requests in a time, written 20/30s, or off.
 type rate api.Rate
 

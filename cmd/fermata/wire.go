@@ -165,6 +165,10 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxInputSize:   s.inputSize(),
 		MaxOutputFiles: s.OutputFiles,
 		MaxOutputSize:  int64(s.OutputFileSize),
+
+		MaxExecutions: s.maxExecutions(),
+		MaxStored:     int64(s.MaxStored),
+		MaxOutput:     int64(s.Output),
 	})
 	if err != nil {
 		return nil, opened, fmt.Errorf("start engine: %w", err)

@@ -143,6 +143,18 @@ def test_input_that_is_too_large(run: Runner) -> None:
     assert got.stderr == f"tool input for ask is larger than {values.MAX_INPUT} bytes\n"
 
 
+@pytest.mark.parametrize(
+    "input, message",
+    [
+        ('{"x":1,"x":2}', "has an object with the key 'x' twice"),
+        ('{"x":' + "[" * 500 + "]" * 500 + "}", "is nested deeper than 500 levels"),
+    ],
+)
+def test_input_that_clients_refuse(run: Runner, input: str, message: str) -> None:
+    got = run(f"ask {shell_quoted(input)} || printf %s $?")
+    assert (got.stdout, got.stderr, got.batches) == ("1", f"tool input {message}\n", [])
+
+
 def test_large_input_and_result(run: Runner) -> None:
     got = run('x=$(printf "%1000000s" | tr " " x); ask "{\\"x\\":\\"$x\\"}" | wc -c')
     assert (got.stdout, got.stderr) == ("1000009\n", "")

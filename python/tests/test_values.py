@@ -164,6 +164,32 @@ def test_size() -> None:
         values.encode(fits + "x")
 
 
+def nested(depth: int, inner: Any = "[{") -> Any:
+    for n in range(depth):
+        inner = [inner] if n % 2 else {"a": inner}
+    return inner
+
+
+def test_depth() -> None:
+    values.encode(nested(values.MAX_DEPTH, '"[{'))
+    for deep in (nested(values.MAX_DEPTH + 1), {"a": json.loads("[" * values.MAX_DEPTH + "]" * values.MAX_DEPTH)}):
+        with pytest.raises(ValueError, match=f"^tool input is nested deeper than {values.MAX_DEPTH} levels$"):
+            values.encode(deep)
+    values.encode([nested(3)] * values.MAX_DEPTH)
+
+
+def test_keys_that_become_one() -> None:
+    for twice, name in (({1: 1, "1": 2}, "1"), ({"x": 0, None: 1, "null": 2}, "null"), ({True: 1, "true": 2}, "true")):
+        for wrapped in ({"a": twice}, {"a": [{"b": twice}]}):
+            with pytest.raises(ValueError, match=f"^tool input has an object with the key '{name}' twice$"):
+                values.encode(wrapped)
+    values.encode({"a": [{"x": 1}, {"x": 2, "y": {"x": 3}}]})
+
+
+def test_long_numbers_are_not_read() -> None:
+    values.check('{"a":{"n":' + "7" * 4_000_000 + "}}")
+
+
 def test_depth_is_an_error_the_program_can_catch() -> None:
     deep: list[Any] = []
     for _ in range(100_000):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
+import os
+import signal
+import termios
 import textwrap
 from typing import Any
 
 import pytest
 from conftest import Answer, Run, Runner, WorkerProcess, echo
 
-from fermata import frames
+from fermata import frames, worker
 
 STUBS = """
 @tool("get-weather", "get_weather", False)
@@ -320,3 +325,22 @@ def test_frame_that_is_no_program(worker_process: WorkerProcess) -> None:
     worker_process.receive()
     worker_process.send(frames.RESULTS, [])
     assert worker_process.wait() == 1
+
+
+def test_output_of_a_process_that_is_stopped_while_it_writes() -> None:
+    size = 700_000
+    ours, theirs = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.close(ours)
+        worker._unbuffered(theirs).write("x" * size)
+        os._exit(0)
+    os.close(theirs)
+    written = array.array("i", [0])
+    while written[0] < 1 << 16:
+        fcntl.ioctl(ours, termios.FIONREAD, written)
+    os.kill(pid, signal.SIGSTOP)
+    os.waitpid(pid, os.WUNTRACED)
+    os.kill(pid, signal.SIGCONT)
+    with os.fdopen(ours, "rb") as output:
+        assert len(output.read()) == size
+    os.waitpid(pid, 0)

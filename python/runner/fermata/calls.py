@@ -51,6 +51,8 @@ class _Call:
     def __init__(self, number: int, text: str, loop: asyncio.AbstractEventLoop) -> None:
         self.number = number
         self.text = text
+        # What a shell script sends need not be ASCII.
+        self.size = len(text) if text.isascii() else len(text.encode())
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
 
@@ -262,11 +264,11 @@ class Calls:
         batch: list[str] = []
         size = 0
         for _, call in sorted(self._waiting.items()):
-            if batch and size + len(call.text) > _BATCH:
+            if batch and size + call.size > _BATCH:
                 break
             if not call.future.done():
                 batch.append(call.text)
-                size += len(call.text)
+                size += call.size
         return batch
 
     def _deliver(self, results: Iterable[Mapping[str, Any]]) -> None:

@@ -156,7 +156,7 @@ def error_line(error: BaseException) -> str:
             text = text.rstrip().rpartition("\n")[2]
         return _cut(text.rstrip("\n"), _MAX_ERROR)
     except BaseException:  # the error's own methods are the program's
-        return type(error).__name__
+        return _cut(type(error).__name__, _MAX_ERROR)
 
 
 def error_text(error: BaseException, hidden: str) -> str:
@@ -165,7 +165,7 @@ def error_text(error: BaseException, hidden: str) -> str:
         _hide(error, hidden)
         return _cut("".join(traceback.format_exception(error)), _MAX_TRACEBACK)
     except BaseException:  # the error's own methods are the program's
-        return f"{type(error).__name__}\n"
+        return f"{_cut(type(error).__name__, _MAX_ERROR)}\n"
 
 
 def _hide(error: BaseException, hidden: str) -> None:

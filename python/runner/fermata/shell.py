@@ -18,7 +18,7 @@ from json import JSONDecoder, dumps, loads
 from typing import Any, Final
 
 from fermata.tools import ToolExecutionError
-from fermata.values import MAX_INPUT
+from fermata.values import MAX_INPUT, check
 
 # Makes the call of a tool, by its name and its input as JSON, and returns its result
 # as JSON.
@@ -130,6 +130,10 @@ class _Desk:
             return _refusal(
                 f"tool input for {name} must be a JSON object, got: {input[:200].decode('utf-8', 'replace')}"
             )
+        try:
+            check(text)
+        except ValueError as error:
+            return _refusal(str(error))
         try:
             return b"0 0\n" + (await self._request(name, text)).encode() + b"\n"
         except ToolExecutionError as error:

@@ -12,14 +12,17 @@ import decimal
 import enum
 import math
 import pathlib
+import re
 import uuid
-from json import dumps
+from json import dumps, loads
 from typing import Any, Final
 
 _COMPACT: Final = (",", ":")
 
-# The largest input of one call, in bytes of JSON.
+# The largest input of one call, in bytes of JSON, and how deep it may nest. The server checks
+# both again, in engine/accept.go.
 MAX_INPUT: Final = 5_000_000
+MAX_DEPTH: Final = 500
 
 # The units of numpy's times for which Python has no type: they become bare numbers.
 _TOO_FINE: Final = ("[ns]", "[ps]", "[fs]", "[as]")
@@ -29,7 +32,7 @@ def encode(value: Any) -> str:
     """Return value as one line of ASCII JSON; NaN and infinities become null.
 
     Raises TypeError for what has no JSON form, ValueError for what refers to
-    itself or is larger than MAX_INPUT.
+    itself, is larger than MAX_INPUT or is refused by check.
     """
     try:
         text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
@@ -38,7 +41,33 @@ def encode(value: Any) -> str:
         text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
+    if text.count("{") > 1 or text.count("[") >= MAX_DEPTH:
+        # The keys of the outermost object are parameters, which differ.
+        check(text)
     return text
+
+
+_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKET: Final = re.compile(r"[][{}]")
+
+
+def check(text: str) -> None:
+    """Raise ValueError for JSON that clients may refuse or read in more than one way."""
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        depth = 0
+        for bracket in _BRACKET.findall(_STRING.sub("", text)):
+            depth += 1 if bracket in "[{" else -1
+            if depth > MAX_DEPTH:
+                raise ValueError(f"tool input is nested deeper than {MAX_DEPTH} levels")
+    # Numbers are of no interest, and to read long ones takes long.
+    loads(text, object_pairs_hook=_check_names, parse_int=str, parse_float=str)
+
+
+def _check_names(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"tool input has an object with the key {twice!r} twice")
 
 
 def _convert(value: Any) -> Any:

@@ -268,8 +268,20 @@ def _prepare_process() -> None:
         numpy_random.seed(int.from_bytes(os.urandom(4), "big"))
 
 
+class _Whole(io.FileIO):
+    """A file that writes all that it is given, also where the process is stopped in the middle."""
+
+    def write(self, data: Any, /) -> int:
+        """Return how many bytes were written, fewer only where more would block."""
+        done = super().write(data) or 0
+        view = memoryview(data).cast("B")
+        while done < view.nbytes and (more := super().write(view[done:])):
+            done += more
+        return done
+
+
 def _unbuffered(fd: int) -> io.TextIOWrapper:
-    raw: Any = io.FileIO(fd, "w", closefd=False)
+    raw: Any = _Whole(fd, "w", closefd=False)
     return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True)
 
 

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"fermata/continuation"
+)
+
+// Limits of the inputs of tool calls. The runner keeps them, too, so that a program can
+// catch what goes beyond them where it makes the call.
+const (
+	// maxInput bounds the input of one call, in bytes of JSON.
+	maxInput = 5_000_000
+	// maxInputs bounds the inputs of all calls of one pause.
+	maxInputs = 16 << 20
+	// MaxDepth bounds the nesting of an input, as that of a request. Python's json module
+	// gives up at about twice as much.
+	MaxDepth = 500
+)
+
+// largeBatch is the size from which on batches of calls are checked one at a time, in bytes:
+// to find names that an object has twice takes several times the memory of the object.
+const largeBatch = 1 << 20
+
+// accept checks a batch of calls and gives each its public id. The program's own
+// word is taken for nothing but what it could ask for with a stub. The batch is read as far
+// as it is good: what a program forges costs no more than what it may send.
+func (x *execution) accept(payload []byte) (ending, error) {
+	x.mu.Lock()
+	record := x.record
+	x.mu.Unlock()
+	if record.Round >= x.e.o.MaxRounds {
+		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
+	}
+	if len(payload) > largeBatch {
+		x.e.large.Lock()
+		defer x.e.large.Unlock()
+	}
+	return readBatch(payload, record, x.e.o.MaxCalls)
+}
+
+// hold counts what is stored of a pause.
+func (x *execution) hold(size int64) error {
+	if err := x.counted.hold(size); err != nil {
+		return err
+	}
+	x.stored = size
+	return nil
+}
+
+// A sentCall is a call as the worker sends it.
+type sentCall struct {
+	Number int            `json:"n"`
+	Tool   string         `json:"tool"`
+	Input  jsontext.Value `json:"input"`
+}
+
+// readBatch reads calls up to one that is refused. An error means that what is there is no
+// batch of calls.
+func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending, error) {
+	known := map[int]string{}
+	for _, c := range record.Pending {
+		if !c.Answered {
+			known[c.Number] = c.ID
+		}
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
+		return ending{}, fmt.Errorf("calls: no list: %w", err)
+	}
+	e := ending{state: Paused, size: weight(record)}
+	seen := map[int]bool{}
+	inputs := 0
+	for d.PeekKind() != jsontext.KindEndArray {
+		var c sentCall
+		err := jsonv2.UnmarshalDecode(d, &c)
+		switch {
+		case err != nil:
+			return ending{}, fmt.Errorf("calls: %w", err)
+		case !slices.Contains(record.Tools, c.Tool):
+			return failed(UngrantedTool, detail(c.Tool), 0), nil
+		case c.Input.Kind() != jsontext.KindBeginObject || seen[c.Number]:
+			return ending{}, errors.New("calls: malformed call")
+		}
+		seen[c.Number] = true
+		id, again := known[c.Number]
+		if !again {
+			e.issued++
+			id = fmt.Sprintf("call_%03d", record.Issued+e.issued)
+		}
+		if record.Issued+e.issued > maxCalls {
+			return failed(TooManyCalls, "", maxCalls), nil
+		}
+		inputs += len(c.Input)
+		switch {
+		case len(c.Input) > maxInput:
+			return brokenBy(fmt.Sprintf("it sent a tool input of more than %d bytes", maxInput)), nil
+		case inputs > maxInputs:
+			return brokenBy(fmt.Sprintf("it sent tool inputs of more than %d bytes at once", maxInputs)), nil
+		case TooDeep(c.Input):
+			return brokenBy(fmt.Sprintf("it sent a tool input that is nested deeper than %d levels", MaxDepth)), nil
+		}
+		c.Input, err = strict(c.Input)
+		switch {
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			return brokenBy("it sent a tool input with an object that has a name twice"), nil
+		case err != nil:
+			return ending{}, fmt.Errorf("calls: %w", err)
+		}
+		e.calls = append(e.calls, Call{ID: id, Name: c.Tool, Input: json.RawMessage(c.Input)})
+		e.pending = append(e.pending, continuation.Call{Number: c.Number, ID: id})
+		e.size += int64(cap(c.Input) + len(c.Tool) + callOverhead)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return ending{}, fmt.Errorf("calls: %w", err)
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return ending{}, errors.New("calls: something comes after them")
+	}
+	if len(e.calls) == 0 {
+		return ending{}, errors.New("calls: none")
+	}
+	return e, nil
+}
+
+// callOverhead is about how much a call takes besides its name and its input, in the answer
+// and in the record.
+const callOverhead = 128
+
+// weight is about how many bytes of a record are neither calls nor an answer.
+func weight(r continuation.Record) int64 {
+	n := len(r.Inputs) + len(r.Scope)
+	for _, name := range r.Tools {
+		n += len(name)
+	}
+	return int64(n)
+}
+
+func brokenBy(what string) ending { return failed(ProtocolBroken, what, 0) }
+
+// strict returns an input as all readers of JSON take it: without white space, which kept
+// answers lose, too, and with U+FFFD in place of half a surrogate pair and of what is no
+// UTF-8. A name that an object has twice is an error.
+func strict(input jsontext.Value) (jsontext.Value, error) {
+	err := input.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil || input.IsValid() {
+		return input, err
+	}
+	err = input.Format(jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(false))
+	return input, err
+}
+
+// TooDeep reports whether JSON nests deeper than MaxDepth. It does not check the syntax.
+func TooDeep(value []byte) bool {
+	// Counting is much faster than looking, and settles most values.
+	if bytes.Count(value, []byte{'['})+bytes.Count(value, []byte{'{'}) <= MaxDepth {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(value); i++ {
+		switch value[i] {
+		case '"':
+			for i++; i < len(value) && value[i] != '"'; i++ {
+				if value[i] == '\\' {
+					i++
+				}
+			}
+		case '[', '{':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case ']', '}':
+			depth--
+		}
+	}
+	return false
+}
