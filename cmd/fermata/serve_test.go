@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func TestStateDir(t *testing.T) {
 		{"", "", ".local/state/fermata"},
 	} {
 		t.Setenv("XDG_STATE_HOME", c.xdg)
-		got, err := (&settings{StateDir: c.given}).stateDir()
+		got, err := (&settings{StateDir: c.given}).stateDir(slog.New(slog.DiscardHandler))
 		if err != nil || got != filepath.Join(home, c.want) {
 			t.Errorf("stateDir() with %+v = %s, %v", c, got, err)
 			continue
