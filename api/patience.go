@@ -16,6 +16,8 @@ const (
 	// waited for it, beyond FileTimeout: a byte every minute would hold a connection for
 	// ever.
 	filePace = 16 << 10
+	// writePiece is how much is written at once.
+	writePiece = 32 << 10
 )
 
 // A patience is how long a transfer still waits for its client. It never is more than
@@ -46,8 +48,16 @@ func newMovingWriter(to io.Writer, control *http.ResponseController) *movingWrit
 	return &movingWriter{to, patience{FileTimeout, control.SetWriteDeadline}}
 }
 
-func (w *movingWriter) Write(p []byte) (int, error) {
-	return w.wait(func() (int, error) { return w.to.Write(p) })
+// Write writes in pieces: stores hand over up to a MiB at once, which a slow client takes
+// longer for than a transfer may stand still.
+func (w *movingWriter) Write(p []byte) (written int, err error) {
+	for written < len(p) && err == nil {
+		piece := p[written:min(len(p), written+writePiece)]
+		n := 0
+		n, err = w.wait(func() (int, error) { return w.to.Write(piece) })
+		written += n
+	}
+	return written, err
 }
 
 // A movingReader reads from a client that must keep the pace.

@@ -326,10 +326,10 @@ func (s *server) readPeer(c echo.Context, path string, limit int64, v any) (done
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
-	done = serve(r.Context(), peersPrincipal)
+	leave := serve(r.Context(), peersPrincipal)
 	defer func() {
 		if err != nil {
-			done()
+			leave()
 		}
 	}()
 	// Other servers carry the bodies of all principals.
@@ -343,7 +343,7 @@ func (s *server) readPeer(c echo.Context, path string, limit int64, v any) (done
 	if err := json.Unmarshal(body, v); err != nil {
 		return nil, errNotJSON
 	}
-	return done, nil
+	return leave, nil
 }
 
 func (s *server) answerPeer(c echo.Context, answer peerAnswer, err error) error {

@@ -57,8 +57,19 @@ func form(parts ...part) (contentType, body string) {
 // fileStore opens a store in a directory.
 func fileStore(t *testing.T, dir string) *workspace.Store {
 	t.Helper()
+	return storeOf(t, dir, 1000)
+}
+
+// largeStore opens one that takes larger files.
+func largeStore(t *testing.T, dir string) *workspace.Store {
+	t.Helper()
+	return storeOf(t, dir, 1<<20)
+}
+
+func storeOf(t *testing.T, dir string, maxFile int64) *workspace.Store {
+	t.Helper()
 	s, err := workspace.Open(t.Context(), workspace.Options{
-		URL: "file://" + dir, MaxFile: 1000, Quota: 1 << 20, MaxFiles: 300, Life: 24 * time.Hour,
+		URL: "file://" + dir, MaxFile: maxFile, Quota: 1 << 20, MaxFiles: 300, Life: 24 * time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
