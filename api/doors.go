@@ -63,7 +63,7 @@ type sites struct {
 func newSites(hosts []string) sites {
 	lower := make([]string, len(hosts))
 	for i, h := range hosts {
-		lower[i] = strings.ToLower(h)
+		lower[i] = strings.ToLower(strings.TrimSpace(h))
 	}
 	return sites{lower, http.NewCrossOriginProtection()}
 }

@@ -11,7 +11,7 @@ import (
 const (
 	// sandboxFiles is how many descriptors the server has open for a sandbox: its sockets,
 	// and what a request reads and writes for it meanwhile.
-	sandboxFiles = 4
+	sandboxFiles = 3
 	// otherFiles is how many it has open for all else: stores, other servers, logs.
 	otherFiles = 128
 	// leastConnections are left even where there is no room.
@@ -28,14 +28,17 @@ func (s *settings) connections(log *slog.Logger, pushedOut func()) *api.Connecti
 		log.Warn("cannot read the limit on open files", "err", err)
 		return api.NewConnections(limit, pushedOut)
 	}
-	needed := otherFiles + sandboxFiles*uint64(s.MaxSandboxes) //nolint:gosec // more than 0, and small
-	room := max(leastConnections, int64(min(files.Cur, 1<<30))-int64(needed))
-	if int64(limit) > room {
+	if room := s.room(files.Cur); limit > room {
 		log.Warn("the limit on open files (RLIMIT_NOFILE) leaves room for fewer connections than FERMATA_MAX_CONNECTIONS",
-			"files", files.Cur, "needed_by_sandboxes", needed, "max_connections", limit, "used", room)
-		limit = int(room)
+			"files", files.Cur, "max_sandboxes", s.MaxSandboxes, "max_connections", limit, "used", room)
+		limit = room
 	}
 	return api.NewConnections(limit, pushedOut)
+}
+
+// room is how many connections there are descriptors for beside those of sandboxes.
+func (s *settings) room(files uint64) int {
+	return max(leastConnections, int(min(files, 1<<30))-otherFiles-sandboxFiles*s.MaxSandboxes) //nolint:gosec // it was cut
 }
 
 // httpServer returns a server of handler whose connections count.

@@ -97,7 +97,7 @@ func (s *settings) Validate() error {
 	if err := s.JWT.mistake(); err != nil {
 		mistakes = append(mistakes, err)
 	}
-	if !loopback(s.Addr) {
+	if s.Auth == "keys" && !loopback(s.Addr) {
 		for _, k := range s.APIKeys {
 			mistake(k.length() >= minKey, "api-keys", fmt.Sprintf("keys of at least %d characters, and that of %s has %d: "+
 				"make one with openssl rand -hex 24 (shorter ones are for a FERMATA_ADDR such as 127.0.0.1:8000)", minKey, k.Name, k.length()))
