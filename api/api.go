@@ -4,6 +4,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,6 +76,11 @@ type Options struct {
 	// Open lets everyone in, as the principal "anonymous". Keys and tokens
 	// are not looked at.
 	Open bool
+	// Hosts are the names by which clients may call an open server, beside addresses and
+	// localhost.
+	Hosts []string
+	// RefusalDelay is how long those wait whose credentials are wrong.
+	RefusalDelay time.Duration
 	// Errors is the style of errors.
 	Errors ErrorStyle
 	// Limits bound a request.
@@ -87,7 +93,14 @@ type Options struct {
 	Version string
 	// Files keeps the files of sessions; without it there are no routes for files.
 	Files *workspace.Store
-	// PeerKey lets other servers hand requests over; nil if there are none.
+	// BodyTimeout is how long a body may take, BodyTimeout if it is 0. Uploads have a
+	// rule of their own.
+	BodyTimeout time.Duration
+	// BodyBudget is how many bytes of bodies the server may hold at once, and a principal
+	// a quarter of them; DefaultBodyBudget if it is 0.
+	BodyBudget int64
+	// PeerKey lets other servers hand requests over; nil if there are none, or if they
+	// have a handler of their own.
 	PeerKey *PeerKey
 	// Observe, if set, gets every request that was answered: the pattern of its route,
 	// or "none"; its method, or "other" where no route has it; status and duration.
@@ -102,6 +115,9 @@ const (
 	MaxTimeout     = 300 * time.Second
 	DefaultTimeout = 60 * time.Second
 )
+
+// DefaultBodyBudget is what the bodies of all requests may hold at once, in bytes.
+const DefaultBodyBudget = 512 << 20
 
 const (
 	execPath         = "/exec"
@@ -119,13 +135,35 @@ type server struct {
 	keys       []keyHash
 	validate   *validator.Validate
 	limiters   map[limited]*limiter
+	bodies     *budget
+	doorstep   doorstep
+	sites      sites
+	// bodyTimeout is how long a body may take.
+	bodyTimeout time.Duration
+}
+
+func newServer(executions Executions, o Options) *server {
+	return &server{
+		executions: executions, options: o, keys: hashKeys(o.Keys), validate: newValidator(), limiters: newLimiters(o.Rates),
+		doorstep:    newDoorstep(o.RefusalDelay),
+		sites:       newSites(o.Hosts),
+		bodies:      newBudget(cmp.Or(o.BodyBudget, DefaultBodyBudget)),
+		bodyTimeout: cmp.Or(o.BodyTimeout, BodyTimeout),
+	}
+}
+
+// router returns a router without routes.
+func (s *server) router() *echo.Echo {
+	e := echo.New()
+	e.Pre(s.bounded)
+	e.Use(s.observe)
+	return e
 }
 
 // New returns the handler of all routes.
 func New(executions Executions, o Options) http.Handler {
-	s := &server{executions: executions, options: o, keys: hashKeys(o.Keys), validate: newValidator(), limiters: newLimiters(o.Rates)}
-	e := echo.New()
-	e.Use(s.observe)
+	s := newServer(executions, o)
+	e := s.router()
 	for _, prefix := range []string{"", "/v1"} {
 		e.POST(prefix+execPath, s.exec, s.authenticated, s.limit(executionRequests))
 		e.POST(prefix+programmaticPath, s.programmatic, s.authenticated)
@@ -135,10 +173,22 @@ func New(executions Executions, o Options) http.Handler {
 		e.GET(prefix+"/ready", s.health)
 	}
 	if o.PeerKey != nil {
-		e.POST(peerResumePath, s.peerResume)
-		e.POST(peerCancelPath, s.peerCancel)
+		s.peerRoutes(e)
 	}
 	return e
+}
+
+// NewPeerHandler returns the handler of what other servers ask, and nothing else.
+func NewPeerHandler(executions Executions, o Options) http.Handler {
+	s := newServer(executions, o)
+	e := s.router()
+	s.peerRoutes(e)
+	return e
+}
+
+func (s *server) peerRoutes(e *echo.Echo) {
+	e.POST(peerResumePath, s.peerResume)
+	e.POST(peerCancelPath, s.peerCancel)
 }
 
 // programmatic starts an execution or goes on with one.
@@ -147,6 +197,8 @@ func (s *server) programmatic(c echo.Context) error {
 	if err := checkRouting(header); err != nil {
 		return err
 	}
+	// Only the body tells a continuation, which is never refused for its rate, from a
+	// start: the rate comes after the body here. The budget of bodies bounds both.
 	p, err := s.receive(c, "")
 	if err != nil {
 		return err
@@ -200,7 +252,7 @@ func (s *server) receive(c echo.Context, kind string) (p posted, err error) {
 	}
 	hash := sha256.New()
 	_, _ = io.WriteString(hash, kind)
-	body, err := s.readBody(c, hash)
+	body, err := s.readBody(c, s.options.Limits.Body, hash)
 	if err != nil {
 		return p, err
 	}
@@ -212,7 +264,10 @@ func (s *server) receive(c echo.Context, kind string) (p posted, err error) {
 // begin starts an execution, of a program that calls tools or of one that does not. What
 // only its route knows of it is for build to say.
 func (s *server) begin(c echo.Context, p posted, callsTools bool, build func(request) (engine.Start, error)) (engine.Outcome, error) {
-	session, given := sessionOf(p.request)
+	session, given, err := sessionOf(p.request)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
 	if given {
 		c.Set(sessionKey, session)
 	}

@@ -163,7 +163,7 @@ func TestStartDefaults(t *testing.T) {
 		`{"code":"#"}`,
 		`{"code":"#","tools":null,"files":null,"lang":null,"language":null,"session_id":null}`,
 		`{"code":"#","tools":[],"files":[],"language":"python","lang":"bash","session_id":"too-short"}`,
-		` {"session_id":7,"code":"#"} `,
+		` {"session_id":"","code":"#"} `,
 		`{"tool_results":5,"code":"#"}`,
 		`{"code":"no","code":"#"}`,
 	} {
@@ -416,11 +416,11 @@ func TestChunkedBodyTooLarge(t *testing.T) {
 
 // A client that declares too much is refused before anything is read or set aside.
 func TestDeclaredBodyTooLarge(t *testing.T) {
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, unreadable{t})
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, unreadable{t, w})
 	r.ContentLength = 1 << 50
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-API-Key", "good-key")
-	w := httptest.NewRecorder()
 	api.New(completed(), options()).ServeHTTP(w, r)
 	want(t, w, 413, `{"status":"error","error":"request entity too large"}`)
 }

@@ -40,11 +40,21 @@ type Principal struct {
 // others before their body is read.
 func (s *server) authenticated(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		who, err := s.authenticate(c.Request().Header)
+		r := c.Request()
+		if s.options.Open {
+			if err := s.sites.check(r); err != nil {
+				return err
+			}
+		}
+		who, err := s.authenticate(r.Header)
 		if err != nil {
+			if credentialed(r.Header) && !s.doorstep.wait(r.Context()) {
+				c.Response().Header().Set(echo.HeaderConnection, "close")
+			}
 			return err
 		}
 		c.Set(principalKey, who)
+		defer serve(r.Context(), who.ID)()
 		return next(c)
 	}
 }

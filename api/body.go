@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -20,40 +19,152 @@ const (
 	AnswerTimeout = 60 * time.Second
 )
 
-// readBody reads the whole body, and copies it to sink as it comes in. Only after
-// that does net/http watch the connection and cancel the request's context when the
-// client leaves.
-func (s *server) readBody(c echo.Context, sink io.Writer) ([]byte, error) {
-	r, limit := c.Request(), s.options.Limits.Body
+const (
+	// lingerTime and lingerBytes bound what is read of a body after the answer. A client
+	// that still sends when its connection is closed may lose the answer, so those that
+	// send are given a moment. Nobody waits for the answer meanwhile: it is on its way.
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 1 << 20
+	// firstBuffer is how much memory a body gets before anything of it has come.
+	firstBuffer = 64 << 10
+	// maxCancelBody is the size of a request to cancel, which holds an id.
+	maxCancelBody = 64 << 10
+)
+
+// leaseKey is where the memory of a request's body is noted until the request is over.
+const leaseKey = "lease"
+
+// A requestBody knows whether it was read to its end.
+type requestBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	ended   bool
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.ended = true
+		// From now on net/http reads, to see whether the client leaves: a deadline that
+		// passes would cancel the request.
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// bounded is around every request, before its route is looked for. It bounds how long
+// the body may take, whoever sends it and whether the handler reads it or not. An answer
+// that begins before the end of the body closes the connection: otherwise net/http would
+// first read what is left of the body, up to 256 KiB, for as long as the client likes.
+func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if r.Body == nil || r.Body == http.NoBody {
+			return next(c)
+		}
+		// Deadlines cannot be set on the recorder of a unit test, and that is the only
+		// error there is before the connection is gone.
+		control := http.NewResponseController(c.Response())
+		_ = control.SetReadDeadline(time.Now().Add(s.bodyTimeout))
+		body := &requestBody{ReadCloser: r.Body, control: control}
+		r.Body = body
+		c.Response().Before(func() {
+			if !body.ended {
+				c.Response().Header().Set(echo.HeaderConnection, "close")
+			}
+		})
+		defer func() {
+			if l, ok := c.Get(leaseKey).(*lease); ok {
+				l.release()
+			}
+		}()
+		err := next(c)
+		if !body.ended {
+			body.linger()
+		}
+		return err
+	}
+}
+
+// linger sends the answer off and reads on for a moment.
+func (b *requestBody) linger() {
+	_ = b.control.Flush()
+	_ = b.control.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.CopyN(io.Discard, b.ReadCloser, lingerBytes)
+	// net/http reads, too, when it closes the body, and is to give up at once.
+	_ = b.control.SetReadDeadline(time.Now())
+}
+
+// readBody reads the whole body of a request for JSON, and copies it to sink as it comes
+// in. Only after that does net/http watch the connection and cancel the request's context
+// when the client leaves.
+func (s *server) readBody(c echo.Context, limit int64, sink io.Writer) ([]byte, error) {
+	r := c.Request()
 	// The error may be about a parameter only; the type is what counts.
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if mediaType != echo.MIMEApplicationJSON {
 		return nil, errContentType
 	}
-	// What is declared is believed below, where memory is set aside for it.
 	if r.ContentLength > limit {
 		return nil, errBodyTooLarge
 	}
-	// Deadlines cannot be set on the recorder of a unit test, and that is the
-	// only error there is before the connection is gone.
-	control := http.NewResponseController(c.Response())
-	_ = control.SetReadDeadline(time.Now().Add(BodyTimeout))
-	// MaxBytesReader tells net/http's own writer to close the connection, and
-	// would not know it inside of echo's.
-	var body bytes.Buffer
-	body.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
-	_, err := body.ReadFrom(io.TeeReader(http.MaxBytesReader(c.Response().Writer, r.Body, limit), sink))
-	_ = control.SetReadDeadline(time.Time{})
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+	return s.readHeld(c, principal(c).ID, io.TeeReader(http.MaxBytesReader(c.Response(), r.Body, limit), sink))
+}
+
+// readHeld reads the body of a request from r. Its memory counts as the principal's until
+// the request is over: what is decoded of a body are slices of it, which the execution
+// has as long as it works for the request.
+func (s *server) readHeld(c echo.Context, principal string, r io.Reader) ([]byte, error) {
+	held := s.bodies.lease(principal)
+	c.Set(leaseKey, held)
+	body, err := readAll(r, c.Request().ContentLength, held)
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge:
 		return nil, errBodyTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, bodyTimeout(s.bodyTimeout)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, errBodyTimeout
-	}
-	if err != nil {
+	if _, refused := errors.AsType[*failure](err); err != nil && !refused {
 		return nil, errBodyIncomplete
 	}
-	return body.Bytes(), nil
+	return body, err
+}
+
+// readAll reads r to its end, into memory that grows with what has come: what is declared
+// costs a client nothing.
+func readAll(r io.Reader, declared int64, held *lease) ([]byte, error) {
+	// One byte more, so that the end is seen without growth.
+	size := int64(firstBuffer)
+	if declared >= 0 {
+		size = min(size, declared+1)
+	}
+	if err := held.take(size); err != nil {
+		return nil, err
+	}
+	body := make([]byte, 0, size)
+	for {
+		if len(body) == cap(body) {
+			size = 2 * int64(cap(body))
+			if declared >= int64(cap(body)) {
+				size = min(size, declared+1)
+			}
+			// While the bytes are copied both buffers are there.
+			if err := held.take(size); err != nil {
+				return nil, err
+			}
+			old := int64(cap(body))
+			body = append(make([]byte, 0, size), body...)
+			held.give(old)
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			return body, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // write answers with a JSON body.

@@ -13,7 +13,7 @@ import (
 
 // cancel ends what another request has begun.
 func (s *server) cancel(c echo.Context) error {
-	body, err := s.readBody(c, io.Discard)
+	body, err := s.readBody(c, min(maxCancelBody, s.options.Limits.Body), io.Discard)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-playground/validator/v10"
 	"github.com/labstack/echo/v4"
@@ -52,6 +53,9 @@ var (
 	errUnauthorized = &failure{status: http.StatusUnauthorized, text: "Invalid or missing API key"}
 	errBearer       = &failure{status: http.StatusUnauthorized, text: "Invalid bearer token"}
 
+	errHost   = &failure{status: http.StatusForbidden, text: "This server lets everyone in (FERMATA_AUTH=off), so it answers only to addresses, localhost and the names in FERMATA_HOSTS"}
+	errOrigin = &failure{status: http.StatusForbidden, text: "This server lets everyone in (FERMATA_AUTH=off), so it refuses requests that web pages of other origins make"}
+
 	errClientRequestID = badRequest("Invalid programmatic request ID")
 	errIdempotencyKey  = badRequest("Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
 
@@ -62,13 +66,26 @@ var (
 
 	errContentType    = &failure{status: http.StatusUnsupportedMediaType, text: "Content-Type must be application/json"}
 	errBodyTooLarge   = &failure{status: http.StatusRequestEntityTooLarge, text: "request entity too large"}
-	errBodyTimeout    = &failure{status: http.StatusRequestTimeout, text: fmt.Sprintf("request body did not arrive within %d seconds", int(BodyTimeout.Seconds()))}
 	errBodyIncomplete = badRequest("request body is incomplete")
 	errNotUTF8        = badRequest("request body is not valid UTF-8")
 	errTooDeep        = badRequestf("request body is nested deeper than %d levels", engine.MaxDepth)
 	errNotJSON        = badRequest("request body is not valid JSON")
 	errNotAnObject    = badRequest("request body must be a JSON object")
 )
+
+// Bodies that there is no memory for now.
+var (
+	errBodies = &failure{
+		status: http.StatusServiceUnavailable, retry: true,
+		text: "The server holds as many bytes of request bodies as it may (FERMATA_BODY_BUDGET); retry shortly",
+	}
+	errOwnBodies = tooMany("Your requests hold a quarter of the bytes that the server has for request bodies. Please retry in %s.", tooManyDelay)
+)
+
+// bodyTimeout refuses a body that took longer than it may.
+func bodyTimeout(after time.Duration) *failure {
+	return &failure{status: http.StatusRequestTimeout, text: fmt.Sprintf("request body did not arrive within %g seconds", after.Seconds())}
+}
 
 // Requests to cancel that are refused.
 var (
@@ -103,6 +120,9 @@ var (
 	errNoCode        = badRequest("Code cannot be empty")
 	errNoLanguage    = badRequest("Missing required field: lang")
 	errArgs          = badRequest("args must be an array of strings")
+	errTooManyArgs   = badRequestf("Too many args provided. Maximum is %d.", maxArgs)
+	errLargeArgs     = badRequestf("args have more than %d bytes together", maxArgBytes)
+	errSession       = badRequest("session_id must be a string")
 	errTools         = badRequest("tools must be an array")
 	errTimeout       = badRequest("timeout must be a positive number of milliseconds")
 	errTimeoutRange  = badRequestf("timeout must be between %d and %d milliseconds", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
@@ -111,6 +131,10 @@ var (
 	// errReference does not tell what is another's from what is nobody's.
 	errReference = &failure{status: http.StatusForbidden, text: "Unauthorized file reference"}
 )
+
+func argTooLarge(i, size int) *failure {
+	return badRequestf("args[%d] is %d bytes, maximum is %d", i, size, maxArg)
+}
 
 func tooManyReferences(count int) *failure {
 	return badRequestf("Too many files provided (%d). Maximum is %d.", count, MaxFiles)
@@ -185,6 +209,10 @@ func toolNotObject(i int) *failure {
 	return badRequestf("tools[%d] must be an object", i)
 }
 
+func toolParameters(i int) *failure {
+	return badRequestf("tools[%d].parameters must be an object", i)
+}
+
 func toolDescription(i int) *failure {
 	return badRequestf("tools[%d].description must be a string", i)
 }
@@ -243,6 +271,9 @@ var (
 	errNoFile         = badRequest("No file provided")
 	errNoFiles        = badRequest("No files provided")
 	errTooManyFiles   = badRequestf("Too many files provided. Maximum is %d.", maxUploads)
+	errTooManyFields  = badRequestf("Too many form fields provided. Maximum is %d.", maxFields)
+	errStrayField     = badRequestf("a form field is larger than %d bytes", maxStray)
+	errPartHeader     = badRequestf("the header of a part of the form is larger than %d bytes", maxPartHeader)
 	errFileTooLarge   = &failure{status: http.StatusRequestEntityTooLarge, text: "File size limit exceeded"}
 	// errLongRest is for a file that goes on for so long that those after it cannot be had.
 	errLongRest      = &failure{status: http.StatusRequestEntityTooLarge, text: errFileTooLarge.text}
@@ -253,6 +284,11 @@ var (
 
 func scopeID(kind string) *failure {
 	return badRequestf("id is required for kind: '%s'", kind)
+}
+
+// fieldTooLong names one of the fields that are ours.
+func fieldTooLong(field string) *failure {
+	return badRequestf("%s must have at most %d bytes", field, maxField)
 }
 
 func fieldAfterFile(field string) *failure {

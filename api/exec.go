@@ -1,16 +1,24 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"fermata/engine"
+)
+
+// What a program may be given as its arguments. One of more bytes, with the NUL behind
+// it, the kernel would not take.
+const (
+	maxArgs     = 1000
+	maxArg      = 128<<10 - 1
+	maxArgBytes = 1 << 20
 )
 
 // A plainProgram is a request to run a program without tools. Its tags hold the rules
@@ -80,20 +88,45 @@ func argsOf(v jsontext.Value) ([]string, error) {
 	if isNull(v) {
 		return nil, nil
 	}
-	values := []jsontext.Value{v}
-	if v.Kind() == jsontext.KindBeginArray {
-		if err := jsonv2.Unmarshal(v, &values, jsontext.AllowInvalidUTF8(true)); err != nil {
-			return nil, errArgs
-		}
+	if v.Kind() != jsontext.KindBeginArray {
+		arg, err := argOf(0, v)
+		return []string{arg}, err
 	}
-	args := make([]string, len(values))
-	for i, value := range values {
-		arg, ok := unquote(value)
-		// A process cannot be given a NUL.
-		if !ok || strings.Contains(arg, "\x00") {
+	d := jsontext.NewDecoder(bytes.NewReader(v), jsontext.AllowInvalidUTF8(true))
+	if _, err := d.ReadToken(); err != nil {
+		return nil, errArgs
+	}
+	var args []string
+	size := 0
+	for d.PeekKind() != jsontext.KindEndArray {
+		if len(args) == maxArgs {
+			return nil, errTooManyArgs
+		}
+		value, err := d.ReadValue()
+		if err != nil {
 			return nil, errArgs
 		}
-		args[i] = arg
+		arg, err := argOf(len(args), value)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(arg); size > maxArgBytes {
+			return nil, errLargeArgs
+		}
+		args = append(args, arg)
 	}
 	return args, nil
+}
+
+// argOf returns the i-th argument.
+func argOf(i int, v jsontext.Value) (string, error) {
+	arg, ok := unquote(v)
+	switch {
+	// A process cannot be given a NUL.
+	case !ok || strings.Contains(arg, "\x00"):
+		return "", errArgs
+	case len(arg) > maxArg:
+		return "", argTooLarge(i, len(arg))
+	}
+	return arg, nil
 }

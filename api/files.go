@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,15 +8,11 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"fermata/engine/workspace"
 )
-
-// FileTimeout is how long a transfer of a file may stand still.
-const FileTimeout = 120 * time.Second
 
 // fileRoutes are there if there is a store for files.
 func (s *server) fileRoutes(e *echo.Echo, prefix string) {
@@ -148,7 +143,7 @@ func (s *server) download(c echo.Context) error {
 	// This is a name and no path.
 	header.Set(echo.HeaderContentDisposition, "attachment; filename*=UTF-8''"+percent(path.Base(f.Name)))
 	c.Response().WriteHeader(http.StatusOK)
-	_, err = io.Copy(movingWriter{c.Response(), http.NewResponseController(c.Response())}, content)
+	_, err = io.Copy(newMovingWriter(c.Response(), http.NewResponseController(c.Response())), content)
 	if err != nil && c.Request().Context().Err() == nil {
 		// Too few bytes tell the client; net/http closes the connection after them.
 		c.Set(causeKey, fmt.Errorf("send file: %w", err))
@@ -159,32 +154,4 @@ func (s *server) download(c echo.Context) error {
 // percent encodes all of a text that RFC 5987 might want encoded.
 func percent(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
-}
-
-// A movingWriter gives every write the time that a transfer may stand still.
-type movingWriter struct {
-	to      io.Writer
-	control *http.ResponseController
-}
-
-func (w movingWriter) Write(p []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(FileTimeout))
-	return w.to.Write(p)
-}
-
-// A movingReader gives every read the time that a transfer may stand still.
-type movingReader struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-func (r movingReader) Read(p []byte) (int, error) {
-	_ = r.control.SetReadDeadline(time.Now().Add(FileTimeout))
-	n, err := r.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		// From now on net/http reads, to see whether the client leaves. After any other
-		// error it reads, too, but is to give up at once.
-		_ = r.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }

@@ -60,7 +60,7 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			s.options.Observe(route, methodOf(r), status, took)
 		}
 		attrs := []slog.Attr{
-			slog.String("method", r.Method),
+			slog.String("method", methodOf(r)),
 			slog.String("route", route),
 			slog.Int("status", status),
 			slog.Int64("duration_ms", took.Milliseconds()),
@@ -141,7 +141,7 @@ func routeOf(c echo.Context) string {
 	return c.Path()
 }
 
-// methodOf returns the method for figures: that, too, is the client's to invent.
+// methodOf returns the method for log and figures: that, too, is the client's to invent.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodDelete:

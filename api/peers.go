@@ -29,14 +29,23 @@ const (
 	// while servers of different versions run side by side.
 	peerResumePath = "/internal/resume"
 	peerCancelPath = "/internal/cancel"
-	// peerSignature carries the time in Unix milliseconds, a dot, and the hex
-	// HMAC-SHA256 over time, path and body.
+	// peerSignature carries, with dots between them, the time in Unix milliseconds, the hex
+	// SHA-256 of the body, and the hex HMAC-SHA256 over time, path and hash: whoever cannot
+	// sign is refused before the body is read. On an answer it carries the HMAC over the
+	// request's signature, the status and the hash of the answer.
 	peerSignature = "X-Fermata-Signature"
 	// peerSkew is how far the clocks of two servers may differ, and how long a
 	// signature is good. A repeated request has no effect of its own.
 	peerSkew = time.Minute
 	// peerDialTimeout bounds the connection to a server, which is near or dead.
 	peerDialTimeout = 2 * time.Second
+	// peerResult and peerRest bound what a request that is handed over may have beyond the
+	// body that the client sent: the names of the members of each result, and the rest.
+	peerResult, peerRest = 128, 64 << 10
+	// maxPeerCancel is the size of a request to cancel that is passed on.
+	maxPeerCancel = 64 << 10
+	// maxPeerHeader is the size of the header of an answer.
+	maxPeerHeader = 64 << 10
 )
 
 // A PeerKey proves to a server that a request comes from another one of its group.
@@ -59,31 +68,57 @@ func NewPeerKey(secrets [][]byte) (PeerKey, error) {
 // Group names the servers that share the first secret and a store. It tells nothing
 // of the secret.
 func (k PeerKey) Group(store string) string {
-	return hex.EncodeToString(peerMAC(k.keys[0], "", "group", []byte(store))[:8])
+	// Containers are labelled with it: it stays as it was when all MACs had this form.
+	return hex.EncodeToString(peerMAC(k.keys[0], ".group."+store)[:8])
 }
 
-func peerMAC(key []byte, at, path string, body []byte) []byte {
+// peerMAC authenticates what servers tell each other. What is told comes first, and no
+// part but the last has a line feed, so that no two texts are the same.
+func peerMAC(key []byte, parts ...string) []byte {
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte(at + "." + path + "."))
-	h.Write(body)
+	h.Write([]byte(strings.Join(parts, "\n")))
 	return h.Sum(nil)
 }
 
-func (k PeerKey) sign(now time.Time, path string, body []byte) string {
-	at := strconv.FormatInt(now.UnixMilli(), 10)
-	return at + "." + hex.EncodeToString(peerMAC(k.keys[0], at, path, body))
-}
+func (k PeerKey) mac(parts ...string) string { return hex.EncodeToString(peerMAC(k.keys[0], parts...)) }
 
-func (k PeerKey) verify(signature string, now time.Time, path string, body []byte) bool {
-	at, mac, _ := strings.Cut(signature, ".")
-	millis, err := strconv.ParseInt(at, 10, 64)
-	if err != nil || now.Sub(time.UnixMilli(millis)).Abs() > peerSkew {
-		return false
-	}
+// authentic reports whether mac is that of the parts under one of the keys.
+func (k PeerKey) authentic(mac string, parts ...string) bool {
 	given, err := hex.DecodeString(mac)
 	return err == nil && slices.ContainsFunc(k.keys, func(key []byte) bool {
-		return hmac.Equal(given, peerMAC(key, at, path, body))
+		return hmac.Equal(given, peerMAC(key, parts...))
 	})
+}
+
+// sign returns the signature of a request whose body has this hash.
+func (k PeerKey) sign(now time.Time, path, bodyHash string) string {
+	at := strconv.FormatInt(now.UnixMilli(), 10)
+	return at + "." + bodyHash + "." + k.mac("request", at, path, bodyHash)
+}
+
+// verify returns the hash that the body of a request must have.
+func (k PeerKey) verify(signature string, now time.Time, path string) (bodyHash string, ok bool) {
+	at, rest, _ := strings.Cut(signature, ".")
+	bodyHash, mac, _ := strings.Cut(rest, ".")
+	millis, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || now.Sub(time.UnixMilli(millis)).Abs() > peerSkew {
+		return "", false
+	}
+	return bodyHash, k.authentic(mac, "request", at, path, bodyHash)
+}
+
+// signAnswer returns the signature of the answer to a request.
+func (k PeerKey) signAnswer(request string, status int, bodyHash string) string {
+	return k.mac("answer", request, strconv.Itoa(status), bodyHash)
+}
+
+func (k PeerKey) verifyAnswer(signature, request string, status int, bodyHash string) bool {
+	return k.authentic(signature, "answer", request, strconv.Itoa(status), bodyHash)
+}
+
+func hexHash(body []byte) string {
+	hash := sha256.Sum256(body)
+	return hex.EncodeToString(hash[:])
 }
 
 // A peerAnswer is what a server answers another one: an outcome, what became of a
@@ -153,17 +188,23 @@ func encodePeer(v any) ([]byte, error) {
 
 // Peers hands requests over to other servers. It is an engine.Peers.
 type Peers struct {
-	key    PeerKey
-	client *http.Client
+	key       PeerKey
+	maxAnswer int64
+	client    *http.Client
 }
 
-// NewPeers returns a Peers that signs with key.
-func NewPeers(key PeerKey) *Peers {
+// NewPeers returns a Peers that signs with key, and takes answers of maxAnswer bytes.
+func NewPeers(key PeerKey, maxAnswer int64) *Peers {
 	dialer := &net.Dialer{Timeout: peerDialTimeout}
-	return &Peers{key: key, client: &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
+	return &Peers{key: key, maxAnswer: maxAnswer, client: &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+			MaxResponseHeaderBytes: maxPeerHeader,
+		},
 		// A run may take its whole budget.
 		Timeout: MaxTimeout + AnswerTimeout,
+		// A server of the group answers itself.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
@@ -195,7 +236,8 @@ func (p *Peers) ask(ctx context.Context, address, path string, v any) (peerAnswe
 	if err != nil {
 		return peerAnswer{}, fmt.Errorf("hand over to %s: %w", address, err)
 	}
-	request.Header.Set(peerSignature, p.key.sign(time.Now(), path, body))
+	signature := p.key.sign(time.Now(), path, hexHash(body))
+	request.Header.Set(peerSignature, signature)
 	response, err := p.client.Do(request)
 	if err != nil {
 		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
@@ -206,16 +248,39 @@ func (p *Peers) ask(ctx context.Context, address, path string, v any) (peerAnswe
 		return peerAnswer{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	var answer peerAnswer
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return peerAnswer{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
+	answer, err := p.read(response, signature)
+	if err != nil {
+		return peerAnswer{}, fmt.Errorf("%w: %s answers %d: %w", engine.ErrOwnerAway, address, response.StatusCode, err)
 	}
 	if err := answer.err(); err != nil {
 		return peerAnswer{}, err
 	}
 	if response.StatusCode != http.StatusOK {
-		// Such as 401: its secret is another one, or its clock.
-		return peerAnswer{}, fmt.Errorf("%w: %s answers %s: %q", engine.ErrOwnerAway, address, response.Status, answer.Error)
+		return peerAnswer{}, fmt.Errorf("%w: %s answers %d: %q", engine.ErrOwnerAway, address, response.StatusCode, answer.Error)
+	}
+	return answer, nil
+}
+
+// errUnsigned is an answer that no server of the group has given to this request. It may
+// be one all the same, that refuses the request: its secret is another one, or its clock.
+var errUnsigned = errors.New("the answer is not signed")
+
+// read reads the answer to the request with this signature.
+func (p *Peers) read(response *http.Response, request string) (peerAnswer, error) {
+	signature := response.Header.Get(peerSignature)
+	if signature == "" {
+		return peerAnswer{}, errUnsigned
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, p.maxAnswer))
+	if err != nil {
+		return peerAnswer{}, err
+	}
+	if !p.key.verifyAnswer(signature, request, response.StatusCode, hexHash(body)) {
+		return peerAnswer{}, errUnsigned
+	}
+	var answer peerAnswer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return peerAnswer{}, err
 	}
 	return answer, nil
 }
@@ -223,42 +288,65 @@ func (p *Peers) ask(ctx context.Context, address, path string, v any) (peerAnswe
 // peerResume handles a continuation that another server has handed over.
 func (s *server) peerResume(c echo.Context) error {
 	var r engine.Resume
-	if err := s.readPeer(c, peerResumePath, &r); err != nil {
+	limits := s.options.Limits
+	done, err := s.readPeer(c, peerResumePath, limits.Body+int64(limits.Results)*peerResult+peerRest, &r)
+	if err != nil {
 		return err
 	}
+	defer done()
 	r.HandedOver = true
 	outcome, err := s.executions.Resume(c.Request().Context(), r)
-	return answerPeer(c, peerAnswer{Outcome: &outcome}, err)
+	return s.answerPeer(c, peerAnswer{Outcome: &outcome}, err)
 }
 
 // peerCancel handles a request to cancel that another server passes on.
 func (s *server) peerCancel(c echo.Context) error {
 	var r engine.Cancel
-	if err := s.readPeer(c, peerCancelPath, &r); err != nil {
+	done, err := s.readPeer(c, peerCancelPath, maxPeerCancel, &r)
+	if err != nil {
 		return err
 	}
+	defer done()
 	r.HandedOver = true
 	state, err := s.executions.Cancel(c.Request().Context(), r)
-	return answerPeer(c, peerAnswer{Cancelling: state}, err)
+	return s.answerPeer(c, peerAnswer{Cancelling: state}, err)
 }
 
-// readPeer reads a request of another server into v.
-func (s *server) readPeer(c echo.Context, path string, v any) error {
-	// Its other members take less room than what the limit leaves for white space.
-	body, err := io.ReadAll(io.LimitReader(c.Request().Body, 2*s.options.Limits.Body))
-	if err != nil {
-		return errBodyIncomplete
+// peersPrincipal is whose the connections of other servers are. No key has this name.
+const peersPrincipal = "\x00peers"
+
+// readPeer reads a request of another server, of limit bytes at most, into v. The
+// connection works for that server until the function that it returns is called.
+func (s *server) readPeer(c echo.Context, path string, limit int64, v any) (done func(), err error) {
+	r := c.Request()
+	hash, ok := s.options.PeerKey.verify(r.Header.Get(peerSignature), time.Now(), path)
+	if !ok {
+		return nil, errUnauthorized
 	}
-	if !s.options.PeerKey.verify(c.Request().Header.Get(peerSignature), time.Now(), path, body) {
-		return errUnauthorized
+	if r.ContentLength > limit {
+		return nil, errBodyTooLarge
+	}
+	leave := serve(r.Context(), peersPrincipal)
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
+	// Other servers carry the bodies of all principals.
+	body, err := s.readHeld(c, "", http.MaxBytesReader(c.Response(), r.Body, limit))
+	if err != nil {
+		return nil, err
+	}
+	if hexHash(body) != hash {
+		return nil, errUnauthorized
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return errNotJSON
+		return nil, errNotJSON
 	}
-	return nil
+	return leave, nil
 }
 
-func answerPeer(c echo.Context, answer peerAnswer, err error) error {
+func (s *server) answerPeer(c echo.Context, answer peerAnswer, err error) error {
 	status := http.StatusOK
 	if err != nil {
 		c.Set(causeKey, err)
@@ -272,5 +360,7 @@ func answerPeer(c echo.Context, answer peerAnswer, err error) error {
 	if err != nil {
 		return err
 	}
+	signature := s.options.PeerKey.signAnswer(c.Request().Header.Get(peerSignature), status, hexHash(body))
+	c.Response().Header().Set(peerSignature, signature)
 	return write(c, status, body)
 }

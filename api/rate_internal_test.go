@@ -25,6 +25,7 @@ func TestLimit(t *testing.T) {
 			r := Rate{Requests: 1, Window: time.Minute}
 			s := &server{
 				options:  Options{Open: true, Log: slog.New(slog.DiscardHandler)},
+				sites:    newSites([]string{"example.com"}), // as requests of httptest call it
 				limiters: newLimiters(Rates{Executions: r, Uploads: r, Downloads: r, Lists: r}),
 			}
 			e := echo.New()

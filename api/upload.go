@@ -21,6 +21,11 @@ const (
 	// maxFields and maxField bound what comes beside the files.
 	maxFields = 32
 	maxField  = 1 << 10
+	// maxStray is the size of a field that is not ours.
+	maxStray = 64 << 10
+	// maxPartHeader bounds what comes before the contents of a file or field; the form's
+	// reader would take 10 MiB into memory. Some of what follows is read along with it.
+	maxPartHeader = 64 << 10
 	// drained is how much is read of a file that was refused, so that those after it,
 	// and the answer, have their turn.
 	drained = 64 << 20
@@ -88,6 +93,7 @@ func (s *server) uploadBatch(c echo.Context) error {
 type upload struct {
 	store   *workspace.Store
 	form    *multipart.Reader
+	body    *movingReader
 	who     Principal
 	session string
 	// partly says that what is wrong with a file is no reason to refuse the others.
@@ -104,21 +110,28 @@ func (s *server) newUpload(c echo.Context) (*upload, error) {
 	if mediaType != echo.MIMEMultipartForm {
 		return nil, errNotMultipart
 	}
-	r.Body = movingReader{r.Body, http.NewResponseController(c.Response())}
+	body := newMovingReader(r.Body, http.NewResponseController(c.Response()))
+	r.Body = body
 	form, err := r.MultipartReader()
 	if err != nil {
 		return nil, errNotMultipart
 	}
-	return &upload{store: s.options.Files, form: form, who: principal(c), session: workspace.NewID()}, nil
+	return &upload{store: s.options.Files, form: form, body: body, who: principal(c), session: workspace.NewID()}, nil
 }
 
 // readAll reads the form and stores its files.
 func (u *upload) readAll(ctx context.Context) error {
 	for fields := 0; ; {
+		// All of the part before has been read.
+		u.body.head = maxPartHeader
 		// Not NextPart: that decodes contents that say they are quoted-printable.
 		part, err := u.form.NextRawPart()
+		u.body.head = -1
 		// A wrapped one means that the last boundary is missing.
 		if err == io.EOF {
+			// What may follow is nothing, but the connection is good for the next request
+			// only when that has been seen.
+			_, _ = io.CopyN(io.Discard, u.body, maxField)
 			return nil
 		}
 		if err != nil {
@@ -128,7 +141,7 @@ func (u *upload) readAll(ctx context.Context) error {
 		name, isFile := disposition["filename"]
 		if !isFile {
 			if fields++; fields > maxFields {
-				return errBadRequest
+				return errTooManyFields
 			}
 			if err := u.field(disposition["name"], part); err != nil {
 				return err
@@ -144,7 +157,7 @@ func (u *upload) readAll(ctx context.Context) error {
 	}
 }
 
-// field takes a field of the form. Those that are not ours are ignored.
+// field takes a field of the form. Those that are not ours are ignored, if they are small.
 func (u *upload) field(name string, part io.Reader) error {
 	value, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
@@ -162,11 +175,16 @@ func (u *upload) field(name string, part io.Reader) error {
 		u.readOnly = string(value) == "true"
 		to = new(string)
 	default:
+		if rest, err := io.CopyN(io.Discard, part, maxStray); rest == maxStray {
+			return errStrayField
+		} else if !errors.Is(err, io.EOF) {
+			return bodyError(err)
+		}
 		return nil
 	}
 	switch {
 	case len(value) > maxField:
-		return errBadRequest
+		return fieldTooLong(name)
 	case len(u.files) > 0:
 		// It would be too late for the files before it.
 		return fieldAfterFile(name)
@@ -239,6 +257,9 @@ func (r partReader) Read(p []byte) (int, error) {
 
 // bodyError returns why a form could not be read.
 func bodyError(err error) *failure {
+	if refused, ok := errors.AsType[*failure](err); ok {
+		return refused
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errUploadTimeout
 	}

@@ -57,8 +57,19 @@ func form(parts ...part) (contentType, body string) {
 // fileStore opens a store in a directory.
 func fileStore(t *testing.T, dir string) *workspace.Store {
 	t.Helper()
+	return storeOf(t, dir, 1000)
+}
+
+// largeStore opens one that takes larger files.
+func largeStore(t *testing.T, dir string) *workspace.Store {
+	t.Helper()
+	return storeOf(t, dir, 1<<20)
+}
+
+func storeOf(t *testing.T, dir string, maxFile int64) *workspace.Store {
+	t.Helper()
 	s, err := workspace.Open(t.Context(), workspace.Options{
-		URL: "file://" + dir, MaxFile: 1000, Quota: 1 << 20, MaxFiles: 300, Life: 24 * time.Hour,
+		URL: "file://" + dir, MaxFile: maxFile, Quota: 1 << 20, MaxFiles: 300, Life: 24 * time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -235,8 +246,11 @@ func TestRefusedUploads(t *testing.T) {
 		{"version without skill", []part{field("version", "1"), file("a", "")}, 400, "version is only valid for kind: 'skill'"},
 		{"late kind", []part{file("a", ""), field("kind", "agent")}, 400, "kind must come before the file"},
 		{"late read_only", []part{file("a", ""), field("read_only", "true")}, 400, "read_only must come before the file"},
-		{"long id", []part{field("kind", "agent"), field("id", strings.Repeat("x", 2000)), file("a", "")}, 400, "Bad request"},
-		{"many fields", append(fields, file("a", "")), 400, "Bad request"},
+		{"long id", []part{field("kind", "agent"), field("id", strings.Repeat("x", 2000)), file("a", "")}, 400, "id must have at most 1024 bytes"},
+		{"many fields", append(fields, file("a", "")), 400, "Too many form fields provided. Maximum is 32."},
+		{"large field of nobody", []part{field("x", strings.Repeat("x", 70<<10)), file("a", "")}, 400, "a form field is larger than 65536 bytes"},
+		{"small field of nobody", []part{field("x", strings.Repeat("x", 60<<10))}, 400, "No file provided"},
+		{"large header of a part", []part{{"file", "a", strings.Repeat("x", 70<<10), ""}}, 400, "the header of a part of the form is larger than 65536 bytes"},
 		{"many files", many, 400, "Too many files provided. Maximum is 200."},
 		{"climbing name", []part{file("../a", "x")}, 400, "file name must not contain empty, . or .. segments"},
 		{"absolute name", []part{file("/etc/passwd", "x")}, 400, "file name must be a relative path"},
@@ -268,8 +282,8 @@ func TestRefusedUploads(t *testing.T) {
 
 func TestUploadNeedsAKey(t *testing.T) {
 	h, _ := withFiles(t)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/upload", unreadable{t})
 	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/upload", unreadable{t, w})
 	h.ServeHTTP(w, r)
 	want(t, w, 401, `{"error":"Invalid or missing API key"}`)
 }
@@ -387,7 +401,8 @@ func TestCutUploadsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A slow client may take as long as it needs, one that stands still may not.
+// A slow client may take its time, one that stands still may not, nor one that sends next
+// to nothing.
 func TestUploadsMayBeSlow(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -395,7 +410,8 @@ func TestUploadsMayBeSlow(t *testing.T) {
 		status int
 		answer string
 	}{
-		{"slow", api.FileTimeout - time.Second, 200, "success"},
+		{"slow", api.FileTimeout / 15, 200, "success"},
+		{"dripping", api.FileTimeout - time.Second, 504, "Upload timeout"},
 		{"stalled", api.FileTimeout + time.Second, 504, "Upload timeout"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -107,6 +107,12 @@ func (s *server) tools(list array[toolMembers]) ([]stubs.Tool, error) {
 		if !ok && !isNull(t.Description) {
 			return nil, toolDescription(i)
 		}
+		switch t.Parameters.Kind() {
+		case 0, jsontext.KindNull, jsontext.KindBeginObject:
+		case jsontext.KindTrue, jsontext.KindFalse: // They are schemas, too.
+		default:
+			return nil, toolParameters(i)
+		}
 		tools = append(tools, stubs.Tool{Name: name, Description: description, Parameters: json.RawMessage(t.Parameters)})
 	}
 	return tools, nil
@@ -137,11 +143,15 @@ func languageOf(r request) string {
 
 // sessionOf returns the session that a request names, or a new one if it names
 // none that could be ours.
-func sessionOf(r request) (id string, given bool) {
-	if id, _ := unquote(r.Session); workspace.ValidID(id) {
-		return id, true
+func sessionOf(r request) (id string, given bool, err error) {
+	id, ok := unquote(r.Session)
+	switch {
+	case !ok && !isNull(r.Session):
+		return "", false, errSession
+	case workspace.ValidID(id):
+		return id, true, nil
 	}
-	return workspace.NewID(), false
+	return workspace.NewID(), false, nil
 }
 
 // resume returns what a continuation asks for, or a refusal. Principal and

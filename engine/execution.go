@@ -25,6 +25,7 @@ const (
 // sandbox and moves the record, except for the claim, which a request makes.
 type execution struct {
 	id        string
+	principal string
 	e         *Engine
 	sandbox   *sandbox
 	cancelled chan struct{}
@@ -74,6 +75,7 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox, counted *s
 	cancelled := make(chan struct{})
 	x := &execution{
 		id:        record.ID,
+		principal: record.Principal,
 		e:         e,
 		sandbox:   sb,
 		cancelled: cancelled,

@@ -168,7 +168,7 @@ func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 	if err != nil {
 		return "", err
 	}
-	if state == CancelCompleted && e.drop(c.RequestID) {
+	if state == CancelCompleted && e.drop(c) {
 		state = CancelRequested
 	}
 	if c.HandedOver || e.members.alone() || e.o.Peers == nil {
@@ -220,10 +220,10 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 	return state, nil
 }
 
-// drop cancels the execution whose last request was the cancelled one. It reports
-// whether it was running: the client had left before it cancelled.
-func (e *Engine) drop(requestID string) bool {
-	x := e.findByRequest(requestID)
+// drop cancels the execution whose last request was the cancelled one, if it belongs to
+// who asks. It reports whether it was running: the client had left before it cancelled.
+func (e *Engine) drop(c Cancel) bool {
+	x := e.findByRequest(c)
 	if x == nil {
 		return false
 	}
@@ -233,11 +233,13 @@ func (e *Engine) drop(requestID string) bool {
 	return State(x.record.State) == Running
 }
 
-func (e *Engine) findByRequest(id string) *execution {
+// findByRequest asks whose the executions are: a request is forgotten long before an
+// execution, and then anybody may use its id.
+func (e *Engine) findByRequest(c Cancel) *execution {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.executions {
-		if last := x.requestID.Load(); last != nil && *last == id {
+		if last := x.requestID.Load(); last != nil && *last == c.RequestID && x.principal == c.Principal {
 			return x
 		}
 	}

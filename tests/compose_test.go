@@ -27,7 +27,7 @@ func TestCompose(t *testing.T) {
 	project := fmt.Sprintf("fermata-tests-%d", os.Getpid())
 	port := freePort(t)
 	environment := append(os.Environ(), "DOCKER_SOCKET="+socket, fmt.Sprintf("DOCKER_GID=%d", status.Gid),
-		"FERMATA_PORT="+port, "FERMATA_API_KEYS=alice:key-a")
+		"FERMATA_PORT="+port, "FERMATA_API_KEYS=alice:a-key-of-alice")
 	compose := func(arguments ...string) string {
 		t.Helper()
 		words := append(composeCommand(), "--file", "../compose.yaml", "--project-name", project)
@@ -57,7 +57,7 @@ func TestCompose(t *testing.T) {
 		}
 	})
 
-	alice := client{"http://127.0.0.1:" + port, "key-a"}
+	alice := client{"http://127.0.0.1:" + port, "a-key-of-alice"}
 	up := func() {
 		t.Helper()
 		compose("up", "--detach", "--wait")

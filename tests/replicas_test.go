@@ -314,9 +314,11 @@ func (f forgery) sign(t *testing.T, body string) string {
 		t.Fatal(err)
 	}
 	at := strconv.FormatInt(time.Now().Add(-f.age).UnixMilli(), 10)
+	bodyHash := sha256.Sum256([]byte(body))
+	hash := hex.EncodeToString(bodyHash[:])
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte(at + "." + f.signedPath + "." + body))
-	return at + "." + hex.EncodeToString(h.Sum(nil))
+	h.Write([]byte("request\n" + at + "\n" + f.signedPath + "\n" + hash))
+	return at + "." + hash + "." + hex.EncodeToString(h.Sum(nil))
 }
 
 // TestPeerRequests sends what only a server may send.

@@ -155,7 +155,7 @@ func (c *check) runProgram(ctx context.Context) (seen sight, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := c.settings
-	s.StateDir, s.MetricsAddr, s.PeerURL, s.FilesURL, s.RedisURL, s.RedisSecret = dir, "", "", "", secret{}, nil
+	s.StateDir, s.MetricsAddr, s.PeerURL, s.PeerAddr, s.FilesURL, s.RedisURL, s.RedisSecret = dir, "", "", "", "", secret{}, nil
 	s.PoolSize, s.QueueTimeout = 1, maxQueueTimeout
 	key := secret{rand.Text()}
 	s.Auth, s.APIKeys = "keys", []apiKey{{Name: "check", Key: key}}
@@ -163,11 +163,12 @@ func (c *check) runProgram(ctx context.Context) (seen sight, err error) {
 	if err != nil {
 		return sight{}, err
 	}
-	handler, opened, err := s.wire(ctx, slog.New(slog.DiscardHandler), listener.Addr())
+	log := slog.New(slog.DiscardHandler)
+	handlers, opened, err := s.wire(ctx, log, listener.Addr())
 	if err != nil {
 		return sight{}, errors.Join(err, listener.Close())
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
+	server := httpServer(handlers.handler, handlers.bound, log)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"fermata/api"
 	"fermata/engine"
 )
 
@@ -27,6 +28,7 @@ type metrics struct {
 	registry    *prometheus.Registry
 	requests    *prometheus.HistogramVec
 	waits, made prometheus.Histogram
+	pushedOut   prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -48,6 +50,10 @@ func newMetrics() *metrics {
 		waits: with.NewHistogram(prometheus.HistogramOpts{
 			Name: "fermata_pool_wait_seconds", Buckets: buckets,
 			Help: "How long starts waited for a sandbox, in vain or not.",
+		}),
+		pushedOut: with.NewCounter(prometheus.CounterOpts{
+			Name: "fermata_connections_pushed_out_total",
+			Help: "Connections that were closed since there were too many: those that had waited longest, or new ones.",
 		}),
 		made: with.NewHistogram(prometheus.HistogramOpts{
 			Name: "fermata_pool_make_seconds", Buckets: buckets,
@@ -82,11 +88,13 @@ func (m *metrics) serve(ctx context.Context, addr string, log *slog.Logger) (sto
 	server := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readHeaderTimeout,
 		WriteTimeout:      scrapeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          errorLog,
 	}
+	api.NewConnections(metricsConnections, m.pushedOut.Inc).Bound(server)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

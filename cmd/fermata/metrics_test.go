@@ -42,6 +42,7 @@ func observed() *metrics {
 func TestMetrics(t *testing.T) {
 	got := strings.Join(scrape(t, observed()), "\n")
 	want := strings.TrimSpace(`
+fermata_connections_pushed_out_total 0
 fermata_execution_failures_total{reason="out_of_memory"} 16
 fermata_executions_total{state="completed"} 14
 fermata_executions_total{state="timed_out"} 15

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"time"
 
 	"fermata/api"
@@ -36,8 +35,15 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		// Serving has closed it, unless it never came to that.
 		_ = listener.Close()
 	}()
+	peerListener := listener
+	if s.PeerAddr != "" {
+		if peerListener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.PeerAddr); err != nil {
+			return fmt.Errorf("listen for other servers: %w", err)
+		}
+		defer func() { _ = peerListener.Close() }()
+	}
 	// The parts outlive ctx: a request that is under way when it ends needs them.
-	handler, opened, err := s.wire(ctx, log, listener.Addr())
+	handlers, opened, err := s.wire(ctx, log, peerListener.Addr())
 	if err != nil && ctx.Err() != nil {
 		log.Info("shutting down before serving", "err", err)
 		return nil
@@ -54,16 +60,20 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		log.Warn("authentication is off: whoever reaches the address may run programs")
 	}
 
-	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: readHeaderTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	for _, k := range s.APIKeys {
+		if k.length() < goodKey {
+			log.Warn("an API key is short enough to be guessed: make one with openssl rand -hex 24", "principal", k.Name, "characters", k.length())
+		}
 	}
-	served := make(chan error, 1)
+
+	server := httpServer(handlers.handler, handlers.bound, log)
+	served := make(chan error, 2)
 	go func() { served <- server.Serve(listener) }()
+	peers := httpServer(handlers.peers, handlers.bound, log)
+	if handlers.peers != nil {
+		go func() { served <- peers.Serve(peerListener) }()
+		log.Info("other servers are answered", "addr", peerListener.Addr().String())
+	}
 	log.Info("serving", "addr", listener.Addr().String(), "version", version())
 
 	select {
@@ -74,7 +84,10 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	log.Info("shutting down")
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DrainTimeout)
 	defer cancel()
-	if err := server.Shutdown(draining); err != nil {
+	// Both at once: what another server has handed over here, or here to it, is under way.
+	stopped := make(chan error, 1)
+	go func() { stopped <- peers.Shutdown(draining) }()
+	if err := errors.Join(server.Shutdown(draining), <-stopped); err != nil {
 		// Closing the engine ends the programs that still run, which answers their
 		// requests.
 		log.Warn("programs still run, ending them", "err", err)

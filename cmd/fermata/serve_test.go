@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ func TestStateDir(t *testing.T) {
 		{"", "", ".local/state/fermata"},
 	} {
 		t.Setenv("XDG_STATE_HOME", c.xdg)
-		got, err := (&settings{StateDir: c.given}).stateDir()
+		got, err := (&settings{StateDir: c.given}).stateDir(slog.New(slog.DiscardHandler))
 		if err != nil || got != filepath.Join(home, c.want) {
 			t.Errorf("stateDir() with %+v = %s, %v", c, got, err)
 			continue
@@ -65,6 +66,60 @@ func TestStateDir(t *testing.T) {
 		}
 		if info.Mode().Perm() != 0o700 {
 			t.Errorf("%s has mode %o, want 700", got, info.Mode().Perm())
+		}
+	}
+}
+
+// A state directory is the server's alone, or there is none.
+func TestStateDirIsOurs(t *testing.T) {
+	var lines bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&lines, nil))
+	for _, mode := range []os.FileMode{0o700, 0o500, 0o755, 0o770, 0o701, 0o777} {
+		lines.Reset()
+		dir := filepath.Join(t.TempDir(), "state")
+		// Chmod, since Mkdir asks the umask.
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&settings{StateDir: dir}).stateDir(log); err != nil {
+			t.Errorf("stateDir() of mode %o = %v, want it taken", mode, err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := mode&0o077 != 0
+		if info.Mode().Perm()&0o077 != 0 || strings.Contains(lines.String(), "was open") != open {
+			t.Errorf("a directory of mode %o has mode %o now, and the log says %q", mode, info.Mode().Perm(), lines.String())
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // Nothing can be given to another user; the tests of the server are run as root, too.
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 4321, 4321); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&settings{StateDir: dir}).stateDir(log); err == nil || !strings.Contains(err.Error(), "FERMATA_STATE_DIR") {
+		t.Errorf("stateDir() of another user's = %v, want an error that tells how to go on", err)
+	}
+}
+
+// Connections leave descriptors for the sandboxes.
+func TestRoomForConnections(t *testing.T) {
+	for _, c := range []struct {
+		files     uint64
+		sandboxes int
+		want      int
+	}{
+		{1024, 256, 128},
+		{1024, 64, 704},
+		{256, 256, 16},
+		{1 << 20, 256, 1<<20 - 128 - 768},
+		{1<<64 - 1, 256, 1<<30 - 128 - 768}, // no limit
+	} {
+		if got := (&settings{MaxSandboxes: c.sandboxes}).room(c.files); got != c.want {
+			t.Errorf("%d descriptors and %d sandboxes leave room for %d connections, want %d", c.files, c.sandboxes, got, c.want)
 		}
 	}
 }

@@ -3,9 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"fermata/api"
@@ -19,7 +23,11 @@ type settings struct {
 	Auth        string         `group:"http" enum:"keys,off" default:"keys" help:"Who is let in: clients with one of the API keys, or everyone (${enum})."`
 	APIKeys     []apiKey       `group:"http" name:"api-keys" placeholder:"NAME:KEY,..." help:"API keys. A client with the key KEY is the principal NAME; a key may come without a name."`
 	MaxBody     byteSize       `group:"http" default:"50MB" help:"Largest request body."`
+	BodyBudget  byteSize       `group:"http" default:"512MiB" help:"Most bytes that the bodies of all requests may hold at once, of which a client may have a quarter."`
+	Hosts       []string       `group:"http" placeholder:"NAME,..." help:"Names by which clients call the server if FERMATA_AUTH is off, beside addresses, localhost and the name in FERMATA_ADDR: web pages can make a browser call it by names of theirs."`
 	ErrorStyle  api.ErrorStyle `group:"http" enum:"http,inline" default:"http" help:"How a spent budget and too many rounds are answered: with 408 and 400, or with 200 and an error in the body, for clients that throw other bodies away (${enum})."`
+
+	MaxConnections int `group:"http" default:"4096" help:"Most connections at once. One more closes the one that has waited longest without a request of a known client. The limit on open files may leave room for fewer."`
 
 	RateExecutions rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most executions that a client may start in a time, for example 20/30s, or off. Continuations are not counted."`
 	RateUploads    rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most uploads of files, for example 30/5m."`
@@ -52,7 +60,8 @@ type settings struct {
 
 	RedisURL     secret        `group:"servers" name:"redis-url" placeholder:"URL" help:"Redis that keeps the records of executions, instead of a file in the state directory: redis://, rediss:// or unix://, with ?cluster=true&addr=… for a Cluster, ?master_name=… for Sentinels."`
 	RedisSecret  []secret      `group:"servers" placeholder:"SECRET,..." help:"Secrets that encrypt the records in Redis. The first one encrypts, all decrypt. Default: records are not encrypted."`
-	PeerURL      string        `group:"servers" name:"peer-url" placeholder:"URL" help:"Where other servers with the same Redis and the same secret reach this one. Default: the address it listens on."`
+	PeerURL      string        `group:"servers" name:"peer-url" placeholder:"URL" help:"Where other servers with the same Redis and the same secret reach this one. Default: the address it listens on for them."`
+	PeerAddr     string        `group:"servers" placeholder:"ADDR" help:"Address of its own for what other servers ask, which FERMATA_ADDR does not answer then. Default: they come to FERMATA_ADDR."`
 	Drain        string        `group:"servers" enum:"end,keep" default:"end" help:"What SIGTERM does with paused executions: end them, or keep them for the next server (${enum})."`
 	DrainTimeout time.Duration `group:"servers" default:"25s" help:"How long SIGTERM waits for programs that run."`
 
@@ -92,15 +101,23 @@ func (s *settings) Validate() error {
 	if err := s.JWT.mistake(); err != nil {
 		mistakes = append(mistakes, err)
 	}
+	if s.Auth == "keys" && !loopback(s.Addr) {
+		for _, k := range s.APIKeys {
+			mistake(k.length() >= minKey, "api-keys", fmt.Sprintf("keys of at least %d characters, and that of %s has %d: "+
+				"make one with openssl rand -hex 24 (shorter ones are for a FERMATA_ADDR such as 127.0.0.1:8000)", minKey, k.Name, k.length()))
+		}
+	}
+	mistake(s.PeerAddr == "" || s.RedisURL.reveal() != "", "peer-addr", "empty without FERMATA_REDIS_URL: there are no other servers")
 	for flag, size := range map[string]byteSize{
 		"max-body": s.MaxBody, "max-result": s.MaxResult, "max-results": s.MaxResults,
 		"memory": s.Memory, "output": s.Output, "disk": s.Disk,
-		"files-quota": s.FilesQuota, "max-stored": s.MaxStored, "file-size": s.FileSize, "output-file-size": s.OutputFileSize,
+		"body-budget": s.BodyBudget, "files-quota": s.FilesQuota, "max-stored": s.MaxStored,
+		"file-size": s.FileSize, "output-file-size": s.OutputFileSize,
 	} {
 		mistake(size > 0, flag, "more than 0")
 	}
 	for flag, n := range map[string]int{
-		"max-tools": s.MaxTools, "max-calls": s.MaxCalls, "max-sandboxes": s.MaxSandboxes, "pids": s.PIDs,
+		"max-connections": s.MaxConnections, "max-tools": s.MaxTools, "max-calls": s.MaxCalls, "max-sandboxes": s.MaxSandboxes, "pids": s.PIDs,
 	} {
 		mistake(n > 0, flag, "more than 0")
 	}
@@ -153,7 +170,7 @@ func (s *settings) maxExecutions() int {
 }
 
 // stateDir returns the state directory, which exists then and is ours alone.
-func (s *settings) stateDir() (string, error) {
+func (s *settings) stateDir(log *slog.Logger) (string, error) {
 	dir, err := s.stateDirName()
 	if err != nil {
 		return "", err
@@ -161,5 +178,36 @@ func (s *settings) stateDir() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make state directory: %w", err)
 	}
-	return dir, nil
+	return dir, own(dir, log)
+}
+
+// own makes sure that nobody else can read or change a directory.
+func own(dir string, log *slog.Logger) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("look at state directory: %w", err)
+	}
+	status, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(status.Uid) != os.Geteuid() {
+		return fmt.Errorf("the state directory %s belongs to another user: make it the server's (chown), "+
+			"or set FERMATA_STATE_DIR to a directory that the server can make itself", dir)
+	}
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
+		return fmt.Errorf("the state directory %s is open to other users: %w", dir, err)
+	}
+	log.Warn("the state directory was open to other users and is not any more", "dir", dir, "mode", info.Mode().Perm().String())
+	return nil
+}
+
+// loopback reports whether only this machine reaches an address.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }

@@ -113,6 +113,10 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--files-url=gs://bucket", "--files-life=0s", "--output-files=-1"}, []string{"--files-url must be", "--files-life must be", "--output-files must be"}},
 		{[]string{"--files-url=file://relative/dir"}, []string{"--files-url must be file:///directory or s3://bucket"}},
 		{[]string{"--file-size=10MB", "--files-quota=0B"}, []string{"--output-file-size must be at most --file-size", "--files-quota must be"}},
+		{[]string{"--addr=:8000", "--api-keys=ada:1234567,bob:12345678"}, []string{"at least 8 characters, and that of ada has 7", "openssl rand -hex 24"}},
+		{[]string{"--addr=10.0.0.1:8000", "--api-keys=äöüßéèê"}, []string{"has 7"}},
+		{[]string{"--max-connections=0", "--body-budget=0B"}, []string{"--max-connections must be", "--body-budget must be"}},
+		{[]string{"--peer-addr=:8001"}, []string{"--peer-addr must be empty without FERMATA_REDIS_URL"}},
 		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes"}},
 	} {
 		_, err := parse(t, c.args...)
@@ -153,6 +157,21 @@ func TestMaxExecutions(t *testing.T) {
 		}
 		if got := s.maxExecutions(); got != c.want {
 			t.Errorf("%v: a client may have %d executions, want %d", c.args, got, c.want)
+		}
+	}
+}
+
+// Short keys are for addresses that only this machine reaches.
+func TestShortKeys(t *testing.T) {
+	for addr, ok := range map[string]bool{
+		"127.0.0.1:0": true, "localhost:8000": true, "[::1]:8000": true, "127.9.9.9:1": true,
+		":8000": false, "0.0.0.0:8000": false, "[::]:8000": false, "10.0.0.1:8000": false, "fermata:8000": false,
+	} {
+		if _, err := parse(t, "--addr="+addr, "--api-keys=ada:short"); (err == nil) != ok {
+			t.Errorf("a short key at %s: %v, want it accepted: %t", addr, err, ok)
+		}
+		if _, err := parse(t, "--addr="+addr, "--api-keys=ada:long-key"); err != nil {
+			t.Errorf("a key of 8 characters at %s: %v, want it accepted", addr, err)
 		}
 	}
 }

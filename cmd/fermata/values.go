@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -64,6 +65,15 @@ func (k *apiKey) UnmarshalText(text []byte) error {
 	}
 	return nil
 }
+
+const (
+	// minKey is the least number of characters of a key that others than this machine can
+	// try, goodKey that of one that nobody guesses.
+	minKey, goodKey = 8, 16
+)
+
+// length is the number of characters of the key.
+func (k apiKey) length() int { return utf8.RuneCountInString(k.Key.reveal()) }
 
 // A byteSize is a number of bytes, written 512MiB or 50MB.
 type byteSize int64

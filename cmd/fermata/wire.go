@@ -23,6 +23,13 @@ import (
 	"fermata/engine"
 )
 
+const (
+	// maxPeerAnswer bounds what another server answers, beside what a program has printed,
+	// of which a byte has maxEscape bytes of JSON at most.
+	maxPeerAnswer = 64 << 20
+	maxEscape     = 6
+)
+
 // maxRounds is part of the contract.
 const maxRounds = 20
 
@@ -64,9 +71,16 @@ func (c closer) await(ctx context.Context, closed <-chan error) error {
 	}
 }
 
+// A served is what wire makes of the settings.
+type served struct {
+	// handler is for clients, peers for other servers if they have an address of their own.
+	handler, peers http.Handler
+	bound          *api.Connections
+}
+
 // wire builds the parts and joins them. What it returns must be closed when no
 // request is being handled any more; after an error nothing is left open.
-func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (handler http.Handler, opened closers, err error) {
+func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -75,13 +89,13 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 			opened = nil
 		}
 	}()
-	dir, err := s.stateDir()
+	dir, err := s.stateDir(log)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	home, release, err := lockHome(dir)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	opened.add("state directory", func(context.Context) error { return release() })
 	watched := newMetrics()
@@ -89,35 +103,35 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		// Before the other parts and after them: their start and their end can be watched.
 		stop, err := watched.serve(ctx, s.MetricsAddr, log)
 		if err != nil {
-			return nil, opened, err
+			return handlers, opened, err
 		}
 		opened.add("metrics", stop)
 	}
 	instance := home + "." + uuid.NewString()
 	secrets, err := s.secrets(dir)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	signer, err := continuation.NewSigner(secrets)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	peerKey, err := api.NewPeerKey(secrets)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	verifier, err := s.JWT.verifier(log)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	store, registry, err := s.store(dir, log) //nolint:contextcheck // the store lives until it is closed
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	opened.add("store", func(context.Context) error { return store.Close() })
 	files, err := s.files(ctx, log, dir)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	opened.add("files", func(context.Context) error { return files.Close() })
 	installation := home
@@ -127,12 +141,16 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	provider, maxIdle, err := s.provider(ctx, log, dir, installation, instance)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	opened.add("sandboxes", func(context.Context) error { return provider.Close() })
+	var signed continuation.Registry
+	if registry != nil {
+		signed = api.NewSignedRegistry(registry, peerKey, log)
+	}
 	address, err := s.peerAddress(addr)
 	if err != nil {
-		return nil, opened, err
+		return handlers, opened, err
 	}
 	executions, err := engine.New(ctx, engine.Options{
 		Provider: provider,
@@ -141,9 +159,9 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		Instance: instance,
 		// Those of processes are within dir; a container is for who has the daemon.
 		Exclusive:    s.Sandbox == "process",
-		Registry:     registry,
+		Registry:     signed,
 		Address:      address,
-		Peers:        api.NewPeers(peerKey),
+		Peers:        api.NewPeers(peerKey, maxPeerAnswer+2*maxEscape*int64(s.Output)),
 		KeepPaused:   s.Drain == "keep",
 		Log:          log,
 		PauseTTL:     s.PauseTTL,
@@ -171,17 +189,23 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxOutput:     int64(s.Output),
 	})
 	if err != nil {
-		return nil, opened, fmt.Errorf("start engine: %w", err)
+		return handlers, opened, fmt.Errorf("start engine: %w", err)
 	}
 	opened.add("engine", executions.Close)
 	watched.watch(executions.Stats)
 	options := s.api(log)
 	options.Observe = watched.request
 	options.JWT, options.Files = verifier, files
+	handlers.bound = s.connections(log, watched.pushedOut.Inc)
 	if registry != nil {
 		options.PeerKey = &peerKey
 	}
-	return api.New(executions, options), opened, nil
+	if s.PeerAddr != "" {
+		handlers.peers = api.NewPeerHandler(executions, options)
+		options.PeerKey = nil
+	}
+	handlers.handler = api.New(executions, options)
+	return handlers, opened, nil
 }
 
 // store opens the store of records, and the registry if other servers share it.
@@ -258,10 +282,22 @@ func reveal(secrets []secret) [][]byte {
 	return revealed
 }
 
+// hosts are the names of the server.
+func (s *settings) hosts() []string {
+	hosts := s.Hosts
+	if host, _, err := net.SplitHostPort(s.Addr); err == nil && host != "" {
+		hosts = append(slices.Clone(hosts), host)
+	}
+	return hosts
+}
+
 func (s *settings) api(log *slog.Logger) api.Options {
 	o := api.Options{
-		Open:   s.Auth == "off",
-		Errors: s.ErrorStyle,
+		Open:         s.Auth == "off",
+		Hosts:        s.hosts(),
+		RefusalDelay: api.RefusalDelay,
+		BodyBudget:   int64(s.BodyBudget),
+		Errors:       s.ErrorStyle,
 		Limits: api.Limits{
 			Body:        int64(s.MaxBody),
 			Tools:       s.MaxTools,

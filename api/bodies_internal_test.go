@@ -1,0 +1,72 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// What a body declares costs nothing: memory comes with the bytes.
+func TestBodiesGrowWithWhatHasCome(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		body            io.Reader
+		declared, least int64
+		err             error
+	}{
+		{"one byte of many", io.MultiReader(strings.NewReader("x"), iotest.ErrReader(io.ErrUnexpectedEOF)), 49_999_999, firstBuffer, io.ErrUnexpectedEOF},
+		{"small", strings.NewReader(`{"code":"#"}`), 12, 13, nil},
+		{"empty", strings.NewReader(""), 0, 1, nil},
+		{"undeclared", strings.NewReader("x"), -1, firstBuffer, nil},
+		{"large", strings.NewReader(strings.Repeat("x", 300_000)), 300_000, 300_001, nil},
+		{"large, undeclared", strings.NewReader(strings.Repeat("x", 300_000)), -1, 8 * firstBuffer, nil},
+		{"byte by byte", iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 70_000))), 70_000, 70_001, nil},
+	} {
+		b := newBudget(1 << 30)
+		l := b.lease("ada")
+		body, err := readAll(c.body, c.declared, l)
+		if !errors.Is(err, c.err) || l.held != c.least || b.used != c.least || int64(cap(body)) > c.least {
+			t.Errorf("%s: %v, holds %d (the budget says %d) with a buffer of %d; want %v, %d", c.name, err, l.held, b.used, cap(body), c.err, c.least)
+		}
+		if strings.HasPrefix(c.name, "large") && len(body) != 300_000 || !bytes.Equal(bytes.Trim(body, "x"), nil) && c.name != "small" {
+			t.Errorf("%s: the body has %d bytes", c.name, len(body))
+		}
+		if l.release(); b.used != 0 || len(b.by) != 0 {
+			t.Errorf("%s: the budget holds %d of %v after the end", c.name, b.used, b.by)
+		}
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := newBudget(400)
+	take := func(l *lease, n int64, want error) {
+		t.Helper()
+		if err := l.take(n); !errors.Is(err, want) {
+			t.Errorf("%s takes %d with %d used: got %v, want %v", l.principal, n, b.used, err, want)
+		}
+	}
+	alone := b.lease("ada")
+	take(alone, 5000, nil) // One that is alone always fits.
+	take(b.lease("bob"), 1, errBodies)
+	alone.release()
+
+	first, second := b.lease("ada"), b.lease("ada")
+	take(first, 60, nil)
+	take(second, 41, errOwnBodies)
+	take(second, 40, nil)
+	take(first, 1, errOwnBodies)
+	bob, peers := b.lease("bob"), b.lease("")
+	take(bob, 100, nil)
+	take(peers, 150, nil)
+	take(peers, 51, errBodies)
+	take(peers, 50, nil) // The share is not theirs to keep to.
+	take(b.lease("eve"), 1, errBodies)
+	first.give(10)
+	take(b.lease("eve"), 10, nil)
+	if b.used != 400 {
+		t.Errorf("%d are used, want 400", b.used)
+	}
+}
