@@ -257,6 +257,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
 		return nil, errors.Join(e.bury(ctx, record), e.o.Provider.Destroy(ctx, record.Sandbox))
 	}
+	record.Spent += max(0, sb.hello.Ran)
 	x := newExecution(e, record, sb, e.quota.adopt(record.Principal))
 	if err := x.recall(); err != nil {
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)

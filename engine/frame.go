@@ -30,6 +30,8 @@ const (
 	frameListing frameKind = 'M'
 	frameContent frameKind = 'B'
 	frameLost    frameKind = 'N'
+	frameStopped frameKind = 'P'
+	frameRan     frameKind = 'E'
 )
 
 const frameHeader = 5
@@ -53,7 +55,7 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	}
 	length, kind := binary.BigEndian.Uint32(header[:4]), frameKind(header[4])
 	switch kind {
-	case frameHello, frameCalls, frameDone, frameExit, frameListing, frameContent, frameLost:
+	case frameHello, frameCalls, frameDone, frameExit, frameListing, frameContent, frameLost, frameStopped, frameRan:
 	default:
 		return frame{}, fmt.Errorf("engine: frame of kind %#02x from a sandbox", byte(kind))
 	}

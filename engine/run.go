@@ -60,7 +60,8 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	e := x.wait(kind, payload, budget, timer.C)
-	e.ran = min(time.Since(began), budget)
+	x.rested = time.Now()
+	e.ran = min(x.rested.Sub(began), budget)
 	if e.state.terminal() {
 		x.collect(&e)
 	}
@@ -72,9 +73,9 @@ func (x *execution) budget() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.e.o.WallClock {
-		return x.record.Budget - time.Since(x.record.Created)
+		return max(0, x.record.Budget-time.Since(x.record.Created))
 	}
-	return x.record.Budget - x.record.Spent
+	return max(0, x.record.Budget-x.record.Spent)
 }
 
 func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration, timeout <-chan time.Time) ending {
@@ -149,6 +150,10 @@ func (x *execution) hear(f frame, done **report) (ending, bool, error) {
 	case frameExit:
 		e, err := readExit(f.payload, *done)
 		return e, true, err
+	case frameStopped:
+		return ending{}, false, nil // In the pause before, which was over already.
+	case frameRan:
+		return ending{}, false, x.ran(f.payload)
 	default:
 		return ending{}, false, fmt.Errorf("frame %q of a running program", f.kind)
 	}

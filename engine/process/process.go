@@ -111,7 +111,7 @@ func (p *Provider) adopt() error {
 		return fmt.Errorf("read sandbox directory: %w", err)
 	}
 	for _, e := range entries {
-		z, err := joinZygote(p.o.Dir, e.Name())
+		z, err := joinZygote(p.o.Dir, e.Name(), p.cgroups)
 		if err != nil {
 			if err := p.clear(filepath.Join(p.o.Dir, e.Name())); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"fermata/python"
 )
@@ -32,6 +33,8 @@ type zygote struct {
 	dir string
 	// server is the instance of the server that started it.
 	server string
+	// cgroups has the groups of its sandboxes.
+	cgroups *cgroups
 	// root is dir opened: sockets are named through it, since the name of a socket
 	// may have 107 bytes and a state directory more.
 	root *os.File
@@ -66,7 +69,8 @@ type message struct {
 	Op   string `json:"op"`
 	Name string `json:"name"`
 	User uint32 `json:"user"`
-	OOM  bool   `json:"oom"`
+	// FDs are the names of the descriptors that come along, in their order.
+	FDs []string `json:"fds,omitempty"`
 }
 
 // startZygote starts a zygote in a directory of its own.
@@ -94,7 +98,7 @@ func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 	if err := os.WriteFile(filepath.Join(dir, serverFile), []byte(p.o.Server), 0o600); err != nil {
 		return nil, fmt.Errorf("mark zygote: %w", err)
 	}
-	z, err := openZygote(p.o.Dir, id)
+	z, err := openZygote(p.o.Dir, id, p.cgroups)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +167,7 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 }
 
 // openZygote opens the directory of a zygote.
-func openZygote(parent, id string) (*zygote, error) {
+func openZygote(parent, id string, groups *cgroups) (*zygote, error) {
 	dir := filepath.Join(parent, id)
 	root, err := os.Open(dir)
 	if err != nil {
@@ -173,12 +177,12 @@ func openZygote(parent, id string) (*zygote, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read mark of zygote: %w", err), root.Close())
 	}
-	return &zygote{id: id, dir: dir, server: string(server), root: root, gone: make(chan struct{}), ended: map[string]chan struct{}{}}, nil
+	return &zygote{id: id, dir: dir, server: string(server), cgroups: groups, root: root, gone: make(chan struct{}), ended: map[string]chan struct{}{}}, nil
 }
 
 // joinZygote connects to the zygote of an earlier server.
-func joinZygote(parent, id string) (*zygote, error) {
-	z, err := openZygote(parent, id)
+func joinZygote(parent, id string, groups *cgroups) (*zygote, error) {
+	z, err := openZygote(parent, id, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +207,11 @@ func (z *zygote) connect() error {
 func (z *zygote) hear() {
 	defer close(z.gone)
 	buffer := make([]byte, 1<<12)
+	left := false // we have left it, rather than it us
 	for {
 		n, err := z.conn.Read(buffer)
 		if err != nil || n == 0 {
+			left = errors.Is(err, net.ErrClosed)
 			break
 		}
 		var m message
@@ -221,7 +227,41 @@ func (z *zygote) hear() {
 	}
 	if z.cmd != nil {
 		// A zygote that dies takes every sandbox with it before it can be waited for.
+		if !left {
+			defer repeatedly(z.thaw)()
+		}
 		_ = z.cmd.Wait()
+	}
+}
+
+// thaw lets all sandboxes of a dying zygote die, the paused ones, too.
+func (z *zygote) thaw() {
+	names, _ := sandboxNames(z.dir) // It is there: nobody clears up after it before it is gone.
+	for _, name := range names {
+		z.cgroups.thaw(name)
+	}
+}
+
+// repeatedly calls f now, and every thawInterval until stop is called.
+func repeatedly(f func()) (stop func()) {
+	f()
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		again := time.NewTicker(thawInterval)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				f()
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-done
 	}
 }
 
@@ -237,16 +277,11 @@ func (z *zygote) alive() bool {
 
 // spawn asks for a sandbox.
 func (z *zygote) spawn(name string, user uint32, listener, line *os.File, group *cgroup) error {
-	files := []*os.File{listener, line}
-	if group.oom != nil {
-		files = append(files, group.oom)
+	names, fds := []string{"listener", "line"}, []int{int(listener.Fd()), int(line.Fd())}
+	for _, f := range group.files {
+		names, fds = append(names, f.name), append(fds, int(f.Fd()))
 	}
-	files = append(files, group.procs...)
-	fds := make([]int, len(files))
-	for i, f := range files {
-		fds[i] = int(f.Fd())
-	}
-	return z.say(message{Op: "spawn", Name: name, User: user, OOM: group.oom != nil}, syscall.UnixRights(fds...))
+	return z.say(message{Op: "spawn", Name: name, User: user, FDs: names}, syscall.UnixRights(fds...))
 }
 
 // kill ends a sandbox and waits until it has ended.
@@ -261,6 +296,7 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 	if err := z.say(message{Op: "kill", Name: name}, nil); err != nil && z.alive() {
 		return err
 	}
+	defer repeatedly(func() { z.cgroups.thaw(name) })()
 	select {
 	case <-waiting:
 		return nil
