@@ -317,6 +317,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		defer e.pool.undertaker.destroy(e.clearing, record.Sandbox)
 		return nil, e.bury(record)
 	}
+	record.Spent += max(0, sb.hello.Ran)
 	stored := weight(record) + int64(len(record.Answer))
 	x := newExecution(e, record, sb, e.quota.adopt(record.Principal, stored))
 	x.stored = stored

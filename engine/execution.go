@@ -56,6 +56,9 @@ type execution struct {
 	unsaved bool
 	// unnoted says that the store does not know of the latest claim yet.
 	unnoted bool
+
+	// rested is when the program last came to rest. It is live's own.
+	rested time.Time
 }
 
 // A segment is one stretch of running, from a request to the pause or the end that

@@ -32,6 +32,8 @@ const (
 	frameListing frameKind = 'M'
 	frameContent frameKind = 'B'
 	frameLost    frameKind = 'N'
+	frameStopped frameKind = 'P'
+	frameRan     frameKind = 'E'
 )
 
 const frameHeader = 5
@@ -72,7 +74,7 @@ func (l frameLimits) most(kind frameKind) (most int64, known bool) {
 	switch kind {
 	case frameCalls:
 		return maxCallsFrame, true
-	case frameHello, frameDone:
+	case frameHello, frameDone, frameStopped, frameRan:
 		return maxHeadFrame, true
 	case frameExit:
 		return 2*l.output + maxHeadFrame, true

@@ -185,7 +185,7 @@ func FuzzReadFrame(f *testing.F) {
 			if err != nil {
 				break
 			}
-			if !strings.ContainsRune("HCDXMBN", rune(got.kind)) {
+			if !strings.ContainsRune("HCDXMBNPE", rune(got.kind)) {
 				t.Fatalf("readFrame let kind %q pass", got.kind)
 			}
 			if err := writeFrame(&again, got.kind, got.payload); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"fermata/continuation"
@@ -254,22 +255,50 @@ func (x *execution) pause() ([][]byte, bool) {
 	defer timer.Stop()
 	rest := time.NewTimer(stopAfter)
 	defer rest.Stop()
+	// Pending while the program was told to stop and has not.
+	restless := time.NewTimer(time.Hour)
+	restless.Stop()
+	defer restless.Stop()
+	m := meter{began: x.rested}
+	if x.rested.IsZero() {
+		m.began = time.Now() // It was taken over.
+	}
 	if !begun {
 		rest.Stop() // Its program is still to come.
+		m.still = true
 	}
 	for {
 		select {
 		case results := <-x.resumed:
+			x.spend(m.stop(time.Now()))
 			return results, true
 		case <-rest.C:
 			if !x.e.members.holds() {
 				rest.Reset(stopRetry) // It may be another server's.
 				continue
 			}
+			m.asked = time.Now()
+			restless.Reset(max(x.budget(), stopTimeout))
 			_ = x.sandbox.stop() // If it cannot be told it has ended, which shows.
-		case <-x.sandbox.frames:
-			// It has died, or broken the rules: it cannot be gone on with.
-			return x.leave(Expired)
+		case f, ok := <-x.sandbox.frames:
+			switch {
+			case ok && f.kind == frameStopped:
+				if x.sandbox.still(f) {
+					x.spend(m.stop(time.Now()))
+					rest.Stop()
+					restless.Stop()
+				}
+			case ok && f.kind == frameRan && x.ran(f.payload) == nil:
+				if x.budget() == 0 {
+					return x.leave(TimedOut)
+				}
+			default:
+				// It has died, or broken the rules: it cannot be gone on with.
+				return x.leave(Expired)
+			}
+		case <-restless.C:
+			x.spend(m.stop(time.Now()))
+			return x.leave(TimedOut)
 		case <-timer.C:
 			return x.leave(Expired)
 		case <-x.parted:
@@ -287,6 +316,47 @@ const stopAfter = 10 * time.Millisecond
 
 // stopRetry is when a server that does not hold its lease looks again.
 const stopRetry = time.Second
+
+// stopTimeout is how long the stopping of a program may take even if it has no time left.
+const stopTimeout = 2 * time.Second
+
+// A meter counts the time for which a program may have run in a pause: until it has been
+// seen to have stopped. The time for which its server did not get to stop it is not its.
+type meter struct {
+	// began is when the program came to rest, asked when it was told to stop.
+	began, asked time.Time
+	// still says that it has stopped.
+	still bool
+}
+
+// stop returns the time that has not been counted yet, and counts no more.
+func (m *meter) stop(now time.Time) time.Duration {
+	switch {
+	case m.still:
+		return 0
+	case m.asked.IsZero():
+		m.asked = now
+	}
+	m.still = true
+	return min(stopAfter, m.asked.Sub(m.began)) + now.Sub(m.asked)
+}
+
+// spend counts time against the budget.
+func (x *execution) spend(d time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.record.Spent += d
+}
+
+// ran counts the processor time that a program has used while it was stopped.
+func (x *execution) ran(payload []byte) error {
+	nanoseconds, err := strconv.ParseUint(string(payload), 10, 62)
+	if err != nil {
+		return fmt.Errorf("time that a program has run: %w", err)
+	}
+	x.spend(time.Duration(nanoseconds))
+	return nil
+}
 
 // part leaves the execution to a later server. It reports false if it is not paused.
 func (x *execution) part() bool {

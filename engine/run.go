@@ -61,7 +61,8 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	e := x.wait(kind, payload, budget, timer.C)
-	e.ran = min(time.Since(began), budget)
+	x.rested = time.Now()
+	e.ran = min(x.rested.Sub(began), budget)
 	if e.state.terminal() {
 		x.collect(&e)
 	}
@@ -73,9 +74,9 @@ func (x *execution) budget() time.Duration {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.e.o.WallClock {
-		return x.record.Budget - time.Since(x.record.Created)
+		return max(0, x.record.Budget-time.Since(x.record.Created))
 	}
-	return x.record.Budget - x.record.Spent
+	return max(0, x.record.Budget-x.record.Spent)
 }
 
 func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration, timeout <-chan time.Time) ending {
@@ -152,6 +153,13 @@ func (x *execution) hear(f frame, done **report) (e ending, rested bool) {
 		}
 	case f.kind == frameExit:
 		e, err = readExit(f.payload, *done)
+		reason = SandboxLost
+	case f.kind == frameStopped:
+		return ending{}, false // It answers the pause before, which is over already.
+	case f.kind == frameRan:
+		if err = x.ran(f.payload); err == nil {
+			return ending{}, false
+		}
 		reason = SandboxLost
 	default:
 		err, reason = fmt.Errorf("frame %q of a running program", f.kind), SandboxLost

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +35,9 @@ type sandbox struct {
 	share atomic.Pointer[share]
 	// direct says that the last calls came on the line, where their results are due.
 	direct bool
-	// stopped says that the supervisor was told to stop the program.
+	// stopped says that the supervisor was told to stop the program, stops how often.
 	stopped bool
+	stops   int
 	// frames has what the sandbox sends; it is closed when the stream has ended.
 	frames chan frame
 	// broken is why it has, set before.
@@ -58,6 +60,9 @@ type hello struct {
 	State string `json:"state"`
 	// Round is the number of pauses so far.
 	Round int `json:"round"`
+	// Ran is for how long the program may have run while it had no server, in
+	// nanoseconds.
+	Ran time.Duration `json:"ran"`
 }
 
 // attach opens the stream to a sandbox and waits until it says that it is there.
@@ -198,7 +203,18 @@ func (s *sandbox) resume(within time.Duration, results [][]byte) error {
 // stop stops what still runs in a pause.
 func (s *sandbox) stop() error {
 	s.stopped = true
-	return s.send(frameStop)
+	s.stops++
+	return s.send(frameStop, strconv.AppendInt(nil, int64(s.stops), 10))
+}
+
+// still reports whether a frame says that the program has stopped in this pause, rather
+// than in one before: as the answer to the latest stop, or by itself after the calls that
+// came before the frame.
+func (s *sandbox) still(stopped frame) bool {
+	if len(stopped.payload) == 0 {
+		return !s.direct
+	}
+	return s.stopped && string(stopped.payload) == strconv.Itoa(s.stops)
 }
 
 // send writes one frame to the supervisor.

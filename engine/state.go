@@ -10,7 +10,7 @@ import (
 // moves are the legal moves of an execution. A state without moves is terminal.
 var moves = map[State][]State{
 	Running: {Paused, Completed, Failed, TimedOut, Cancelled},
-	Paused:  {Running, Expired, Cancelled},
+	Paused:  {Running, Expired, Cancelled, TimedOut},
 }
 
 // terminal reports whether an execution in state s has ended.

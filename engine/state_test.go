@@ -19,6 +19,7 @@ func TestMove(t *testing.T) {
 		{Paused, Running}:    true,
 		{Paused, Cancelled}:  true,
 		{Paused, Expired}:    true,
+		{Paused, TimedOut}:   true,
 	}
 	states := append([]State{"", "unknown"}, allStates...)
 	for _, from := range states {

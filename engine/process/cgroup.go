@@ -32,6 +32,8 @@ type cgroups struct {
 	join string
 	// oom is the parent whose groups count kills for memory, and the file that does.
 	oom, oomFile string
+	// freezer is the parent whose groups can be frozen, or empty.
+	freezer string
 }
 
 type setting struct {
@@ -42,16 +44,53 @@ type setting struct {
 
 // A cgroup is the open ends of one program's group.
 type cgroup struct {
-	// procs are the files that a process joins the group by.
-	procs []*os.File
-	// oom is the file that counts kills for memory, or nil.
-	oom *os.File
+	files []groupFile
+}
+
+// A groupFile is an open file of a group. The name is for the zygote: "join" is what a
+// process joins the group by, "oom" counts kills for memory; the freezer's keep theirs.
+type groupFile struct {
+	*os.File
+
+	name string
+}
+
+func (g *cgroup) open(name, path string, flag int) error {
+	file, err := os.OpenFile(path, flag, 0)
+	if err != nil {
+		return fmt.Errorf("open cgroup: %w", err)
+	}
+	g.files = append(g.files, groupFile{file, name})
+	return nil
 }
 
 func (g *cgroup) close() {
-	for _, f := range append(g.procs, g.oom) {
+	for _, f := range g.files {
 		_ = f.Close()
 	}
+}
+
+// The files by which groups are frozen: of version 2, and of version 1, whose frozen
+// processes do not even die.
+const (
+	freezeFile, frozenFile = "cgroup.freeze", "cgroup.events"
+	freezeFile1            = "freezer.state"
+)
+
+// openFreezer opens what freezes the group in dir, if it can be frozen.
+func (g *cgroup) openFreezer(dir string) error {
+	err := g.open(freezeFile1, filepath.Join(dir, freezeFile1), os.O_RDWR)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = g.open(freezeFile, filepath.Join(dir, freezeFile), os.O_WRONLY)
+	if err == nil {
+		err = g.open(frozenFile, filepath.Join(dir, frozenFile), os.O_RDONLY)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // Linux before 5.2
+	}
+	return err
 }
 
 // findCgroups finds where this server may make groups. It returns nil and the
@@ -72,6 +111,7 @@ func findCgroups(o Options) (*cgroups, error) {
 		}
 		c.parents, c.join = []string{parent}, "cgroup.procs"
 		c.oom, c.oomFile = parent, "memory.events"
+		c.freezer = parent
 		c.settings[parent] = []setting{
 			{file: "memory.max", value: memory},
 			{file: "memory.swap.max", value: "0", optional: true},
@@ -108,11 +148,26 @@ func findCgroups(o Options) (*cgroups, error) {
 				c.oom, c.oomFile = parent, "memory.oom_control"
 			}
 		}
+		c.addFreezer(mounts["freezer"])
+	}
+	if c.freezer == "" {
+		o.Log.Warn("no cgroup freezer: paused programs are stopped by signals, and watched")
 	}
 	if err := c.try(); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// addFreezer adds the hierarchy of version 1 that freezes, if this server may use it.
+func (c *cgroups) addFreezer(mount string) {
+	if mount == "" {
+		return
+	}
+	parent := filepath.Join(mount, parentGroup)
+	if err := os.Mkdir(parent, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
+		c.parents, c.freezer = append(c.parents, parent), parent
+	}
 }
 
 // parentGroup has the groups of programs. In version 2 serverGroup, beside it, has
@@ -187,18 +242,32 @@ func (c *cgroups) create(name string) (_ *cgroup, err error) {
 				return nil, fmt.Errorf("limit cgroup: %w", err)
 			}
 		}
-		procs, err := os.OpenFile(filepath.Join(dir, c.join), os.O_WRONLY, 0)
-		if err != nil {
-			return nil, fmt.Errorf("open cgroup: %w", err)
+		if err := g.open("join", filepath.Join(dir, c.join), os.O_WRONLY); err != nil {
+			return nil, err
 		}
-		g.procs = append(g.procs, procs)
 	}
-	g.oom, err = os.Open(filepath.Join(c.oom, name, c.oomFile))
-	if err != nil {
-		return nil, fmt.Errorf("open cgroup: %w", err)
+	if err := g.open("oom", filepath.Join(c.oom, name, c.oomFile), os.O_RDONLY); err != nil {
+		return nil, err
+	}
+	if c.freezer != "" {
+		if err := g.openFreezer(filepath.Join(c.freezer, name)); err != nil {
+			return nil, err
+		}
 	}
 	return g, nil
 }
+
+// thaw lets the processes of a sandbox die that were killed while they were frozen, which
+// they do by themselves in version 2. It is no error if there are none.
+func (c *cgroups) thaw(name string) {
+	if c != nil && c.freezer != "" {
+		_ = os.WriteFile(filepath.Join(c.freezer, name, freezeFile1), []byte("THAWED"), 0)
+	}
+}
+
+// thawInterval is how often processes that were killed are thawed until they are dead: a
+// supervisor may freeze them again before it dies itself.
+const thawInterval = 10 * time.Millisecond
 
 // remove removes the group of a sandbox whose processes have ended. Those that have not are
 // killed, and waited for until ctx ends.
@@ -208,7 +277,7 @@ func (c *cgroups) remove(ctx context.Context, name string) error {
 	}
 	var errs []error
 	for _, parent := range c.parents {
-		errs = append(errs, removeGroup(ctx, filepath.Join(parent, name)))
+		errs = append(errs, removeGroup(ctx, filepath.Join(parent, name), func() { c.thaw(name) }))
 	}
 	return errors.Join(errs...)
 }
@@ -216,7 +285,9 @@ func (c *cgroups) remove(ctx context.Context, name string) error {
 // busyRetry is how often a group with processes that were killed is tried again.
 const busyRetry = 10 * time.Millisecond
 
-func removeGroup(ctx context.Context, dir string) error {
+// removeGroup removes a group. While there are processes in it they are killed, and then
+// let go by thaw.
+func removeGroup(ctx context.Context, dir string, thaw func()) error {
 	for {
 		err := syscall.Rmdir(dir)
 		switch {
@@ -226,6 +297,7 @@ func removeGroup(ctx context.Context, dir string) error {
 			return fmt.Errorf("remove cgroup %s: %w", dir, err)
 		}
 		pids, killErr := killGroup(dir)
+		thaw()
 		select {
 		case <-time.After(busyRetry):
 		case <-ctx.Done():

@@ -145,7 +145,7 @@ func (p *Provider) adopt(ctx context.Context) error {
 	defer cancel()
 	var adopting sync.WaitGroup
 	for _, e := range entries {
-		z := joinZygote(p.o.Dir, e.Name())
+		z := joinZygote(p.o.Dir, e.Name(), p.cgroups)
 		p.mu.Lock()
 		p.zygotes[z.id] = z
 		p.mu.Unlock()

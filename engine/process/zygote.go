@@ -34,6 +34,8 @@ type zygote struct {
 	dir string
 	// server is the instance of the server that started it.
 	server string
+	// cgroups has the groups of its sandboxes.
+	cgroups *cgroups
 	// root is dir opened: sockets are named through it, since the name of a socket
 	// may have 107 bytes and a state directory more.
 	root *os.File
@@ -82,7 +84,8 @@ type message struct {
 	Op   string `json:"op"`
 	Name string `json:"name"`
 	User uint32 `json:"user"`
-	OOM  bool   `json:"oom"`
+	// FDs are the names of the descriptors that come along, in their order.
+	FDs []string `json:"fds,omitempty"`
 }
 
 // cloneFlags are the namespaces that the zygote begins in.
@@ -114,7 +117,7 @@ func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 	if err := os.WriteFile(filepath.Join(dir, serverFile), []byte(p.o.Server), 0o600); err != nil {
 		return nil, fmt.Errorf("mark zygote: %w", err)
 	}
-	z, err := openZygote(p.o.Dir, id)
+	z, err := openZygote(p.o.Dir, id, p.cgroups)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +211,7 @@ func (p *Provider) startHelped(ctx context.Context, cmd *exec.Cmd, config []byte
 }
 
 // openZygote opens the directory of a zygote.
-func openZygote(parent, id string) (*zygote, error) {
+func openZygote(parent, id string, groups *cgroups) (*zygote, error) {
 	dir := filepath.Join(parent, id)
 	root, err := os.Open(dir)
 	if err != nil {
@@ -218,22 +221,22 @@ func openZygote(parent, id string) (*zygote, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read mark of zygote: %w", err), root.Close())
 	}
-	z := newZygote(parent, id)
+	z := newZygote(parent, id, groups)
 	z.server, z.root = string(server), root
 	return z, nil
 }
 
-func newZygote(parent, id string) *zygote {
+func newZygote(parent, id string, groups *cgroups) *zygote {
 	return &zygote{
-		id: id, dir: filepath.Join(parent, id), cut: make(chan struct{}), gone: make(chan struct{}),
+		id: id, dir: filepath.Join(parent, id), cgroups: groups, cut: make(chan struct{}), gone: make(chan struct{}),
 		ended: map[string]chan struct{}{}, silent: map[*stream]bool{},
 	}
 }
 
 // joinZygote connects to the zygote of an earlier server. If there is none any more it
 // returns what a dead one has left.
-func joinZygote(parent, id string) *zygote {
-	z, err := openZygote(parent, id)
+func joinZygote(parent, id string, groups *cgroups) *zygote {
+	z, err := openZygote(parent, id, groups)
 	if err == nil {
 		if err = z.connect(); err == nil {
 			return z
@@ -241,7 +244,7 @@ func joinZygote(parent, id string) *zygote {
 		_ = z.root.Close()
 		z.root = nil
 	} else {
-		z = newZygote(parent, id)
+		z = newZygote(parent, id, groups)
 	}
 	close(z.cut)
 	close(z.gone)
@@ -267,9 +270,11 @@ func (z *zygote) connect() error {
 func (z *zygote) hear() {
 	defer close(z.gone)
 	buffer := make([]byte, 1<<12)
+	left := false // we have left it, rather than it us
 	for {
 		n, err := z.conn.Read(buffer)
 		if err != nil || n == 0 {
+			left = errors.Is(err, net.ErrClosed)
 			break
 		}
 		var m message
@@ -284,12 +289,46 @@ func (z *zygote) hear() {
 		z.mu.Unlock()
 	}
 	close(z.cut)
+	if !left {
+		defer repeatedly(z.thaw)()
+	}
 	// A zygote that dies takes every sandbox with it before it can be waited for.
 	switch {
 	case z.cmd != nil:
 		_ = z.cmd.Wait()
 	case z.process != nil:
 		_ = z.process.wait()
+	}
+}
+
+// thaw lets all sandboxes of a dying zygote die, the paused ones, too.
+func (z *zygote) thaw() {
+	names, _ := sandboxNames(z.dir) // It is there: nobody clears up after it before it is gone.
+	for _, name := range names {
+		z.cgroups.thaw(name)
+	}
+}
+
+// repeatedly calls f now, and every thawInterval until stop is called.
+func repeatedly(f func()) (stop func()) {
+	f()
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		again := time.NewTicker(thawInterval)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				f()
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-done
 	}
 }
 
@@ -305,16 +344,11 @@ func (z *zygote) alive() bool {
 
 // spawn asks for a sandbox.
 func (z *zygote) spawn(name string, user uint32, listener, line *os.File, group *cgroup) error {
-	files := []*os.File{listener, line}
-	if group.oom != nil {
-		files = append(files, group.oom)
+	names, fds := []string{"listener", "line"}, []int{int(listener.Fd()), int(line.Fd())}
+	for _, f := range group.files {
+		names, fds = append(names, f.name), append(fds, int(f.Fd()))
 	}
-	files = append(files, group.procs...)
-	fds := make([]int, len(files))
-	for i, f := range files {
-		fds[i] = int(f.Fd())
-	}
-	return z.say(message{Op: "spawn", Name: name, User: user, OOM: group.oom != nil}, syscall.UnixRights(fds...))
+	return z.say(message{Op: "spawn", Name: name, User: user, FDs: names}, syscall.UnixRights(fds...))
 }
 
 // kill ends a sandbox and waits until it has ended.
@@ -331,6 +365,7 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	defer repeatedly(func() { z.cgroups.thaw(name) })()
 	select {
 	case <-waiting:
 		return nil

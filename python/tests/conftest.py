@@ -19,7 +19,7 @@ from typing import IO, Any
 import hypothesis
 import pytest
 
-from fermata import calls, frames, supervisor, worker
+from fermata import calls, frames, stopping, supervisor, worker
 from fermata.sandbox import Progress
 
 # A busy machine is no fault of the code.
@@ -55,7 +55,8 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[signal.Signals]:
     Outside of a sandbox of its own that is every process of the machine.
     """
     sent: list[signal.Signals] = []
-    monkeypatch.setattr(supervisor, "_signal_all", sent.append)
+    monkeypatch.setattr(supervisor, "signal_all", sent.append)
+    monkeypatch.setattr(stopping, "signal_all", sent.append)
     return sent
 
 

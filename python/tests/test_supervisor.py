@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from conftest import WorkerProcess
 
-from fermata import PROTOCOL, calls, frames, supervisor
-from fermata.frames import Channel, Frame
+from fermata import PROTOCOL, calls, frames, stopping, supervisor
+from fermata.frames import Channel, Frame, WorkerChannel
 from fermata.sandbox import Progress
 from fermata.supervisor import Supervisor, Worker
 
@@ -54,13 +54,23 @@ class Server:
 
     def __init__(self, stream: socket.socket) -> None:
         self.stream = stream
+        self.pauses: list[Frame] = []
         stream.settimeout(10)
 
     def send(self, kind: int, payload: bytes = b"") -> None:
         self.stream.sendall(frames.encode(kind, payload))
 
     def receive(self) -> Frame:
-        return calls.receive(self.stream)
+        """Return the next frame that is not about a pause."""
+        while (frame := calls.receive(self.stream)).kind in (frames.STOPPED, frames.RAN):
+            self.pauses.append(frame)
+        return frame
+
+    def hear_of_pause(self) -> Frame:
+        """Return the next frame, which has to be about a pause."""
+        frame = self.pauses.pop(0) if self.pauses else calls.receive(self.stream)
+        assert frame.kind in (frames.STOPPED, frames.RAN)
+        return frame
 
     def attach(self) -> dict[str, Any]:
         """Attach and return the hello."""
@@ -96,6 +106,27 @@ def sent(signals: list[signal.Signals], want: list[signal.Signals]) -> None:
     assert signals == want
 
 
+class Stopper:
+    """Stops by the signals that conftest collects, and is done when it is told."""
+
+    def __init__(self) -> None:
+        self.wakes = False
+        self.still = True
+        self.nanoseconds = 0
+
+    def stop(self) -> None:
+        stopping.signal_all(signal.SIGSTOP)
+
+    def stopped(self) -> bool:
+        return self.still
+
+    def used(self) -> int:
+        return self.nanoseconds
+
+    def go(self) -> None:
+        stopping.signal_all(signal.SIGCONT)
+
+
 class Sandbox:
     """A supervisor, its worker and the way to it."""
 
@@ -109,20 +140,29 @@ class Sandbox:
             theirs.close()
             theirs = control
         self.worker.settimeout(10)
-        fd = theirs.detach()
-        self._channel = Channel(fd, fd, frames.MAX_FROM_WORKER)
+        self._channel = WorkerChannel(theirs)
         stdout, self.stdout = os.pipe()
         stderr, self.stderr = os.pipe()
         self.status = Status()
         self.oom_kills = 0
         self.progress = Progress()
+        self.stopper = Stopper()
         # The ends of a line: the server's and the worker's.
         self.line, self._end = socket.socketpair()
         self.line.settimeout(10)
         self._servers: list[socket.socket] = []
         self._fds = [stdout, self.stdout, stderr, self.stderr]
         self._supervisor = Supervisor(
-            Worker(self._channel, stdout, stderr, self.status, lambda: self.oom_kills, self.progress, self._end),
+            Worker(
+                self._channel,
+                stdout,
+                stderr,
+                self.status,
+                lambda: self.oom_kills,
+                self.progress,
+                self.stopper,
+                self._end,
+            ),
             OUTPUT,
             orphan,
             listener=self._listener,
@@ -209,7 +249,7 @@ def test_hello_waits_until_the_worker_is_ready(sandbox: Sandbox) -> None:
     sandbox.say(frames.READY, {"python": "3.x"})
     kind, payload = server.receive()
     assert kind == frames.HELLO
-    assert json.loads(payload) == {"protocol": PROTOCOL, "python": "3.x", "state": "ready", "round": 0}
+    assert json.loads(payload) == {"protocol": PROTOCOL, "python": "3.x", "state": "ready", "round": 0, "ran": 0}
 
 
 def test_marker_comes_before_the_hello(sandbox: Sandbox) -> None:
@@ -308,7 +348,9 @@ def test_next_server_hears_what_it_may_have_missed(sandbox: Sandbox) -> None:
     first = sandbox.paused()
     first.stream.close()
     second = sandbox.connect()
-    assert second.attach() == {"protocol": PROTOCOL, "python": "3.x", "state": "paused", "round": 1}
+    hello = second.attach()
+    assert hello.pop("ran") < 1_000_000_000
+    assert hello == {"protocol": PROTOCOL, "python": "3.x", "state": "paused", "round": 1}
     assert second.receive() == Frame(frames.CALLS, b"[1]")
     second.send(frames.RESULTS, b"[]")
     assert sandbox.hear() == Frame(frames.RESULTS, b"[]")
@@ -320,7 +362,7 @@ def test_next_server_hears_what_it_may_have_missed(sandbox: Sandbox) -> None:
     assert third.exit()[0]["over"] == ""
     third.stream.close()
     fourth = sandbox.connect()
-    assert fourth.attach() == {"protocol": PROTOCOL, "python": "3.x", "state": "ended", "round": 1}
+    assert fourth.attach() == {"protocol": PROTOCOL, "python": "3.x", "state": "ended", "round": 1, "ran": 0}
     assert fourth.receive() == Frame(frames.DONE, b'{"exit": 3}')
     assert fourth.exit()[0]["over"] == ""
 
@@ -388,7 +430,9 @@ def test_kill(sandbox: Sandbox, signals: list[signal.Signals], end: str) -> None
     os.write(sandbox.stdout, b"so far")
     server.send(frames.KILL)
     assert server.exit() == ({"killed": True, "stdout": 6, "stderr": 0, "over": ""}, b"so far", b"")
-    sent(signals, [signal.SIGSTOP] * (2 if end == "paused" else 1) + [signal.SIGKILL])
+    # What is frozen dies when it is let go.
+    paused = end == "paused"
+    sent(signals, [signal.SIGSTOP] * (1 + paused) + [signal.SIGKILL] + [signal.SIGCONT] * paused)
     # Whatever comes later changes nothing.
     sandbox.status.tell(-9)
     server.send(frames.KILL)
@@ -623,7 +667,7 @@ class Shared:
         stdout, self._stdout = os.pipe()
         stderr, self._stderr = os.pipe()
         self.status = Status()
-        worker = Worker(channels[0], stdout, stderr, self.status, lambda: 0, Progress())
+        worker = Worker(channels[0], stdout, stderr, self.status, lambda: 0, Progress(), Stopper())
         self._supervisor = Supervisor(worker, OUTPUT, 5.0, stream=channels[1])
         self.thread = threading.Thread(target=self._supervisor.run, daemon=True)
         self.thread.start()
@@ -680,9 +724,11 @@ def test_servers_share_a_stream() -> None:
 
 def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     def signal_worker(number: signal.Signals) -> None:
-        os.kill(worker_process.pid, number)
+        if worker_process.pid:
+            os.kill(worker_process.pid, number)
 
-    monkeypatch.setattr("fermata.supervisor._signal_all", signal_worker)
+    monkeypatch.setattr("fermata.supervisor.signal_all", signal_worker)
+    monkeypatch.setattr("fermata.stopping.signal_all", signal_worker)
     sandbox = Sandbox(tmp_path, control=worker_process.stream.dup())
     server = sandbox.connect()
     assert server.attach()["state"] == "ready"
@@ -713,3 +759,128 @@ def wait_until(condition: Callable[[], bool], complaint: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, complaint
         time.sleep(0.001)
+
+
+def test_server_is_told_when_the_program_has_stopped(sandbox: Sandbox) -> None:
+    sandbox.stopper.still = False
+    server = sandbox.paused()
+    time.sleep(0.05)
+    server.send(frames.STOP, b"1")
+    server.stream.settimeout(0.1)
+    with pytest.raises(TimeoutError):
+        server.hear_of_pause()
+    server.stream.settimeout(10)
+    sandbox.stopper.still = True
+    assert server.hear_of_pause() == Frame(frames.STOPPED, b"1")
+    # One that has stopped already is told of at once, and what was taken back is not.
+    server.send(frames.STOP, b"2")
+    assert server.hear_of_pause() == Frame(frames.STOPPED, b"2")
+    sandbox.stopper.still = False
+    server.send(frames.RESULTS, b"[]")
+    assert sandbox.hear().kind == frames.RESULTS
+    for kind, payload in ((frames.STOP, b"3"), (frames.GO, b""), (frames.STOP, b"4")):
+        server.send(kind, payload)
+    sandbox.stopper.still = True
+    assert server.hear_of_pause() == Frame(frames.STOPPED, b"4")
+
+
+def test_program_that_the_supervisor_stops(sandbox: Sandbox) -> None:
+    assert sandbox.paused().hear_of_pause() == Frame(frames.STOPPED, b"")
+
+
+def test_what_runs_in_a_pause_is_counted(
+    sandbox: Sandbox, signals: list[signal.Signals], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_LAST_LOOK", 0.02)
+    sandbox.stopper.wakes = True
+    sandbox.stopper.nanoseconds = 1_000_000_000
+    server = sandbox.paused()
+    assert server.hear_of_pause().kind == frames.STOPPED
+    sandbox.stopper.nanoseconds += 1_000_000  # nothing to speak of
+    time.sleep(0.1)
+    before = len(signals)
+    sandbox.stopper.nanoseconds += 70_000_000
+    assert server.hear_of_pause() == Frame(frames.RAN, b"70000000")
+    assert signal.SIGCONT not in signals
+    wait_until(lambda: len(signals) > before, "it is not stopped again")
+    # Without a server it is counted for the next one; and so is the rest, at the end.
+    server.stream.close()
+    time.sleep(0.05)
+    sandbox.stopper.nanoseconds += 50_000_000
+    time.sleep(0.1)
+    second = sandbox.connect()
+    assert 50_000_000 <= second.attach()["ran"] < 1_000_000_000
+    monkeypatch.setattr(supervisor, "_LAST_LOOK", 60.0)
+    time.sleep(0.05)
+    sandbox.stopper.nanoseconds += 30_000_000
+    second.send(frames.RESULTS, b"[]")
+    assert second.receive() == Frame(frames.CALLS, b"[1]")
+    assert sandbox.hear().kind == frames.RESULTS
+    assert second.hear_of_pause() == Frame(frames.RAN, b"30000000")
+
+
+def test_time_without_a_server_is_counted(sandbox: Sandbox) -> None:
+    sandbox.running().stream.close()
+    time.sleep(0.2)
+    assert sandbox.connect().attach()["ran"] >= 150_000_000
+
+
+def test_calls_that_came_together_are_two_pauses(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
+    server = sandbox.running()
+    sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]") + frames.encode(frames.CALLS, b"[2]"))
+    for payload in (b"[1]", b"[2]"):
+        assert server.receive() == Frame(frames.CALLS, payload)
+        assert server.hear_of_pause().kind == frames.STOPPED
+        assert signals[-1] == signal.SIGSTOP, "the program runs on in its pause"
+        server.send(frames.RESULTS, b"[]")
+        assert sandbox.hear().kind == frames.RESULTS
+
+
+def test_supervisor_that_ends_lets_what_it_froze_die(tmp_path: Path, signals: list[signal.Signals]) -> None:
+    sandbox = Sandbox(tmp_path, orphan=0.1)
+    sandbox.paused().stream.close()
+    assert sandbox.ended()
+    assert signals[-2:] == [signal.SIGKILL, signal.SIGCONT]
+    sandbox.close()
+
+
+def slow_descriptor() -> tuple[socket.socket, list[socket.socket]]:
+    """Return a socket that takes three seconds to close: its peer reads nothing of what it has to send."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    sender = socket.create_connection(listener.getsockname())
+    peer, _ = listener.accept()
+    sender.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            sender.send(bytes(1 << 16))
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3))
+    sender.setblocking(True)
+    return sender, [listener, peer]
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_descriptors_of_a_worker(
+    tmp_path: Path, signals: list[signal.Signals], monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """Whatever a worker sends along, its supervisor goes on."""
+    if not refused:  # as on Linux before 6.16
+        monkeypatch.setattr(frames, "_SO_PASSRIGHTS", 10_000)
+    sandbox = Sandbox(tmp_path)
+    server = sandbox.paused()
+    slow, others = slow_descriptor()
+    # While the program is paused nobody reads it, so that the last copy is the one on its way.
+    try:
+        socket.send_fds(sandbox.worker, [frames.encode(frames.CALLS, b"[1]")], [slow.fileno()])
+    except PermissionError:
+        assert refused
+        server.send(frames.KILL)
+    else:
+        slow.close()
+    began = time.monotonic()
+    server.send(frames.RESULTS, b"[]")
+    head, _, _ = server.exit()
+    assert time.monotonic() - began < 1, "to close a descriptor has held the supervisor up"
+    assert head.get("killed") or head.get("broken")
+    for each in (*others, slow):
+        each.close()
+    sandbox.close()

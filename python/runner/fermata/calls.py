@@ -39,8 +39,8 @@ _GRACE: Final = 0.02
 # whether other processes have.
 _PATIENCE: Final = 0.2
 _LOOK: Final = 0.0005
-# The size at which a batch is full, in bytes; what remains goes into the next.
-_BATCH: Final = 16 << 20
+# The most that the calls of one pause may have, in bytes; what remains goes into the next.
+MAX_BATCH: Final = 16_000_000
 
 _NO_MESSAGE: Final = "tool execution failed"
 
@@ -48,11 +48,9 @@ _NO_MESSAGE: Final = "tool execution failed"
 class _Call:
     """A call that waits for its result."""
 
-    def __init__(self, number: int, text: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, number: int, text: bytes, loop: asyncio.AbstractEventLoop) -> None:
         self.number = number
         self.text = text
-        # What a shell script sends need not be ASCII.
-        self.size = len(text) if text.isascii() else len(text.encode())
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
 
@@ -113,13 +111,13 @@ class Calls:
 
     async def request(self, name: str, input: str) -> Any:
         """Make one call, whose input is JSON already, and wait for its result."""
-        text = f'"tool":{dumps(name)},"input":{input}'
+        text = f'"tool":{dumps(name)},"input":{input}}}'.encode()
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._closed:
                 raise RuntimeError("the program has ended; no tool can be called any more")
             self._issued += 1
-            call = _Call(self._issued, f'{{"n":{self._issued},{text}}}', loop)
+            call = _Call(self._issued, b'{"n":%d,%b' % (self._issued, text), loop)
             self._waiting[call.number] = call
             self._latest = time.monotonic()
             self._changed.notify()
@@ -235,7 +233,7 @@ class Calls:
         batch = self._batch()
         if not batch:
             return
-        calls = frames.encode(frames.CALLS, f"[{','.join(batch)}]".encode())
+        calls = frames.encode(frames.CALLS, b"[%b]" % b",".join(batch))
         self._rounds += 1
         self.clock.stop()
         self._progress.write(self._rounds, True, resting)
@@ -260,15 +258,15 @@ class Calls:
                 self._line = None
         return _ask(self._stream, calls)
 
-    def _batch(self) -> list[str]:
-        batch: list[str] = []
-        size = 0
+    def _batch(self) -> list[bytes]:
+        batch: list[bytes] = []
+        size = 1
         for _, call in sorted(self._waiting.items()):
-            if batch and size + call.size > _BATCH:
+            if batch and size + len(call.text) + 1 > MAX_BATCH:
                 break
             if not call.future.done():
                 batch.append(call.text)
-                size += call.size
+                size += len(call.text) + 1
         return batch
 
     def _deliver(self, results: Iterable[Mapping[str, Any]]) -> None:

@@ -22,7 +22,7 @@ from json import loads
 from types import FrameType
 from typing import Final, NoReturn
 
-from fermata import frames, linux, sandbox
+from fermata import frames, linux, sandbox, stopping
 from fermata.supervisor import Supervisor, Worker
 
 _STDIN: Final = 0
@@ -79,14 +79,14 @@ def _supervise(config: Config) -> None:
     reaper = _Reaper(pid)
     signal.signal(signal.SIGCHLD, reaper.on_signal)
     counter = _oom_counter()
-    fd = ours.detach()
     worker = Worker(
-        control=frames.Channel(fd, fd, frames.MAX_FROM_WORKER),
+        control=frames.WorkerChannel(ours),
         stdout=stdout,
         stderr=stderr,
         status=reaper,
         oom_kills=lambda: sandbox.oom_kills(counter),
         progress=progress,
+        stopper=stopping.Signals(stopping.container_clock()),
     )
     server = frames.Channel(_STDIN, _STDOUT, frames.MAX_FROM_SERVER)
     Supervisor(worker, config.output, config.orphan, stream=server).run()

@@ -9,8 +9,10 @@ testdata/frames.json.
 from __future__ import annotations
 
 import os
+import socket
 import struct
 from collections import deque
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 HEADER: Final = struct.Struct(">IB")
@@ -23,7 +25,7 @@ KILL: Final = ord("K")  # end the program and report
 FILE: Final = ord("F")  # for the worker: a piece of an input file
 LIST: Final = ord("L")  # of an ended program: list the files it has left
 TAKE: Final = ord("T")  # of an ended program: send one of them
-STOP: Final = ord("S")  # the program is paused: stop what still runs
+STOP: Final = ord("S")  # the program is paused: stop what still runs, and answer STOPPED with this payload
 GO: Final = ord("O")  # and let it go on
 # Worker to supervisor to server.
 READY: Final = ord("Y")  # imports are done (not passed on; the hello tells it)
@@ -35,10 +37,15 @@ EXIT: Final = ord("X")  # how the program ended, and its output
 LISTING: Final = ord("M")  # the files it has left
 CONTENT: Final = ord("B")  # a piece of one; an empty one ends it
 LOST: Final = ord("N")  # it cannot be read
+STOPPED: Final = ord("P")  # the paused program has stopped: the answer to STOP, or without a payload to CALLS
+RAN: Final = ord("E")  # it has run all the same, for these nanoseconds of processor time
 
-# The largest payloads, in bytes. A peer that exceeds them has broken the protocol.
-MAX_FROM_WORKER: Final = 32 << 20
+# The largest payloads, in bytes. A peer that exceeds them has broken the protocol. A worker
+# that keeps to the rules sends no more than calls.MAX_BATCH.
+MAX_FROM_WORKER: Final = 17 << 20
 MAX_FROM_SERVER: Final = 128 << 20
+# Those of frames that are small.
+_MAX_SMALL: Final = {READY: 1 << 16, DONE: 1 << 16}
 
 # How much is read at once: little, for which memory is at hand, until more is there.
 _CHUNK: Final = 1 << 12
@@ -103,8 +110,9 @@ class Decoder:
         if self._lost or len(self._buffer) < HEADER.size:
             return None
         length, kind = HEADER.unpack_from(self._buffer)
-        if length > self._limit:
-            raise ProtocolError(f"frame of {length} bytes, at most {self._limit} allowed")
+        limit = min(self._limit, _MAX_SMALL.get(kind, self._limit))
+        if length > limit:
+            raise ProtocolError(f"frame of {length} bytes, at most {limit} allowed")
         end = HEADER.size + length
         if len(self._buffer) < end:
             return None
@@ -159,7 +167,7 @@ class Channel:
     def fill(self) -> bool:
         """Read what is there. Returns False at the end of the stream."""
         try:
-            data = os.read(self.read_fd, self._chunk)
+            data = self._read(self._chunk)
         except BlockingIOError:
             return True
         except ConnectionError:
@@ -167,6 +175,9 @@ class Channel:
         self._chunk = _LARGE_CHUNK if len(data) == self._chunk else _CHUNK
         self._decoder.feed(data)
         return bool(data)
+
+    def _read(self, size: int) -> bytes:
+        return os.read(self.read_fd, size)
 
     def mark(self, mark: bytes) -> None:
         """Begin anew wherever mark appears in what is read."""
@@ -186,3 +197,37 @@ class Channel:
         os.close(self.read_fd)
         if self.write_fd != self.read_fd:
             os.close(self.write_fd)
+
+
+# From Linux 6.16 on a socket can refuse descriptors; whoever sends one gets an error.
+_SO_PASSRIGHTS: Final = 83
+# The most descriptors that the kernel lets one message have.
+_MAX_DESCRIPTORS: Final = 253
+
+
+class WorkerChannel(Channel):
+    """A channel to a worker, who may send descriptors along with its frames.
+
+    To close a descriptor can take as long as the program likes that has made it: none
+    is closed here. Those that are read stay open until this process ends, which waits
+    for none, and there is one message of them at most.
+    """
+
+    _ROOM: Final = socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4)
+
+    def __init__(self, stream: socket.socket) -> None:
+        with suppress(OSError):  # an older kernel
+            stream.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
+        super().__init__(stream.fileno(), stream.fileno(), MAX_FROM_WORKER)
+        self._stream = stream
+
+    def _read(self, size: int) -> bytes:
+        data, received, flags, _ = self._stream.recvmsg(size, self._ROOM, socket.MSG_CMSG_CLOEXEC)
+        if received or flags & socket.MSG_CTRUNC:
+            raise ProtocolError("a worker has sent descriptors")
+        return data
+
+    def close(self) -> None:
+        """Close the stream and forget what waits."""
+        self._outbox.clear()
+        self._stream.close()

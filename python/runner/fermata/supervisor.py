@@ -26,6 +26,7 @@ from typing import Final, Protocol
 from fermata import PROTOCOL, frames, sandbox, workspace
 from fermata.frames import Channel, Frame, ProtocolError
 from fermata.output import Output
+from fermata.stopping import Stopper, signal_all
 
 # How long processes that were killed may take to be dead, in seconds.
 _DEATH: Final = 1.0
@@ -33,6 +34,12 @@ _DEATH: Final = 1.0
 # take to repeat its calls, in seconds.
 _LOOK: Final = 0.001
 _REPEAT: Final = 2.0
+# How often it is looked, in seconds, whether a program that was told to has stopped: the
+# first time, each time half as often, and not less than that. As often a program that can
+# wake is looked at, of which less processor time is not worth a word, in nanoseconds.
+_FIRST_LOOK: Final = 0.001
+_LAST_LOOK: Final = 1.0
+_UNSEEN: Final = 5_000_000
 
 
 class ExitStatus(Protocol):
@@ -56,6 +63,7 @@ class Worker:
     # How often the kernel has killed a process of the sandbox for memory.
     oom_kills: Callable[[], int]
     progress: sandbox.Progress
+    stopper: Stopper
     # The worker's end of its line to the server.
     line: socket.socket | None = None
 
@@ -90,7 +98,20 @@ class Supervisor:
         # Whether a server waits for its hello, and until when.
         self._greets = False
         self._greet_by = 0.0
+        # Whether the program was told to stop, and has been seen to have stopped.
         self._stopped = False
+        self._still = False
+        # What a server that waits for that is to be answered.
+        self._answer: bytes | None = None
+        # When it is looked at again, and how much later after that.
+        self._look_at: float | None = None
+        self._pace = _FIRST_LOOK
+        # How much processor time it had used at the last look, and for how long it has run
+        # without being told of to a server, in nanoseconds.
+        self._used = 0
+        self._ran = 0
+        # Since when it has no server that would count its time, in nanoseconds.
+        self._alone: int | None = None
         self._kept: list[bytes] = []
         self._stdout = Output(worker.stdout, output)
         self._stderr = Output(worker.stderr, output)
@@ -104,6 +125,15 @@ class Supervisor:
 
     def run(self) -> None:
         """Serve until the sandbox has no further use."""
+        try:
+            self._serve()
+        finally:
+            # What is frozen would not die with this process, and keep it from ending.
+            signal_all(signal.SIGKILL)
+            if self._stopped:
+                self._worker.stopper.go()
+
+    def _serve(self) -> None:
         for output in (self._stdout, self._stderr):
             self._watch(output.fd, self._on_output(output))
         self._watch(self._worker.control.read_fd, self._on_worker)
@@ -114,9 +144,11 @@ class Supervisor:
         if self._server is not None:
             self._watch(self._server.read_fd, self._on_server)
         while not self._finished and (left := self._time_left()) != 0:
-            for fd, mask in self._poll.poll(left):
+            for fd, mask in self._poll.poll(self._until_look(left)):
                 if (handler := self._handlers.get(fd)) is not None:
                     handler(mask)
+            if self._look_at is not None and time.monotonic() >= self._look_at:
+                self._look()
             if self._greets:
                 try:
                     self._greet()
@@ -130,6 +162,13 @@ class Supervisor:
         if self._attached and self._listener is not None:
             return None
         return max(0.0, self._deadline - time.monotonic())
+
+    def _until_look(self, left: float | None) -> float | None:
+        """Return how many of the seconds that are left may pass until the program is looked at."""
+        if self._look_at is None:
+            return left
+        look = max(0.0, self._look_at - time.monotonic())
+        return look if left is None else min(left, look)
 
     def _watch(self, fd: int, handler: Callable[[int], None]) -> None:
         self._handlers[fd] = handler
@@ -169,8 +208,10 @@ class Supervisor:
         self._attached = False
         self._greets = False
         self._deadline = time.monotonic() + self._orphan
+        if self._state in ("running", "paused"):
+            self._alone = time.monotonic_ns()
         if self._state == "paused":
-            self._stop()
+            self._stop(None)
         if self._worker.line is not None:
             # What is in it already can still be read.
             self._worker.line.shutdown(socket.SHUT_RDWR)
@@ -209,7 +250,8 @@ class Supervisor:
         match frame.kind:
             case frames.ATTACH:
                 self._attached = True
-                self._content = None  # what another server has asked for
+                # What another server has asked for.
+                self._content = self._answer = None
                 self._marker = frame.payload
                 if self._listener is None and self._server is not None and self._marker:
                     self._server.mark(frames.encode(*frame))
@@ -217,13 +259,14 @@ class Supervisor:
             case frames.PROGRAM if self._state == "ready":
                 self._go_on(frame)
             case frames.RESULTS if self._state == "paused":
-                self._go_on(frame)
+                # First, since calls that wait already stop it again.
                 self._go()
+                self._go_on(frame)
             case frames.STOP | frames.GO if self._state not in ("running", "paused"):
                 # Another server's, or too late: there is nothing to stop.
                 pass
             case frames.STOP:
-                self._stop()
+                self._stop(frame.payload)
             case frames.GO:
                 self._go()
             case frames.KILL:
@@ -267,7 +310,10 @@ class Supervisor:
             # It has asked a server that is gone, and will ask us in a moment.
             return
         self._greets = False
-        hello = {"protocol": PROTOCOL, "python": self._python, "state": self._state, "round": progress.rounds}
+        self._end_alone()
+        hello: dict[str, object] = {"protocol": PROTOCOL, "python": self._python, "state": self._state}
+        hello |= {"round": progress.rounds, "ran": self._ran}
+        self._ran = 0
         self._server.send(self._marker + frames.encode(frames.HELLO, dumps(hello).encode()))
         for kept in self._kept:
             self._server.send(kept)
@@ -276,6 +322,9 @@ class Supervisor:
     def _tell(self, what: bytes) -> None:
         """Send whole frames, and keep them."""
         self._kept.append(what)
+        self._say(what)
+
+    def _say(self, what: bytes) -> None:
         if not self._attached or self._greets or self._server is None:
             return
         try:
@@ -384,21 +433,68 @@ class Supervisor:
                 self._state = "paused"
                 self._tell(frames.encode(*frame))
                 if not self._worker.progress.resting or not self._attached:
-                    self._stop()
+                    self._stop(b"")
             case frames.DONE if self._state == "running":
                 self._end({}, frames.encode(*frame))
             case _:
                 raise ProtocolError(f"frame {frame.kind} from the worker while {self._state}")
 
-    def _stop(self) -> None:
-        if not self._stopped:
-            self._stopped = True
-            _signal_all(signal.SIGSTOP)
+    # Pauses: the program stands still, and what it runs all the same is counted.
+
+    def _stop(self, answer: bytes | None) -> None:
+        """Stop the program, and answer the server when it has stopped."""
+        self._answer = answer
+        if self._stopped:
+            self._look()
+            return
+        self._stopped, self._still, self._pace = True, False, _FIRST_LOOK
+        self._worker.stopper.stop()
+        self._look_at = time.monotonic() + self._pace
+
+    def _look(self) -> None:
+        """Look whether the program has stopped, or what it has used since it had."""
+        stopper = self._worker.stopper
+        if self._still:
+            self._count()
+        elif stopper.stopped():
+            self._still, self._pace, self._used = True, _LAST_LOOK, stopper.used()
+        if self._still and not stopper.wakes:
+            self._look_at = None
+        else:
+            stopper.stop()
+            self._pace = min(2 * self._pace, _LAST_LOOK)
+            self._look_at = time.monotonic() + self._pace
+        if self._still:
+            self._end_alone()
+            if self._answer is not None:
+                self._say(frames.encode(frames.STOPPED, self._answer))
+                self._answer = None
+
+    def _count(self) -> None:
+        """Count what the program has used since the last look."""
+        used = self._worker.stopper.used()
+        if used - self._used > _UNSEEN:
+            self._ran += used - self._used
+        self._used = used
+        if self._ran and self._attached and not self._greets:
+            self._say(frames.encode(frames.RAN, b"%d" % self._ran))
+            self._ran = 0
+
+    def _end_alone(self) -> None:
+        """Count the time that the program had without a server until now."""
+        if self._alone is not None:
+            self._ran += time.monotonic_ns() - self._alone
+            self._alone = None
 
     def _go(self) -> None:
         if self._stopped:
-            self._stopped = False
-            _signal_all(signal.SIGCONT)
+            if self._still and self._worker.stopper.wakes:
+                self._count()
+            self._move()
+
+    def _move(self) -> None:
+        self._stopped, self._look_at, self._answer = False, None, None
+        self._worker.stopper.go()
 
     def _on_output(self, output: Output) -> Callable[[int], None]:
         def on_output(mask: int) -> None:
@@ -435,8 +531,9 @@ class Supervisor:
             self._finished = True
             return
         self._state = "ended"
+        self._end_alone()
         # Nothing is printed from now on.
-        _signal_all(signal.SIGSTOP)
+        signal_all(signal.SIGSTOP)
         for output in (self._stdout, self._stderr):
             output.drain()
             self._unwatch(output.fd)
@@ -451,7 +548,10 @@ class Supervisor:
         head = dumps(report).encode()
         payload = len(head).to_bytes(4, "big") + head + self._stdout.data + self._stderr.data
         self._tell(done + frames.encode(frames.EXIT, payload))
-        _signal_all(signal.SIGKILL)
+        signal_all(signal.SIGKILL)
+        if self._stopped:
+            # What is frozen dies only now.
+            self._move()
 
 
 def _all_dead() -> bool:
@@ -464,11 +564,3 @@ def _all_dead() -> bool:
             return True
         time.sleep(0.001)
     return False
-
-
-def _signal_all(number: signal.Signals) -> None:
-    """Signal every process of the sandbox but this one."""
-    try:
-        os.kill(-1, number)
-    except (ProcessLookupError, PermissionError):
-        return

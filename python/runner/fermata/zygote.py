@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import fermata
-from fermata import frames, linux
+from fermata import frames, linux, stopping
 from fermata.sandbox import (
     ENVIRONMENT,
     USER,
@@ -257,7 +257,7 @@ class Zygote:
         try:
             pid = os.fork()
             if pid == 0:
-                serve("supervisor", self._supervise, message["user"], message["oom"], fds)
+                serve("supervisor", self._supervise, message["user"], message["fds"], fds)
         except OSError:
             # No room for one more; the others must not suffer.
             self._tell(name)
@@ -294,10 +294,15 @@ class Zygote:
 
     # From here on in a new process, PID 1 of its namespace.
 
-    def _supervise(self, user: int, oom: bool, fds: list[int]) -> None:
-        """Make the sandbox around this process, have the worker made, and supervise it."""
-        listener, line, *rest = fds
-        counter = rest.pop(0) if oom else None
+    def _supervise(self, user: int, names: list[str], fds: list[int]) -> None:
+        """Make the sandbox around this process, have the worker made, and supervise it.
+
+        ``names`` are those of the descriptors. The worker joins its control groups by those
+        called "join".
+        """
+        named = dict(zip(names, fds))
+        listener, line, counter = named["listener"], named["line"], named.get("oom")
+        joins = [fd for name, fd in zip(names, fds) if name == "join"]
         for fd in (self._listener.fileno(), self._nursery, self._namespace, self._poll.fileno(), *self._names):
             os.close(fd)
         self._drop_server_copy()
@@ -312,8 +317,8 @@ class Zygote:
         ends = [theirs.detach(), stdout_end, stderr_end, status_end, shared]
 
         def ask_for_worker() -> None:
-            socket.send_fds(self._requests, [str(user).encode()], [own, *ends, line, *rest])
-            for fd in (own, *ends, *rest):
+            socket.send_fds(self._requests, [str(user).encode()], [own, *ends, line, *joins])
+            for fd in (own, *ends, *joins):
                 os.close(fd)
             self._requests.close()
 
@@ -335,14 +340,14 @@ class Zygote:
             if listener not in _readable(listener, line):
                 return
             ask_for_worker()
-        fd = ours.detach()
         worker = Worker(
-            control=frames.Channel(fd, fd, frames.MAX_FROM_WORKER),
+            control=frames.WorkerChannel(ours),
             stdout=stdout,
             stderr=stderr,
             status=PipeStatus(status),
             oom_kills=lambda: oom_kills(counter),
             progress=progress,
+            stopper=stopping.Freezer.of(named) or stopping.Signals(stopping.process_clock),
             line=socket.socket(fileno=line),
         )
         config = self._config
