@@ -50,7 +50,6 @@ type zygote struct {
 // config is what the zygote reads on its stdin: Config of zygote.py.
 type config struct {
 	Root      string   `json:"root"`
-	Runner    string   `json:"runner"`
 	Hide      []string `json:"hide"`
 	FirstUser int      `json:"first_user"`
 	Disk      int64    `json:"disk"`
@@ -87,7 +86,6 @@ func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Readable by every user, since sandboxes run as others than the server.
 	if err := os.CopyFS(filepath.Join(dir, "runner"), runner); err != nil {
 		return nil, fmt.Errorf("write runner: %w", err)
 	}
@@ -117,7 +115,6 @@ func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*exec.Cmd, error) {
 	c := config{
 		Root:    filepath.Join(z.dir, "root"),
-		Runner:  filepath.Join(z.dir, "runner"),
 		Hide:    append([]string{p.o.Dir}, p.o.Hide...),
 		Disk:    p.o.Disk,
 		Output:  p.o.Output,
@@ -133,14 +130,20 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 		return nil, err
 	}
 	// The zygote outlives ctx, which is that of the request that happened to need it.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.python.path, "-I", "-B", ".", "zygote")
-	cmd.Dir = c.Runner
+	// By a path that tells nothing of the state directory: programs see it in modules.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.python.path, "-I", "-B", "/proc/self/fd/4", "zygote")
+	cmd.Dir = "/"
 	// Large results in pages of 2 MiB, where the kernel leaves that to programs: see
 	// "Memory Allocation Tunables" in glibc's manual.
 	cmd.Env = []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
 	cmd.Stdin = bytes.NewReader(stdin)
 	cmd.Stderr = z.words
-	cmd.ExtraFiles = []*os.File{listener}
+	runner, err := os.Open(filepath.Join(z.dir, "runner"))
+	if err != nil {
+		return nil, fmt.Errorf("open runner: %w", err)
+	}
+	defer runner.Close()
+	cmd.ExtraFiles = []*os.File{listener, runner}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
 			syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
