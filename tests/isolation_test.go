@@ -55,7 +55,7 @@ func TestPrivileges(t *testing.T) {
 		want := map[string]string{
 			"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
 			"CapBnd": "0000000000000000", "CapAmb": "0000000000000000", "NoNewPrivs": "1", "Seccomp": "2",
-			"root": "False", "groups": "[]", "exec": "0000000000000000", "core": "(0, 0)", "raise": "refused",
+			"root": "False", "groups": "[]", "exec": "0000000000000000", "core": "(1, 1)", "raise": "refused",
 		}
 		for name, value := range want {
 			if got := found[name]; got != value {

@@ -22,6 +22,9 @@ const (
 	maxInodes = 65536
 	// maxFiles bounds the files that a process has open.
 	maxFiles = 1024
+	// maxSignals bounds the signals that wait for all containers' processes together: the
+	// kernel counts them by user.
+	maxSignals = 256
 	// kernelThreads and threadsPerProcess are ample for gVisor: it dies without one.
 	kernelThreads     = 512
 	threadsPerProcess = 16
@@ -36,8 +39,9 @@ type settings struct {
 }
 
 // container describes the container that every sandbox is. One with a kernel of its
-// own counts processes itself.
-func (o Options) container(ownKernel bool) (container.Config, container.HostConfig, error) {
+// own counts processes itself; on a daemon with cgroup version 1 the buffers of sockets
+// do not count as memory.
+func (o Options) container(ownKernel, version1 bool) (container.Config, container.HostConfig, error) {
 	filter, err := packedFilter()
 	if err != nil {
 		return container.Config{}, container.HostConfig{}, err
@@ -101,22 +105,34 @@ func (o Options) container(ownKernel bool) (container.Config, container.HostConf
 			NanoCPUs:   int64(math.Round(o.CPUs * 1e9)),
 			PidsLimit:  &pids,
 			Ulimits: []*units.Ulimit{
-				{Name: "core", Soft: 0, Hard: 0},
+				// With 0 the kernel would still run a handler of the host's for each dump.
+				{Name: "core", Soft: 1, Hard: 1},
 				{Name: "fsize", Soft: o.Disk, Hard: o.Disk},
 				{Name: "memlock", Soft: 0, Hard: 0},
+				{Name: "msgqueue", Soft: 0, Hard: 0},
 				{Name: "nofile", Soft: maxFiles, Hard: maxFiles},
+				{Name: "sigpending", Soft: maxSignals, Hard: maxSignals},
 			},
 		},
+	}
+	if version1 && !ownKernel {
+		// runc has no other limit for them. A program can still ask for larger ones, up to
+		// the machine's net.core.rmem_max and wmem_max.
+		host.Sysctls = map[string]string{"net.ipv4.tcp_rmem": "4096 131072 262144", "net.ipv4.tcp_wmem": "4096 16384 262144"}
 	}
 	return config, host, nil
 }
 
-// maskedPaths are the daemon's own and what tells of the machine's devices and kernel;
-// of /sys the first process needs its cgroup.
+// maskedPaths are the daemon's own and what tells of the machine's devices, kernel and
+// use, as in _covers of zygote.py; of /sys the first process needs its cgroup.
 func maskedPaths() []string {
 	return []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+		"/proc/acpi", "/proc/asound", "/proc/buddyinfo", "/proc/bus", "/proc/cgroups", "/proc/cmdline", "/proc/config.gz",
+		"/proc/crypto", "/proc/devices", "/proc/diskstats", "/proc/driver", "/proc/fs", "/proc/interrupts", "/proc/iomem",
+		"/proc/ioports", "/proc/irq", "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/mdstat",
+		"/proc/modules", "/proc/mtrr", "/proc/partitions", "/proc/pressure", "/proc/sched_debug", "/proc/schedstat",
+		"/proc/scsi", "/proc/softirqs", "/proc/swaps", "/proc/sys/kernel/random/boot_id", "/proc/timer_list",
+		"/proc/timer_stats", "/proc/tty", "/proc/vmstat", "/proc/zoneinfo",
 		"/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/firmware", "/sys/kernel",
 		"/sys/module", "/sys/power",
 	}

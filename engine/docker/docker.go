@@ -114,7 +114,7 @@ func New(ctx context.Context, o Options) (_ *Provider, err error) {
 	}
 	// More than there are is no limit, and refused by the daemon.
 	p.o.CPUs = min(o.CPUs, float64(info.NCPU))
-	if p.config, p.limits, err = p.o.container(ownKernel(info, o.Runtime)); err != nil {
+	if p.config, p.limits, err = p.o.container(ownKernel(info, o.Runtime), info.CgroupVersion != "2"); err != nil {
 		return nil, err
 	}
 	return p, nil

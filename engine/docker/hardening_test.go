@@ -58,7 +58,7 @@ func TestHardening(t *testing.T) {
 			},
 			Descriptors: []int{0, 1, 2, 3}, Directory: "/mnt/data", Host: "sandbox",
 			Interfaces: []string{"lo"}, Resolvers: []string{"127.0.0.1"},
-			FileSize: p.o.Disk, DockerSockets: []string{},
+			Core: 1, FileSize: p.o.Disk, DockerSockets: []string{},
 			ForkMany: []any{"EAGAIN", float64(p.o.PIDs - 1)},
 		}
 		// What scikit-learn sets when it is imported.

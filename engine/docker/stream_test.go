@@ -53,7 +53,7 @@ func TestDemuxRefuses(t *testing.T) {
 }
 
 func TestContainerIsClosed(t *testing.T) {
-	config, host, err := Options{Image: "i", Memory: 1 << 20, CPUs: 1.5, PIDs: 3}.container(false)
+	config, host, err := Options{Image: "i", Memory: 1 << 20, CPUs: 1.5, PIDs: 3}.container(false, false)
 	if err != nil {
 		t.Fatal(err)
 	}

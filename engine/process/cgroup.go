@@ -20,6 +20,10 @@ var controllers = []string{"cpu", "memory", "pids"}
 
 const cpuPeriod = 100_000 // microseconds, the kernel's default
 
+// socketMemory bounds what the buffers of a program's IP sockets hold, where that does not
+// count as memory: in version 1.
+const socketMemory = 32 << 20
+
 // cgroups makes a group for each program, in one hierarchy (version 2) or in one
 // for each controller (version 1). A nil *cgroups makes none.
 type cgroups struct {
@@ -127,6 +131,7 @@ func findCgroups(o Options) (*cgroups, error) {
 			"memory": {
 				{file: "memory.limit_in_bytes", value: memory},
 				{file: "memory.memsw.limit_in_bytes", value: memory, optional: true},
+				{file: "memory.kmem.tcp.limit_in_bytes", value: strconv.Itoa(socketMemory), optional: true},
 			},
 			"pids": {{file: "pids.max", value: pids}},
 		}

@@ -68,7 +68,6 @@ const (
 // config is what the zygote reads on its stdin: Config of zygote.py.
 type config struct {
 	Root      string   `json:"root"`
-	Runner    string   `json:"runner"`
 	Hide      []string `json:"hide"`
 	FirstUser int      `json:"first_user"`
 	Disk      int64    `json:"disk"`
@@ -110,7 +109,6 @@ func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Readable by every user, since sandboxes run as others than the server.
 	if err := os.CopyFS(filepath.Join(dir, "runner"), runner); err != nil {
 		return nil, fmt.Errorf("write runner: %w", err)
 	}
@@ -140,7 +138,6 @@ func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
 func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*exec.Cmd, error) {
 	c := config{
 		Root:    filepath.Join(z.dir, "root"),
-		Runner:  filepath.Join(z.dir, "runner"),
 		Hide:    append([]string{p.o.Dir}, p.o.Hide...),
 		Disk:    p.o.Disk,
 		Output:  p.o.Output,
@@ -155,18 +152,24 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 	if err != nil {
 		return nil, err
 	}
-	args := []string{p.python.path, "-I", "-B", ".", "zygote"}
+	// By a path that tells nothing of the state directory: programs see it in modules.
+	args := []string{p.python.path, "-I", "-B", "/proc/self/fd/4", "zygote"}
 	if p.ids.helped {
 		args = append([]string{"/bin/sh", "-c", gate, "sh"}, args...)
 	}
 	// The zygote outlives ctx, which is that of the request that happened to need it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
-	cmd.Dir = c.Runner
+	cmd.Dir = "/"
 	// Large results in pages of 2 MiB, where the kernel leaves that to programs: see
 	// "Memory Allocation Tunables" in glibc's manual.
 	cmd.Env = []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
 	cmd.Stderr = z.words
-	cmd.ExtraFiles = []*os.File{listener}
+	runner, err := os.Open(filepath.Join(z.dir, "runner"))
+	if err != nil {
+		return nil, fmt.Errorf("open runner: %w", err)
+	}
+	defer runner.Close()
+	cmd.ExtraFiles = []*os.File{listener, runner}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: cloneFlags,
 		// A terminal's Ctrl-C is for the server, which decides what becomes of the rest.

@@ -10,3 +10,7 @@ func archCalls() map[string]int {
 		"newfstatat": unix.SYS_FSTATAT,
 	}
 }
+
+// archMissing are the calls that only this architecture has and that programs are told
+// are missing: none.
+func archMissing() map[string]int { return nil }

@@ -1,13 +1,14 @@
 // Package seccomp holds the one list of system calls that a program in a sandbox
 // may make, as a filter program for the kernel and as a profile for container
 // engines. Everything else fails: with ENOSYS where programs have another way to go
-// (clone3), with EPERM otherwise.
+// (clone3), with EPERM otherwise. Some calls succeed without being made (sync).
 package seccomp
 
 import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"golang.org/x/net/bpf"
@@ -17,9 +18,7 @@ import (
 const (
 	retAllow = unix.SECCOMP_RET_ALLOW
 	retKill  = unix.SECCOMP_RET_KILL_PROCESS
-	retEPERM = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	// glibc and others fall back from clone3, whose flags a filter cannot see.
-	retENOSYS = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	retErrno = unix.SECCOMP_RET_ERRNO
 
 	// Offsets in struct seccomp_data; the low half of an argument comes first.
 	offsetNumber = 0
@@ -28,17 +27,7 @@ const (
 
 	// x32 calls on amd64 have numbers from here on.
 	x32Bit = 0x40000000
-
-	namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS |
-		unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 )
-
-// families are the kinds of socket that programs may make.
-func families() []uint32 { return []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} }
-
-// personalities are the ordinary one, with and without fixed addresses, and the
-// question which it is.
-func personalities() []uint32 { return []uint32{0, 0x0040000, 0xffffffff} }
 
 // Filter returns the filter as an array of struct sock_filter in the byte order
 // of this machine.
@@ -64,55 +53,138 @@ func program() []bpf.Instruction {
 		bpf.RetConstant{Val: retKill},
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
-		bpf.RetConstant{Val: retEPERM},
+		bpf.RetConstant{Val: errno(unix.EPERM)},
 	}
-	p = append(p, answer(unix.SYS_CLONE3, retENOSYS)...)
-	// clone makes processes and threads, but no namespaces.
-	p = append(p, checked(unix.SYS_CLONE, 0,
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaceFlags, SkipFalse: 1},
-		bpf.RetConstant{Val: retEPERM},
-		bpf.RetConstant{Val: retAllow})...)
-	p = append(p, checked(unix.SYS_SOCKET, 0, oneOf(families()...)...)...)
-	p = append(p, checked(unix.SYS_PERSONALITY, 0, oneOf(personalities()...)...)...)
-	// In runs of numbers, since the kernel translates and tries the whole filter for
-	// every process that installs it.
-	numbers := slices.Sorted(maps.Values(calls()))
-	for len(numbers) > 0 {
-		run := 1
-		for run < len(numbers) && numbers[run] == numbers[0]+run {
-			run++
+	return append(p, search(runs())...)
+}
+
+// A run are calls with numbers that follow each other, and what becomes of them all.
+type run struct {
+	first  int
+	answer []bpf.Instruction
+}
+
+// runs returns the runs of all numbers, from 0 on.
+func runs() []run {
+	answers := map[int][]bpf.Instruction{}
+	for _, number := range calls() {
+		answers[number] = []bpf.Instruction{bpf.RetConstant{Val: retAllow}}
+	}
+	for _, r := range rules() {
+		answers[r.number] = r.answer()
+	}
+	refused := []bpf.Instruction{bpf.RetConstant{Val: errno(unix.EPERM)}}
+	all := []run{{0, refused}}
+	for number := range slices.Max(slices.Collect(maps.Keys(answers))) + 2 {
+		answer, ok := answers[number]
+		if !ok {
+			answer = refused
 		}
-		p = append(p,
-			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(numbers[0]), SkipTrue: 2},
-			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: uint32(numbers[run-1]), SkipTrue: 1},
-			bpf.RetConstant{Val: retAllow})
-		numbers = numbers[run:]
+		if !slices.Equal(answer, all[len(all)-1].answer) {
+			all = append(all, run{number, answer})
+		}
 	}
-	return append(p, bpf.RetConstant{Val: retEPERM})
+	return all
 }
 
-// answer ends the program with ret if the call is number.
-func answer(number int, ret uint32) []bpf.Instruction {
-	return []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(number), SkipTrue: 1},
-		bpf.RetConstant{Val: ret},
+// search finds the run that a number is in by halves: the kernel tries every number
+// when a process installs the filter, and those with rules at each call.
+func search(runs []run) []bpf.Instruction {
+	if len(runs) == 1 {
+		return runs[0].answer
 	}
+	middle := len(runs) / 2
+	below, above := search(runs[:middle]), search(runs[middle:])
+	p := []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(runs[middle].first), SkipTrue: 1},
+		bpf.Jump{Skip: uint32(len(below))},
+	}
+	if len(below) <= math.MaxUint8 {
+		p = []bpf.Instruction{
+			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: uint32(runs[middle].first), SkipTrue: uint8(len(below))},
+		}
+	}
+	return slices.Concat(p, below, above)
 }
 
-// checked runs checks, which must end the program, on the low half of an argument
-// if the call is number.
-func checked(number, argument int, checks ...bpf.Instruction) []bpf.Instruction {
-	return append([]bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(number), SkipTrue: uint8(len(checks) + 1)},
-		bpf.LoadAbsolute{Off: uint32(offsetArgs + 8*argument), Size: 4},
-	}, checks...)
+func errno(number unix.Errno) uint32 { return retErrno | uint32(number) }
+
+// answer returns the instructions of a rule, which end the program.
+func (r rule) answer() []bpf.Instruction {
+	var alternatives [][]half
+	for _, tests := range r.allowed {
+		var halves []half
+		for _, t := range tests {
+			halves = append(halves, t.halves()...)
+		}
+		alternatives = append(alternatives, halves)
+	}
+	return append(anyOf(alternatives), bpf.RetConstant{Val: errno(r.otherwise)})
 }
 
-// oneOf allows the values and refuses all others.
-func oneOf(values ...uint32) []bpf.Instruction {
+// A half is what a test says of one half of an argument; the kernel's machine has
+// registers of 32 bits.
+type half struct{ offset, mask, value uint32 }
+
+func (t test) halves() []half {
+	offset := uint32(offsetArgs + 8*t.argument)
+	var halves []half
+	if mask := uint32(t.mask); mask != 0 {
+		halves = append(halves, half{offset, mask, uint32(t.value)})
+	}
+	if mask := uint32(t.mask >> 32); mask != 0 {
+		halves = append(halves, half{offset + 4, mask, uint32(t.value >> 32)})
+	}
+	return halves
+}
+
+// anyOf ends the program with permission if all tests of one alternative hold, and
+// goes on behind its last instruction if not. Alternatives that begin with the same
+// test are tried together.
+func anyOf(alternatives [][]half) []bpf.Instruction {
 	var p []bpf.Instruction
-	for _, v := range values {
-		p = append(p, answer(int(v), retAllow)...)
+	var loaded half // what the register has, apart from the value
+	for len(alternatives) > 0 {
+		first := alternatives[0]
+		if len(first) == 0 {
+			return append(p, bpf.RetConstant{Val: retAllow})
+		}
+		var together, others [][]half
+		for _, a := range alternatives {
+			if len(a) > 0 && a[0] == first[0] {
+				together = append(together, a[1:])
+			} else {
+				others = append(others, a)
+			}
+		}
+		then := anyOf(together)
+		need, check := first[0].check(uint8(len(then)))
+		if need != loaded {
+			p = append(p, bpf.LoadAbsolute{Off: need.offset, Size: 4})
+			if need.mask != lowHalf {
+				p = append(p, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: need.mask})
+			}
+			loaded = need
+		}
+		p = append(append(p, check), then...)
+		if len(then) > 1 {
+			loaded = half{} // The tests behind this one have changed it.
+		}
+		alternatives = others
 	}
-	return append(p, bpf.RetConstant{Val: retEPERM})
+	return p
+}
+
+// check returns what the register must have and the instruction that looks at it. If
+// the test does not hold it skips as many instructions.
+func (h half) check(skip uint8) (half, bpf.Instruction) {
+	whole := half{h.offset, lowHalf, 0}
+	switch {
+	case h.value == 0:
+		return whole, bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: h.mask, SkipFalse: skip}
+	case h.value == h.mask && h.mask&(h.mask-1) == 0:
+		return whole, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: h.mask, SkipFalse: skip}
+	default:
+		return half{h.offset, h.mask, 0}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: h.value, SkipFalse: skip}
+	}
 }

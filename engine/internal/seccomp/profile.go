@@ -5,21 +5,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"golang.org/x/sys/unix"
 )
 
 // A profile is what container engines call a seccomp profile. Without a list of
 // architectures it holds for that of the machine that applies it.
 type profile struct {
-	DefaultAction string `json:"defaultAction"`
-	Syscalls      []rule `json:"syscalls"`
+	DefaultAction string  `json:"defaultAction"`
+	Syscalls      []group `json:"syscalls"`
 }
 
-type rule struct {
+// A group are calls that are answered alike.
+type group struct {
 	Names  []string   `json:"names"`
 	Action string     `json:"action"`
-	Errno  uint       `json:"errnoRet,omitempty"`
+	Errno  *uint      `json:"errnoRet,omitempty"`
 	Args   []argument `json:"args,omitempty"`
 }
 
@@ -35,9 +34,7 @@ type argument struct {
 const (
 	allow  = "SCMP_ACT_ALLOW"
 	refuse = "SCMP_ACT_ERRNO" // with EPERM unless said otherwise
-
-	lowHalf = 0xffffffff
-	masked  = "SCMP_CMP_MASKED_EQ"
+	masked = "SCMP_CMP_MASKED_EQ"
 )
 
 // Profile returns the same as Filter as a seccomp profile for a container engine,
@@ -45,30 +42,25 @@ const (
 func Profile() ([]byte, error) {
 	p := profile{
 		DefaultAction: refuse,
-		Syscalls: []rule{
-			{Names: slices.Sorted(maps.Keys(calls())), Action: allow},
-			{Names: []string{"clone3"}, Action: refuse, Errno: uint(unix.ENOSYS)},
-			{Names: []string{"clone"}, Action: allow, Args: []argument{{Value: namespaceFlags, Op: masked}}},
-		},
+		Syscalls:      []group{{Names: slices.Sorted(maps.Keys(calls())), Action: allow}},
 	}
-	// Rules for the same call are alternatives.
-	for _, family := range families() {
-		p.Syscalls = append(p.Syscalls, onlyIf("socket", family))
-	}
-	for _, personality := range personalities() {
-		p.Syscalls = append(p.Syscalls, onlyIf("personality", personality))
+	for _, r := range rules() {
+		if len(r.allowed) == 0 {
+			number := uint(r.otherwise)
+			p.Syscalls = append(p.Syscalls, group{Names: []string{r.name}, Action: refuse, Errno: &number})
+		}
+		// Groups for the same call are alternatives.
+		for _, tests := range r.allowed {
+			g := group{Names: []string{r.name}, Action: allow}
+			for _, t := range tests {
+				g.Args = append(g.Args, argument{Index: uint(t.argument), Value: t.mask, ValueTwo: t.value, Op: masked})
+			}
+			p.Syscalls = append(p.Syscalls, g)
+		}
 	}
 	out, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("encode seccomp profile: %w", err)
 	}
 	return out, nil
-}
-
-// onlyIf allows a call if the low half of its first argument is value: the kernel
-// does not look at the other half.
-func onlyIf(name string, value uint32) rule {
-	return rule{Names: []string{name}, Action: allow, Args: []argument{
-		{Value: lowHalf, ValueTwo: uint64(value), Op: masked},
-	}}
 }

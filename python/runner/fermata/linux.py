@@ -6,6 +6,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import signal
 import socket
 import struct
 from typing import Final
@@ -95,10 +96,14 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str = ""
     _check(result, f"mount {kind or 'bind'} on {target}")
 
 
-def bind_read_only(source: str, target: str) -> None:
-    """Show source, with everything mounted below it, at target; nobody can write there."""
+def bind_read_only(source: str, target: str, device: bool = False) -> None:
+    """Show source, with everything mounted below it, at target; nobody can change it there.
+
+    What is behind a device can be written all the same, but not the times of its file.
+    """
     mount(source, target, None, MS_BIND | MS_REC)
-    attributes = struct.pack("QQQQ", _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV, 0, 0, 0)
+    flags = _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | (0 if device else _MOUNT_ATTR_NODEV)
+    attributes = struct.pack("QQQQ", flags, 0, 0, 0)
     result = _libc.syscall(
         ctypes.c_long(_SYS_MOUNT_SETATTR),
         ctypes.c_int(_AT_FDCWD),
@@ -134,6 +139,13 @@ def loopback_up() -> None:
         request = fcntl.ioctl(probe, siocgifflags, struct.pack("16sH22x", b"lo", 0))
         (flags,) = struct.unpack_from("H", request, 16)
         fcntl.ioctl(probe, siocsifflags, struct.pack("16sH22x", b"lo", flags | iff_up))
+
+
+def child_ends() -> int:
+    """Return a descriptor that has something to read when a child has ended, which SIGCHLD tells no more."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+    signals = (1 << (signal.SIGCHLD - 1)).to_bytes(128, "little")
+    return _check(_libc.signalfd(-1, signals, os.O_CLOEXEC), "signalfd")
 
 
 def set_dumpable(dumpable: bool) -> None:

@@ -262,10 +262,12 @@ def _prepare_process() -> None:
     # Nothing is held back in a buffer: a program may be killed at any moment.
     sys.stdout = sys.__stdout__ = _unbuffered(1)
     sys.stderr = sys.__stderr__ = _unbuffered(2)
+    # Every process forked from one parent would draw the same numbers, and have the same key.
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
-        # Every process forked from one parent would draw the same numbers. A seed of
-        # one number touches fewer pages than the usual one.
-        numpy_random.seed(int.from_bytes(os.urandom(4), "big"))
+        # All of the generator's state, by which it costs less than to work it out of a few numbers.
+        numpy_random.set_state(("MT19937", memoryview(os.urandom(2496)).cast("I"), 624))
+    if (processes := sys.modules.get("multiprocessing.process")) is not None:
+        processes.current_process().authkey = os.urandom(32)
 
 
 class _Whole(io.FileIO):

@@ -22,9 +22,11 @@ import resource
 import select
 import signal
 import socket
+import stat
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -53,6 +55,8 @@ _MAX_FDS: Final = 16
 _MAX_OPEN: Final = 1 << 16
 # What a supervisor sends its worker first: the namespaces of the sandbox are there.
 _ENTER: Final = b"\0"
+# Where the server has opened the runner for the zygote: no module knows a path of the host.
+_RUNNER: Final = 4
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,6 @@ class Config:
     """What the server tells the zygote. Sizes are in bytes."""
 
     root: str
-    runner: str
     # Directories to hide, should they lie in what is shown: the server's own.
     hide: list[str]
     # The first of the users that sandboxes run as; 0 if the server has only its own.
@@ -72,6 +75,8 @@ class Config:
     data: int
     orphan: float
     seccomp: str
+    # What tells of the host in /proc, and what covers it; the zygote finds that out.
+    covers: list[tuple[str, str]] = field(default_factory=list)
 
 
 def main() -> NoReturn:
@@ -86,7 +91,7 @@ def main() -> NoReturn:
     # Whoever connects is told by the kernel who listened last, and so finds this process.
     listener.listen(socket.SOMAXCONN)
     _raise_descriptors()
-    _build_root(config)
+    config = _build_root(config)
     # What every sandbox inherits need not be done for each.
     linux.set_host_name("sandbox")
     linux.drop_bounding_set()
@@ -117,12 +122,16 @@ def _raise_descriptors() -> None:
 # The root that every sandbox sees.
 
 
-def _build_root(config: Config) -> None:
-    """Make a root of what a Python program needs and nothing else, and move into it."""
+def _build_root(config: Config) -> Config:
+    """Make a root of what a Python program needs and nothing else, and move into it.
+
+    Return the configuration for in there, which has no paths of the host: programs can
+    read what the functions that call them have in their variables.
+    """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     root = config.root
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=4m")
-    for name in ("proc", "tmp", "run", "var", "etc", "dev", "mnt/data", "opt/fermata", "root", "home"):
+    for name in ("proc", "tmp", "run", "var/empty", "etc", "dev", "mnt/data", "opt/fermata", "root", "home"):
         Path(root, name).mkdir(parents=True, exist_ok=True)
     for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         source = Path("/", name)
@@ -130,7 +139,8 @@ def _build_root(config: Config) -> None:
             Path(root, name).symlink_to(os.readlink(source))
         elif source.is_dir():
             _show(str(source), root)
-    for prefix in _prefixes():
+    prefixes = _prefixes()
+    for prefix in prefixes:
         _show(prefix, root)
     for name in ("ld.so.cache", "alternatives", "fonts", "localtime", "matplotlibrc", "mime.types", "magic"):
         if os.path.exists(f"/etc/{name}"):
@@ -141,11 +151,13 @@ def _build_root(config: Config) -> None:
     Path(root, "var/tmp").symlink_to("/tmp")
     for name in ("null", "zero", "full", "random", "urandom"):
         Path(root, "dev", name).touch()
-        linux.mount(f"/dev/{name}", f"{root}/dev/{name}", None, linux.MS_BIND)
+        linux.bind_read_only(f"/dev/{name}", f"{root}/dev/{name}", device=True)
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         Path(root, "dev", name).symlink_to(target)
     Path(root, "dev/shm").mkdir()
-    linux.bind_read_only(config.runner, f"{root}/opt/fermata")
+    # Not shown but copied: a mount tells where on the host it comes from.
+    _copy(f"/proc/self/fd/{_RUNNER}", f"{root}/opt/fermata")
+    os.close(_RUNNER)
     for hidden in config.hide:
         if os.path.isdir(root + hidden):
             linux.mount("tmpfs", root + hidden, "tmpfs", linux.MS_RDONLY, "mode=000,size=4k")
@@ -154,22 +166,67 @@ def _build_root(config: Config) -> None:
     # Here the runner is found from now on.
     sys.path.pop(0)
     fermata.__path__[:] = ["/opt/fermata/fermata"]
+    _forget_others(prefixes)
     # The nursery may write here while it imports (font caches); each sandbox covers
     # it with a file system of its own.
     linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777,size=64m")
     linux.mount(
         "none", "/", None, linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
     )
+    return replace(config, root="", hide=[], covers=_covers())
+
+
+_USUAL: Final = ("/usr", "/bin", "/lib", "/lib64")
 
 
 def _prefixes() -> list[str]:
     """Return the directories of this interpreter that lie outside the usual ones."""
     wanted = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.path.realpath(sys.executable))}
-    wanted.update(path for path in sys.path if os.path.isdir(path) and not os.path.exists(f"{path}/fermata"))
+    # Some distributions have their libraries elsewhere.
+    wanted.update(path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages"))
     wanted = {os.path.realpath(path) for path in wanted}
-    usual = ("/usr", "/bin", "/lib", "/lib64")
-    outside = sorted(path for path in wanted if not path.startswith(tuple(f"{directory}/" for directory in usual)))
-    return [path for path in outside if path != "/usr" and not any(path.startswith(f"{other}/") for other in outside)]
+    outside = sorted(path for path in wanted if not _within(path, _USUAL))
+    return [path for path in outside if not _within(os.path.dirname(path), outside)]
+
+
+def _within(path: str, directories: Iterable[str]) -> bool:
+    return any(path == directory or path.startswith(f"{directory}/") for directory in directories)
+
+
+def _forget_others(prefixes: list[str]) -> None:
+    """Take out of the path of modules what is not shown: what .pth files name, other projects with all their files."""
+    others = [path for path in sys.path if not _within(os.path.realpath(path), (*_USUAL, *prefixes))]
+    sys.path[:] = [path for path in sys.path if path not in others]
+    if others:
+        text = "programs do not see and cannot import what was installed with `pip install -e`, or by .pth files from"
+        os.write(2, f"{text} {', '.join(others)}: outside of the interpreter's own directories\n".encode())
+
+
+# What programs need of the files about the machine in /proc, and what tells of no machine.
+_SHOWN: Final = frozenset((
+    "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "sysvipc", "uptime", "version",
+    "consoles", "dma", "execdomains", "key-users", "keys", "locks", "misc",
+))  # fmt: skip
+
+
+def _covers() -> list[tuple[str, str]]:
+    """Return what tells programs of the host in /proc, each with what to mount there."""
+    covers = []
+    for name in sorted(os.listdir("/proc")):
+        mode = os.lstat(f"/proc/{name}").st_mode if not name.isdigit() and name not in _SHOWN else 0
+        if not stat.S_ISLNK(mode) and mode & stat.S_IROTH:
+            covers.append(("/var/empty" if stat.S_ISDIR(mode) else "/dev/null", f"/proc/{name}"))
+    return [*covers, ("/dev/null", "/proc/sys/kernel/random/boot_id")]
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy the files of a directory, and the directories in it."""
+    for name in os.listdir(source):
+        if os.path.isdir(f"{source}/{name}"):
+            os.mkdir(f"{target}/{name}")
+            _copy(f"{source}/{name}", f"{target}/{name}")
+        else:
+            Path(target, name).write_bytes(Path(source, name).read_bytes())
 
 
 def _show(source: str, root: str) -> None:
@@ -367,7 +424,9 @@ def _readable(*fds: int, timeout: float | None = None) -> list[int]:
 
 
 def _enter(config: Config, user: int) -> None:
-    """Give this process, and so its sandbox, namespaces and file systems of its own."""
+    """Give this process, and so its sandbox, a session, namespaces and file systems of its own."""
+    # A signal to a group finds all of it, in other namespaces of processes, too.
+    os.setsid()
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
     size = f"size={config.disk},nr_inodes=65536,uid={user},gid={user}"
     flags = linux.MS_NOSUID | linux.MS_NODEV
@@ -375,6 +434,10 @@ def _enter(config: Config, user: int) -> None:
     linux.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags | linux.MS_NOEXEC, f"{size},mode=1777")
     linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
+    # Where the server is not root, the settings of these namespaces are the program's own user's.
+    linux.bind_read_only("/proc/sys", "/proc/sys")
+    for cover, path in config.covers:
+        linux.mount(cover, path, None, linux.MS_BIND)
     if user == 0:
         _hide_supervisor()
     linux.loopback_up()
@@ -403,6 +466,10 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
     """Import the libraries, then fork workers at the word of supervisors."""
     for other in others:
         other.close()
+    # Programs find this process's modules: the worker has its own, and those of the zygote
+    # are not among them.
+    for name in [name for name in sys.modules if name.startswith("fermata.")]:
+        del sys.modules[name]
     # Not at the top of the file: the zygote stays small without it.
     from fermata import memory, worker
 
@@ -415,23 +482,32 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
     # What programs use first is in the page tables that they inherit.
     worker.rehearse()
     namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    ends = linux.child_ends()
     poll = select.epoll()
-    poll.register(requests.fileno(), select.EPOLLIN)
-    statuses: dict[int, int] = {}  # pidfd of a worker -> where its exit code goes
+    for fd in (requests.fileno(), ends):
+        poll.register(fd, select.EPOLLIN)
+    statuses: dict[int, int] = {}  # process id of a worker -> where its exit code goes
     while True:
         for fd, _ in poll.poll():
-            if fd != requests.fileno():
-                poll.unregister(fd)
-                _report(fd, statuses.pop(fd))
+            if fd == ends:
+                os.read(ends, _MAX_MESSAGE)
+                _reap(statuses)
                 continue
-            message, fds, _, _ = socket.recv_fds(requests, _MAX_MESSAGE, _MAX_FDS)
+            message, fds, flags, _ = socket.recv_fds(requests, _MAX_MESSAGE, _MAX_FDS)
             if not message:
                 return
+            if flags & socket.MSG_CTRUNC:
+                # Too many files are open; the supervisor sees that nobody has its descriptors.
+                for unused in fds:
+                    os.close(unused)
+                continue
             supervisor, control, stdout, stderr, status, *rest = fds
             try:
                 linux.setns(supervisor, linux.CLONE_NEWPID)
                 pid = os.fork()
                 if pid == 0:
+                    # Nothing of other workers is left to be found.
+                    statuses.clear()
                     serve("worker", _work, config, int(message), fds)
             except OSError:
                 # The supervisor has ended: its namespace is gone, or takes no more
@@ -441,9 +517,7 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
                 continue
             finally:
                 linux.setns(namespace, linux.CLONE_NEWPID)
-            pidfd = os.pidfd_open(pid)
-            statuses[pidfd] = status
-            poll.register(pidfd, select.EPOLLIN)
+            statuses[pid] = status
             for unused in (supervisor, control, stdout, stderr, *rest):
                 os.close(unused)
 
@@ -463,20 +537,26 @@ def _fill_holes() -> list[bytes]:
     return [bytes(size - empty) for size in range(48, 513, 16) for _ in range(_HOLES // size)]
 
 
-def _report(pidfd: int, status: int) -> None:
-    """Reap a worker and tell its supervisor, if that is still there, how it ended."""
-    ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
-    assert ended is not None
-    code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-    report_status(status, code)
-    os.close(status)
-    os.close(pidfd)
+def _reap(statuses: dict[int, int]) -> None:
+    """Reap all that have ended, and tell the supervisors of workers, if they are still there, how they ended.
+
+    The namespace of a sandbox ends when nobody is left in it, not even a dead process
+    that nobody has asked for: no child is left alone, whoever has made it.
+    """
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            if (status := statuses.pop(ended[0], None)) is not None:
+                report_status(status, os.waitstatus_to_exitcode(ended[1]))
+                os.close(status)
 
 
 def _work(config: Config, user: int, fds: list[int]) -> None:
     """Move this process into its supervisor's sandbox for good and run a program."""
     from fermata import worker
 
+    # A group and session without any other process of ours, for what signals its own.
+    os.setsid()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     supervisor, control, stdout, stderr, _, shared, line, *cgroups = fds
     for cgroup in cgroups:
         os.write(cgroup, b"0")
@@ -501,15 +581,21 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
     verify()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Programs can read the variables of the functions that call them.
+    vars(config).clear()
     worker.run(socket.socket(fileno=3), progress, socket.socket(fileno=4))
 
 
 def _limits(config: Config) -> list[tuple[int, int]]:
     limits = [
-        (resource.RLIMIT_CORE, 0),
+        # With 0 the kernel would still run a handler of the host's for each dump.
+        (resource.RLIMIT_CORE, 1),
         (resource.RLIMIT_FSIZE, config.disk),
         (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_NOFILE, 1024),
+        # Users inside count as the user outside, up to what is set when theirs are made.
+        (resource.RLIMIT_SIGPENDING, 256),
     ]
     if config.data:
         limits.append((resource.RLIMIT_DATA, config.data + _private_memory()))
