@@ -36,6 +36,20 @@ def content(path):
         return None
 
 
+def written(path, text):
+    """Tell whether text can be written to a file that is there."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return os.write(descriptor, text if isinstance(text, bytes) else text.encode()) > 0
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
 def frame(kind, payload, length=None):
     """Return a frame as the runner would send it, with another length if one is given."""
     if isinstance(payload, str):

@@ -3,5 +3,5 @@
 os.write(3, frame("C", "", 32 << 20))
 sent = 0
 while sent < (32 << 20) - 1:
-    sent += os.write(3, bytes(1 << 16))
+    sent += os.write(3, bytes(min(1 << 16, (32 << 20) - 1 - sent)))
 time.sleep(10)

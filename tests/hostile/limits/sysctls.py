@@ -3,5 +3,5 @@ import glob
 for path in glob.glob("/proc/sys/**", recursive=True):
     if os.path.isfile(path) and not path.endswith(("ns_last_pid", "drop_caches")) and not path.startswith("/proc/sys/net"):
         value = content(path)
-        if value and attempt(lambda: open(path, "wb", 0).write(value)):
+        if value and written(path, value):
             breach(f"wrote to {path}")

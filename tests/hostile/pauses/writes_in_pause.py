@@ -1,10 +1,15 @@
 # A child changes files while the program waits for a tool.
 # tools: ask
-# pause: 700
-spawn(lambda: [attempt(lambda: open("/mnt/data/counter", "w").write(str(time.monotonic()))) for _ in iter(int, 1)])
+# pause: 1000
+diary = Diary()
+open("/mnt/data/counter", "w").close()
+def run():
+    while True:
+        if written("/mnt/data/counter", "x"):
+            diary.note()
+spawn(run)
 time.sleep(0.1)
 begin = time.monotonic()
 await ask()
-end, last = time.monotonic(), content("/mnt/data/counter")
-print(bool(last))
+diary.check(begin, time.monotonic())
 os.kill(-1, 9)
