@@ -99,7 +99,7 @@ func TestHostileFrames(t *testing.T) {
 			seeds := rand.New(rand.NewPCG(seed, 2))
 			for range programs {
 				p := fuzzProgram(t, "frames.py", map[string]any{"SEED": seeds.Uint32(), "GOLDEN": golden})
-				p.tool, p.timeout = "ask", 1500*time.Millisecond
+				p.tool, p.timeout = "ask", time.Second
 				a.attack(t, []hostile{p})
 			}
 		})

@@ -251,6 +251,8 @@ type arena struct {
 	// probed is what a program of that client finds when nobody attacks.
 	probed string
 	before condition
+	// pages is what the machine's connections had in their buffers.
+	pages int
 	// watch tells the most memory that the server has had.
 	watch *memoryWatch
 }
@@ -258,7 +260,7 @@ type arena struct {
 // besiege starts a server to attack.
 func besiege(t *testing.T, b besieged) *arena {
 	t.Helper()
-	a := &arena{besieged: b}
+	a := &arena{besieged: b, pages: pagesOfTCP()}
 	a.begin(t)
 	return a
 }
@@ -290,6 +292,9 @@ func (a *arena) rest() condition {
 func (a *arena) end(t *testing.T) {
 	t.Helper()
 	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if err := within(hostileRest, func() error { return atMost("pages of TCP buffers", pagesOfTCP(), a.pages+tcpGrowth) }); err != nil {
 		t.Error(err)
 	}
 	if t.Failed() {
@@ -369,6 +374,9 @@ func (a *arena) attack(t *testing.T, programs []hostile) []answer {
 	harm := a.unharmed(t.Context())
 	if testing.Verbose() {
 		t.Logf("%s: ran %v, checked %v", name, ran.Round(time.Millisecond), (time.Since(begin) - ran).Round(time.Millisecond))
+		for i, got := range answers {
+			t.Logf("%s: %d %s %.200q, stdout %.200q, stderr ends with %.200q", programs[i].name, got.code, got.Status, got.Error, got.Stdout, got.Stderr[max(0, len(got.Stderr)-200):])
+		}
 	}
 	if harm != nil {
 		t.Errorf("after %s: %v", name, harm)
@@ -387,9 +395,6 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 		got, err := alice.request(ctx, http.MethodPost, path, nil, body)
 		if err != nil {
 			return got, err
-		}
-		if os.Getenv("HDBG") != "" {
-			fmt.Fprintf(os.Stderr, "DBG %s %d %s %q %.300q ERR %s\n", p.name, got.code, got.Status, got.Error, got.Stdout, strings.ReplaceAll(got.Stderr[max(0, len(got.Stderr)-300):], "\n", "|"))
 		}
 		if i := strings.Index(got.Stdout, "BREACH: "); i >= 0 {
 			found := strings.Split(got.Stdout[i:], "BREACH: ")[1:]
@@ -456,9 +461,8 @@ func (a *arena) unharmed(ctx context.Context) error {
 	if err := a.serves(ctx); err != nil {
 		return err
 	}
-	return within(hostileRest, func() error {
-		return a.server.condition().compare(a.before, a.watch.most())
-	})
+	most := a.watch.most()
+	return within(hostileRest, func() error { return a.server.condition().compare(a.before, most) })
 }
 
 // serves checks that the server answers, and that another client's programs run and go on.
@@ -651,8 +655,12 @@ type condition struct {
 // timers of others.
 var growth = map[string]int{
 	"descriptors of the server": 12, "threads of the server": 24, "queued signals of the server's user": 64,
-	"memory of the cgroup beside the server's": 128 << 20, "pages of TCP buffers": 16 << 8,
+	"memory of the cgroup beside the server's": 128 << 20,
 }
+
+// tcpGrowth is by how many pages the buffers of all connections of the machine may grow in
+// the course of a test.
+const tcpGrowth = 64 << 8
 
 // serverMemory is by how many bytes the server's memory may grow for one program.
 const serverMemory = 256 << 20
@@ -678,15 +686,14 @@ func (s *server) condition() condition {
 	c.counts["queued signals of the server's user"], _ = strconv.Atoi(queued)
 	for name, p := range keepers(pid, family) {
 		c.counts["descriptors of the "+name] = entries(fmt.Sprintf("/proc/%d/fd", p))
-		c.counts["mounts of the "+name] = lines(fmt.Sprintf("/proc/%d/mountinfo", p))
 		if name != "server" {
+			c.counts["mounts of the "+name] = lines(fmt.Sprintf("/proc/%d/mountinfo", p))
 			c.facts["rights of the "+name] = rights(p)
 		}
 	}
 	for _, kind := range []string{"shm", "sem", "msg"} {
 		c.counts["System V "+kind] = lines("/proc/sysvipc/" + kind)
 	}
-	c.counts["pages of TCP buffers"] = pagesOfTCP()
 	if list, err := s.containers(context.Background()); err == nil {
 		c.counts["containers"] = len(list)
 	}
@@ -785,17 +792,21 @@ func hostFacts() map[string]string {
 	return facts
 }
 
-// hostMounts counts the mounts of the host, without those that Docker makes for containers.
+// hostMounts counts the mounts of the host, without those where Docker and other tests
+// have theirs.
 func hostMounts() int {
 	text, _ := os.ReadFile("/proc/self/mountinfo") // Always there.
 	count := 0
 	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, "/overlay2/") && !strings.Contains(line, "/netns/") && !strings.Contains(line, "/containers/") {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && !elsewhere.MatchString(fields[4]) {
 			count++
 		}
 	}
 	return count
 }
+
+var elsewhere = regexp.MustCompile(`^/(tmp|var/tmp|run|var/run|var/lib/docker|sys/fs/cgroup)/`)
 
 // libraryDir is the directory of Python's library.
 var libraryDir = sync.OnceValue(func() string {
