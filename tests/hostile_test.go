@@ -729,7 +729,10 @@ func (c condition) compare(before condition, most int) error {
 // zygote and nursery, which are the oldest ones below it.
 func keepers(pid int, family []process) map[string]int {
 	found := map[string]int{"server": pid}
-	all := slices.SortedFunc(slices.Values(family), func(a, b process) int { return cmp.Compare(a.pid, b.pid) })
+	// Numbers of processes wrap around.
+	all := slices.SortedFunc(slices.Values(family), func(a, b process) int {
+		return cmp.Or(cmp.Compare(len(a.start), len(b.start)), cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
+	})
 	for _, name := range []string{"zygote", "nursery"} {
 		for _, p := range all {
 			if p.parent == pid && strings.HasPrefix(p.command, "python") {
