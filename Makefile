@@ -25,10 +25,14 @@ COMPOSE_VERSION := github.com/docker/compose/v2@v2.40.3
 export PATH := $(CURDIR)/bin:$(PATH)
 
 # These have targets of their own: the client is large to install, Compose is one more
-# program, and the soak takes long.
+# program, and the soak and the attacks take long.
 CLIENT := ^TestLibreChat$$
 COMPOSE := ^TestCompose$$
 SOAK := ^TestSoak$$
+# Hostile programs, calls, frames and connections, and how long to go on with them. At 0
+# each does its work once.
+HOSTILE := ^TestHostile
+FERMATA_HOSTILE_TIME ?= 1h
 # These kill, and stop, servers more often in a soak, unless it is a short one.
 KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
 
@@ -47,12 +51,12 @@ build: ## the server, bin/fermata
 	go build -trimpath -o bin/fermata ./cmd/fermata
 
 .PHONY: test
-test: ## every test but client, compose and soak: Go with the race detector, the server as a black box, Python
+test: ## every test but client, compose, soak and hostile: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
 	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $$(go list ./... | grep -v /tests)
 	@# By themselves, since they keep the machine busy. They build the server, which the
 	@# cache of results cannot know.
-	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)' $(TESTFLAGS) ./tests
+	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)|$(HOSTILE)' $(TESTFLAGS) ./tests
 	@# What a machine lacks is left out, but not in CI.
 	@if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
 		cd python && $(PYTHON) -m pytest -q -rs; \
@@ -102,6 +106,10 @@ bench: ## the server's figures beside the floors; BENCHFLAGS=-h lists the flags
 soak: ## 10,000 executions on each setup, then look for leaks; kill servers for long; FERMATA_TEST_SOAK=N does N and no kills
 	go test -count=1 -timeout=2h -v -run='$(SOAK)' ./tests
 	$(if $(FERMATA_TEST_SOAK),,FERMATA_SOAK=1 go test -count=1 -timeout=2h -v -run='$(KILLS)' ./tests)
+
+.PHONY: hostile
+hostile: ## hostile programs, system calls, frames and connections for FERMATA_HOSTILE_TIME, 1h; seeds are printed
+	FERMATA_HOSTILE_TIME=$(FERMATA_HOSTILE_TIME) go test -count=1 -timeout=0 -v -run='$(HOSTILE)' $(TESTFLAGS) ./tests
 
 .PHONY: images
 images: ## the Docker images fermata and fermata-sandbox

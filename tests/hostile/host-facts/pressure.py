@@ -1,0 +1,5 @@
+# Reads how busy the machine is with others.
+# sandbox: process
+for path in ("/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/schedstat"):
+    if content(path):
+        breach(f"read {path}")

@@ -1,0 +1,9 @@
+# Shared memory of POSIX, unlinked and kept open by descriptors in flight.
+from multiprocessing import shared_memory
+kept = []
+for i in range(20):
+    segment = attempt(shared_memory.SharedMemory, f"s{i}", True, 1 << 20)
+    if segment:
+        kept.append(segment)
+        segment.buf[0] = 1
+        segment.unlink()

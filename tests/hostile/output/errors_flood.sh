@@ -1,0 +1,2 @@
+# Prints to stderr without end.
+yes >&2

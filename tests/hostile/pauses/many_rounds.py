@@ -1,0 +1,4 @@
+# Pauses without end.
+# tools: ask
+while True:
+    await ask()

@@ -1,0 +1,10 @@
+# Pauses with as many threads as it gets.
+# tools: ask
+hold = threading.Event()
+try:
+    for _ in range(1000):
+        threading.Thread(target=hold.wait, daemon=True).start()
+except RuntimeError:
+    pass
+await ask()
+hold.set()

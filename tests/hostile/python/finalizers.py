@@ -1,0 +1,12 @@
+# Objects that come back to life when they are collected, call tools and hang in the end.
+# tools: ask
+# timeout: 1500
+kept = []
+class Undead:
+    def __del__(self):
+        kept.append(self)
+        attempt(lambda: ask().send(None))
+        Undead()
+Undead()
+await ask()
+del kept

@@ -1,0 +1,7 @@
+# Handlers of the end that add themselves again.
+# timeout: 1500
+import atexit
+def again():
+    atexit.register(again)
+again()
+print("end")

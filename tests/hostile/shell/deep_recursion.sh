@@ -1,0 +1,3 @@
+# Recurses until the shell has no stack.
+f() { f "$@" "$1"; }
+f x

@@ -1,0 +1,2 @@
+# Reads at address 0.
+ctypes.string_at(0)
