@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -37,6 +38,8 @@ type contest struct {
 	pairs [][]pair
 	// took is what all of it took, longest what a pair may take.
 	took, longest time.Duration
+	// backward says that in the pair before the new side was first.
+	backward bool
 }
 
 // turns is how many pairs of a scenario are taken before the next scenario has its turn.
@@ -50,13 +53,18 @@ func (c *contest) turns() int {
 // taken returns how many pairs there are.
 func (c *contest) taken() int { return len(c.pairs[0]) }
 
-// meet takes a pair. The sides begin in turn: old new, new old, so that neither gains
-// from what the other one leaves behind, nor from a machine that grows slower.
-func (c *contest) meet(ctx context.Context, before, after side) error {
+// meet takes a pair. Of two pairs each side is first in one, so that neither gains from
+// what the other leaves behind, nor from a machine that grows slower; chance says in
+// which one, so that nothing that recurs meets always the same side.
+func (c *contest) meet(ctx context.Context, before, after side, chance *rand.Rand) error {
 	begin := time.Now()
+	if c.taken()%2 == 0 {
+		c.backward = chance.IntN(2) == 1
+	} else {
+		c.backward = !c.backward
+	}
 	order := []side{before, after}
-	backward := c.taken()%2 == 1
-	if backward {
+	if c.backward {
 		slices.Reverse(order)
 	}
 	var values [2][]float64
@@ -66,7 +74,7 @@ func (c *contest) meet(ctx context.Context, before, after side) error {
 			return fmt.Errorf("%s: %w", c.figures[0].name, err)
 		}
 	}
-	if backward {
+	if c.backward {
 		slices.Reverse(values[:])
 	}
 	for i := range c.figures {
@@ -109,6 +117,7 @@ func compare(ctx context.Context, list []scenario, before, after side, most int,
 			}
 		}
 	}
+	chance := rand.New(rand.NewPCG(1, 2)) // The same order in every run.
 	for added := true; added; {
 		added = false
 		for _, c := range contests {
@@ -116,7 +125,7 @@ func compare(ctx context.Context, list []scenario, before, after side, most int,
 				if c.taken() == most || time.Now().Add(c.longest).After(end) {
 					break
 				}
-				if err := c.meet(ctx, before, after); err != nil {
+				if err := c.meet(ctx, before, after, chance); err != nil {
 					return nil, err
 				}
 				added = true
@@ -153,7 +162,7 @@ func runComparison(ctx context.Context, o options, dir string, progress *log.Log
 	end := time.Now().Add(o.time)
 	progress.Printf("comparing, until %s at the latest …", end.Format(time.TimeOnly))
 	list := matching(slices.Concat(scenarios, loads), o.run)
-	contests, err := compare(ctx, list, before.side(), after.side(), o.pairs, end)
+	contests, err := compare(ctx, list, before.side(after), after.side(before), o.pairs, end)
 	if err != nil {
 		return nil, fmt.Errorf("%w\nlogs of the servers:\n%s%s", err, before.logs(), after.logs())
 	}
@@ -187,10 +196,10 @@ func startSide(ctx context.Context, b build, dir string, common, set settings) (
 	return s, err
 }
 
-func (s servers) side() side {
+func (s servers) side(beside servers) side {
 	return side{
-		empty: subject{client: newClient(s.empty.url, key), n: abCount, rest: s.empty.rest},
-		full:  subject{client: newClient(s.full.url, key), n: abCount, rest: s.full.rest},
+		empty: s.empty.subject(abCount, s.full, beside.empty, beside.full),
+		full:  s.full.subject(abCount, s.empty, beside.empty, beside.full),
 	}
 }
 
@@ -205,4 +214,3 @@ func (s servers) stop() error {
 }
 
 func (s servers) logs() string { return fmt.Sprintf("%s\n%s\n", s.empty.log, s.full.log) }
-

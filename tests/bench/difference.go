@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -108,7 +109,7 @@ func (d difference) line() string {
 		interval = fmt.Sprintf("%+.1f … %+.1f %%", 100**d.Low, 100**d.High)
 	}
 	return strings.Join([]string{
-		d.Name, fmt.Sprint(len(d.Pairs)), fmt.Sprintf("%.0f s", d.Seconds),
+		d.Name, strconv.Itoa(len(d.Pairs)), fmt.Sprintf("%.0f s", d.Seconds),
 		number(d.Old) + " " + string(d.Unit), number(d.New) + " " + string(d.Unit),
 		fmt.Sprintf("%+.1f %%", 100*d.Center), interval, d.verdict(), d.keeps(), "",
 	}, "\t")

@@ -211,7 +211,7 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, progress
 		if err != nil {
 			return err
 		}
-		err = r.measure(ctx, subject{client: newClient(srv.url, key), n: o.n, rest: srv.rest}, list, progress)
+		err = r.measure(ctx, srv.subject(o.n), list, progress)
 		if err != nil {
 			err = fmt.Errorf("%w\nlog of the server:\n%s", err, srv.log)
 		}

@@ -37,25 +37,32 @@ func (s *server) watchMetrics() error {
 	return nil
 }
 
-// rest returns when the server's pool is full and the machine is calm.
-func (s *server) rest(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, restTimeout, fmt.Errorf("the server does not rest after %v", restTimeout))
-	defer cancel()
-	for {
-		page, err := s.watch.get(ctx, s.metrics)
-		if err != nil {
-			return err
+// resting returns a function that returns when the pools of all the servers are full and
+// the machine is calm. A server that is still busy with its last execution would slow
+// down the other one.
+func resting(servers ...*server) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, restTimeout, fmt.Errorf("the server does not rest after %v", restTimeout))
+		defer cancel()
+		for _, s := range servers {
+			for {
+				page, err := s.watch.get(ctx, s.metrics)
+				if err != nil {
+					return err
+				}
+				rests, err := atRest(page)
+				if err != nil {
+					return err
+				}
+				if rests {
+					break
+				}
+				if err := wait(ctx, lookInterval); err != nil {
+					return fmt.Errorf("%w\n%s", context.Cause(ctx), s.log)
+				}
+			}
 		}
-		rests, err := atRest(page)
-		if err != nil {
-			return err
-		}
-		if rests {
-			return wait(ctx, calm)
-		}
-		if err := wait(ctx, lookInterval); err != nil {
-			return fmt.Errorf("%w\n%s", context.Cause(ctx), s.log)
-		}
+		return wait(ctx, calm)
 	}
 }
 

@@ -21,6 +21,8 @@ type subject struct {
 	// rest returns when the server's pool is full and the machine has taken apart the
 	// sandboxes of executions that have ended.
 	rest func(ctx context.Context) error
+	// processor returns how long processors have run the server and its sandboxes.
+	processor func() (time.Duration, error)
 }
 
 // A figure is one row of a table.
@@ -225,12 +227,23 @@ func sustained(clients int, kind, code string, scale int) scenario {
 			{name: name + ": executions", unit: perSecond},
 			{name: name + ": p50", unit: milliseconds},
 			{name: name + ": p99", unit: milliseconds},
+			{name: name + ": processor time of each", unit: milliseconds},
 		},
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			before, err := s.processor()
+			if err != nil {
+				return nil, err
+			}
 			rate, took, err := s.load(ctx, clients, scale*s.n, func() (time.Duration, error) {
 				return s.whole(ctx, code+"print('hello')", "hello\n")
 			})
-			return [][]float64{{rate}, {quantile(took, 0.5)}, {quantile(took, 0.99)}}, err
+			// The sandboxes that are made for the pool in place of those used belong to it.
+			if err := errors.Join(err, s.rest(ctx)); err != nil {
+				return nil, err
+			}
+			after, err := s.processor()
+			each := inMilliseconds(after-before) / float64(len(took))
+			return [][]float64{{rate}, {quantile(took, 0.5)}, {quantile(took, 0.99)}, {each}}, err
 		},
 	}
 }

@@ -109,6 +109,14 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
+// subject returns the server as what is measured, while others run beside it.
+func (s *server) subject(n int, others ...*server) subject {
+	return subject{
+		client: newClient(s.url, key), n: n, rest: resting(append(others, s)...),
+		processor: func() (time.Duration, error) { return processorTime(s.cmd.Process.Pid) },
+	}
+}
+
 // stop ends the server.
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
