@@ -128,8 +128,7 @@ var scenarios = []scenario{
 		},
 		share: 4,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			code := fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", sequential)
-			return s.rounds(ctx, python, code, "40\n")
+			return s.rounds(ctx, python, sequentialProgram, "40\n")
 		},
 	},
 	{
@@ -209,9 +208,16 @@ var scenarios = []scenario{
 	},
 }
 
-// loads are scenarios of clients that start a program as soon as the last one has ended.
-// They tell something only beside another server.
+// loads are scenarios that tell something only beside another server: clients that start a
+// program as soon as the last one has ended, and the time that processors need.
 var loads = []scenario{
+	{
+		figures: []figure{{name: "one round: processor time", unit: milliseconds}},
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			each, err := s.roundsOnProcessor(ctx)
+			return [][]float64{each}, err
+		},
+	},
 	sustained(1, "", "", 1), sustained(8, "", "", 2), sustained(64, "", "", 4),
 	sustained(1, " pandas", pandas, 1), sustained(8, " pandas", pandas, 2), sustained(64, " pandas", pandas, 4),
 }
@@ -293,6 +299,8 @@ func resultIn(large payload) func(context.Context, subject) ([][]float64, error)
 // sequential is how many rounds a program may have.
 const sequential = 20
 
+var sequentialProgram = fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", sequential)
+
 // rounds runs a program of sequential calls, each of which gets 2. It returns what the
 // rounds took, and what the program took.
 func (s subject) rounds(ctx context.Context, lang, code, stdout string) ([][]float64, error) {
@@ -312,6 +320,38 @@ func (s subject) rounds(ctx context.Context, lang, code, stdout string) ([][]flo
 	}
 	// The last answer is not a round: it ends the program.
 	return [][]float64{rounds[:sequential-1], {inMilliseconds(whole)}}, nil
+}
+
+// roundsOnProcessor runs n programs of sequential calls and returns for each how long
+// processors ran for one of its rounds.
+func (s subject) roundsOnProcessor(ctx context.Context) (each []float64, err error) {
+	for range s.n {
+		// Nothing but the rounds is to happen meanwhile.
+		a, err := s.client.start(ctx, python, sequentialProgram)
+		if err := errors.Join(err, s.rest(ctx)); err != nil {
+			return nil, err
+		}
+		before, err := s.processor()
+		for n := 0; n < sequential-1 && err == nil; n++ {
+			if err := a.paused(n, 1); err != nil {
+				return nil, err
+			}
+			a, err = s.client.resume(ctx, a, json.RawMessage("2"))
+		}
+		if err != nil {
+			return nil, err
+		}
+		after, err := s.processor()
+		if err != nil {
+			return nil, err
+		}
+		each = append(each, inMilliseconds(after-before)/(sequential-1))
+		last, err := s.client.resume(ctx, a, json.RawMessage("2"))
+		if err := errors.Join(err, last.completed("40\n")); err != nil {
+			return nil, err
+		}
+	}
+	return each, nil
 }
 
 // sideBySide measures a program that makes calls at the same time, each of which gets 1.
