@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -99,40 +100,77 @@ func (c *contest) centers(ctx context.Context, s side) (centers []float64, err e
 	return centers, err
 }
 
-// compare takes pairs of all scenarios in turn, so that a while in which the machine is
-// busy spoils a few pairs of each rather than all of one. It ends when there are most
-// pairs of each, or when another one would end too late.
-func compare(ctx context.Context, list []scenario, before, after side, most int, end time.Time) ([]*contest, error) {
+// generation is how long servers are measured before they are started anew. Two processes
+// of the same binary differ by a percent or two for as long as they live, above all in
+// memory, which must not pass for a difference of the binaries.
+const generation = 15 * time.Second
+
+// A starter starts both sides, and returns what stops them.
+type starter func(ctx context.Context) (before, after side, stop func() error, err error)
+
+// compare takes pairs until there are most of each scenario, or until another one would
+// end too late.
+func compare(ctx context.Context, list []scenario, start starter, most int, end time.Time) ([]*contest, error) {
 	contests := make([]*contest, len(list))
 	for i, one := range list {
 		contests[i] = &contest{scenario: one, pairs: make([][]pair, len(one.figures))}
+	}
+	chance := rand.New(rand.NewPCG(1, 2)) // The same order in every run.
+	for {
+		begin := time.Now()
+		before, after, stop, err := start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		starting := time.Since(begin)
+		taken, err := compareGeneration(ctx, contests, before, after, chance, most, end)
+		if err := errors.Join(err, stop()); err != nil {
+			return nil, err
+		}
+		full := !slices.ContainsFunc(contests, func(c *contest) bool { return c.taken() < most })
+		if !taken || full || time.Now().Add(starting).After(end) {
+			return contests, nil
+		}
+	}
+}
+
+// compareGeneration takes pairs of all scenarios in turn, so that a while in which the
+// machine is busy spoils a few pairs of each rather than all of one. It says whether it
+// has taken any.
+func compareGeneration(
+	ctx context.Context, contests []*contest, before, after side, chance *rand.Rand, most int, end time.Time,
+) (taken bool, err error) {
+	for _, c := range contests {
 		// The first time a server does something it does more. Where a measurement is of
 		// many executions this does not count.
-		if one.share == 0 {
+		if c.share == 0 {
 			continue
 		}
 		for _, s := range []side{before, after} {
-			if _, err := contests[i].centers(ctx, s); err != nil {
-				return nil, fmt.Errorf("%s: %w", one.figures[0].name, err)
+			if _, err := c.centers(ctx, s); err != nil {
+				return false, fmt.Errorf("%s: %w", c.figures[0].name, err)
 			}
 		}
 	}
-	chance := rand.New(rand.NewPCG(1, 2)) // The same order in every run.
-	for added := true; added; {
+	begin := time.Now()
+	for first, added := true, true; added && (first || time.Since(begin) < generation); first = false {
 		added = false
 		for _, c := range contests {
+			if c.once && !first {
+				continue
+			}
 			for range c.turns() {
 				if c.taken() == most || time.Now().Add(c.longest).After(end) {
 					break
 				}
 				if err := c.meet(ctx, before, after, chance); err != nil {
-					return nil, err
+					return false, err
 				}
-				added = true
+				added, taken = true, true
 			}
 		}
 	}
-	return contests, nil
+	return taken, nil
 }
 
 // runComparison builds both servers, starts them and compares them.
@@ -149,22 +187,15 @@ func runComparison(ctx context.Context, o options, dir string, progress *log.Log
 			return nil, err
 		}
 	}
-	before, err := startSide(ctx, builds[0], dir, o.common(), nil)
-	defer func() { err = errors.Join(err, before.stop()) }()
-	if err != nil {
-		return nil, err
-	}
-	after, err := startSide(ctx, builds[1], dir, o.common(), o.set)
-	defer func() { err = errors.Join(err, after.stop()) }()
-	if err != nil {
-		return nil, err
-	}
+	sides := [2]launch{{builds[0], dir, o.common(), nil}, {builds[1], dir, o.common(), o.set}}
 	end := time.Now().Add(o.time)
 	progress.Printf("comparing, until %s at the latest …", end.Format(time.TimeOnly))
 	list := matching(slices.Concat(scenarios, loads), o.run)
-	contests, err := compare(ctx, list, before.side(after), after.side(before), o.pairs, end)
+	contests, err := compare(ctx, list, func(ctx context.Context) (side, side, func() error, error) {
+		return startSides(ctx, sides)
+	}, o.pairs, end)
 	if err != nil {
-		return nil, fmt.Errorf("%w\nlogs of the servers:\n%s%s", err, before.logs(), after.logs())
+		return nil, err
 	}
 	c = &comparison{Machine: machine(), Sandbox: o.sandbox, Store: o.storeName(), Old: builds[0].source, New: builds[1].source}
 	for _, name := range slices.Sorted(maps.Keys(o.set)) {
@@ -176,41 +207,53 @@ func runComparison(ctx context.Context, o options, dir string, progress *log.Log
 	return c, nil
 }
 
-// servers are the processes of a side.
-type servers struct{ empty, full *server }
+// A launch is how the servers of a side are started. A setting in set goes before one in
+// common.
+type launch struct {
+	build
+	dir         string
+	common, set settings
+}
+
+// start starts the server without a pool, or the one with a pool.
+func (l launch) start(ctx context.Context, empty bool) (*server, error) {
+	all := settings{"POOL_SIZE": fullPool}
+	maps.Copy(all, l.common)
+	maps.Copy(all, l.set)
+	if empty {
+		all["POOL_SIZE"] = "0"
+	}
+	return startServer(ctx, l.binary, l.dir, all)
+}
 
 // abCount is the scale of measurements of many executions.
-const abCount = 16
+const abCount = 8
 
-// startSide starts the servers of a side, without a pool and with one. A setting in set
-// goes before one in common.
-func startSide(ctx context.Context, b build, dir string, common, set settings) (s servers, err error) {
-	all := settings{"POOL_SIZE": fullPool}
-	maps.Copy(all, common)
-	maps.Copy(all, set)
-	if s.full, err = startServer(ctx, b.binary, dir, all); err != nil {
-		return s, err
+// startSides starts the servers of both sides at the same time, so that none is older.
+func startSides(ctx context.Context, sides [2]launch) (before, after side, stop func() error, err error) {
+	var all [4]*server // Old, new; of each the empty one first.
+	var errs [4]error
+	var starting sync.WaitGroup
+	for i := range all {
+		starting.Go(func() { all[i], errs[i] = sides[i/2].start(ctx, i%2 == 0) })
 	}
-	all["POOL_SIZE"] = "0"
-	s.empty, err = startServer(ctx, b.binary, dir, all)
-	return s, err
-}
-
-func (s servers) side(beside servers) side {
-	return side{
-		empty: s.empty.subject(abCount, s.full, beside.empty, beside.full),
-		full:  s.full.subject(abCount, s.empty, beside.empty, beside.full),
-	}
-}
-
-func (s servers) stop() error {
-	var errs []error
-	for _, one := range []*server{s.empty, s.full} {
-		if one != nil {
-			errs = append(errs, one.stop())
+	starting.Wait()
+	stop = func() error {
+		var errs [4]error
+		var stopping sync.WaitGroup
+		for i, one := range all {
+			if one != nil {
+				stopping.Go(func() { errs[i] = one.stop() })
+			}
 		}
+		stopping.Wait()
+		return errors.Join(errs[:]...)
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return side{}, side{}, nil, errors.Join(err, stop())
+	}
+	rest := resting(all[:]...)
+	before = side{empty: all[0].subject(abCount, rest), full: all[1].subject(abCount, rest)}
+	after = side{empty: all[2].subject(abCount, rest), full: all[3].subject(abCount, rest)}
+	return before, after, stop, nil
 }
-
-func (s servers) logs() string { return fmt.Sprintf("%s\n%s\n", s.empty.log, s.full.log) }

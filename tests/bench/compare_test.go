@@ -29,6 +29,17 @@ func (f fakeSide) side() side {
 	return side{empty: s, full: s}
 }
 
+// starting returns a starter of sides that need none.
+func starting(before, after fakeSide) starter {
+	return func(context.Context) (side, side, func() error, error) {
+		*before.events = append(*before.events, "start all")
+		return before.side(), after.side(), func() error {
+			*before.events = append(*before.events, "stop all")
+			return nil
+		}, nil
+	}
+}
+
 // fakeScenario returns a scenario of one figure. Each measurement of a side takes the next
 // of its values.
 func fakeScenario(name string, share int, sides ...fakeSide) scenario {
@@ -58,11 +69,13 @@ func TestCompareTakesTurns(t *testing.T) {
 	after := fakeSide{"new", []float64{10, 20, 30, 40}, &events}
 	// A scenario that is a single measurement has one pair in each turn, and no warm-up.
 	list := []scenario{fakeScenario("long", 0, before, after), fakeScenario("short", 4, before, after)}
-	contests, err := compare(t.Context(), list, before.side(), after.side(), 3, time.Now().Add(time.Hour))
+	contests, err := compare(t.Context(), list, starting(before, after), 3, time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := slices.DeleteFunc(slices.Clone(events), func(event string) bool { return strings.HasPrefix(event, "rest") })
+	got := slices.DeleteFunc(slices.Clone(events), func(event string) bool {
+		return !strings.HasSuffix(event, "old") && !strings.HasSuffix(event, "new") || strings.HasPrefix(event, "rest")
+	})
 	if diff := cmp.Diff([]string{"short old", "short new"}, got[:2]); diff != "" {
 		t.Errorf("the warm-up (-want +got):\n%s", diff)
 	}
@@ -82,7 +95,7 @@ func TestCompareTakesTurns(t *testing.T) {
 		t.Errorf("first in the pairs were %v, want each side once in two of a row", first)
 	}
 	for i, event := range events {
-		if side := strings.Fields(event)[1]; !strings.HasPrefix(event, "rest") && events[i-1] != "rest "+side {
+		if what, side, _ := strings.Cut(event, " "); (what == "long" || what == "short") && events[i-1] != "rest "+side {
 			t.Errorf("before %q came %q, want a rest", event, events[i-1])
 		}
 	}
@@ -94,14 +107,34 @@ func TestCompareTakesTurns(t *testing.T) {
 	}
 }
 
+// TestCompareGenerations checks that what depends on the process is measured once for each,
+// and that servers are stopped whatever happens.
+func TestCompareGenerations(t *testing.T) {
+	var events []string
+	before, after := fakeSide{"old", []float64{1, 2, 3}, &events}, fakeSide{"new", []float64{1, 2}, &events}
+	one := fakeScenario("memory", 0, before, after)
+	one.once = true
+	_, err := compare(t.Context(), []scenario{one}, starting(before, after), 9, time.Now().Add(time.Hour))
+	if err == nil {
+		t.Error("the third measurement of the new side did not fail")
+	}
+	counts := map[string]int{}
+	for _, event := range events {
+		counts[event]++
+	}
+	if counts["start all"] != 3 || counts["stop all"] != 3 || counts["memory old"] > 3 || counts["memory new"] != 3 {
+		t.Errorf("got %v, want three generations with a measurement of each side in each", counts)
+	}
+}
+
 func TestCompareEnds(t *testing.T) {
 	var events []string
 	before, after := fakeSide{"old", []float64{1}, &events}, fakeSide{"new", []float64{1}, &events}
-	contests, err := compare(t.Context(), []scenario{fakeScenario("x", 0, before, after)}, before.side(), after.side(), 9, time.Now())
+	contests, err := compare(t.Context(), []scenario{fakeScenario("x", 0, before, after)}, starting(before, after), 9, time.Now())
 	if err != nil || contests[0].taken() != 0 {
 		t.Errorf("with no time left: %d pairs and the error %v, want none", contests[0].taken(), err)
 	}
-	_, err = compare(t.Context(), []scenario{fakeScenario("x", 0, before, after)}, before.side(), after.side(), 2, time.Now().Add(time.Hour))
+	_, err = compare(t.Context(), []scenario{fakeScenario("x", 0, before, after)}, starting(before, after), 2, time.Now().Add(time.Hour))
 	if err == nil || !strings.Contains(err.Error(), "x: no values are left") {
 		t.Errorf("a measurement that fails: error %v, want its own with the name of the row", err)
 	}

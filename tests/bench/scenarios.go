@@ -43,6 +43,8 @@ type scenario struct {
 	// share is the part of the samples asked for that are taken: one of so many. With 0 a
 	// single measurement is enough, since it is of many executions.
 	share int
+	// once says that each process of a server gives the same, nearly.
+	once bool
 	// measure makes one measurement of a server that rests, and returns the samples of
 	// each figure.
 	measure func(ctx context.Context, s subject) ([][]float64, error)
@@ -78,7 +80,7 @@ var scenarios = []scenario{
 			name: "private memory of a paused execution", unit: mebibytes,
 			goals: map[string]goal{"process": atMost(4)},
 		}},
-		empty: true,
+		empty: true, once: true,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
 			return s.memory(ctx, "")
 		},
@@ -187,7 +189,7 @@ var scenarios = []scenario{
 			goals:    map[string]goal{"process": atLeast(150)},
 		}},
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			rate, _, err := s.load(ctx, 16, 5*s.n, func() (time.Duration, error) {
+			rate, _, err := s.load(ctx, 16, 10*s.n, func() (time.Duration, error) {
 				first, last, err := s.paused(ctx, python, "print(await lookup(n=1))", "7\n", json.RawMessage("7"))
 				return first + last, err
 			})
@@ -196,12 +198,14 @@ var scenarios = []scenario{
 	},
 	{
 		figures: []figure{{name: "the same memory, sandbox from the pool", unit: mebibytes}},
+		once:    true,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
 			return s.memory(ctx, "")
 		},
 	},
 	{
 		figures: []figure{{name: "the same memory, program uses pandas", unit: mebibytes}},
+		once:    true,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
 			return s.memory(ctx, pandas)
 		},
@@ -218,8 +222,8 @@ var loads = []scenario{
 			return [][]float64{each}, err
 		},
 	},
-	sustained(1, "", "", 1), sustained(8, "", "", 2), sustained(64, "", "", 4),
-	sustained(1, " pandas", pandas, 1), sustained(8, " pandas", pandas, 2), sustained(64, " pandas", pandas, 4),
+	sustained(1, "", "", 2), sustained(8, "", "", 6), sustained(64, "", "", 16),
+	sustained(1, " pandas", pandas, 2), sustained(8, " pandas", pandas, 6), sustained(64, " pandas", pandas, 16),
 }
 
 // sustained has clients run n times scale programs.

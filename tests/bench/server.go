@@ -109,10 +109,10 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
-// subject returns the server as what is measured, while others run beside it.
-func (s *server) subject(n int, others ...*server) subject {
+// subject returns the server as what is measured.
+func (s *server) subject(n int, rest func(context.Context) error) subject {
 	return subject{
-		client: newClient(s.url, key), n: n, rest: resting(append(others, s)...),
+		client: newClient(s.url, key), n: n, rest: rest,
 		processor: func() (time.Duration, error) { return processorTime(s.cmd.Process.Pid) },
 	}
 }
