@@ -53,7 +53,7 @@ build: ## the server, bin/fermata
 .PHONY: test
 test: ## every test but client, compose, soak and hostile: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
-	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $$(go list ./... | grep -v /tests)
+	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $$(go list ./... | grep -v '/tests$$')
 	@# By themselves, since they keep the machine busy. They build the server, which the
 	@# cache of results cannot know.
 	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)|$(HOSTILE)' $(TESTFLAGS) ./tests
@@ -66,7 +66,7 @@ test: ## every test but client, compose, soak and hostile: Go with the race dete
 
 .PHONY: test-short
 test-short: ## the Go tests that need no server, without the race detector
-	go test -short $$(go list ./... | grep -v /tests)
+	go test -short $$(go list ./... | grep -v '/tests$$')
 
 .PHONY: client
 client: ## LibreChat's own client against the server (installs it: 550 MB)
@@ -101,6 +101,11 @@ fuzz: ## each fuzz target for FUZZTIME, 10s
 .PHONY: bench
 bench: ## the server's figures beside the floors; BENCHFLAGS=-h lists the flags
 	go run ./tests/bench -python $(PYTHON) $(BENCHFLAGS)
+
+# The settings of BENCHFLAGS='-set NAME=VALUE' are those of the new server alone.
+.PHONY: bench-ab
+bench-ab: ## compare servers of two commits, OLD and NEW, or two settings; without NEW the work tree is the new one
+	go run ./tests/bench -ab -python $(PYTHON) -old '$(OLD)' -new '$(NEW)' $(BENCHFLAGS)
 
 .PHONY: soak
 soak: ## 10,000 executions on each setup, then look for leaks; kill servers for long; FERMATA_TEST_SOAK=N does N and no kills

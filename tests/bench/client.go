@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -27,9 +28,16 @@ func newClient(url, key string) *client {
 
 // A program is an initial request. Its tool is lookup.
 type program struct {
+	Lang  string `json:"lang"`
 	Code  string `json:"code"`
 	Tools []tool `json:"tools"`
 }
+
+// The languages of programs.
+const (
+	python = "python"
+	bash   = "bash"
+)
 
 type tool struct {
 	Name string `json:"name"`
@@ -72,8 +80,8 @@ type answer struct {
 }
 
 // start runs a program until it pauses or ends.
-func (c *client) start(ctx context.Context, code string) (answer, error) {
-	body, err := json.Marshal(program{Code: code, Tools: []tool{{Name: "lookup"}}})
+func (c *client) start(ctx context.Context, lang, code string) (answer, error) {
+	body, err := json.Marshal(program{Lang: lang, Code: code, Tools: []tool{{Name: "lookup"}}})
 	if err != nil {
 		return answer{}, err
 	}
@@ -127,7 +135,9 @@ func (a answer) paused(first, calls int) error {
 	if a.Status != "tool_call_required" || len(a.Calls) != calls || a.Token == "" {
 		return fmt.Errorf("got %+v, want a pause with %d calls", a, calls)
 	}
-	for i, call := range a.Calls {
+	// Calls that a shell makes side by side come in any order.
+	inOrder := slices.SortedFunc(slices.Values(a.Calls), func(a, b call) int { return a.Input.N - b.Input.N })
+	for i, call := range inOrder {
 		if call.Name != "lookup" || call.Input.N != first+i {
 			return fmt.Errorf("got the call %+v, want one of lookup with n=%d", call, first+i)
 		}
@@ -145,17 +155,23 @@ func (a answer) completed(stdout string) error {
 
 // healthy returns an error unless the server is well.
 func (c *client) healthy(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/health", http.NoBody)
+	_, err := c.get(ctx, c.url+"/health")
+	return err
+}
+
+// get returns the body of a page.
+func (c *client) get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = io.Copy(io.Discard, response.Body)
+	body, err := io.ReadAll(response.Body)
 	if response.StatusCode != http.StatusOK {
-		err = errors.Join(err, fmt.Errorf("GET /health: %s", response.Status))
+		err = errors.Join(err, fmt.Errorf("GET %s: %s", url, response.Status))
 	}
-	return errors.Join(err, response.Body.Close())
+	return body, errors.Join(err, response.Body.Close())
 }

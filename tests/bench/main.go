@@ -1,10 +1,12 @@
 // Command bench measures the server side by side with what nobody can avoid: HTTP, a
-// socket to CPython, a fork. It builds and starts the real server, checks every answer,
-// and prints one table. It judges no figure by its exit code: machines differ.
+// socket to CPython, a fork. With -ab it compares two servers instead, of two commits or
+// with two settings. It builds and starts the real server, checks every answer, and
+// prints one table. It judges no figure by its exit code: machines differ.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +14,8 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -33,10 +37,18 @@ type options struct {
 	sandbox, store, url, key, python string
 	n                                int
 	json                             bool
+	run                              *regexp.Regexp
+
+	// Those of a comparison.
+	ab       bool
+	old, new string
+	set      settings
+	pairs    int
+	time     time.Duration
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
+	o := options{set: settings{}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.sandbox, "sandbox", "process", "sandbox of the server: process or docker")
@@ -45,19 +57,70 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.key, "key", key, "API key for -url")
 	flags.StringVar(&o.python, "python", "/usr/bin/python3", "Python for the floors and the process sandbox")
 	flags.IntVar(&o.n, "n", 100, "samples of each figure; fewer of slow ones, more of fast ones")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
+	flags.BoolVar(&o.json, "json", false, "print JSON, with every pair of a comparison")
+	run := flags.String("run", "", "measure only rows whose name matches the regular `expression`")
+	flags.BoolVar(&o.ab, "ab", false, "compare two servers, which take turns")
+	flags.StringVar(&o.old, "old", "", "with -ab, the `commit` of the old server; the work tree if empty")
+	flags.StringVar(&o.new, "new", "", "with -ab, the `commit` of the new server; the work tree if empty")
+	flags.Var(o.set, "set", "with -ab, a setting of the new server alone, `NAME=VALUE` without FERMATA_; repeatable")
+	flags.IntVar(&o.pairs, "pairs", 400, "with -ab, most pairs of each row")
+	flags.DurationVar(&o.time, "time", 170*time.Second, "with -ab, how long the measurement may take; the longer, the finer")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+	var err error
+	if o.run, err = regexp.Compile(*run); err != nil {
+		return o, fmt.Errorf("-run: %w", err)
+	}
+	flags.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "url", "key", "n":
+			if o.ab {
+				err = fmt.Errorf("-%s is not for -ab, which starts its servers and takes turns until -time is over", f.Name)
+			}
+		case "old", "new", "set", "pairs", "time":
+			if !o.ab {
+				err = fmt.Errorf("-%s is for -ab", f.Name)
+			}
+		}
+	})
 	switch {
+	case err != nil:
+		return o, err
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.sandbox != "process" && o.sandbox != "docker":
 		return o, fmt.Errorf("-sandbox is %q, want process or docker", o.sandbox)
 	case o.n < 1:
 		return o, fmt.Errorf("-n is %d, want at least 1", o.n)
+	case o.pairs < 1:
+		return o, fmt.Errorf("-pairs is %d, want at least 1", o.pairs)
+	case len(matching(slices.Concat(scenarios, loads), o.run)) == 0:
+		return o, fmt.Errorf("-run is %q, which is no part of the name of a row", *run)
 	}
 	return o, nil
+}
+
+// fullPool is the size of a pool that does not run empty.
+const fullPool = "8"
+
+// common returns the settings of all servers that are started.
+func (o options) common() settings {
+	s := settings{"SANDBOX": o.sandbox, "PYTHON": o.python, "MAX_SANDBOXES": "200", "MAX_RESULT": "16MiB", "QUEUE_TIMEOUT": "60s"}
+	if o.store != "" {
+		s["REDIS_URL"] = o.store
+	}
+	return s
+}
+
+func (o options) storeName() string {
+	switch {
+	case o.url != "":
+		return "of " + o.url
+	case o.store != "":
+		return "redis"
+	}
+	return "embedded"
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
@@ -71,100 +134,130 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	r := report{Machine: machine(), Sandbox: o.sandbox, Store: "embedded"}
-	if o.store != "" {
-		r.Store = "redis"
-	}
 	progress := log.New(stderr, "", 0)
+	var result interface {
+		print(w io.Writer) error
+	}
+	if o.ab {
+		result, err = runComparison(ctx, o, dir, progress)
+	} else {
+		result, err = runReport(ctx, o, dir, progress)
+	}
+	if err != nil {
+		return err
+	}
+	if o.json {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(result)
+	}
+	return result.print(stdout)
+}
+
+// warmUp is how many samples at the start do not count.
+const warmUp = 3
+
+// runReport measures the floors and the server.
+func runReport(ctx context.Context, o options, dir string, progress *log.Logger) (*report, error) {
+	r := &report{Machine: machine(), Sandbox: o.sandbox, Store: o.storeName()}
 	progress.Print("measuring the floors …")
 	floors, missing, err := measureFloors(ctx, o.python, dir, o.n)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Floors = floors
 	if missing != "" {
 		r.Notes = append(r.Notes, fmt.Sprintf("Not installed for %s, so not in the floor: %s.", o.python, missing))
 	}
 	if o.url != "" {
-		err = r.measureRunning(ctx, o, progress)
-	} else {
-		err = r.measureOwn(ctx, o, dir, progress)
+		return r, r.measureRunning(ctx, o, progress)
 	}
-	if err != nil {
-		return err
-	}
-	if o.json {
-		return r.printJSON(stdout)
-	}
-	return r.print(stdout)
+	return r, r.measureOwn(ctx, o, dir, progress)
 }
 
 // settleRunning is how long a server that was not started here gets to fill its pool:
 // how fast it does is not known.
 const settleRunning = 500 * time.Millisecond
 
-// teardown is how long the kernel may take to be rid of a sandbox, whose namespaces it
-// takes apart after the last process has ended.
-const teardown = 200 * time.Millisecond
-
 // measureRunning measures the server at o.url.
 func (r *report) measureRunning(ctx context.Context, o options, progress *log.Logger) error {
-	r.Store = "of " + o.url
-	s := subject{client: newClient(o.url, o.key), n: o.n, settle: settleRunning}
+	s := subject{
+		client: newClient(o.url, o.key), n: o.n,
+		rest: func(ctx context.Context) error { return wait(ctx, settleRunning) },
+	}
 	if err := s.client.healthy(ctx); err != nil {
 		return err
 	}
 	r.Notes = append(r.Notes, "A server that runs already: its pool is its own, and its memory is measured if it is on this machine.")
-	return r.measure(ctx, s, scenarios, progress)
+	list := matching(scenarios, o.run)
+	return r.measure(ctx, s, slices.DeleteFunc(list, func(one scenario) bool { return one.empty }), progress)
 }
 
 // measureOwn builds the server and measures it with the pool empty, then with a pool.
 func (r *report) measureOwn(ctx context.Context, o options, dir string, progress *log.Logger) error {
 	progress.Print("building the server …")
-	binary, err := build(ctx, dir)
+	b, err := buildTree(ctx, dir)
 	if err != nil {
 		return err
 	}
-	common := settings{"SANDBOX": o.sandbox, "PYTHON": o.python, "MAX_SANDBOXES": "200", "MAX_RESULT": "16MiB", "QUEUE_TIMEOUT": "60s"}
-	if o.store != "" {
-		common["REDIS_URL"] = o.store
-	}
-	withServer := func(pool string, measure func(*client) error) error {
-		common["POOL_SIZE"] = pool
-		srv, err := startServer(ctx, binary, dir, common)
+	for _, empty := range []bool{true, false} {
+		list := slices.DeleteFunc(matching(scenarios, o.run), func(one scenario) bool { return one.empty != empty })
+		s := o.common()
+		s["POOL_SIZE"] = fullPool
+		if empty {
+			s["POOL_SIZE"] = "0"
+		}
+		srv, err := startServer(ctx, b.binary, dir, s)
 		if err != nil {
 			return err
 		}
-		err = measure(newClient(srv.url, key))
+		err = r.measure(ctx, srv.subject(o.n, resting(srv)), list, progress)
 		if err != nil {
 			err = fmt.Errorf("%w\nlog of the server:\n%s", err, srv.log)
 		}
-		return errors.Join(err, srv.stop())
-	}
-	err = withServer("0", func(c *client) error {
-		return r.measure(ctx, subject{client: c, n: o.n, settle: teardown}, []scenario{coldStart}, progress)
-	})
-	if err != nil {
-		return err
-	}
-	// In this time the server makes another sandbox; should it take longer once, the
-	// pool still has others.
-	settle := teardown + time.Duration(r.Server[0].P95*float64(time.Millisecond))
-	return withServer("8", func(c *client) error {
-		return r.measure(ctx, subject{client: c, n: o.n, settle: settle}, scenarios, progress)
-	})
-}
-
-// measure adds a row for each scenario.
-func (r *report) measure(ctx context.Context, s subject, list []scenario, progress *log.Logger) error {
-	for _, one := range list {
-		progress.Printf("measuring %s …", one.name)
-		samples, err := one.measure(ctx, s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", one.name, err)
+		if err := errors.Join(err, srv.stop()); err != nil {
+			return err
 		}
-		added := newRow(one.name, one.unit, samples).compare(one, r.Sandbox, r.Floors)
-		r.Server = append(r.Server, added)
 	}
 	return nil
+}
+
+// measure adds the rows of each scenario.
+func (r *report) measure(ctx context.Context, s subject, list []scenario, progress *log.Logger) error {
+	for _, one := range list {
+		progress.Printf("measuring %s …", one.figures[0].name)
+		samples, err := one.samples(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.figures[0].name, err)
+		}
+		for i, f := range one.figures {
+			r.Server = append(r.Server, newRow(f.name, f.unit, samples[i]).compare(f, r.Sandbox, r.Floors))
+		}
+	}
+	return nil
+}
+
+// samples takes all samples of each figure, with the server at rest before each.
+func (one scenario) samples(ctx context.Context, s subject) ([][]float64, error) {
+	all := make([][]float64, len(one.figures))
+	first := warmUp
+	if one.share == 0 {
+		first = 0
+	}
+	for i := range first + one.count(s.n) {
+		if err := s.rest(ctx); err != nil {
+			return nil, err
+		}
+		samples, err := one.measure(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if i < first {
+			continue
+		}
+		for figure := range all {
+			all[figure] = append(all[figure], samples[figure]...)
+		}
+	}
+	return all, nil
 }

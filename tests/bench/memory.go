@@ -12,12 +12,9 @@ import (
 	"strings"
 )
 
-// pausedAtOnce is how many executions are held to measure their memory.
-const pausedAtOnce = 100
-
-// memory holds executions and reads the private memory of each, in MiB: pages that
-// nobody else maps, over all processes of its sandbox.
-func (s subject) memory(ctx context.Context) (samples []float64, err error) {
+// memory holds n executions and returns the private memory of each, in MiB: pages that
+// nobody else maps, over all processes of its sandbox. The programs run code first.
+func (s subject) memory(ctx context.Context, code string) (samples [][]float64, err error) {
 	var held []answer
 	defer func() {
 		for _, a := range held {
@@ -26,28 +23,32 @@ func (s subject) memory(ctx context.Context) (samples []float64, err error) {
 		}
 	}()
 	// The sandbox tells which PID namespace it is; its processes are found by that.
-	const code = "print(await lookup(n=1, namespace=os.readlink('/proc/self/ns/pid')))"
-	for range pausedAtOnce {
-		a, err := s.client.start(ctx, code)
+	code += "print(await lookup(n=1, namespace=os.readlink('/proc/self/ns/pid')))"
+	for range s.n {
+		// A sandbox that has waited has more memory of its own than one just made.
+		if err := s.rest(ctx); err != nil {
+			return nil, err
+		}
+		a, err := s.client.start(ctx, python, code)
 		if err := errors.Join(err, a.paused(1, 1)); err != nil {
 			return nil, err
 		}
 		held = append(held, a)
 	}
-	// What has just been made settles: the pool is full again.
-	if err := wait(ctx, s.settle); err != nil {
+	if err := s.rest(ctx); err != nil {
 		return nil, err
 	}
 	private, err := privateMemory()
 	if err != nil {
 		return nil, err
 	}
+	samples = make([][]float64, 1)
 	for _, a := range held {
 		bytes, ok := private[a.Calls[0].Input.Namespace]
 		if !ok {
 			return nil, fmt.Errorf("no process is in the sandbox %q that the program sees", a.Calls[0].Input.Namespace)
 		}
-		samples = append(samples, float64(bytes)/(1<<20))
+		samples[0] = append(samples[0], float64(bytes)/(1<<20))
 	}
 	return samples, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -74,10 +73,10 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// compare adds the floors and the goal of a scenario to its row.
-func (r row) compare(s scenario, sandbox string, floors []row) row {
+// compare adds the floors and the goal of a figure to its row.
+func (r row) compare(f figure, sandbox string, floors []row) row {
 	for _, floor := range floors {
-		r.Floor += float64(s.contains[floor.Name]) * floor.P50
+		r.Floor += float64(f.contains[floor.Name]) * floor.P50
 	}
 	if r.Floor > 0 {
 		r.Ratio = r.P50 / r.Floor
@@ -85,7 +84,7 @@ func (r row) compare(s scenario, sandbox string, floors []row) row {
 			r.Ratio = 1000 / r.P50 / r.Floor
 		}
 	}
-	if g, ok := s.goals[sandbox]; ok {
+	if g, ok := f.goals[sandbox]; ok {
 		met := g.met(r.P50)
 		r.Goal, r.Met = &g, &met
 	}
@@ -114,7 +113,7 @@ func machine() string {
 }
 
 // print writes the report for people.
-func (r report) print(w io.Writer) error {
+func (r *report) print(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s; sandbox %s, store %s\n\n", r.Machine, r.Sandbox, r.Store)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -137,13 +136,6 @@ func (r report) print(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
-}
-
-// printJSON writes the report for programs.
-func (r report) printJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 func (r row) line() string {

@@ -5,257 +5,397 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// warmUp is how many samples at the start do not count.
-const warmUp = 3
-
 // A subject is a server to measure.
 type subject struct {
 	client *client
-	// n is how many samples to take.
+	// n scales measurements that are of many executions.
 	n int
-	// settle is how long the machine is left alone after an execution: the server fills
-	// its pool, the kernel takes the old sandbox apart.
-	settle time.Duration
+	// rest returns when the server's pool is full and the machine has taken apart the
+	// sandboxes of executions that have ended.
+	rest func(ctx context.Context) error
+	// processor returns how long processors have run the server and its sandboxes.
+	processor func() (time.Duration, error)
 }
 
-// A scenario is one thing to measure.
-type scenario struct {
+// A figure is one row of a table.
+type figure struct {
 	name string
 	unit unit
 	// contains says how often each floor is paid for in it.
 	contains map[string]int
 	// goals are by sandbox.
-	goals   map[string]goal
-	measure func(ctx context.Context, s subject) ([]float64, error)
+	goals map[string]goal
 }
 
-// coldStart needs a server that keeps no pool.
-var coldStart = scenario{
-	name: "first call, pool empty", unit: milliseconds,
-	contains: map[string]int{floorHTTP: 1, floorSocket: 1, floorFork: 1},
-	goals:    map[string]goal{"process": atMost(12)},
-	measure: func(ctx context.Context, s subject) ([]float64, error) {
-		return s.firstCalls(ctx, "print(await lookup(n=1))", "None\n")
-	},
+// A scenario is one thing to measure.
+type scenario struct {
+	figures []figure
+	// empty says that it needs a server that keeps no pool. The others need a full one.
+	empty bool
+	// share is the part of the samples asked for that are taken: one of so many. With 0 a
+	// single measurement is enough, since it is of many executions.
+	share int
+	// once says that each process of a server gives the same, nearly.
+	once bool
+	// measure makes one measurement of a server that rests, and returns the samples of
+	// each figure.
+	measure func(ctx context.Context, s subject) ([][]float64, error)
 }
 
-// scenarios need a server with a warm pool.
+// count returns how many measurements of the scenario n samples are.
+func (s scenario) count(n int) int {
+	if s.share == 0 {
+		return 1
+	}
+	return max(3, n/s.share)
+}
+
+// matching returns the scenarios of which a figure has a name that matches.
+func matching(list []scenario, names *regexp.Regexp) []scenario {
+	return slices.DeleteFunc(slices.Clone(list), func(s scenario) bool {
+		return !slices.ContainsFunc(s.figures, func(f figure) bool { return names.MatchString(f.name) })
+	})
+}
+
 var scenarios = []scenario{
 	{
-		name: "print, whole", unit: milliseconds,
-		contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-		goals:    map[string]goal{"process": atMost(3), "docker": atMost(3)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			return s.repeat(ctx, s.n, func() (time.Duration, error) {
-				a, err := s.client.start(ctx, "print('hello')")
-				return a.took, errors.Join(err, a.completed("hello\n"))
+		figures: []figure{{
+			name: "first call, pool empty", unit: milliseconds,
+			contains: map[string]int{floorHTTP: 1, floorSocket: 1, floorFork: 1},
+			goals:    map[string]goal{"process": atMost(12)},
+		}},
+		empty: true, share: 1,
+		measure: firstCall(python, "print(await lookup(n=1))", "None\n"),
+	},
+	{
+		figures: []figure{{
+			name: "private memory of a paused execution", unit: mebibytes,
+			goals: map[string]goal{"process": atMost(4)},
+		}},
+		empty: true, once: true,
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			return s.memory(ctx, "")
+		},
+	},
+	{
+		figures: []figure{{
+			name: "print, whole", unit: milliseconds,
+			contains: map[string]int{floorHTTP: 1, floorSocket: 1},
+			goals:    map[string]goal{"process": atMost(3), "docker": atMost(3)},
+		}},
+		share: 1,
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			took, err := s.whole(ctx, "print('hello')", "hello\n")
+			return one(took), err
+		},
+	},
+	{
+		figures: []figure{{
+			name: "first call", unit: milliseconds,
+			contains: map[string]int{floorHTTP: 1, floorSocket: 1},
+			goals:    map[string]goal{"process": atMost(3), "docker": atMost(3)},
+		}},
+		share:   1,
+		measure: firstCall(python, "print(await lookup(n=1))", "None\n"),
+	},
+	{
+		figures: []figure{{
+			name: "first call, program uses pandas", unit: milliseconds,
+			contains: map[string]int{floorHTTP: 1, floorSocket: 1},
+			goals:    map[string]goal{"process": atMost(6), "docker": atMost(6)},
+		}},
+		share:   1,
+		measure: firstCall(python, pandas+"await lookup(n=1)\nprint(1)", "1\n"),
+	},
+	{
+		figures: []figure{
+			{
+				name: "one round", unit: milliseconds,
+				contains: map[string]int{floorHTTP: 1, floorSocket: 1},
+				goals:    map[string]goal{"process": atMost(0.6), "docker": atMost(1)},
+			},
+			{
+				name: "20 sequential rounds, whole", unit: milliseconds,
+				contains: map[string]int{floorHTTP: sequential + 1, floorSocket: sequential + 1},
+				goals:    map[string]goal{"process": atMost(18), "docker": atMost(25)},
+			},
+		},
+		share: 4,
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			return s.rounds(ctx, python, sequentialProgram, "40\n")
+		},
+	},
+	{
+		figures: []figure{{
+			name: "gather of 10, whole", unit: milliseconds,
+			contains: map[string]int{floorHTTP: 2, floorSocket: 2},
+			goals:    map[string]goal{"process": atMost(5), "docker": atMost(5)},
+		}},
+		share: 1,
+		measure: sideBySide(10, python, "print(await asyncio.gather(*(lookup(n=n) for n in range(10))))",
+			"[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"),
+	},
+	{
+		figures: []figure{{name: "bash: first call", unit: milliseconds, goals: map[string]goal{"process": atMost(8)}}},
+		share:   2,
+		measure: firstCall(bash, `lookup '{"n":1}'`, "null\n"),
+	},
+	{
+		figures: []figure{
+			{name: "bash: one round", unit: milliseconds, goals: map[string]goal{"process": atMost(1.2)}},
+			{name: "bash: 20 sequential rounds, whole", unit: milliseconds},
+		},
+		share: 10,
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			code := fmt.Sprintf(`for ((n = 0; n < %d; n++)); do lookup "{\"n\":$n}" >/dev/null; done; echo $n`, sequential)
+			return s.rounds(ctx, bash, code, "20\n")
+		},
+	},
+	{
+		figures: []figure{{name: "bash: 5 side by side, whole", unit: milliseconds, goals: map[string]goal{"process": atMost(12)}}},
+		share:   2,
+		measure: sideBySide(5, bash, `for n in {0..4}; do lookup "{\"n\":$n}" & done; wait`, "1\n1\n1\n1\n1\n"),
+	},
+	{
+		figures: []figure{{
+			name: "1 MiB result in", unit: milliseconds,
+			contains: map[string]int{floorHTTP1: 1, floorSocket1: 1},
+			goals:    map[string]goal{"process": atMost(10), "docker": atMost(10)},
+		}},
+		share:   5,
+		measure: resultIn(texts(1 << 20)),
+	},
+	{
+		figures: []figure{{
+			name: "10 MiB result in", unit: milliseconds,
+			contains: map[string]int{floorHTTP10: 1, floorSocket10: 1},
+			goals:    map[string]goal{"process": atMost(80), "docker": atMost(80)},
+		}},
+		share:   10,
+		measure: resultIn(texts(10 << 20)),
+	},
+	{
+		figures: []figure{{
+			name: "new pauses, 16 clients", unit: perSecond,
+			contains: map[string]int{floorHTTP: 1, floorSocket: 1, floorFork: 1},
+			goals:    map[string]goal{"process": atLeast(150)},
+		}},
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			rate, _, err := s.load(ctx, 16, 10*s.n, func() (time.Duration, error) {
+				first, last, err := s.paused(ctx, python, "print(await lookup(n=1))", "7\n", json.RawMessage("7"))
+				return first + last, err
 			})
+			return [][]float64{{rate}}, err
 		},
 	},
 	{
-		name: "first call", unit: milliseconds,
-		contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-		goals:    map[string]goal{"process": atMost(3), "docker": atMost(3)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			return s.firstCalls(ctx, "print(await lookup(n=1))", "None\n")
+		figures: []figure{{name: "the same memory, sandbox from the pool", unit: mebibytes}},
+		once:    true,
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			return s.memory(ctx, "")
 		},
 	},
 	{
-		name: "first call, program uses pandas", unit: milliseconds,
-		contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-		goals:    map[string]goal{"process": atMost(6), "docker": atMost(6)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			return s.firstCalls(ctx, pandasProgram, "1\n")
+		figures: []figure{{name: "the same memory, program uses pandas", unit: mebibytes}},
+		once:    true,
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			return s.memory(ctx, pandas)
 		},
 	},
+}
+
+// loads are scenarios that tell something only beside another server: clients that start a
+// program as soon as the last one has ended, and the time that processors need.
+var loads = []scenario{
 	{
-		name: "one round", unit: milliseconds,
-		contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-		goals:    map[string]goal{"process": atMost(0.6), "docker": atMost(1)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			var samples []float64
-			_, err := s.repeat(ctx, max(2, s.n/10), func() (time.Duration, error) {
-				took, err := s.rounds(ctx)
-				// The first and the last answer are no rounds: they start and end the program.
-				if err != nil {
-					return 0, err
-				}
-				for _, round := range took[1:sequential] {
-					samples = append(samples, inMilliseconds(round))
-				}
-				return 0, nil
-			})
+		figures: []figure{{name: "one round: processor time", unit: milliseconds}},
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			each, err := s.roundsOnProcessor(ctx)
+			return [][]float64{each}, err
+		},
+	},
+	sustained(1, "", "", 2), sustained(8, "", "", 6), sustained(64, "", "", 16),
+	sustained(1, " pandas", pandas, 2), sustained(8, " pandas", pandas, 6), sustained(64, " pandas", pandas, 16),
+}
+
+// sustained has clients run n times scale programs.
+func sustained(clients int, kind, code string, scale int) scenario {
+	name := fmt.Sprintf("sustained%s, %d clients", kind, clients)
+	if clients == 1 {
+		name = fmt.Sprintf("sustained%s, 1 client", kind)
+	}
+	return scenario{
+		figures: []figure{
+			{name: name + ": executions", unit: perSecond},
+			{name: name + ": p50", unit: milliseconds},
+			{name: name + ": p99", unit: milliseconds},
+			{name: name + ": processor time of each", unit: milliseconds},
+		},
+		measure: func(ctx context.Context, s subject) ([][]float64, error) {
+			before, err := s.processor()
 			if err != nil {
 				return nil, err
 			}
-			return samples[warmUp*(sequential-1):], nil
-		},
-	},
-	{
-		name: "20 sequential rounds, whole", unit: milliseconds,
-		contains: map[string]int{floorHTTP: sequential + 1, floorSocket: sequential + 1},
-		goals:    map[string]goal{"process": atMost(18), "docker": atMost(25)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			return s.repeat(ctx, max(2, s.n/4), func() (whole time.Duration, err error) {
-				took, err := s.rounds(ctx)
-				for _, one := range took {
-					whole += one
-				}
-				return whole, err
+			rate, took, err := s.load(ctx, clients, scale*s.n, func() (time.Duration, error) {
+				return s.whole(ctx, code+"print('hello')", "hello\n")
 			})
+			// The sandboxes that are made for the pool in place of those used belong to it.
+			if err := errors.Join(err, s.rest(ctx)); err != nil {
+				return nil, err
+			}
+			after, err := s.processor()
+			each := inMilliseconds(after-before) / float64(len(took))
+			return [][]float64{{rate}, {quantile(took, 0.5)}, {quantile(took, 0.99)}, {each}}, err
 		},
-	},
-	{
-		name: "gather of 10, whole", unit: milliseconds,
-		contains: map[string]int{floorHTTP: 2, floorSocket: 2},
-		goals:    map[string]goal{"process": atMost(5), "docker": atMost(5)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			return s.repeat(ctx, s.n, func() (time.Duration, error) { return s.gather(ctx) })
-		},
-	},
-	{
-		name: "1 MiB result in", unit: milliseconds,
-		contains: map[string]int{floorHTTP1: 1, floorSocket1: 1},
-		goals:    map[string]goal{"process": atMost(10), "docker": atMost(10)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			return s.resultIn(ctx, max(3, s.n/5), texts(1<<20))
-		},
-	},
-	{
-		name: "10 MiB result in", unit: milliseconds,
-		contains: map[string]int{floorHTTP10: 1, floorSocket10: 1},
-		goals:    map[string]goal{"process": atMost(80), "docker": atMost(80)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) {
-			return s.resultIn(ctx, max(3, s.n/10), texts(10<<20))
-		},
-	},
-	{
-		name: fmt.Sprintf("new pauses, %d clients", crowd), unit: perSecond,
-		contains: map[string]int{floorHTTP: 1, floorSocket: 1, floorFork: 1},
-		goals:    map[string]goal{"process": atLeast(150)},
-		measure:  func(ctx context.Context, s subject) ([]float64, error) { return s.pauses(ctx) },
-	},
-	{
-		name: "private memory of a paused execution", unit: mebibytes,
-		goals:   map[string]goal{"process": atMost(4)},
-		measure: func(ctx context.Context, s subject) ([]float64, error) { return s.memory(ctx) },
-	},
+	}
 }
 
-const pandasProgram = `frame = pd.DataFrame({"region": ["north", "south"] * 500, "sales": range(1000)})
+const pandas = `frame = pd.DataFrame({"region": ["north", "south"] * 500, "sales": range(1000)})
 total = frame.groupby("region").sum()
 assert total.loc["south", "sales"] == 250000
-await lookup(n=1)
-print(1)
 `
 
-// repeat takes n samples, with the pool full at the start of each.
-func (s subject) repeat(ctx context.Context, n int, measure func() (time.Duration, error)) ([]float64, error) {
-	var samples []float64
-	for i := range n + warmUp {
-		if err := wait(ctx, s.settle); err != nil {
-			return nil, err
-		}
-		took, err := measure()
-		if err != nil {
-			return nil, err
-		}
-		if i >= warmUp {
-			samples = append(samples, inMilliseconds(took))
-		}
-	}
-	return samples, nil
+// one returns the samples of a measurement that is a single sample of a single figure.
+func one(took time.Duration) [][]float64 { return [][]float64{{inMilliseconds(took)}} }
+
+// whole runs a program that calls no tools and prints stdout.
+func (s subject) whole(ctx context.Context, code, stdout string) (time.Duration, error) {
+	a, err := s.client.start(ctx, python, code)
+	return a.took, errors.Join(err, a.completed(stdout))
 }
 
-// firstCalls measures until the first pause of a program that calls lookup(n=1) once
-// and then prints stdout.
-func (s subject) firstCalls(ctx context.Context, code, stdout string) ([]float64, error) {
-	return s.repeat(ctx, s.n, func() (time.Duration, error) {
-		first, err := s.client.start(ctx, code)
-		if err := errors.Join(err, first.paused(1, 1)); err != nil {
-			return 0, err
-		}
-		last, err := s.client.resume(ctx, first, nil)
-		return first.took, errors.Join(err, last.completed(stdout))
-	})
+// paused runs a program that calls lookup(n=1) once, gets value and prints stdout. It
+// returns what its two answers took.
+func (s subject) paused(ctx context.Context, lang, code, stdout string, value json.RawMessage) (first, last time.Duration, err error) {
+	pause, err := s.client.start(ctx, lang, code)
+	if err := errors.Join(err, pause.paused(1, 1)); err != nil {
+		return 0, 0, err
+	}
+	end, err := s.client.resume(ctx, pause, value)
+	return pause.took, end.took, errors.Join(err, end.completed(stdout))
+}
+
+// firstCall measures until the pause of such a program.
+func firstCall(lang, code, stdout string) func(context.Context, subject) ([][]float64, error) {
+	return func(ctx context.Context, s subject) ([][]float64, error) {
+		first, _, err := s.paused(ctx, lang, code, stdout, nil)
+		return one(first), err
+	}
+}
+
+// resultIn measures a round that brings a large result, up to the end of the program.
+func resultIn(large payload) func(context.Context, subject) ([][]float64, error) {
+	stdout := fmt.Sprintf("%d %d\n", large.length, large.characters)
+	return func(ctx context.Context, s subject) ([][]float64, error) {
+		_, last, err := s.paused(ctx, python, "texts = await lookup(n=1)\nprint(len(texts), sum(map(len, texts)))", stdout, large.json)
+		return one(last), err
+	}
 }
 
 // sequential is how many rounds a program may have.
 const sequential = 20
 
-// rounds runs a program of sequential calls and returns what each answer took.
-func (s subject) rounds(ctx context.Context) ([]time.Duration, error) {
-	a, err := s.client.start(ctx, fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", sequential))
-	took := []time.Duration{a.took}
+var sequentialProgram = fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", sequential)
+
+// rounds runs a program of sequential calls, each of which gets 2. It returns what the
+// rounds took, and what the program took.
+func (s subject) rounds(ctx context.Context, lang, code, stdout string) ([][]float64, error) {
+	a, err := s.client.start(ctx, lang, code)
+	whole := a.took
+	var rounds []float64
 	for n := 0; n < sequential && err == nil; n++ {
 		if err := a.paused(n, 1); err != nil {
-			return took, err
+			return nil, err
 		}
 		a, err = s.client.resume(ctx, a, json.RawMessage("2"))
-		took = append(took, a.took)
+		whole += a.took
+		rounds = append(rounds, inMilliseconds(a.took))
 	}
-	return took, errors.Join(err, a.completed("40\n"))
+	if err := errors.Join(err, a.completed(stdout)); err != nil {
+		return nil, err
+	}
+	// The last answer is not a round: it ends the program.
+	return [][]float64{rounds[:sequential-1], {inMilliseconds(whole)}}, nil
 }
 
-// gather runs a program with ten calls at a time.
-func (s subject) gather(ctx context.Context) (time.Duration, error) {
-	first, err := s.client.start(ctx, "print(await asyncio.gather(*(lookup(n=n) for n in range(10))))")
-	if err := errors.Join(err, first.paused(0, 10)); err != nil {
-		return 0, err
-	}
-	last, err := s.client.resume(ctx, first, json.RawMessage("1"))
-	return first.took + last.took, errors.Join(err, last.completed("[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"))
-}
-
-// resultIn measures a round that brings a large result, up to the end of the program.
-func (s subject) resultIn(ctx context.Context, n int, large payload) ([]float64, error) {
-	stdout := fmt.Sprintf("%d %d\n", large.length, large.characters)
-	return s.repeat(ctx, n, func() (time.Duration, error) {
-		first, err := s.client.start(ctx, "texts = await lookup(n=1)\nprint(len(texts), sum(map(len, texts)))")
-		if err := errors.Join(err, first.paused(1, 1)); err != nil {
-			return 0, err
+// roundsOnProcessor runs n programs of sequential calls and returns for each how long
+// processors ran for one of its rounds.
+func (s subject) roundsOnProcessor(ctx context.Context) (each []float64, err error) {
+	for range s.n {
+		// Nothing but the rounds is to happen meanwhile.
+		a, err := s.client.start(ctx, python, sequentialProgram)
+		if err := errors.Join(err, s.rest(ctx)); err != nil {
+			return nil, err
 		}
-		last, err := s.client.resume(ctx, first, large.json)
-		return last.took, errors.Join(err, last.completed(stdout))
-	})
+		before, err := s.processor()
+		for n := 0; n < sequential-1 && err == nil; n++ {
+			if err := a.paused(n, 1); err != nil {
+				return nil, err
+			}
+			a, err = s.client.resume(ctx, a, json.RawMessage("2"))
+		}
+		if err != nil {
+			return nil, err
+		}
+		after, err := s.processor()
+		if err != nil {
+			return nil, err
+		}
+		each = append(each, inMilliseconds(after-before)/(sequential-1))
+		last, err := s.client.resume(ctx, a, json.RawMessage("2"))
+		if err := errors.Join(err, last.completed("40\n")); err != nil {
+			return nil, err
+		}
+	}
+	return each, nil
 }
 
-// crowd is how many clients come at once.
-const crowd = 16
+// sideBySide measures a program that makes calls at the same time, each of which gets 1.
+func sideBySide(calls int, lang, code, stdout string) func(context.Context, subject) ([][]float64, error) {
+	return func(ctx context.Context, s subject) ([][]float64, error) {
+		first, err := s.client.start(ctx, lang, code)
+		if err := errors.Join(err, first.paused(0, calls)); err != nil {
+			return nil, err
+		}
+		last, err := s.client.resume(ctx, first, json.RawMessage("1"))
+		return one(first.took + last.took), errors.Join(err, last.completed(stdout))
+	}
+}
 
-// pauses has many clients start programs, each of which is paused once and then ends.
-func (s subject) pauses(ctx context.Context) ([]float64, error) {
-	var left atomic.Int64
-	left.Store(int64(s.n * 5))
-	total := left.Load()
-	failures := make([]error, crowd)
-	var clients sync.WaitGroup
+// load has clients run total programs, each client the next one as soon as its last one
+// has ended. It returns how many there were in a second and, in order of length, how
+// many milliseconds each took.
+func (s subject) load(ctx context.Context, clients, total int, run func() (time.Duration, error)) (rate float64, took []float64, err error) {
+	var next atomic.Int64
+	took = make([]float64, total)
+	failures := make([]error, clients)
+	var running sync.WaitGroup
 	begin := time.Now()
-	for i := range crowd {
-		clients.Go(func() {
-			for failures[i] == nil && left.Add(-1) >= 0 {
-				failures[i] = s.once(ctx)
+	for i := range clients {
+		running.Go(func() {
+			for failures[i] == nil && ctx.Err() == nil {
+				program := int(next.Add(1)) - 1
+				if program >= total {
+					return
+				}
+				var t time.Duration
+				t, failures[i] = run()
+				took[program] = inMilliseconds(t)
 			}
 		})
 	}
-	clients.Wait()
-	rate := float64(total) / time.Since(begin).Seconds()
-	return []float64{rate}, errors.Join(failures...)
-}
-
-func (s subject) once(ctx context.Context) error {
-	first, err := s.client.start(ctx, "print(await lookup(n=1))")
-	if err := errors.Join(err, first.paused(1, 1)); err != nil {
-		return err
-	}
-	last, err := s.client.resume(ctx, first, json.RawMessage("7"))
-	return errors.Join(err, last.completed("7\n"))
+	running.Wait()
+	rate = float64(total) / time.Since(begin).Seconds()
+	slices.Sort(took)
+	return rate, took, errors.Join(append(failures, ctx.Err())...)
 }
 
 // A payload is a JSON value that is not small.

@@ -27,19 +27,24 @@ const (
 // settings are environment variables of the server, without the FERMATA_ in front.
 type settings map[string]string
 
-// build compiles the server and returns its path.
-func build(ctx context.Context, dir string) (string, error) {
-	binary := filepath.Join(dir, "fermata")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "fermata/cmd/fermata").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the server: %w\n%s", err, out)
+// String implements flag.Value.
+func (s settings) String() string { return fmt.Sprint(map[string]string(s)) }
+
+// Set implements flag.Value.
+func (s settings) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" || strings.HasPrefix(name, "FERMATA_") {
+		return fmt.Errorf("got %q, want NAME=VALUE without FERMATA_ in front", text)
 	}
-	return binary, nil
+	s[name] = value
+	return nil
 }
 
 // A server is a server started here.
 type server struct {
-	url    string
+	url, metrics string
+	// watch reads the metrics.
+	watch  *client
 	cmd    *exec.Cmd
 	log    serverLog
 	exited chan struct{}
@@ -53,7 +58,7 @@ func startServer(ctx context.Context, binary, dir string, s settings) (*server, 
 	}
 	// Ended by stop alone, in order; a signal to this process cancels ctx.
 	cmd := exec.Command(binary, "serve")
-	cmd.Env = append(os.Environ(), "FERMATA_ADDR=127.0.0.1:0", "FERMATA_API_KEYS=bench:"+key, "FERMATA_STATE_DIR="+state)
+	cmd.Env = append(os.Environ(), "FERMATA_ADDR=127.0.0.1:0", "FERMATA_METRICS_ADDR=127.0.0.1:0", "FERMATA_API_KEYS=bench:"+key, "FERMATA_STATE_DIR="+state)
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		cmd.Env = append(cmd.Env, "FERMATA_"+name+"="+s[name])
 	}
@@ -92,7 +97,7 @@ func (s *server) await(ctx context.Context) error {
 		}
 		if address != "" {
 			s.url = "http://" + address
-			return nil
+			return s.watchMetrics()
 		}
 		select {
 		case <-look.C:
@@ -101,6 +106,14 @@ func (s *server) await(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w\n%s", context.Cause(ctx), s.log)
 		}
+	}
+}
+
+// subject returns the server as what is measured.
+func (s *server) subject(n int, rest func(context.Context) error) subject {
+	return subject{
+		client: newClient(s.url, key), n: n, rest: rest,
+		processor: func() (time.Duration, error) { return processorTime(s.cmd.Process.Pid) },
 	}
 }
 
@@ -132,12 +145,15 @@ const keptLog = 4000
 var servingLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?serving\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
 
 // address returns where the server serves, or nothing if it does not say so yet.
-func (l serverLog) address() (string, error) {
+func (l serverLog) address() (string, error) { return l.find(servingLine) }
+
+// find returns the group of the expression where it matches, or nothing.
+func (l serverLog) find(line *regexp.Regexp) (string, error) {
 	text, err := os.ReadFile(string(l))
 	if err != nil {
 		return "", err
 	}
-	if m := servingLine.FindSubmatch(text); m != nil {
+	if m := line.FindSubmatch(text); m != nil {
 		return string(m[1]), nil
 	}
 	return "", nil

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/perf/benchmath"
+)
+
+const (
+	// confidence is how often the interval of a difference contains the true one.
+	confidence = 0.95
+	// allowed is how much worse a change may make a row.
+	allowed = 0.05
+)
+
+// A difference is one row of a comparison. Its numbers are of the pairs' ratios of new to
+// old, less 1.
+type difference struct {
+	Name string  `json:"name"`
+	Unit unit    `json:"unit"`
+	Old  float64 `json:"old"`
+	New  float64 `json:"new"`
+	// Center is the median of the differences, and Low to High its interval, which is
+	// open where there are too few pairs.
+	Center float64  `json:"difference"`
+	Low    *float64 `json:"low"`
+	High   *float64 `json:"high"`
+	// Seconds is what the measurement took, together with that of other rows of the same
+	// scenario.
+	Seconds float64 `json:"seconds"`
+	Pairs   []pair  `json:"pairs"`
+}
+
+// newDifference sums up pairs. Of the assumptions of benchmath it makes none: the
+// interval is that of the sign test, from one ratio of a pair to another. It holds for any
+// distribution, and a few wild pairs of a busy machine do not move it.
+func newDifference(f figure, pairs []pair, seconds float64) difference {
+	var before, after, logs []float64
+	for _, p := range pairs {
+		before, after = append(before, p.Old), append(after, p.New)
+		logs = append(logs, math.Log(p.New/p.Old))
+	}
+	center := func(values []float64) benchmath.Summary {
+		return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), confidence)
+	}
+	d := difference{Name: f.name, Unit: f.unit, Seconds: seconds, Pairs: pairs}
+	if len(pairs) == 0 {
+		return d
+	}
+	d.Old, d.New = center(before).Center, center(after).Center
+	ratio := center(logs)
+	d.Center = math.Expm1(ratio.Center)
+	if !math.IsInf(ratio.Lo, 0) && !math.IsInf(ratio.Hi, 0) {
+		low, high := math.Expm1(ratio.Lo), math.Expm1(ratio.Hi)
+		d.Low, d.High = &low, &high
+	}
+	return d
+}
+
+// worse returns the bounds of how much worse the new side is: a rate is worse where it is
+// less. It is false where there are none.
+func (d difference) worse() (low, high float64, ok bool) {
+	switch {
+	case d.Low == nil:
+		return 0, 0, false
+	case d.Unit == perSecond:
+		return 1/(1+*d.High) - 1, 1/(1+*d.Low) - 1, true
+	}
+	return *d.Low, *d.High, true
+}
+
+// verdict says in words what the interval says.
+func (d difference) verdict() string {
+	low, high, ok := d.worse()
+	words := map[bool]string{true: "slower", false: "faster"}
+	if d.Unit == mebibytes {
+		words = map[bool]string{true: "more", false: "less"}
+	}
+	switch {
+	case !ok:
+		return "too few pairs"
+	case low <= 0 && high >= 0:
+		return "no difference"
+	}
+	return fmt.Sprintf("%.1f %% %s", 100*math.Abs(d.Center), words[low > 0])
+}
+
+// keeps says whether the row is worse by more than what is allowed.
+func (d difference) keeps() string {
+	low, high, ok := d.worse()
+	switch {
+	case ok && high <= allowed:
+		return "yes"
+	case ok && low > allowed:
+		return "no"
+	}
+	return "cannot tell"
+}
+
+// line returns the cells of the row in a table.
+func (d difference) line() string {
+	interval := "…"
+	if d.Low != nil {
+		interval = fmt.Sprintf("%+.1f … %+.1f %%", 100**d.Low, 100**d.High)
+	}
+	return strings.Join([]string{
+		d.Name, strconv.Itoa(len(d.Pairs)), fmt.Sprintf("%.0f s", d.Seconds),
+		number(d.Old) + " " + string(d.Unit), number(d.New) + " " + string(d.Unit),
+		fmt.Sprintf("%+.1f %%", 100*d.Center), interval, d.verdict(), d.keeps(), "",
+	}, "\t")
+}
+
+// A comparison is what two servers gave, and where.
+type comparison struct {
+	Machine string       `json:"machine"`
+	Sandbox string       `json:"sandbox"`
+	Store   string       `json:"store"`
+	Old     string       `json:"old"`
+	New     string       `json:"new"`
+	Rows    []difference `json:"rows"`
+}
+
+// add adds the rows of a contest.
+func (c *comparison) add(from *contest) {
+	for i, f := range from.figures {
+		c.Rows = append(c.Rows, newDifference(f, from.pairs[i], from.took.Seconds()))
+	}
+}
+
+// print writes the comparison for people.
+func (c *comparison) print(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s; sandbox %s, store %s\nold: %s\nnew: %s\n\n", c.Machine, c.Sandbox, c.Store, c.Old, c.New)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	lines := []string{fmt.Sprintf("row\tpairs\ttook\told\tnew\tdifference\t%.0f %% interval\tverdict\tworse by ≤ %.0f %%\t", 100*confidence, 100*allowed)}
+	differ := 0
+	for _, d := range c.Rows {
+		lines = append(lines, d.line())
+		if low, high, ok := d.worse(); ok && (low > 0 || high < 0) {
+			differ++
+		}
+	}
+	if _, err := io.WriteString(table, strings.Join(lines, "\n")+"\n"); err != nil {
+		return err
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(&text, `
+%d of %d rows differ. Of rows that are the same on both sides up to %.1f are expected to differ by chance.
+"No difference" says that none was seen: the interval tells how large one may yet be, and a longer -time narrows it.
+`, differ, len(c.Rows), (1-confidence)*float64(len(c.Rows)))
+	_, err := io.WriteString(w, text.String())
+	return err
+}

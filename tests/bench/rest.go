@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// restTimeout is how long a server may take to fill its pool and to be rid of
+	// sandboxes. Containers take seconds each.
+	restTimeout = 2 * time.Minute
+	// lookInterval is how often the server is asked whether it rests. An answer costs it a
+	// millisecond.
+	lookInterval = 10 * time.Millisecond
+	// calm is what the kernel gets after that: it takes the namespaces of a sandbox apart
+	// when the last process of it has ended.
+	calm = 20 * time.Millisecond
+)
+
+var metricsLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?metrics are served\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
+
+// watchMetrics finds out where the server has its metrics. It says so before it serves.
+func (s *server) watchMetrics() error {
+	address, err := s.log.find(metricsLine)
+	if err != nil {
+		return err
+	}
+	if address == "" {
+		return fmt.Errorf("the server does not say where its metrics are\n%s", s.log)
+	}
+	s.metrics = "http://" + address + "/metrics"
+	s.watch = newClient(s.metrics, "")
+	return nil
+}
+
+// resting returns a function that returns when the pools of all the servers are full and
+// the machine is calm. A server that is still busy with its last execution would slow
+// down the other one.
+func resting(servers ...*server) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, restTimeout, fmt.Errorf("the server does not rest after %v", restTimeout))
+		defer cancel()
+		for _, s := range servers {
+			for {
+				page, err := s.watch.get(ctx, s.metrics)
+				if err != nil {
+					return err
+				}
+				rests, err := atRest(page)
+				if err != nil {
+					return err
+				}
+				if rests {
+					break
+				}
+				if err := wait(ctx, lookInterval); err != nil {
+					return fmt.Errorf("%w\n%s", context.Cause(ctx), s.log)
+				}
+			}
+		}
+		return wait(ctx, calm)
+	}
+}
+
+// atRest tells from a page of metrics whether the pool is full, and whether all
+// sandboxes beside it belong to executions: none is being made or destroyed.
+func atRest(page []byte) (bool, error) {
+	size, err := metric(page, "fermata_pool_size")
+	if err != nil {
+		return false, err
+	}
+	idle, err := metric(page, "fermata_pool_idle")
+	if err != nil {
+		return false, err
+	}
+	live, err := metric(page, "fermata_pool_live")
+	if err != nil {
+		return false, err
+	}
+	executions, err := metric(page, "fermata_executions")
+	return idle >= size && live == idle+executions, err
+}
+
+// metric returns the sum of a metric over all its labels.
+func metric(page []byte, name string) (sum float64, err error) {
+	found := false
+	for line := range strings.Lines(string(page)) {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "{") {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' ')+1:]), 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %s: %w", name, err)
+		}
+		sum, found = sum+value, true
+	}
+	if !found {
+		return 0, fmt.Errorf("the server has no metric %s", name)
+	}
+	return sum, nil
+}
