@@ -186,7 +186,8 @@ func overBesieged(t *testing.T, test func(t *testing.T, b besieged)) {
 	docker := with(with(process, dockerSettings), settings{"POOL_SIZE": "4"})
 	ways := []besieged{{"process", false, func() (*server, error) { return startServer(process) }, 1}}
 	if os.Geteuid() == 0 {
-		ways = append(ways, besieged{"user", false, func() (*server, error) { return startAsUser(process) }, 1})
+		user := with(process, settings{runAs: nobody})
+		ways = append(ways, besieged{"user", false, func() (*server, error) { return startServer(user) }, 1})
 	}
 	if hasDocker() {
 		ways = append(ways, besieged{"docker", true, func() (*server, error) { return startServer(docker) }, 4})
@@ -201,25 +202,6 @@ func overBesieged(t *testing.T, test func(t *testing.T, b besieged)) {
 			test(t, b)
 		})
 	}
-}
-
-// startAsUser starts a server as a user without any rights.
-func startAsUser(all settings) (*server, error) {
-	const user = 4322
-	s, err := newServer(all)
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(removeGroups(s.groups), os.Chmod(scratch, 0o711))
-	s.groups = nil
-	for _, dir := range []string{s.dir, filepath.Join(s.dir, "state"), filepath.Join(s.dir, "tmp")} {
-		err = errors.Join(err, os.Chown(dir, user, user))
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.attributes = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
-	return s, s.start()
 }
 
 // TestHostile runs every program of tests/hostile, in an order of chance. After each one
