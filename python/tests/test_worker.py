@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -320,3 +323,18 @@ def test_frame_that_is_no_program(worker_process: WorkerProcess) -> None:
     worker_process.receive()
     worker_process.send(frames.RESULTS, [])
     assert worker_process.wait() == 1
+
+
+def test_preload_names_what_hangs(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text("import time\ntime.sleep(2)\n", encoding="ascii")
+    code = f"""
+        import sys
+        sys.path[:0] = {[str(Path(frames.__file__).parents[1]), str(tmp_path)]!r}
+        from fermata import worker
+        worker._HANGS, worker._SCIENTIFIC = 0.2, {{"hanging": "hanging"}}
+        worker.preload()
+    """
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert f'File "{tmp_path}/hanging.py", line 2 in <module>' in ended.stderr
