@@ -167,7 +167,7 @@ func TestStopWithAStuckSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer half.Close()
+	defer func() { _ = half.Close() }()
 	if _, err := io.WriteString(half, "GET /metrics HTTP/1.1\r\nHost: x\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -382,12 +382,12 @@ func proxyDocker(t *testing.T) *dockerProxy {
 
 // pass carries a connection. Every removal has a connection of its own: it waits in front.
 func (p *dockerProxy) pass(client net.Conn, daemon string) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	server, err := net.Dial("unix", daemon)
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	go func() {
 		_, _ = io.Copy(client, server)
 		_ = client.Close()
