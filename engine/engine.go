@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -260,16 +262,21 @@ func (e *Engine) isClosed() bool {
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
-	for _, x := range e.executions {
-		if !e.o.KeepPaused || !x.part() {
-			x.cancel()
-		}
-	}
+	executions := slices.Collect(maps.Values(e.executions))
 	e.mu.Unlock()
 	e.stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		// Side by side: an execution of which the store is being told cannot part before
+		// the store has answered.
+		for _, x := range executions {
+			go func() {
+				if !e.o.KeepPaused || !x.part() {
+					x.cancel()
+				}
+			}()
+		}
 		e.wg.Wait()
 		e.pool.close()
 		e.attending()

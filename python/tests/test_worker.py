@@ -7,8 +7,11 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
+import sys
 import termios
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -344,3 +347,18 @@ def test_output_of_a_process_that_is_stopped_while_it_writes() -> None:
     with os.fdopen(ours, "rb") as output:
         assert len(output.read()) == size
     os.waitpid(pid, 0)
+
+
+def test_preload_names_what_hangs(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text("import time\ntime.sleep(2)\n", encoding="ascii")
+    code = f"""
+        import sys
+        sys.path[:0] = {[str(Path(frames.__file__).parents[1]), str(tmp_path)]!r}
+        from fermata import worker
+        worker._HANGS, worker._SCIENTIFIC = 0.2, {{"hanging": "hanging"}}
+        worker.preload()
+    """
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert f'File "{tmp_path}/hanging.py", line 2 in <module>' in ended.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import faulthandler
 import functools
 import gc
 import importlib
@@ -45,14 +46,20 @@ _SCIENTIFIC: Final = {
 # seconds: one that was made for a request gets it at once.
 _WAITED_FOR: Final = 0.005
 
+# After how many seconds an import is taken to hang, before the server gives up waiting.
+_HANGS: Final = 45
+
 _OWN_FILES: Final = os.path.dirname(__file__)
 _NEVER_AWAITED: Final = re.compile(r"coroutine '(\w+)' was never awaited")
 
 
 def preload() -> None:
     """Import what programs commonly use, so that no program waits for it."""
+    # What hangs is named in the server's log.
+    faulthandler.dump_traceback_later(_HANGS, file=2)
     for name in (*_STANDARD, "random", "statistics", "string", "time", "typing", "uuid", *_SCIENTIFIC.values()):
         _import(name)
+    faulthandler.cancel_dump_traceback_later()
     # What has run before leaves less to write to in a process that runs it again.
     for _ in range(_REHEARSALS):
         _rehearse_calls()
