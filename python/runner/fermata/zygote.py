@@ -20,6 +20,7 @@ import mmap
 import os
 import resource
 import select
+import selectors
 import signal
 import socket
 import sys
@@ -396,6 +397,9 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
     """Import the libraries, then fork workers at the word of supervisors."""
     for other in others:
         other.close()
+    if not config.first_user:
+        # What linux.refuse_epoll leaves to programs; at an import there still was epoll.
+        setattr(selectors, "DefaultSelector", selectors.PollSelector)
     # Not at the top of the file: the zygote stays small without it.
     from fermata import memory, worker
 
@@ -491,6 +495,8 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     linux.drop_bounding_set()
     linux.drop_capabilities()
+    if user == 0:
+        linux.refuse_epoll()
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
     verify()
     signal.signal(signal.SIGINT, signal.default_int_handler)
