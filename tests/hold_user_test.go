@@ -301,3 +301,32 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckDocker runs fermata check for containers.
+func TestCheckDocker(t *testing.T) {
+	t.Parallel()
+	needDocker(t)
+	for _, c := range []struct {
+		name, image string
+		code        int
+		says        string
+	}{
+		{"an image", plainImage, 0, "user 1000, capabilities 0000000000000000, no_new_privs 1"},
+		{"no image", "fermata-tests-none", 1, "docker build --target sandbox -t fermata-tests-none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := newServer(with(with(common, dockerSettings), settings{"DOCKER_IMAGE": c.image}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			states, printed, code := s.runCheck(t)
+			if code != c.code || states["Docker"] != "ok" || !strings.Contains(printed, c.says) {
+				t.Errorf("the exit code is %d, want %d and %q in\n%s", code, c.code, c.says, printed)
+			}
+			if left, err := s.containers(t.Context()); err != nil || len(left) > 0 {
+				t.Errorf("%d containers are left, %v, want none", len(left), err)
+			}
+		})
+	}
+}
