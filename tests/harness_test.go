@@ -54,7 +54,8 @@ var (
 	ordinary = []string{
 		"TestPrivileges", "TestSystemCalls", "TestNetwork", "TestHostFiles", "TestEnvironmentAndMemory", "TestSharedMemory",
 		"TestOtherExecutions", "TestSpecialFiles", "TestMemory", "TestForkBomb", "TestDisk", "TestSandboxesKilled", "TestKilledAtAnyInstant",
-		"TestKilledWhilePaused", "TestKilledWhileRunning", "TestDrainKeeps", "TestStop",
+		"TestKilledWhilePaused", "TestKilledWhileRunning", "TestDrainEnds", "TestDrainKeeps", "TestInterrupted", "TestStop",
+		"TestChannel", "TestDisturbance", "TestFilesAndKilledServers",
 	}
 	ordinaryWithRange = []string{
 		"TestPrivileges", "TestHostFiles", "TestOtherExecutions", "TestForkBomb", "TestSandboxesKilled", "TestKilledAtAnyInstant",

@@ -116,6 +116,41 @@ func TestDescriptorsInFlightOfOneUser(t *testing.T) {
 	})
 }
 
+// TestEpollOfOneUser checks that programs do without epoll where all sandboxes have the
+// server's user: its watches are counted for a user, and a server without any ends.
+func TestEpollOfOneUser(t *testing.T) {
+	asOrdinary(t, func(t *testing.T, s *server) {
+		c := s.alice()
+		a := c.post(t, program{Code: py(`
+			import ctypes, select, subprocess, sys, threading
+			def create():
+			    try:
+			        select.epoll().close()
+			        return "epoll"
+			    except OSError as error:
+			        return error.strerror
+			print(create())
+			print(ctypes.CDLL(None).epoll_create(1) > 0)
+			other = subprocess.run([sys.base_prefix + "/bin/python3", "-c", "import asyncio, selectors; asyncio.run(asyncio.sleep(0)); print(selectors.DefaultSelector.__name__)"], capture_output=True, text=True)
+			print(other.stdout + other.stderr, end="")
+			async def echo(reader, writer):
+			    writer.write(await reader.readline())
+			    writer.close()
+			listener = await asyncio.start_server(echo, "127.0.0.1", 0)
+			reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+			writer.write(b"over a socket\n")
+			print((await reader.readline()).decode(), end="")
+			print((await (await asyncio.create_subprocess_exec("echo", "of a child", stdout=subprocess.PIPE)).communicate())[0].decode(), end="")
+		`)})
+		with := "epoll\nTrue\nEpollSelector\n"
+		if s.runsAs == nobody {
+			with = "Function not implemented\nFalse\nPollSelector\n"
+		}
+		a.completes(t, with+"over a socket\nof a child\n")
+		goesOn(t, s.bob())
+	})
+}
+
 // TestNoCgroups checks that a server without cgroups does not start unless it is told to,
 // and tells a newcomer how to go on.
 func TestNoCgroups(t *testing.T) {
@@ -262,6 +297,35 @@ func TestCheck(t *testing.T) {
 			}
 			if t.Failed() {
 				t.Log(printed)
+			}
+		})
+	}
+}
+
+// TestCheckDocker runs fermata check for containers.
+func TestCheckDocker(t *testing.T) {
+	t.Parallel()
+	needDocker(t)
+	for _, c := range []struct {
+		name, image string
+		code        int
+		says        string
+	}{
+		{"an image", plainImage, 0, "user 1000, capabilities 0000000000000000, no_new_privs 1"},
+		{"no image", "fermata-tests-none", 1, "docker build --target sandbox -t fermata-tests-none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := newServer(with(with(common, dockerSettings), settings{"DOCKER_IMAGE": c.image}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			states, printed, code := s.runCheck(t)
+			if code != c.code || states["Docker"] != "ok" || !strings.Contains(printed, c.says) {
+				t.Errorf("the exit code is %d, want %d and %q in\n%s", code, c.code, c.says, printed)
+			}
+			if left, err := s.containers(t.Context()); err != nil || len(left) > 0 {
+				t.Errorf("%d containers are left, %v, want none", len(left), err)
 			}
 		})
 	}

@@ -37,9 +37,10 @@ type server struct {
 	log      *serverLog
 	url      string
 	// attributes are those of its process, if it needs special ones, and become is the
-	// command in front of its own that makes it another user.
+	// command in front of its own that makes it another user, if it is to be one.
 	attributes *syscall.SysProcAttr
 	become     []string
+	runsAs     string
 	// command is the server's command, if it is not to serve.
 	command string
 	// dockerHost names its Docker daemon, if it is not that of the tests.
@@ -70,6 +71,7 @@ func newServer(all settings) (*server, error) {
 	s.groups = makeGroups(filepath.Base(dir))
 	if user, ok := s.settings[runAs]; ok {
 		delete(s.settings, runAs)
+		s.runsAs = user
 		if err := s.as(user); err != nil {
 			return nil, errors.Join(err, removeGroups(s.groups))
 		}

@@ -144,6 +144,8 @@ func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*e
 		PIDs:    p.o.PIDs,
 		Orphan:  p.o.Orphan.Seconds(),
 		Seccomp: hex.EncodeToString(p.filter),
+
+		FirstUser: p.ids.firstUser,
 	}
 	if !p.cgroups.limitsMemory() {
 		c.Data = p.o.Memory

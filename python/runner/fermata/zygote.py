@@ -20,6 +20,7 @@ import mmap
 import os
 import resource
 import select
+import selectors
 import signal
 import socket
 import stat
@@ -470,6 +471,9 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
     # are not among them.
     for name in [name for name in sys.modules if name.startswith("fermata.")]:
         del sys.modules[name]
+    if not config.first_user:
+        # What linux.refuse_epoll leaves to programs; at an import there still was epoll.
+        setattr(selectors, "DefaultSelector", selectors.PollSelector)
     # Not at the top of the file: the zygote stays small without it.
     from fermata import memory, worker
 
@@ -578,6 +582,8 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     linux.drop_bounding_set()
     linux.drop_capabilities()
+    if user == 0:
+        linux.refuse_epoll()
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
     verify()
     signal.signal(signal.SIGINT, signal.default_int_handler)
