@@ -103,16 +103,16 @@ type frame struct {
 	held  int64
 }
 
-// hold counts n bytes more for the payload.
-func (f *frame) hold(n int64) error {
+// hold counts n bytes more for the payload. It reports false, and sets err, if they may
+// not be taken.
+func (f *frame) hold(n int64) bool {
 	if f.share == nil {
-		return nil
+		return true
 	}
-	if err := f.share.hold(n); err != nil {
-		return err
+	if f.err = f.share.hold(n); f.err == nil {
+		f.held += n
 	}
-	f.held += n
-	return nil
+	return f.err == nil
 }
 
 // release ends the counting of the payload.
@@ -180,7 +180,7 @@ func (r *frameReader) fill(f *frame, length int64) error {
 	}
 	for read := int64(0); read < length; read = int64(len(f.payload)) {
 		room := min(length, max(2*read, smallFrame))
-		if f.err = f.hold(room - read); f.err != nil {
+		if !f.hold(room - read) {
 			return nil
 		}
 		f.payload = slices.Grow(f.payload, int(room-read))

@@ -133,6 +133,90 @@ func TestReadFrameRefusesAtTheHeader(t *testing.T) {
 	}
 }
 
+// Each kind of frame has a limit of its own, and what may come depends on the channel.
+func TestFrameLimits(t *testing.T) {
+	limits := newFrameLimits(Options{MaxOutput: 1000, MaxOutputFiles: 2})
+	for _, c := range []struct {
+		kind frameKind
+		most int
+		// skipped says that a frame that is too large is passed over.
+		skipped bool
+	}{
+		{frameCalls, 17 << 20, true},
+		{frameDone, 64 << 10, true},
+		{frameHello, 64 << 10, false},
+		{frameExit, 2000 + 64<<10, false},
+		{frameListing, (512 + 2) * 4096, false},
+		{frameContent, 1 << 20, false},
+		{frameLost, 0, false},
+	} {
+		for _, size := range []int{c.most, c.most + 1} {
+			var stream bytes.Buffer
+			if err := errors.Join(writeFrame(&stream, c.kind, make([]byte, size)), writeFrame(&stream, frameHello)); err != nil {
+				t.Fatal(err)
+			}
+			r := &frameReader{Reader: bufio.NewReader(bytes.NewReader(stream.Bytes())), limits: limits}
+			got, err := r.next()
+			switch {
+			case size == c.most:
+				if err != nil || got.err != nil || len(got.payload) != size {
+					t.Errorf("%q of %d bytes: got %d, %v, %v, want it", c.kind, size, len(got.payload), err, got.err)
+				}
+			case c.skipped:
+				if err != nil || !errors.Is(got.err, errProtocol) || got.payload != nil {
+					t.Errorf("%q of %d bytes: got %d, %v, %v, want it skipped", c.kind, size, len(got.payload), err, got.err)
+				}
+				if next, err := r.next(); err != nil || next.kind != frameHello {
+					t.Errorf("after it: got %q, %v, want a hello", next.kind, err)
+				}
+			case !errors.Is(err, errProtocol):
+				t.Errorf("%q of %d bytes: got %v, want an error of the protocol", c.kind, size, err)
+			}
+			line := &frameReader{Reader: bufio.NewReader(bytes.NewReader(stream.Bytes())), limits: limits, line: true}
+			if _, err := line.next(); (c.kind == frameCalls) == errors.Is(err, errProtocol) {
+				t.Errorf("%q on the line: got %v", c.kind, err)
+			}
+		}
+	}
+}
+
+// What a program sends is counted for its principal while it comes.
+func TestFramesAreCounted(t *testing.T) {
+	q := newQuota(Options{MaxStored: 3 << 20})
+	counted, err := q.admit("ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stream bytes.Buffer
+	for _, size := range []int{2 << 20, 2 << 20, 100, 1 << 20} {
+		if err := writeFrame(&stream, frameCalls, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &frameReader{Reader: bufio.NewReader(&stream), limits: newFrameLimits(Options{}), holder: func() *share { return counted }}
+	first, err := r.next()
+	if err != nil || first.err != nil || q.held["ada"].stored != 2<<20 {
+		t.Fatalf("the first frame: %v, %v, and ada has %d bytes", err, first.err, q.held["ada"].stored)
+	}
+	second, err := r.next()
+	if _, full := errors.AsType[*storedError](second.err); err != nil || !full || q.held["ada"].stored != 2<<20 {
+		t.Fatalf("the second frame: %v, %v, and ada has %d bytes, want it skipped", err, second.err, q.held["ada"].stored)
+	}
+	if small, err := r.next(); err != nil || small.err != nil || len(small.payload) != 100 {
+		t.Errorf("a small frame: %d bytes, %v, %v", len(small.payload), err, small.err)
+	}
+	first.release()
+	third, err := r.next()
+	if err != nil || third.err != nil || q.held["ada"].stored != 1<<20 {
+		t.Errorf("after the first is released: %v, %v, and ada has %d bytes, want the frame", err, third.err, q.held["ada"].stored)
+	}
+	counted.drop()
+	third.release()
+	if len(q.held) != 0 {
+		t.Errorf("%d principals are remembered after the end, want none", len(q.held))
+	}
+}
+
 func TestWriteLargeFrame(t *testing.T) {
 	parts := [][]byte{bytes.Repeat([]byte("a"), smallFrame), []byte("b"), nil, []byte("c")}
 	var written bytes.Buffer

@@ -390,6 +390,7 @@ func (x *execution) leave(to State) ([][]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
+	x.counted.move(to) // What the pause has stored leaves room for the answer.
 	x.finish(next, Outcome{State: to, Session: next.Session})
 	return nil, false
 }

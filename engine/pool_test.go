@@ -600,3 +600,26 @@ func TestPoolLeavesNothing(t *testing.T) {
 	wg.Wait()
 	closePool(t, p, provider)
 }
+
+// Principals that wait are served in turns, and each in the order in which it came.
+func TestTurns(t *testing.T) {
+	p := testPool(newScripted(), 0, 0)
+	for _, principal := range []string{"ada", "ada", "ada", "bob", "ada", "cyd", "bob"} {
+		p.join(principal)
+	}
+	var order []string
+	serve := func() {
+		sb := &sandbox{}
+		order = append(order, fmt.Sprint(p.waiting[0].principal, p.waiting[0].rank))
+		p.put(sb)
+	}
+	serve()
+	serve()
+	p.join("dan") // After cyd, who came before.
+	for len(p.waiting) > 0 {
+		serve()
+	}
+	if want := []string{"ada1", "bob1", "cyd1", "ada2", "bob2", "dan2", "ada3", "ada4"}; !slices.Equal(order, want) {
+		t.Errorf("served %v, want %v", order, want)
+	}
+}

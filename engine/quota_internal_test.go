@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fermata/continuation"
 )
@@ -34,5 +37,65 @@ func TestQuotaForgets(t *testing.T) {
 	a.drop()
 	if len(q.held) != 0 {
 		t.Errorf("%d principals are remembered, want none", len(q.held))
+	}
+}
+
+func TestStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQuota(Options{MaxStored: 100})
+		a, b, other := q.adopt("ada", 0), q.adopt("ada", 50), q.adopt("bob", 0)
+		full := func(err error) bool {
+			_, ok := errors.AsType[*storedError](err)
+			return ok
+		}
+		if err := a.hold(50); err != nil {
+			t.Errorf("hold up to the limit = %v", err)
+		}
+		if err := b.hold(1); !full(err) {
+			t.Errorf("hold beyond the limit = %v, want a storedError", err)
+		}
+		if err := other.hold(100); err != nil {
+			t.Errorf("hold of another = %v", err)
+		}
+		b.release(20)
+		a.drop()
+		if q.keep("ada", 71, time.Minute) || !q.keep("ada", 70, time.Minute) {
+			t.Error("30 bytes are held: an answer of 70 is to be kept, one of 71 is not")
+		}
+		if err := b.hold(1); !full(err) {
+			t.Errorf("hold beside a kept answer = %v, want a storedError", err)
+		}
+		time.Sleep(time.Minute + 1)
+		if err := b.hold(70); err != nil {
+			t.Errorf("hold after the answer has expired = %v", err)
+		}
+		b.drop()
+		other.drop()
+		if len(q.held) != 0 || len(q.kept) != 0 {
+			t.Errorf("%d principals and %d answers are remembered, want none", len(q.held), len(q.kept))
+		}
+	})
+}
+
+func TestMaxExecutionsCountsAll(t *testing.T) {
+	q := newQuota(Options{MaxExecutions: 2})
+	paused, err := q.admit("ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused.move(Paused)
+	if _, err := q.admit("ada"); err != nil {
+		t.Errorf("beside a paused one: %v", err)
+	}
+	_, err = q.admit("ada")
+	if many, ok := errors.AsType[*TooManyError](err); !ok || many.Max != 2 || !errors.Is(err, ErrTooMany) {
+		t.Errorf("beside two: %v, want a TooManyError of 2", err)
+	}
+	if _, err := q.admit("bob"); err != nil {
+		t.Errorf("another: %v", err)
+	}
+	paused.drop()
+	if _, err := q.admit("ada"); err != nil {
+		t.Errorf("beside one: %v", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -155,6 +157,83 @@ func TestAcceptRefused(t *testing.T) {
 				t.Errorf("accept = %+v, %v, want %+v", got, err, c.want)
 			}
 		})
+	}
+}
+
+// What only a program that speaks in the runner's place sends ends it, with a text.
+func TestAcceptForged(t *testing.T) {
+	input := func(size int) string { return `{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}` }
+	deep := func(depth int) string {
+		return `{"x":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`
+	}
+	calls := func(inputs ...string) []byte {
+		var b strings.Builder
+		for i, in := range inputs {
+			fmt.Fprintf(&b, `,{"n":%d,"tool":"t","input":%s}`, i, in)
+		}
+		return []byte("[" + b.String()[1:] + "]")
+	}
+	three := input(maxInput)
+	rest := maxInputs - 3*maxInput
+	for _, c := range []struct {
+		name   string
+		inputs []string
+		want   string
+	}{
+		{"the largest", []string{three, three, three, input(rest)}, ""},
+		{"too large", []string{input(maxInput + 1)}, "it sent a tool input of more than 5000000 bytes"},
+		{"white space counts", []string{input(maxInput-1) + "  "}, ""},
+		{"white space within counts", []string{"{" + strings.Repeat(" ", maxInput-1) + "}"}, "it sent a tool input of more than 5000000 bytes"},
+		{"too much in all", []string{three, three, three, input(rest + 1)}, "it sent tool inputs of more than 16777216 bytes at once"},
+		{"deep", []string{deep(MaxDepth)}, ""},
+		{"too deep", []string{`{}`, deep(MaxDepth + 1)}, "it sent a tool input that is nested deeper than 500 levels"},
+		{"a name twice", []string{`{"a":1,"a":2}`}, "it sent a tool input with an object that has a name twice"},
+		{"a name twice within", []string{`{"b":[{"a":1},{"a":1,"\u0061":2}]}`}, "it sent a tool input with an object that has a name twice"},
+		{"one name in two objects", []string{`{"a":{"a":[{"a":1},{"a":1}]}}`}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := asking(continuation.Record{Tools: []string{"t"}}).accept(calls(c.inputs...))
+			if err != nil || got.detail != c.want || (c.want == "") != (got.state == Paused) || c.want != "" && got.reason != ProtocolBroken {
+				t.Errorf("accept = %q %q %q, %v, want the detail %q", got.state, got.reason, got.detail, err, c.want)
+			}
+		})
+	}
+}
+
+// An input is text that every reader takes.
+func TestAcceptReplacesWhatIsNoText(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"a":"\udfff"}`:              "{\"a\":\"\uFFFD\"}",
+		`{"\ud800":"x\uD800y"}`:       "{\"\uFFFD\":\"x\uFFFDy\"}",
+		"{\"a\":\"\xff\"}":            "{\"a\":\"\uFFFD\"}",
+		`{"a":"\ud83d\ude00"}`:        `{"a":"\ud83d\ude00"}`,
+		`{"a":"\\ud800"}`:             `{"a":"\\ud800"}`,
+		`{ "a" : [ 1.0 , "\u00e9" ]}`: `{"a":[1.0,"\u00e9"]}`,
+	} {
+		got, err := asking(continuation.Record{Tools: []string{"t"}}).accept([]byte(`[{"n":1,"tool":"t","input":` + input + `}]`))
+		if err != nil || len(got.calls) != 1 || string(got.calls[0].Input) != want {
+			t.Errorf("accept of the input %s = %s, %v, want %s", input, got.calls, err, want)
+		}
+	}
+}
+
+// However many calls a program forges: no memory is taken for those beyond the limit.
+func TestAcceptStopsAtTheLimit(t *testing.T) {
+	var b strings.Builder
+	for n := range 500_000 {
+		fmt.Fprintf(&b, `,{"n":%d,"tool":"t","input":{}}`, n)
+	}
+	payload := []byte("[" + b.String()[1:] + "]")
+	x := asking(continuation.Record{Tools: []string{"t"}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := x.accept(payload)
+	runtime.ReadMemStats(&after)
+	if err != nil || got.reason != TooManyCalls {
+		t.Fatalf("accept = %q %q, %v, want too many calls", got.state, got.reason, err)
+	}
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 {
+		t.Errorf("accept took %d bytes, want about as many as for ten calls", taken)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestArguments(t *testing.T) {
 	cases := []struct{ expression, want string }{
 		{`"text"`, `"text"`},
 		{`"é\u2028😀\x00\\\""`, `"\u00e9\u2028\ud83d\ude00\u0000\\\""`},
-		{`"\ud800"`, `"\ud800"`},
+		{`"\ud800"`, `"�"`},
 		{`7`, `7`},
 		{`2**64 + 1`, `18446744073709551617`},
 		{`-10**40`, `-1` + strings.Repeat("0", 40)},

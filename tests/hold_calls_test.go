@@ -201,7 +201,7 @@ func TestBrokenChannel(t *testing.T) {
 	cases := []struct{ name, code string }{
 		{"garbage", `
 			for fd in range(3, 10):
-			    write(fd, bytes(range(256)) * 100)
+			    write(fd, bytes(range(256)) * 1000)
 			time.sleep(60)
 		`},
 		{"a length of 4 GB", `

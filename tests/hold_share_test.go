@@ -3,6 +3,7 @@ package tests
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,9 +37,7 @@ func TestShare(t *testing.T) {
 func TestTurns(t *testing.T) {
 	overSetups(t, func(t *testing.T, s setup) {
 		const sandboxes, many = 4, 200
-		server := serveAlone(t, s, settings{
-			"METRICS_ADDR": "127.0.0.1:0", "MAX_SANDBOXES": fmt.Sprint(sandboxes), "QUEUE_TIMEOUT": "60s", "MEMORY": "192MiB",
-		})
+		server := serveAlone(t, s, settings{"MAX_SANDBOXES": strconv.Itoa(sandboxes), "QUEUE_TIMEOUT": "60s"})
 		alice, bob := server.alice(), server.bob()
 		var wg sync.WaitGroup
 		defer wg.Wait()

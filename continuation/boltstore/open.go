@@ -95,18 +95,10 @@ func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
 			return nil, fmt.Errorf("boot id: %w", err)
 		}
 	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		Timeout: lockWait,
-		// See the package comment. A killed process loses nothing by these; the
-		// pages of a transaction are written before the page that makes it valid.
-		NoSync:         true,
-		NoFreelistSync: true,
-		// Growing the file ahead would also sync it, and leave holes in it: a full
-		// disk would then show when a page is read, as a fault, not when it is
-		// written, as an error.
-		NoGrowSync:   true,
-		FreelistType: bolt.FreelistMapType,
-	})
+	if err := compact(path, log); err != nil {
+		return nil, err
+	}
+	db, err := bolt.Open(path, 0o600, options())
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, errLocked
 	}
@@ -121,6 +113,21 @@ func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+func options() *bolt.Options {
+	return &bolt.Options{
+		Timeout: lockWait,
+		// See the package comment. A killed process loses nothing by these; the
+		// pages of a transaction are written before the page that makes it valid.
+		NoSync:         true,
+		NoFreelistSync: true,
+		// Growing the file ahead would also sync it, and leave holes in it: a full
+		// disk would then show when a page is read, as a fault, not when it is
+		// written, as an error.
+		NoGrowSync:   true,
+		FreelistType: bolt.FreelistMapType,
+	}
 }
 
 func writeAll(f *os.File, b []byte) error {

@@ -3,6 +3,7 @@ package boltstore_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
 	"fermata/continuation"
@@ -313,5 +315,60 @@ func TestFullDisk(t *testing.T) {
 	cmd.Stdout = os.Stderr
 	if err := cmd.Run(); err != nil {
 		t.Errorf("child = %v, want success", err)
+	}
+}
+
+// A file that has been large is small again after a start, with every record that lives.
+func TestOpenShrinks(t *testing.T) {
+	path, kept := makeStore(t, 50)
+	s := open(t, path)
+	large := storetest.NewRecord()
+	large.Answer = json.RawMessage(`"` + strings.Repeat("x", 30<<20) + `"`)
+	for range 2 {
+		large.ID = uuid.NewString()
+		if err := s.Put(t.Context(), large, ttl); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(t.Context(), large.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		large.ID = uuid.NewString()
+		if err := s.Put(t.Context(), large, time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeStore(t, s)
+	size := func() int64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	before := size()
+	if before < 64<<20 {
+		t.Fatalf("the file has %d bytes, want a large one", before)
+	}
+	// What a server that was killed meanwhile has left.
+	if err := os.WriteFile(path+".new", []byte("half a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s = open(t, path)
+		if list, err := s.List(t.Context()); err != nil || len(list) != 50 {
+			t.Errorf("List = %d records, %v, want 50", len(list), err)
+		}
+		if got, err := s.Get(t.Context(), kept.ID); err != nil || got.Version != kept.Version {
+			t.Errorf("Get = version %d, %v, want %d", got.Version, err, kept.Version)
+		}
+		closeStore(t, s)
+		if after := size(); after > 1<<20 {
+			t.Errorf("the file has %d bytes after a start, %d before, want a small one", after, before)
+		}
+	}
+	if _, err := os.Stat(path + ".new"); !os.IsNotExist(err) {
+		t.Errorf("a file is left over: %v", err)
 	}
 }
