@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -44,6 +45,7 @@ func answerOf(conn net.Conn, within time.Duration) (status int, body string, err
 	if err != nil {
 		return 0, "", err
 	}
+	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(text), err
 }
@@ -401,9 +403,7 @@ func TestOpenServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, values := range c.header {
-				r.Header[name] = values
-			}
+			maps.Copy(r.Header, c.header)
 			r.Host = c.host
 			r.Header.Set("Content-Type", contentType)
 			response, err := http.DefaultClient.Do(r)
@@ -429,7 +429,7 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(s.dir, "state")
-	if err := errors.Join(os.Chmod(dir, 0o755), s.start()); err != nil { //nolint:gosec // that is the fault
+	if err := errors.Join(os.Chmod(dir, 0o755), s.start()); err != nil {
 		t.Fatal(err)
 	}
 	stopAfter(t, s)
