@@ -204,6 +204,23 @@ func TestLongRunsKeepTheirConnection(t *testing.T) {
 	})
 }
 
+// A client that asks first is told to send its body, and keeps its connection.
+func TestContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := dial(t, api.New(completed(), options()))
+		for range 2 {
+			w.send(t, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: good-key\r\nExpect: 100-continue\r\nContent-Length: 12\r\n\r\n")
+			if a := w.read(t); a.status != 100 {
+				t.Errorf("got %+v, want to be told to go on", a)
+			}
+			w.send(t, `{"code":"#"}`)
+			if a := w.read(t); a.status != 200 || a.closing {
+				t.Errorf("got %+v, want 200 and the connection kept", a)
+			}
+		}
+	})
+}
+
 // An upload whose form is read to its end leaves the connection for the next request.
 func TestUploadsKeepTheirConnection(t *testing.T) {
 	dir := t.TempDir()
