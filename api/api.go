@@ -99,6 +99,9 @@ type Options struct {
 	// BodyBudget is how many bytes of bodies the server may hold at once, and a principal
 	// a quarter of them; DefaultBodyBudget if it is 0.
 	BodyBudget int64
+	// UploadMemory is what the store of files holds in memory of an upload under way. It
+	// counts as bytes of a body.
+	UploadMemory int64
 	// PeerKey lets other servers hand requests over; nil if there are none, or if they
 	// have a handler of their own.
 	PeerKey *PeerKey

@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/labstack/echo/v4"
 )
 
 // What a body declares costs nothing: memory comes with the bytes.
@@ -68,5 +73,50 @@ func TestBudget(t *testing.T) {
 	take(b.lease("eve"), 10, nil)
 	if b.used != 400 {
 		t.Errorf("%d are used, want 400", b.used)
+	}
+}
+
+// Whatever becomes of a request, it leaves nothing in the budget.
+func TestRequestsLeaveNothingInTheBudget(t *testing.T) {
+	s := newServer(nil, Options{
+		Keys: []Key{{Name: "ada", Key: "good-key"}}, Log: slog.New(slog.DiscardHandler), Limits: Limits{Body: 1000}, UploadMemory: 10,
+	})
+	e := s.router()
+	during := int64(0)
+	e.POST("/x", func(c echo.Context) error {
+		_, err := s.readBody(c, 1000, io.Discard)
+		during = s.bodies.used
+		if c.Request().Header.Get("X-Panic") != "" {
+			panic("a test")
+		}
+		return err
+	}, s.authenticated)
+	e.POST("/upload", s.upload, s.authenticated)
+	for _, c := range []struct {
+		path, body, panics string
+		during             int64
+	}{
+		{"/x", "", "", 1},
+		{"/x", "{}", "", 3},
+		{"/x", "{}", "yes", 3},
+		{"/x", strings.Repeat("x", 1001), "", 0},
+		{"/upload", "", "", 0},
+		{"/upload", "x", "", 0},
+	} {
+		during = 0
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, c.path, strings.NewReader(c.body))
+		if c.body == "" {
+			r.Body = http.NoBody
+		}
+		r.Header.Set("X-API-Key", "good-key")
+		r.Header.Set("X-Panic", c.panics)
+		r.Header.Set("Content-Type", "application/json")
+		if c.path == "/upload" {
+			r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		}
+		e.ServeHTTP(httptest.NewRecorder(), r)
+		if during != c.during || s.bodies.used != 0 || len(s.bodies.by) != 0 {
+			t.Errorf("%+v: %d bytes were held, and %d of %v are after the end; want %d and none", c, during, s.bodies.used, s.bodies.by, c.during)
+		}
 	}
 }

@@ -58,6 +58,11 @@ func (b *requestBody) Read(p []byte) (int, error) {
 // first read what is left of the body, up to 256 KiB, for as long as the client likes.
 func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		defer func() {
+			if l, ok := c.Get(leaseKey).(*lease); ok {
+				l.release()
+			}
+		}()
 		r := c.Request()
 		if r.Body == nil || r.Body == http.NoBody {
 			return next(c)
@@ -73,11 +78,6 @@ func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 				c.Response().Header().Set(echo.HeaderConnection, "close")
 			}
 		})
-		defer func() {
-			if l, ok := c.Get(leaseKey).(*lease); ok {
-				l.release()
-			}
-		}()
 		err := next(c)
 		if !body.ended {
 			body.linger()

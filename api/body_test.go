@@ -42,18 +42,25 @@ func (w wire) send(t *testing.T, text string) {
 	}
 }
 
+// An arrival is an answer that has come. Its closing says that the connection ends with it.
+type arrival struct {
+	status  int
+	body    string
+	closing bool
+}
+
 // read returns the next answer.
-func (w wire) read(t *testing.T) (*http.Response, string) {
+func (w wire) read(t *testing.T) arrival {
 	t.Helper()
 	response, err := http.ReadResponse(w.in, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
+	if err := errors.Join(err, response.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return response, string(body)
+	return arrival{response.StatusCode, string(body), response.Close}
 }
 
 // TestAnswersBeforeTheBody sends heads that announce a body, and then nothing: what can be
@@ -103,11 +110,11 @@ func TestAnswersBeforeTheBody(t *testing.T) {
 				w := dial(t, h)
 				began := time.Now()
 				w.send(t, c.line+" HTTP/1.1\r\nHost: x\r\n"+c.header+"\r\n")
-				response, body := w.read(t)
-				if response.StatusCode != c.status || time.Since(began) > 0 {
-					t.Errorf("got %d %s after %v, want %d at once", response.StatusCode, body, time.Since(began), c.status)
+				a := w.read(t)
+				if a.status != c.status || time.Since(began) > 0 {
+					t.Errorf("got %d %s after %v, want %d at once", a.status, a.body, time.Since(began), c.status)
 				}
-				if !response.Close {
+				if !a.closing {
 					t.Error("the answer does not say that the connection is closed")
 				}
 				_, err = w.in.ReadByte()
@@ -154,12 +161,12 @@ func TestSlowBodies(t *testing.T) {
 						}
 					}
 				}()
-				response, body := w.read(t)
+				a := w.read(t)
 				limit := c.limit
 				if limit == 0 {
 					limit = api.BodyTimeout
 				}
-				if got := fmt.Sprint(response.StatusCode, " ", body); !strings.HasPrefix(got, c.want[:3]) || !strings.Contains(got, c.want[4:]) || time.Since(began) != limit {
+				if got := fmt.Sprint(a.status, " ", a.body); !strings.HasPrefix(got, c.want[:3]) || !strings.Contains(got, c.want[4:]) || time.Since(began) != limit {
 					t.Errorf("got %s after %v, want %s after %v", got, time.Since(began), c.want, limit)
 				}
 				if _, err := w.in.ReadByte(); !errors.Is(err, io.EOF) || time.Since(began) > limit+time.Second {
@@ -190,8 +197,25 @@ func TestLongRunsKeepTheirConnection(t *testing.T) {
 			w.send(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: good-key\r\nContent-Length: %d\r\n\r\n", path, len(body)))
 			time.Sleep(api.BodyTimeout - time.Second)
 			w.send(t, body)
-			if response, body := w.read(t); response.StatusCode != 200 || response.Close {
-				t.Errorf("got %d %s, closing: %t", response.StatusCode, body, response.Close)
+			if a := w.read(t); a.status != 200 || a.closing {
+				t.Errorf("got %+v, want 200 and the connection kept", a)
+			}
+		}
+	})
+}
+
+// A client that asks first is told to send its body, and keeps its connection.
+func TestContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := dial(t, api.New(completed(), options()))
+		for range 2 {
+			w.send(t, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: good-key\r\nExpect: 100-continue\r\nContent-Length: 12\r\n\r\n")
+			if a := w.read(t); a.status != 100 {
+				t.Errorf("got %+v, want to be told to go on", a)
+			}
+			w.send(t, `{"code":"#"}`)
+			if a := w.read(t); a.status != 200 || a.closing {
+				t.Errorf("got %+v, want 200 and the connection kept", a)
 			}
 		}
 	})
@@ -209,8 +233,8 @@ func TestUploadsKeepTheirConnection(t *testing.T) {
 			w.send(t, "POST /upload HTTP/1.1\r\nHost: x\r\nContent-Type: "+contentType+"\r\nX-API-Key: good-key\r\nTransfer-Encoding: chunked\r\n\r\n")
 			w.send(t, fmt.Sprintf("%x\r\n%s\r\n", len(body), body))
 			w.send(t, "0\r\n\r\n")
-			if response, body := w.read(t); response.StatusCode != 200 || response.Close {
-				t.Errorf("got %d %s, closing: %t", response.StatusCode, body, response.Close)
+			if a := w.read(t); a.status != 200 || a.closing {
+				t.Errorf("got %+v, want 200 and the connection kept", a)
 			}
 		}
 	})

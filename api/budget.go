@@ -33,7 +33,7 @@ func (l *lease) take(n int64) error {
 	b := l.from
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if others := b.used - l.held; others > 0 && b.used+n > b.total {
+	if others := b.used - l.held; others > 0 && n > 0 && b.used+n > b.total {
 		return errBodies
 	}
 	if own := b.by[l.principal]; l.principal != "" && own-l.held > 0 && own+n > b.share {

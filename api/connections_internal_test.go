@@ -103,7 +103,8 @@ func TestShareOfConnections(t *testing.T) {
 	}
 	f.open(t)
 	f.closed(t, 2)
-	if done := serve(context.Background(), "ada"); done == nil { //nolint:usetesting // one without a connection
+	// One without a connection of the server's.
+	if done := serve(t.Context(), "ada"); done == nil {
 		t.Error("there is nothing to call")
 	}
 }

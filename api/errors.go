@@ -209,10 +209,6 @@ func toolNotObject(i int) *failure {
 	return badRequestf("tools[%d] must be an object", i)
 }
 
-func toolParameters(i int) *failure {
-	return badRequestf("tools[%d].parameters must be an object", i)
-}
-
 func toolDescription(i int) *failure {
 	return badRequestf("tools[%d].description must be a string", i)
 }

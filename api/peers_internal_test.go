@@ -171,7 +171,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("Resume = %+v, %v, want abc", outcome, err)
 	}
 	// A peer is no client, and answers no client.
-	response, err := http.Get(server.URL + "/health") //nolint:noctx // a test
+	response, err := http.Get(server.URL + "/health")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,9 +221,8 @@ func TestPeerBodies(t *testing.T) {
 // The largest continuation that a client may send can be handed over.
 func TestHandedOverIsNotMuchLarger(t *testing.T) {
 	var results []engine.Result
-	body := `{"continuation_token":"t","tool_results":[`
+	body := `{"continuation_token":"t","tool_results":[` + strings.Repeat(`{"call_id":"call_001"},`, 1000)
 	for range 1000 {
-		body += `{"call_id":"call_001"},`
 		results = append(results, engine.Result{CallID: "call_001", Failed: true})
 	}
 	handed, err := json.Marshal(engine.Resume{Principal: strings.Repeat("p", 1000), Token: strings.Repeat("t", 1000), Results: results, HandedOver: true})

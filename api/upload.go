@@ -110,6 +110,12 @@ func (s *server) newUpload(c echo.Context) (*upload, error) {
 	if mediaType != echo.MIMEMultipartForm {
 		return nil, errNotMultipart
 	}
+	// A store may gather the parts of a file in memory, however slowly they come.
+	held := s.bodies.lease(principal(c).ID)
+	c.Set(leaseKey, held)
+	if err := held.take(s.options.UploadMemory); err != nil {
+		return nil, err
+	}
 	body := newMovingReader(r.Body, http.NewResponseController(c.Response()))
 	r.Body = body
 	form, err := r.MultipartReader()

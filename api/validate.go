@@ -107,12 +107,6 @@ func (s *server) tools(list array[toolMembers]) ([]stubs.Tool, error) {
 		if !ok && !isNull(t.Description) {
 			return nil, toolDescription(i)
 		}
-		switch t.Parameters.Kind() {
-		case 0, jsontext.KindNull, jsontext.KindBeginObject:
-		case jsontext.KindTrue, jsontext.KindFalse: // They are schemas, too.
-		default:
-			return nil, toolParameters(i)
-		}
 		tools = append(tools, stubs.Tool{Name: name, Description: description, Parameters: json.RawMessage(t.Parameters)})
 	}
 	return tools, nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"fermata/continuation"
 )
 
 func TestRequests(t *testing.T) {
@@ -73,5 +75,25 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 	if got := len(q.byID) + len(q.early); got > rememberMost+2 {
 		t.Errorf("%d requests are remembered, want at most %d", got, rememberMost)
+	}
+}
+
+// The id of a request is free again after a while, its execution may live on.
+func TestCancelFindsNobodyElsesExecution(t *testing.T) {
+	id := "request-0123456789"
+	of := func(principal string) *execution {
+		x := newExecution(nil, continuation.Record{ID: principal, Principal: principal}, nil, nil)
+		x.requestID.Store(&id)
+		return x
+	}
+	e := &Engine{executions: map[string]*execution{"ada": of("ada")}}
+	if x := e.findByRequest(Cancel{Principal: "bob", RequestID: id}); x != nil {
+		t.Errorf("bob's cancel finds the execution of %s", x.principal)
+	}
+	e.executions["bob"] = of("bob")
+	for _, principal := range []string{"ada", "bob"} {
+		if x := e.findByRequest(Cancel{Principal: principal, RequestID: id}); x == nil || x.principal != principal {
+			t.Errorf("the cancel of %s finds %+v, want its own execution", principal, x)
+		}
 	}
 }

@@ -38,7 +38,7 @@ func (s *settings) connections(log *slog.Logger, pushedOut func()) *api.Connecti
 
 // room is how many connections there are descriptors for beside those of sandboxes.
 func (s *settings) room(files uint64) int {
-	return max(leastConnections, int(min(files, 1<<30))-otherFiles-sandboxFiles*s.MaxSandboxes) //nolint:gosec // it was cut
+	return max(leastConnections, int(min(files, 1<<30))-otherFiles-sandboxFiles*s.MaxSandboxes)
 }
 
 // httpServer returns a server of handler whose connections count.

@@ -28,6 +28,8 @@ const (
 	// of which a byte has maxEscape bytes of JSON at most.
 	maxPeerAnswer = 64 << 20
 	maxEscape     = 6
+	// bucketPart is what an upload to a bucket holds in memory from its first byte on.
+	bucketPart = 5 << 20
 )
 
 // maxRounds is part of the contract.
@@ -312,6 +314,9 @@ func (s *settings) api(log *slog.Logger) api.Options {
 		},
 		Log:     log,
 		Version: version(),
+	}
+	if strings.HasPrefix(s.FilesURL, "s3://") {
+		o.UploadMemory = bucketPart
 	}
 	for _, k := range s.APIKeys {
 		o.Keys = append(o.Keys, api.Key{Name: k.Name, Key: k.Key.reveal()})
