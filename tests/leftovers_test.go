@@ -168,7 +168,7 @@ func cgroupMounts() []string {
 		case r[0] == "cgroup":
 			options := strings.Split(r[2], ",")
 			name = options[len(options)-1]
-			if !slices.Contains([]string{"cpu", "memory", "pids"}, name) {
+			if !slices.Contains([]string{"cpu", "freezer", "memory", "pids"}, name) {
 				continue
 			}
 		}

@@ -60,6 +60,27 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[signal.Signals]:
     return sent
 
 
+class Stopper:
+    """Stops by the signals that conftest collects, and is done when it is told."""
+
+    def __init__(self) -> None:
+        self.wakes = False
+        self.still = True
+        self.nanoseconds = 0
+
+    def stop(self) -> None:
+        stopping.signal_all(signal.SIGSTOP)
+
+    def stopped(self) -> bool:
+        return self.still
+
+    def used(self) -> int:
+        return self.nanoseconds
+
+    def go(self) -> None:
+        stopping.signal_all(signal.SIGCONT)
+
+
 class WorkerProcess:
     """A worker that was forked from here, without a sandbox around it."""
 

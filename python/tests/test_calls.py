@@ -231,7 +231,7 @@ def test_full_batch(pending: Calls, peer: Peer, monkeypatch: pytest.MonkeyPatch)
     async def program() -> list[Any]:
         return await asyncio.gather(*(pending.invoke("t", {"x": "y" * 400}) for _ in range(5)))
 
-    monkeypatch.setattr(calls, "_BATCH", 1000)
+    monkeypatch.setattr(calls, "MAX_BATCH", 1000)
     peer.answer(value(1), value(2))
     peer.answer(value(3))
     peer.answer(value(4), value(5))

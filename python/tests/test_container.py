@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import Stopper
+
 from fermata import container, frames, sandbox
 from fermata.frames import Channel, Decoder, Frame
 from fermata.supervisor import Supervisor, Worker
@@ -74,6 +76,7 @@ class Container:
                 sandbox.PipeStatus(status),
                 lambda: 0,
                 self.progress,
+                Stopper(),
             ),
             1000,
             orphan,

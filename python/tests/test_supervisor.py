@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import WorkerProcess
+from conftest import Stopper, WorkerProcess
 
-from fermata import PROTOCOL, calls, frames, stopping, supervisor
+from fermata import PROTOCOL, calls, frames, supervisor
 from fermata.frames import Channel, Frame, WorkerChannel
 from fermata.sandbox import Progress
 from fermata.supervisor import Supervisor, Worker
@@ -104,27 +104,6 @@ def sent(signals: list[signal.Signals], want: list[signal.Signals]) -> None:
     while len(signals) < len(want) and time.monotonic() < deadline:
         time.sleep(0.001)
     assert signals == want
-
-
-class Stopper:
-    """Stops by the signals that conftest collects, and is done when it is told."""
-
-    def __init__(self) -> None:
-        self.wakes = False
-        self.still = True
-        self.nanoseconds = 0
-
-    def stop(self) -> None:
-        stopping.signal_all(signal.SIGSTOP)
-
-    def stopped(self) -> bool:
-        return self.still
-
-    def used(self) -> int:
-        return self.nanoseconds
-
-    def go(self) -> None:
-        stopping.signal_all(signal.SIGCONT)
 
 
 class Sandbox:

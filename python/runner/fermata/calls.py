@@ -421,6 +421,11 @@ class Loop(asyncio.SelectorEventLoop):
         """Return the program's time, which stands still in a pause."""
         return self._clock.time()
 
+    def used(self) -> bool:
+        """Tell whether anything was left to this loop to do."""
+        base: Any = self
+        return bool(base._ready or base._scheduled or base._asyncgens or base._default_executor)
+
 
 def install(calls: Calls) -> None:
     """Make ``asyncio.run`` and its kin use Loop."""

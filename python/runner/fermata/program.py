@@ -34,6 +34,8 @@ class Program:
         # Tracebacks quote the program's lines from here.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
         module = _parse(source)
+        # Whether it starts an event loop of its own, which it cannot inside another one.
+        self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
         returns = list(_returns(module))
         self._wrapped = bool(returns)
         self._code = _compile_function(module, returns) if returns else _compile(module)
@@ -48,6 +50,46 @@ class Program:
         if self._wrapped:
             return FunctionType(self._code, namespace)()
         return eval(self._code, namespace)
+
+
+# Modules with something that runs an event loop, and what that is called.
+_LOOP_MODULES: Final = frozenset({"anyio", "asyncio", "trio", "uvloop"})
+_LOOP_RUNNERS: Final = frozenset({"run", "Runner"})
+# What does so whatever it belongs to.
+_LOOP_METHODS: Final = frozenset({"IsolatedAsyncioTestCase", "async_to_sync", "run_forever", "run_until_complete"})
+# No other program need be walked through.
+_LOOP_WORDS: Final = re.compile("|".join([*_LOOP_METHODS, rf"\b(?:{'|'.join(_LOOP_MODULES)})\b"]))
+
+
+def _starts_loop(module: ast.Module) -> bool:
+    """Whether some part of the program, run by it or not, starts an event loop."""
+    names = set(_LOOP_MODULES)
+    runners: set[str] = set()
+    for node in ast.walk(module):
+        match node:
+            case ast.Import():
+                names.update(each.asname for each in node.names if each.asname and _root(each.name) in _LOOP_MODULES)
+            case ast.ImportFrom():
+                imported = {each.name for each in node.names}
+                if imported & _LOOP_METHODS or _root(node.module) in _LOOP_MODULES and imported & {*_LOOP_RUNNERS, "*"}:
+                    return True
+            case ast.Attribute(attr=attribute):
+                if attribute in _LOOP_METHODS:
+                    return True
+                if attribute in _LOOP_RUNNERS and isinstance(name := _first(node), ast.Name):
+                    runners.add(name.id)
+    return not runners.isdisjoint(names)
+
+
+def _root(name: str | None) -> str:
+    return (name or "").partition(".")[0]
+
+
+def _first(node: ast.expr) -> ast.expr:
+    """Return the a of a.b.c."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
 
 
 def _parse(source: str) -> ast.Module:

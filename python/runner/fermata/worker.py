@@ -186,10 +186,34 @@ def _run(code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any])
                     runner.run(program.start(namespace))
                 finally:
                     pending.close()
-        else:
+        elif program.starts_loop:
             program.start(namespace)
+        else:
+            _run_inside_loop(program, namespace, pending)
     finally:
         pending.close()
+
+
+def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> None:
+    """Run a program that does not await as one that does would be run: there is a running loop.
+
+    That loop runs only when the program has come to its end, and only if it has something to do:
+    then each task gets as far as it does without waiting, and is cancelled, as by asyncio.run.
+    """
+    runner = asyncio.Runner()
+    loop = runner.get_loop()
+    asyncio._set_running_loop(loop)
+    try:
+        program.start(namespace)
+    finally:
+        asyncio._set_running_loop(None)
+        if not isinstance(loop, calls.Loop) or loop.used():
+            with runner:
+                try:
+                    loop.call_soon(loop.stop)
+                    loop.run_forever()
+                finally:
+                    pending.close()
 
 
 # How often the parent of all workers rehearses: the interpreter has adapted its code by then.

@@ -1,0 +1,341 @@
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// watch lets a program tell for how long each of its processes and threads once did not run.
+const watch = `
+import ctypes, mmap, os, signal, socket, struct, threading, time
+slots, shared = 0, mmap.mmap(-1, 4096)
+def slot():
+    global slots
+    slots += 1
+    return slots - 1
+def run(slot, work=lambda: None):
+    last, worst = time.monotonic(), 0.0
+    while True:
+        work()
+        now = time.monotonic()
+        if now - last > worst:
+            worst = now - last
+            struct.pack_into("d", shared, 8 * slot, worst)
+        last = now
+def fork(function, *args):
+    if os.fork() == 0:
+        function(*args)
+def least():
+    return min(struct.unpack_from("d", shared, 8 * n)[0] for n in range(slots))
+def all_run():
+    while not least(): time.sleep(0.01)
+def stillness():
+    time.sleep(0.5)  # Until all have seen that they run again.
+    return least()
+`
+
+// A restless program does not come to rest in a pause; a hostile one undoes it if it is
+// stopped by signals.
+type restless struct {
+	name, work string
+	hostile    bool
+}
+
+var restlessPrograms = []restless{
+	{"threads", `
+		for _ in range(3): threading.Thread(target=run, args=[slot()], daemon=True).start()
+	`, false},
+	{"processes", `
+		for _ in range(3): fork(run, slot())
+	`, false},
+	{"a first thread that has ended", `
+		def leave(slot):
+		    threading.Thread(target=run, args=[slot]).start()
+		    ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+		fork(leave, slot())
+	`, false},
+	{"timers that send SIGCONT", `
+		def wake():
+		    libc = ctypes.CDLL(None)
+		    signal.signal(signal.SIGCONT, lambda number, frame: os.kill(-1, signal.SIGCONT))
+		    # struct sigevent: a value, a signal, SIGEV_SIGNAL; struct itimerspec: interval and first time.
+		    event = struct.pack("Qii48x", 0, signal.SIGCONT, 0)
+		    for n in range(20):
+		        timer = ctypes.c_void_p()
+		        if libc.timer_create(1, event, ctypes.byref(timer)) == 0:
+		            libc.timer_settime(timer, 0, struct.pack("qqqq", 0, 100_000_000, 0, 1 + n * 5_000_000), None)
+		    while True: signal.pause()
+		fork(wake)
+		fork(run, slot())
+	`, true},
+	{"processes that wake each other", `
+		for _ in range(6): fork(run, slot(), lambda: os.kill(-1, signal.SIGCONT))
+	`, true},
+}
+
+// program does the work, pauses, and prints for how long all of it stood still.
+func (r restless) program() program {
+	code := watch + py(r.work) + "all_run()\nawait ask(n=1)\nprint(stillness(), flush=True)\nos._exit(0)\n"
+	return program{Code: code, Tools: tools("ask"), Timeout: 6000}
+}
+
+// stoodStill checks that nothing of a program has run for a while.
+func (a answer) stoodStill(t *testing.T, name string, atLeast time.Duration) {
+	t.Helper()
+	got, err := strconv.ParseFloat(strings.TrimSpace(a.Stdout), 64)
+	switch {
+	case err != nil || a.Status != "completed":
+		t.Errorf("%s: got %v, want it completed with a number", name, a)
+	case got < atLeast.Seconds():
+		t.Errorf("%s: the program stood still for %.2fs, want %v", name, got, atLeast)
+	}
+}
+
+// TestNothingRunsInAPause checks that a program that does not come to rest is stopped in a
+// pause, whatever it does about it where there is a freezer.
+func TestNothingRunsInAPause(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		c := serve(t, s, nil).alice()
+		for _, r := range restlessPrograms {
+			if r.hostile && !strings.HasPrefix(s.name, "process") {
+				continue
+			}
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				p := r.program()
+				p.Timeout = 20_000 // A machine may be busy.
+				pause := c.pause(t, p)
+				time.Sleep(4 * time.Second) // A pause.
+				c.post(t, pause.answers(echo)).stoodStill(t, r.name, 3*time.Second)
+			})
+		}
+	})
+}
+
+// TestWhatRunsInAPauseIsCounted has programs wake themselves in a pause. Where they can, the
+// pause ends when they have used up their time.
+func TestWhatRunsInAPauseIsCounted(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		if strings.HasPrefix(s.name, "process") {
+			return // They cannot.
+		}
+		server := serveAlone(t, s, settings{"METRICS_ADDR": "127.0.0.1:0"})
+		c := server.alice()
+		ended := 0.0
+		for _, r := range restlessPrograms {
+			if !r.hostile {
+				continue
+			}
+			pause := c.pause(t, r.program())
+			want := map[string]float64{`fermata_executions_total{state="timed_out"}`: ended + 1}
+			if err := within(30*time.Second, func() error { return compareMetrics(server.metrics(t), want) }); err != nil {
+				// It may have been stopped for good by chance.
+				c.post(t, pause.answers(echo)).stoodStill(t, r.name, 15*time.Second)
+				continue
+			}
+			ended++
+			c.post(t, pause.answers(echo)).fails(t, 400, "Execution expired")
+		}
+	})
+}
+
+// TestPauseIsNotRunTime checks that a pause costs a program none of its time, however many
+// of its processes want to run, and that it gets no more than that either.
+func TestPauseIsNotRunTime(t *testing.T) {
+	const code = watch + `
+for _ in range(2): fork(run, slot())
+all_run()
+await ask(n=1)
+time.sleep(%v)
+print("done")
+`
+	overSetups(t, func(t *testing.T, s setup) {
+		for _, c := range []struct {
+			name string
+			rest float64
+			want string
+		}{{"within its time", 0.5, "completed"}, {"beyond its time", 60, "error"}} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				client := serve(t, s, nil).alice()
+				pause := client.pause(t, program{Code: fmt.Sprintf(code, c.rest), Tools: tools("ask"), Timeout: 4000})
+				time.Sleep(6 * time.Second) // A pause.
+				began := time.Now()
+				a := client.post(t, pause.answers(echo))
+				if a.Status != c.want {
+					t.Errorf("got %v, want status %s", a, c.want)
+				}
+				if took := time.Since(began); c.want == "error" && took > 10*time.Second {
+					t.Errorf("the program ran for %v after its pause, and has 4s in all", took)
+				}
+			})
+		}
+	})
+}
+
+// TestSupervisorIsNotHeldUp has a program hand its supervisor a socket that takes a minute
+// to close, and run on in its pause if that stops the supervisor from hearing of it. Only
+// where calls do not go through the supervisor can that be of use to it.
+func TestSupervisorIsNotHeldUp(t *testing.T) {
+	const code = watch + `
+control = socket.socket(fileno=os.dup(3))
+control.sendall(struct.pack(">IB", 10 << 20, ord("C")))
+listener = socket.create_server(("127.0.0.1", 0))
+def attack():
+    slow = socket.create_connection(listener.getsockname())
+    slow.setblocking(False)
+    try:
+        while True: slow.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+    # With some luck this process closes its copy while that is on its way.
+    control.sendall(bytes(100_000))
+    try:
+        socket.send_fds(control, [b"0"], [slow.fileno()])
+    finally:
+        os.close(slow.detach())
+        time.sleep(3600)
+for _ in range(20):
+    fork(attack)
+    time.sleep(0.05)
+fork(run, slot())
+all_run()
+await ask(n=1)
+await ask(still=stillness())
+`
+	overSetups(t, func(t *testing.T, s setup) {
+		if !strings.HasPrefix(s.name, "process") {
+			return
+		}
+		c := serve(t, s, nil).alice()
+		pause := c.pause(t, program{Code: code, Tools: tools("ask"), Timeout: 10_000})
+		time.Sleep(4 * time.Second) // A pause.
+		a := c.pause(t, pause.answers(echo))
+		var input struct{ Still float64 }
+		if err := json.Unmarshal(a.Calls[0].Input, &input); err != nil || input.Still < 3 {
+			t.Errorf("the program stood still for %.2fs of a pause of 4s (%v)", input.Still, err)
+		}
+	})
+}
+
+// TestKilledServerLeavesPausesFrozen kills the server of programs that do not come to rest:
+// they stand still, and go on with the next server.
+func TestKilledServerLeavesPausesFrozen(t *testing.T) {
+	overSetups(t, func(t *testing.T, s setup) {
+		server := serveAlone(t, s, nil)
+		c := server.alice()
+		pauses := map[string]answer{}
+		for _, r := range restlessPrograms {
+			if !r.hostile || strings.HasPrefix(s.name, "process") {
+				pauses[r.name] = c.pause(t, r.program())
+			}
+		}
+		time.Sleep(500 * time.Millisecond)
+		if err := server.kill(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := server.start(); err != nil {
+			t.Fatal(err)
+		}
+		c = server.alice()
+		for name, pause := range pauses {
+			c.post(t, pause.answers(echo)).stoodStill(t, name, 3*time.Second)
+		}
+	})
+}
+
+// TestNothingFrozenIsLeft kills, at a pause, what would let the program go on or die: no
+// process of it is left, and the next program runs.
+func TestNothingFrozenIsLeft(t *testing.T) {
+	const zygote, supervisor = 1, 2 // how many PID namespaces below the server's
+	overSetups(t, func(t *testing.T, s setup) {
+		if !strings.HasPrefix(s.name, "process") {
+			return // A container dies with its first process.
+		}
+		for _, c := range []struct {
+			name   string
+			server bool
+			depth  int
+		}{
+			{"the supervisor", false, supervisor},
+			{"the zygote", false, zygote},
+			{"server and supervisor", true, supervisor},
+			{"server and zygote", true, zygote},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
+				client := server.alice()
+				pause := client.pause(t, restlessPrograms[1].program())
+				time.Sleep(300 * time.Millisecond) // Until it is frozen.
+				own := len(namespaces(os.Getpid()))
+				var victims, program []process
+				for _, p := range server.family() {
+					switch ids := namespaces(p.pid); {
+					case len(ids) == own+c.depth && ids[len(ids)-1] == "1":
+						victims = append(victims, p)
+					case len(ids) == own+supervisor:
+						program = append(program, p)
+					}
+				}
+				if len(victims) == 0 || len(program) < 2 {
+					t.Fatalf("found %v to kill and the program %v", victims, program)
+				}
+				if c.server {
+					if err := server.kill(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, p := range victims {
+					_ = syscall.Kill(p.pid, syscall.SIGKILL) // An idle one may have ended with the server.
+				}
+				if c.server {
+					if err := server.start(); err != nil {
+						t.Fatal(err)
+					}
+					client = server.alice()
+				}
+				if a := client.post(t, pause.answers(echo)); a.Status != "error" || a.code >= 500 {
+					t.Errorf("got %v, want an error that is not the server's", a)
+				}
+				err := within(20*time.Second, func() error {
+					all := processes()
+					for _, p := range program {
+						if now, ok := all[p.pid]; ok && now.start == p.start && !now.dead {
+							return fmt.Errorf("process %d (%s) of the program is left", p.pid, p.command)
+						}
+					}
+					a, err := client.send(t.Context(), printsOne)
+					if err == nil && a.Stdout != "1\n" {
+						err = fmt.Errorf("got %v, want it completed", a)
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+}
+
+var printsOne = program{Code: "print(1)"}
+
+// namespaces returns the ids of a process, one for each PID namespace that it is in.
+func namespaces(pid int) []string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return nil // It has ended.
+	}
+	_, after, _ := strings.Cut(string(status), "\nNSpid:")
+	line, _, _ := strings.Cut(after, "\n")
+	return strings.Fields(line)
+}
