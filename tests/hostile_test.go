@@ -409,11 +409,12 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 	if p.lang == "bash" {
 		request.Lang = p.lang
 	}
+	var harm error
 	got, err := answered(programmatic, request)
 	for round := 0; err == nil && got.Status == "tool_call_required"; round++ {
 		if round == 0 {
-			if err := a.bystanders(ctx); err != nil {
-				return got, fmt.Errorf("in its pause: %w", err)
+			if harm = a.bystanders(ctx); harm != nil {
+				harm = fmt.Errorf("in its pause: %w", harm)
 			}
 		}
 		if round < 2 {
@@ -425,7 +426,7 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 		}
 		got, err = answered(programmatic, got.answers(value(string(raw))))
 	}
-	return got, err
+	return got, errors.Join(harm, err)
 }
 
 // callID is what the server names calls.
