@@ -279,13 +279,20 @@ func (a *arena) begin(t *testing.T) {
 			t.Fatal(errors.Join(err, a.stop()))
 		}
 	}
-	a.before = a.rest()
-}
-
-// rest waits until nothing changes any more.
-func (a *arena) rest() condition {
+	if a.docker {
+		// Containers come one after the other: those of the pool, and the victim's.
+		size, _ := strconv.Atoi(a.server.settings["POOL_SIZE"]) // It is a number.
+		if err := within(startTimeout, func() error {
+			if list, err := a.server.containers(t.Context()); err != nil || len(list) != size+1 {
+				return fmt.Errorf("%d containers (%w), want %d", len(list), err, size+1)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(errors.Join(err, a.stop()))
+		}
+	}
 	resting(a.server.processes)
-	return a.server.condition()
+	a.before = a.server.condition()
 }
 
 // end stops the server, unless it is in ruins, and looks at what it leaves.
@@ -371,7 +378,7 @@ func (a *arena) attack(t *testing.T, programs []hostile) []answer {
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
 	}
-	harm := a.unharmed(t.Context())
+	harm := errors.Join(a.unharmed(t.Context()), within(hostileRest, hostFree))
 	if testing.Verbose() {
 		t.Logf("%s: ran %v, checked %v", name, ran.Round(time.Millisecond), (time.Since(begin) - ran).Round(time.Millisecond))
 		for i, got := range answers {
@@ -413,7 +420,7 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 	got, err := answered(programmatic, request)
 	for round := 0; err == nil && got.Status == "tool_call_required"; round++ {
 		if round == 0 {
-			if harm = a.bystanders(ctx); harm != nil {
+			if harm = errors.Join(a.bystanders(ctx), hostFree()); harm != nil {
 				harm = fmt.Errorf("in its pause: %w", harm)
 			}
 		}
@@ -502,8 +509,8 @@ func (a *arena) serves(ctx context.Context) error {
 	return nil
 }
 
-// bystanders checks that the server is healthy, that a program of another client finds
-// what it always does, and that the host does.
+// bystanders checks that the server is healthy, and that a program of another client finds
+// what it always does.
 func (a *arena) bystanders(ctx context.Context) error {
 	health, err := client{url: a.server.url}.request(ctx, http.MethodGet, "/health", nil, nil)
 	var syntax *json.SyntaxError
@@ -519,7 +526,7 @@ func (a *arena) bystanders(ctx context.Context) error {
 		return fmt.Errorf("another client's program got after %v: %v\nwant %q", time.Since(begin), got, a.probed)
 	}
 	a.probed = got.Stdout
-	return hostFree()
+	return nil
 }
 
 // probe does what a neighbour might take away, and prints how that goes.
