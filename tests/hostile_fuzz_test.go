@@ -78,23 +78,9 @@ func TestHostileCalls(t *testing.T) {
 // TestHostileFrames has programs write what resembles frames to their supervisor and to
 // the server, whose memory is watched.
 func TestHostileFrames(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "python", "testdata", "frames.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases struct {
-		Good, Bad []struct{ Bytes string }
-	}
-	if err := json.Unmarshal(text, &cases); err != nil {
-		t.Fatal(err)
-	}
-	var golden []string
-	for _, c := range append(cases.Good, cases.Bad...) {
-		golden = append(golden, c.Bytes)
-	}
 	overBesieged(t, func(t *testing.T, b besieged) {
 		a := besiege(t, b)
-		programs := 120 / b.atOnce
+		golden, programs := goldenFrames(t), 120/b.atOnce
 		hostileRounds(t, func(t *testing.T, seed uint64) {
 			seeds := rand.New(rand.NewPCG(seed, 2))
 			for range programs {
@@ -105,6 +91,25 @@ func TestHostileFrames(t *testing.T) {
 		})
 		a.end(t)
 	})
+}
+
+// goldenFrames are the good and bad frames that both ends are tested against.
+func goldenFrames(t *testing.T) (golden []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "python", "testdata", "frames.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases struct {
+		Good, Bad []struct{ Bytes string }
+	}
+	if err := json.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(cases.Good, cases.Bad...) {
+		golden = append(golden, c.Bytes)
+	}
+	return golden
 }
 
 const (
@@ -132,7 +137,7 @@ func TestHostileConnections(t *testing.T) {
 		defer cancel()
 		var held sync.WaitGroup
 		free := make(chan struct{}, fuzzedConnections)
-		held.Go(func() { a.goodClient(t, ctx) })
+		held.Go(func() { a.goodClient(ctx, t) })
 		seeds := rand.New(rand.NewPCG(seed, 3))
 		for ctx.Err() == nil {
 			one := rand.New(rand.NewPCG(seeds.Uint64(), 4))
@@ -158,7 +163,7 @@ func TestHostileConnections(t *testing.T) {
 }
 
 // goodClient asks the server for something all the time.
-func (a *arena) goodClient(t *testing.T, ctx context.Context) {
+func (a *arena) goodClient(ctx context.Context, t *testing.T) {
 	for ctx.Err() == nil {
 		begin := time.Now()
 		got, err := a.server.bob().send(t.Context(), program{Code: "print(1)"})
@@ -184,7 +189,7 @@ func (a *arena) connect(ctx context.Context, chance *rand.Rand) error {
 	if err != nil {
 		return fmt.Errorf("a connection without a key: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	begin := time.Now()
 	data := fuzzedRequest(chance)
 	if chance.IntN(3) > 0 && len(data) < 4000 {

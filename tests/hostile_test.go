@@ -261,13 +261,20 @@ func (a *arena) begin(t *testing.T) {
 			t.Fatal(errors.Join(err, a.stop()))
 		}
 	}
-	a.before = a.rest()
-}
-
-// rest waits until nothing changes any more.
-func (a *arena) rest() condition {
+	if a.docker {
+		// Containers come one after the other: those of the pool, and the victim's.
+		size, _ := strconv.Atoi(a.server.settings["POOL_SIZE"]) // It is a number.
+		if err := within(startTimeout, func() error {
+			if list, err := a.server.containers(t.Context()); err != nil || len(list) != size+1 {
+				return fmt.Errorf("%d containers (%w), want %d", len(list), err, size+1)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(errors.Join(err, a.stop()))
+		}
+	}
 	resting(a.server.processes)
-	return a.server.condition()
+	a.before = a.server.condition()
 }
 
 // end stops the server, unless it is in ruins, and looks at what it leaves.
@@ -353,7 +360,7 @@ func (a *arena) attack(t *testing.T, programs []hostile) []answer {
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
 	}
-	harm := a.unharmed(t.Context())
+	harm := errors.Join(a.unharmed(t.Context()), within(hostileRest, hostFree))
 	if testing.Verbose() {
 		t.Logf("%s: ran %v, checked %v", name, ran.Round(time.Millisecond), (time.Since(begin) - ran).Round(time.Millisecond))
 		for i, got := range answers {
@@ -391,11 +398,12 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 	if p.lang == "bash" {
 		request.Lang = p.lang
 	}
+	var harm error
 	got, err := answered(programmatic, request)
 	for round := 0; err == nil && got.Status == "tool_call_required"; round++ {
 		if round == 0 {
-			if err := a.bystanders(ctx); err != nil {
-				return got, fmt.Errorf("in its pause: %w", err)
+			if harm = errors.Join(a.bystanders(ctx), hostFree()); harm != nil {
+				harm = fmt.Errorf("in its pause: %w", harm)
 			}
 		}
 		if round < 2 {
@@ -407,7 +415,7 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 		}
 		got, err = answered(programmatic, got.answers(value(string(raw))))
 	}
-	return got, err
+	return got, errors.Join(harm, err)
 }
 
 // callID is what the server names calls.
@@ -483,8 +491,8 @@ func (a *arena) serves(ctx context.Context) error {
 	return nil
 }
 
-// bystanders checks that the server is healthy, that a program of another client finds
-// what it always does, and that the host does.
+// bystanders checks that the server is healthy, and that a program of another client finds
+// what it always does.
 func (a *arena) bystanders(ctx context.Context) error {
 	health, err := client{url: a.server.url}.request(ctx, http.MethodGet, "/health", nil, nil)
 	var syntax *json.SyntaxError
@@ -500,7 +508,7 @@ func (a *arena) bystanders(ctx context.Context) error {
 		return fmt.Errorf("another client's program got after %v: %v\nwant %q", time.Since(begin), got, a.probed)
 	}
 	a.probed = got.Stdout
-	return hostFree()
+	return nil
 }
 
 // probe does what a neighbour might take away, and prints how that goes.

@@ -84,7 +84,7 @@ class Diary:
         self._slots[int(time.monotonic() * 100) % (1 << 16)] = 1
 
     def check(self, begin, end):
-        """Say so if somebody ran between these moments, but for a third of a second in the beginning."""
+        """Say so if somebody ran in a quarter of the time between, but for the first third of a second."""
         slots = range(int(begin * 100) + 33, int(end * 100) - 10)
-        if (ran := sum(self._slots[slot % (1 << 16)] for slot in slots)) > 10:
+        if (ran := sum(self._slots[slot % (1 << 16)] for slot in slots)) > max(10, len(slots) / 4):
             breach(f"ran in {ran} of {len(slots)} hundredths of a second of a pause")

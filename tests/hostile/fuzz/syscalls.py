@@ -36,7 +36,7 @@ def fuzz(slot, seed):
     for count in range(1, 1 << 31):
         if count % 16 == 1:
             for offset in range(0, 256, 8):
-                struct.pack_into("q", buffer, offset, rng.choice(odd))
+                struct.pack_into("Q", buffer, offset, rng.choice(odd) & 0xFFFFFFFFFFFFFFFF)
             if rng.random() < 0.5:
                 buffer[0:16] = rng.choice((b"/proc/self/mem\0\0", b"/tmp/x\0/tmp/y\0\0\0", b"/dev/null\0......", b".\0..\0user.x\0....."[:16]))
         number = rng.randrange(601)
@@ -81,4 +81,4 @@ while made < COUNT and time.monotonic() < begin + LIMIT:
         printed = time.monotonic()
         print(f"MADE {made}", flush=True)
 print(f"MADE {made} calls, {deaths} children have ended")
-os.kill(-1, signal.SIGKILL)
+attempt(os.kill, -1, signal.SIGKILL)
