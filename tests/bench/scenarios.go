@@ -197,14 +197,14 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		figures: []figure{{name: "the same memory, sandbox from the pool", unit: mebibytes}},
+		figures: []figure{{name: "private memory, sandbox from the pool", unit: mebibytes}},
 		once:    true,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
 			return s.memory(ctx, "")
 		},
 	},
 	{
-		figures: []figure{{name: "the same memory, program uses pandas", unit: mebibytes}},
+		figures: []figure{{name: "private memory, program uses pandas", unit: mebibytes}},
 		once:    true,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
 			return s.memory(ctx, pandas)
