@@ -23,6 +23,8 @@ type subject struct {
 	rest func(ctx context.Context) error
 	// processor returns how long processors have run the server and its sandboxes.
 	processor func() (time.Duration, error)
+	// log is where the server says what went wrong.
+	log serverLog
 }
 
 // A figure is one row of a table.
