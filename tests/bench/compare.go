@@ -97,13 +97,16 @@ func (c *contest) centers(ctx context.Context, s side) (centers []float64, err e
 	for _, of := range samples {
 		centers = append(centers, quantile(slices.Sorted(slices.Values(of)), 0.5))
 	}
-	return centers, err
+	if err != nil {
+		return nil, fmt.Errorf("%w\nlog of the server:\n%s", err, subject.log)
+	}
+	return centers, nil
 }
 
 // generation is how long servers are measured before they are started anew. Two processes
 // of the same binary differ by a percent or two for as long as they live, above all in
 // memory, which must not pass for a difference of the binaries.
-const generation = 15 * time.Second
+const generation = 10 * time.Second
 
 // A starter starts both sides, and returns what stops them.
 type starter func(ctx context.Context) (before, after side, stop func() error, err error)
@@ -229,7 +232,7 @@ func (l launch) start(ctx context.Context, empty bool) (*server, error) {
 // abCount is the scale of measurements of many executions.
 const abCount = 8
 
-// startSides starts the servers of both sides at the same time, so that none is older.
+// startSides starts the servers of both sides at the same time, so that neither is older.
 func startSides(ctx context.Context, sides [2]launch) (before, after side, stop func() error, err error) {
 	var all [4]*server // Old, new; of each the empty one first.
 	var errs [4]error

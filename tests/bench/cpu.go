@@ -14,8 +14,8 @@ import (
 const tick = 10 * time.Millisecond
 
 // processorTime returns how long processors have run a process, all that descend from it
-// and those of them that have ended. Unlike the time on the clock it hardly depends on
-// what else the machine does. Containers are not counted, since Docker starts them.
+// and those of them that have ended. It depends less than the time on the clock on what
+// else the machine does. Containers are not counted, since Docker starts them.
 func processorTime(pid int) (sum time.Duration, err error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {

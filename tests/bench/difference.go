@@ -104,15 +104,15 @@ func (d difference) keeps() string {
 
 // line returns the cells of the row in a table.
 func (d difference) line() string {
-	interval := "…"
-	if d.Low != nil {
-		interval = fmt.Sprintf("%+.1f … %+.1f %%", 100**d.Low, 100**d.High)
+	cells := []string{d.Name, strconv.Itoa(len(d.Pairs)), fmt.Sprintf("%.0f s", d.Seconds), "", "", "", "", d.verdict(), d.keeps(), ""}
+	if len(d.Pairs) > 0 {
+		cells[3], cells[4] = number(d.Old)+" "+string(d.Unit), number(d.New)+" "+string(d.Unit)
+		cells[5] = fmt.Sprintf("%+.1f %%", 100*d.Center)
 	}
-	return strings.Join([]string{
-		d.Name, strconv.Itoa(len(d.Pairs)), fmt.Sprintf("%.0f s", d.Seconds),
-		number(d.Old) + " " + string(d.Unit), number(d.New) + " " + string(d.Unit),
-		fmt.Sprintf("%+.1f %%", 100*d.Center), interval, d.verdict(), d.keeps(), "",
-	}, "\t")
+	if d.Low != nil {
+		cells[6] = fmt.Sprintf("%+.1f … %+.1f %%", 100**d.Low, 100**d.High)
+	}
+	return strings.Join(cells, "\t")
 }
 
 // A comparison is what two servers gave, and where.
@@ -138,10 +138,14 @@ func (c *comparison) print(w io.Writer) error {
 	fmt.Fprintf(&text, "%s; sandbox %s, store %s\nold: %s\nnew: %s\n\n", c.Machine, c.Sandbox, c.Store, c.Old, c.New)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	lines := []string{fmt.Sprintf("row\tpairs\ttook\told\tnew\tdifference\t%.0f %% interval\tverdict\tworse by ≤ %.0f %%\t", 100*confidence, 100*allowed)}
-	differ := 0
+	judged, differ := 0, 0
 	for _, d := range c.Rows {
 		lines = append(lines, d.line())
-		if low, high, ok := d.worse(); ok && (low > 0 || high < 0) {
+		low, high, ok := d.worse()
+		if ok {
+			judged++
+		}
+		if ok && (low > 0 || high < 0) {
 			differ++
 		}
 	}
@@ -152,9 +156,9 @@ func (c *comparison) print(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(&text, `
-%d of %d rows differ. Of rows that are the same on both sides up to %.1f are expected to differ by chance.
+%d of %d rows with an interval differ. Of so many that are the same on both sides about %.1f differ by chance.
 "No difference" says that none was seen: the interval tells how large one may yet be, and a longer -time narrows it.
-`, differ, len(c.Rows), (1-confidence)*float64(len(c.Rows)))
+`, differ, judged, (1-confidence)*float64(judged))
 	_, err := io.WriteString(w, text.String())
 	return err
 }

@@ -82,13 +82,15 @@ func TestComparisonPrint(t *testing.T) {
 			pairs:    [][]pair{pairsOf(ratio, ratio, ratio, ratio, ratio, ratio)},
 		})
 	}
+	c.Rows = append(c.Rows, newDifference(figure{name: "row 2"}, nil, 0))
 	var text strings.Builder
 	if err := c.print(&text); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"old: abc\nnew: def\n", "95 % interval", "no difference", "+20.0 … +20.0 %  20.0 % slower  no",
-		"1 of 2 rows differ. Of rows that are the same on both sides up to 0.1 are expected to differ by chance.",
+		"1 of 2 rows with an interval differ. Of so many that are the same on both sides about 0.1 differ by chance.",
+		"row 2  0",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("it lacks %q:\n%s", want, text.String())

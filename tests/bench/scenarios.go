@@ -23,6 +23,8 @@ type subject struct {
 	rest func(ctx context.Context) error
 	// processor returns how long processors have run the server and its sandboxes.
 	processor func() (time.Duration, error)
+	// log is where the server says what went wrong.
+	log serverLog
 }
 
 // A figure is one row of a table.
@@ -197,14 +199,14 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		figures: []figure{{name: "the same memory, sandbox from the pool", unit: mebibytes}},
+		figures: []figure{{name: "private memory, sandbox from the pool", unit: mebibytes}},
 		once:    true,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
 			return s.memory(ctx, "")
 		},
 	},
 	{
-		figures: []figure{{name: "the same memory, program uses pandas", unit: mebibytes}},
+		figures: []figure{{name: "private memory, program uses pandas", unit: mebibytes}},
 		once:    true,
 		measure: func(ctx context.Context, s subject) ([][]float64, error) {
 			return s.memory(ctx, pandas)

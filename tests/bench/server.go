@@ -112,7 +112,7 @@ func (s *server) await(ctx context.Context) error {
 // subject returns the server as what is measured.
 func (s *server) subject(n int, rest func(context.Context) error) subject {
 	return subject{
-		client: newClient(s.url, key), n: n, rest: rest,
+		client: newClient(s.url, key), n: n, rest: rest, log: s.log,
 		processor: func() (time.Duration, error) { return processorTime(s.cmd.Process.Pid) },
 	}
 }
