@@ -183,7 +183,7 @@ func (s *settings) stateDir(log *slog.Logger) (string, error) {
 
 // own makes sure that nobody else can read or change a directory.
 func own(dir string, log *slog.Logger) error {
-	info, err := os.Stat(dir) //nolint:gosec // the path is the operator's to choose
+	info, err := os.Stat(dir)
 	if err != nil {
 		return fmt.Errorf("look at state directory: %w", err)
 	}
