@@ -265,7 +265,7 @@ func TestDeadZygoteLeavesNoDescriptors(t *testing.T) {
 // listed, and goes when it can.
 func TestBusyCgroup(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandboxes")
-	p := openIn(t, dir, "a.2")
+	p := openIn(t, filepath.Join(t.TempDir(), "others"), "b.1")
 	if p.cgroups == nil {
 		t.Skip("no cgroups here")
 	}
@@ -291,10 +291,7 @@ func TestBusyCgroup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Not reaped it is a zombie, which is in no group.
-	if err := p.adopt(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	p = openIn(t, dir, "a.2")
 	_ = sleeper.Wait() // It was killed.
 	if !empty(filepath.Join(dir, "dead")) {
 		t.Error("what the dead zygote left is still there")
