@@ -257,16 +257,15 @@ func TestDeadZygoteLeavesNoDescriptors(t *testing.T) {
 		die(create)
 		die(prepare)
 	}
-	if after := descriptors(); after > before {
-		t.Errorf("%d descriptors are open after six zygotes have died, want %d as before", after, before)
-	}
+	// That of a zygote's stdin closes when the zygote has read it.
+	soon(t, "more descriptors are open after six zygotes have died", func() bool { return descriptors() <= before })
 }
 
 // What a dead zygote left and cannot be removed does not keep a server from starting: it is
 // listed, and goes when it can.
 func TestBusyCgroup(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandboxes")
-	p := openIn(t, dir, "a.2")
+	p := openIn(t, filepath.Join(t.TempDir(), "others"), "b.1")
 	if p.cgroups == nil {
 		t.Skip("no cgroups here")
 	}
@@ -292,10 +291,7 @@ func TestBusyCgroup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Not reaped it is a zombie, which is in no group.
-	if err := p.adopt(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	p = openIn(t, dir, "a.2")
 	_ = sleeper.Wait() // It was killed.
 	if !empty(filepath.Join(dir, "dead")) {
 		t.Error("what the dead zygote left is still there")
