@@ -49,7 +49,6 @@ var (
 
 // Tests of isolation, of hostile programs and of survival run with a server of an
 // ordinary user, too: one without users for its sandboxes, and some with a range of them.
-// hostileTests is what the names of tests begin with that are all of that kind.
 var (
 	ordinary = []string{
 		"TestPrivileges", "TestSystemCalls", "TestNetwork", "TestHostFiles", "TestEnvironmentAndMemory", "TestSharedMemory",
@@ -62,8 +61,6 @@ var (
 		"TestKilledWhilePaused", "TestDrainKeeps",
 	}
 )
-
-const hostileTests = "TestHostile"
 
 // common are the settings of every server here.
 var common = settings{
@@ -101,7 +98,7 @@ func overSetups(t *testing.T, test func(t *testing.T, s setup)) {
 		}
 	}
 	for user, named := range map[string][]string{nobody: ordinary, nobodyWithRange: ordinaryWithRange} {
-		if os.Geteuid() == 0 && (slices.Contains(named, t.Name()) || strings.HasPrefix(t.Name(), hostileTests)) {
+		if os.Geteuid() == 0 && slices.Contains(named, t.Name()) {
 			t.Run("process as "+user, func(t *testing.T) {
 				t.Parallel()
 				test(t, setup{"process+file", with(common, settings{runAs: user})})
