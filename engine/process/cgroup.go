@@ -278,7 +278,7 @@ func (c *cgroups) remove(name string) error {
 		err := syscall.Rmdir(filepath.Join(parent, name))
 		for errors.Is(err, syscall.EBUSY) && time.Now().Before(deadline) {
 			c.thaw(name)
-			time.Sleep(thawInterval)
+			<-time.After(thawInterval)
 			err = syscall.Rmdir(filepath.Join(parent, name))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
