@@ -41,7 +41,7 @@ func TestMeter(t *testing.T) {
 func TestStill(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, bufio.NewReader(theirs)) }()
-	defer ours.Close()
+	defer func() { _ = ours.Close() }()
 	s := &sandbox{stream: ours, direct: true}
 	says := func(payload string) bool { return s.still(frame{frameStopped, []byte(payload)}) }
 	if says("") || says("0") {
