@@ -513,7 +513,7 @@ func (a *arena) bystanders(ctx context.Context) error {
 
 // probe does what a neighbour might take away, and prints how that goes.
 const probe = `
-import ctypes, fcntl, select, socket, subprocess, threading
+import ctypes, select, socket, subprocess, threading
 libc = ctypes.CDLL(None, use_errno=True)
 def tell(name, function):
     try:
@@ -531,9 +531,6 @@ def thread():
 def descriptors():
     a, b = socket.socketpair()
     socket.send_fds(a, [b"x"], [0])
-def lock(path):
-    with open(path, "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 tell("child", lambda: subprocess.run(["true"]))
 tell("thread", thread)
 tell("pipe", os.pipe)
@@ -544,8 +541,6 @@ tell("timer", lambda: number(222, 1, 0, ctypes.byref(ctypes.c_int())))
 tell("queue", lambda: number(240, b"probe", 0o102, 0o600, 0))
 listener = socket.create_server(("127.0.0.1", 0))
 tell("connection", lambda: socket.create_connection(listener.getsockname()))
-for path in ("/etc/passwd", "/usr/bin/env", "/dev/null", os.__file__, "/opt/fermata/__main__.py"):
-    tell(path, lambda: lock(path))
 print(os.nice(0), len(os.sched_getaffinity(0)))
 `
 
@@ -555,19 +550,7 @@ func hostFree() error {
 	if err != nil {
 		return fmt.Errorf("inotify on the host: %w", err)
 	}
-	errs := []error{syscall.Close(fd)}
-	for _, path := range []string{"/usr/bin/env", "/dev/null", filepath.Join(libraryDir(), "os.py")} {
-		file, err := os.Open(path)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
-			errs = append(errs, fmt.Errorf("flock of %s on the host: %w", path, err))
-		}
-		errs = append(errs, file.Close())
-	}
-	return errors.Join(errs...)
+	return syscall.Close(fd)
 }
 
 // A memoryWatch looks at the memory of one process all the time.

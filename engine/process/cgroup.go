@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // controllers are the cgroup controllers that bound a program.
@@ -170,7 +172,11 @@ func (c *cgroups) addFreezer(mount string) {
 		return
 	}
 	parent := filepath.Join(mount, parentGroup)
-	if err := os.Mkdir(parent, 0o755); err == nil || errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return
+	}
+	// A server with more rights may have made it.
+	if unix.Access(parent, unix.W_OK) == nil {
 		c.parents, c.freezer = append(c.parents, parent), parent
 	}
 }

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fermata import frames
+from fermata import calls, frames, program
 from fermata.frames import Channel, Decoder, Frame, ProtocolError
 
 SHARED: dict[str, list[dict[str, Any]]] = json.loads(
@@ -147,3 +147,20 @@ def test_closed_channel_closes_both_descriptors() -> None:
             os.fstat(fd)
     os.close(other_write)
     os.close(other_read)
+
+
+@pytest.mark.parametrize("kind, most", [(frames.READY, 1 << 16), (frames.DONE, 1 << 16), (frames.CALLS, 17 << 20)])
+def test_most_that_a_worker_sends(kind: int, most: int) -> None:
+    decoder = Decoder(frames.MAX_FROM_WORKER)
+    decoder.feed(frames.HEADER.pack(most, kind))
+    assert decoder.next() is None
+    decoder = Decoder(frames.MAX_FROM_WORKER)
+    decoder.feed(frames.HEADER.pack(most + 1, kind))
+    with pytest.raises(ProtocolError):
+        decoder.next()
+
+
+def test_most_that_an_honest_worker_sends() -> None:
+    assert calls.MAX_BATCH + 1 < frames.MAX_FROM_WORKER
+    error = program.error_line(ValueError("\U0001f600" * 100_000))
+    assert len(json.dumps({"error": error, "memory": False, "exit": 1})) < 1 << 16

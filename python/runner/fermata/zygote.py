@@ -206,7 +206,7 @@ def _forget_others(prefixes: list[str]) -> None:
 # What programs need of the files about the machine in /proc, and what tells of no machine.
 _SHOWN: Final = frozenset((
     "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "sysvipc", "uptime", "version",
-    "consoles", "dma", "execdomains", "key-users", "keys", "locks", "misc",
+    "execdomains", "key-users", "keys", "misc",
 ))  # fmt: skip
 
 
