@@ -436,7 +436,8 @@ def _enter(config: Config, user: int) -> None:
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags | linux.MS_NOEXEC, f"{size},mode=1777")
     linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
     # Where the server is not root, the settings of these namespaces are the program's own user's.
-    linux.bind_read_only("/proc/sys", "/proc/sys")
+    linux.mount("/proc/sys", "/proc/sys", None, linux.MS_BIND)
+    linux.mount("none", "/proc/sys", None, linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | flags | linux.MS_NOEXEC)
     for cover, path in config.covers:
         linux.mount(cover, path, None, linux.MS_BIND)
     if user == 0:
