@@ -248,9 +248,10 @@ type arena struct {
 	// victim is the pause of a program of another client, rounds how many it has had.
 	victim answer
 	rounds int
-	// probed is what a program of that client finds when nobody attacks.
-	probed string
-	before condition
+	// probed and hostProbed are what a program of that client and the host find when nobody
+	// attacks.
+	probed, hostProbed string
+	before             condition
 	// pages is what the machine's connections had in their buffers.
 	pages int
 	// watch tells the most memory that the server has had.
@@ -272,7 +273,7 @@ func (a *arena) begin(t *testing.T) {
 	if a.server, err = a.start(); err != nil {
 		t.Fatal(err)
 	}
-	a.probed, a.victim, a.rounds = "", answer{}, 0
+	a.probed, a.hostProbed, a.victim, a.rounds = "", hostProbe(), answer{}, 0
 	a.watch = watchMemory(a.server.cmd.Process.Pid)
 	for range 3 { // What stays is made: threads, buffers.
 		if err := a.serves(t.Context()); err != nil {
@@ -291,7 +292,10 @@ func (a *arena) begin(t *testing.T) {
 			t.Fatal(errors.Join(err, a.stop()))
 		}
 	}
-	resting(a.server.processes)
+	// On a busy machine what has ended takes its time to go.
+	for first := -1; first != resting(a.server.processes); {
+		first = resting(a.server.processes)
+	}
 	a.before = a.server.condition()
 }
 
@@ -378,7 +382,7 @@ func (a *arena) attack(t *testing.T, programs []hostile) []answer {
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
 	}
-	harm := errors.Join(a.unharmed(t.Context()), within(hostileRest, hostFree))
+	harm := errors.Join(a.unharmed(t.Context()), within(hostileRest, a.hostFree))
 	if testing.Verbose() {
 		t.Logf("%s: ran %v, checked %v", name, ran.Round(time.Millisecond), (time.Since(begin) - ran).Round(time.Millisecond))
 		for i, got := range answers {
@@ -420,7 +424,7 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 	got, err := answered(programmatic, request)
 	for round := 0; err == nil && got.Status == "tool_call_required"; round++ {
 		if round == 0 {
-			if harm = errors.Join(a.bystanders(ctx), hostFree()); harm != nil {
+			if harm = errors.Join(a.bystanders(ctx), a.hostFree()); harm != nil {
 				harm = fmt.Errorf("in its pause: %w", harm)
 			}
 		}
@@ -569,25 +573,30 @@ for path in ("/etc/passwd", "/usr/bin/env", "/dev/null", os.__file__, "/opt/ferm
 print(os.nice(0), len(os.sched_getaffinity(0)))
 `
 
-// hostFree checks that the host's own user finds free what programs may have taken.
-func hostFree() error {
+// hostProbe does on the host what programs may have taken from it, and returns how that goes.
+func hostProbe() string {
+	found := []string{"inotify"}
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("inotify on the host: %w", err)
+	if err == nil {
+		err = syscall.Close(fd)
 	}
-	errs := []error{syscall.Close(fd)}
+	found = append(found, fmt.Sprint(err))
 	for _, path := range []string{"/usr/bin/env", "/dev/null", filepath.Join(libraryDir(), "os.py")} {
 		file, err := os.Open(path)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if err == nil {
+			err = errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), file.Close())
 		}
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
-			errs = append(errs, fmt.Errorf("flock of %s on the host: %w", path, err))
-		}
-		errs = append(errs, file.Close())
+		found = append(found, path, fmt.Sprint(err))
 	}
-	return errors.Join(errs...)
+	return strings.Join(found, " ")
+}
+
+// hostFree checks that the host finds what it found before.
+func (a *arena) hostFree() error {
+	if now := hostProbe(); now != a.hostProbed {
+		return fmt.Errorf("the host finds %s, before %s", now, a.hostProbed)
+	}
+	return nil
 }
 
 // A memoryWatch looks at the memory of one process all the time.
