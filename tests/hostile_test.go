@@ -230,9 +230,10 @@ type arena struct {
 	// victim is the pause of a program of another client, rounds how many it has had.
 	victim answer
 	rounds int
-	// probed is what a program of that client finds when nobody attacks.
-	probed string
-	before condition
+	// probed and hostProbed are what a program of that client and the host find when nobody
+	// attacks.
+	probed, hostProbed string
+	before             condition
 	// pages is what the machine's connections had in their buffers.
 	pages int
 	// watch tells the most memory that the server has had.
@@ -254,7 +255,7 @@ func (a *arena) begin(t *testing.T) {
 	if a.server, err = a.start(); err != nil {
 		t.Fatal(err)
 	}
-	a.probed, a.victim, a.rounds = "", answer{}, 0
+	a.probed, a.hostProbed, a.victim, a.rounds = "", hostProbe(), answer{}, 0
 	a.watch = watchMemory(a.server.cmd.Process.Pid)
 	for range 3 { // What stays is made: threads, buffers.
 		if err := a.serves(t.Context()); err != nil {
@@ -273,7 +274,10 @@ func (a *arena) begin(t *testing.T) {
 			t.Fatal(errors.Join(err, a.stop()))
 		}
 	}
-	resting(a.server.processes)
+	// On a busy machine what has ended takes its time to go.
+	for first := -1; first != resting(a.server.processes); {
+		first = resting(a.server.processes)
+	}
 	a.before = a.server.condition()
 }
 
@@ -360,7 +364,7 @@ func (a *arena) attack(t *testing.T, programs []hostile) []answer {
 	if err := errors.Join(errs...); err != nil {
 		t.Error(err)
 	}
-	harm := errors.Join(a.unharmed(t.Context()), within(hostileRest, hostFree))
+	harm := errors.Join(a.unharmed(t.Context()), within(hostileRest, a.hostFree))
 	if testing.Verbose() {
 		t.Logf("%s: ran %v, checked %v", name, ran.Round(time.Millisecond), (time.Since(begin) - ran).Round(time.Millisecond))
 		for i, got := range answers {
@@ -402,7 +406,7 @@ func (a *arena) run(ctx context.Context, p hostile) (answer, error) {
 	got, err := answered(programmatic, request)
 	for round := 0; err == nil && got.Status == "tool_call_required"; round++ {
 		if round == 0 {
-			if harm = errors.Join(a.bystanders(ctx), hostFree()); harm != nil {
+			if harm = errors.Join(a.bystanders(ctx), a.hostFree()); harm != nil {
 				harm = fmt.Errorf("in its pause: %w", harm)
 			}
 		}
@@ -448,7 +452,9 @@ func (a answer) proper(path string, p hostile) error {
 
 // unharmed checks the server and the machine after an attack.
 func (a *arena) unharmed(ctx context.Context) error {
-	if err := a.serves(ctx); err != nil {
+	// Where all sandboxes are one user's, what has ended a moment ago may still count.
+	err := within(3*time.Second, func() error { return a.serves(ctx) })
+	if err != nil {
 		return err
 	}
 	most := a.watch.most()
@@ -544,13 +550,22 @@ tell("connection", lambda: socket.create_connection(listener.getsockname()))
 print(os.nice(0), len(os.sched_getaffinity(0)))
 `
 
-// hostFree checks that the host's own user finds free what programs may have taken.
-func hostFree() error {
+// hostProbe does on the host what programs may have taken from it, and returns how that goes.
+func hostProbe() string {
+	found := []string{"inotify"}
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("inotify on the host: %w", err)
+	if err == nil {
+		err = syscall.Close(fd)
 	}
-	return syscall.Close(fd)
+	return strings.Join(append(found, fmt.Sprint(err)), " ")
+}
+
+// hostFree checks that the host finds what it found before.
+func (a *arena) hostFree() error {
+	if now := hostProbe(); now != a.hostProbed {
+		return fmt.Errorf("the host finds %s, before %s", now, a.hostProbed)
+	}
+	return nil
 }
 
 // A memoryWatch looks at the memory of one process all the time.
@@ -725,7 +740,8 @@ func scheduling(pid int) string {
 	if len(fields) < 39 {
 		return ""
 	}
-	return fmt.Sprintf("nice %s, policy %s, processors %s\n%s", fields[16], fields[38], procStatus(pid)["Cpus_allowed"], limits)
+	group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid)) // Not every kernel has it.
+	return fmt.Sprintf("nice %s, policy %s, processors %s\n%s%s", fields[16], fields[38], procStatus(pid)["Cpus_allowed"], group, limits)
 }
 
 // rights is who a process is, and whether it runs.
