@@ -255,8 +255,13 @@ func startSides(ctx context.Context, sides [2]launch) (before, after side, stop 
 	if err := errors.Join(errs[:]...); err != nil {
 		return side{}, side{}, nil, errors.Join(err, stop())
 	}
-	rest := resting(all[:]...)
-	before = side{empty: all[0].subject(abCount, rest), full: all[1].subject(abCount, rest)}
-	after = side{empty: all[2].subject(abCount, rest), full: all[3].subject(abCount, rest)}
+	subjectOf := func(i int) subject {
+		// A server that has just been asked for its metrics is awake. It must be the one that
+		// is measured, on both sides.
+		order := append(slices.Delete(slices.Clone(all[:]), i, i+1), all[i])
+		return all[i].subject(abCount, resting(order...))
+	}
+	before = side{empty: subjectOf(0), full: subjectOf(1)}
+	after = side{empty: subjectOf(2), full: subjectOf(3)}
 	return before, after, stop, nil
 }
