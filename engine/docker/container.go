@@ -128,8 +128,8 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 func maskedPaths() []string {
 	return []string{
 		"/proc/acpi", "/proc/asound", "/proc/buddyinfo", "/proc/bus", "/proc/cgroups", "/proc/cmdline", "/proc/config.gz",
-		"/proc/crypto", "/proc/devices", "/proc/diskstats", "/proc/driver", "/proc/fs", "/proc/interrupts", "/proc/iomem",
-		"/proc/ioports", "/proc/irq", "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/mdstat",
+		"/proc/consoles", "/proc/crypto", "/proc/devices", "/proc/diskstats", "/proc/dma", "/proc/driver", "/proc/fs", "/proc/interrupts", "/proc/iomem",
+		"/proc/ioports", "/proc/irq", "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/locks", "/proc/mdstat",
 		"/proc/modules", "/proc/mtrr", "/proc/partitions", "/proc/pressure", "/proc/sched_debug", "/proc/schedstat",
 		"/proc/scsi", "/proc/softirqs", "/proc/swaps", "/proc/sys/kernel/random/boot_id", "/proc/timer_list",
 		"/proc/timer_stats", "/proc/tty", "/proc/vmstat", "/proc/zoneinfo",
