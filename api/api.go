@@ -221,6 +221,9 @@ func (s *server) programmatic(c echo.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := holdAnswer(c, outcome); err != nil {
+			return err
+		}
 	} else {
 		// A continuation is never refused for its rate: the client would lose the
 		// whole execution.

@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"github.com/labstack/echo/v4"
+
+	"fermata/engine"
 )
 
 // What a body declares costs nothing: memory comes with the bytes.
@@ -118,5 +120,30 @@ func TestRequestsLeaveNothingInTheBudget(t *testing.T) {
 		if during != c.during || s.bodies.used != 0 || len(s.bodies.by) != 0 {
 			t.Errorf("%+v: %d bytes were held, and %d of %v are after the end; want %d and none", c, during, s.bodies.used, s.bodies.by, c.during)
 		}
+	}
+}
+
+// A client that asks for the same large answer many times has copies of it up to its share.
+func TestLargeAnswersCount(t *testing.T) {
+	b := newBudget(8 << 20)
+	request := func() echo.Context {
+		c := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), httptest.NewRecorder())
+		c.Set(leaseKey, b.lease("ada"))
+		return c
+	}
+	large := engine.Outcome{Calls: []engine.Call{{Input: make([]byte, 3<<19)}}}
+	first, second := request(), request()
+	if err := holdAnswer(first, large); err != nil {
+		t.Errorf("the only answer: %v", err)
+	}
+	if err := holdAnswer(second, large); !errors.Is(err, errOwnBodies) {
+		t.Errorf("one more: got %v, want %v", err, errOwnBodies)
+	}
+	if err := holdAnswer(second, engine.Outcome{Stdout: strings.Repeat("x", largeAnswer-1)}); err != nil || b.used != 3<<19 {
+		t.Errorf("a small one: got %v, and %d bytes are used; want no error, and %d", err, b.used, 3<<19)
+	}
+	first.Get(leaseKey).(*lease).release()
+	if err := holdAnswer(second, large); err != nil {
+		t.Errorf("after the first: %v", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"fermata/engine"
 )
 
 // A slow client is bounded in each direction by itself: between the two lies the
@@ -165,6 +167,29 @@ func readAll(r io.Reader, declared int64, held *lease) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// largeAnswer is the size from which on an answer counts among the bodies that the server
+// holds, in bytes.
+const largeAnswer = 1 << 20
+
+// holdAnswer counts the memory of a large answer together with that of its request's body,
+// so that a client that asks for the same answer over many connections cannot fill the
+// server's memory with copies of it. An answer that is refused is kept: the same
+// continuation gets it later.
+func holdAnswer(c echo.Context, outcome engine.Outcome) error {
+	held, ok := c.Get(leaseKey).(*lease)
+	if !ok {
+		return nil
+	}
+	size := len(outcome.Stdout) + len(outcome.Stderr)
+	for _, call := range outcome.Calls {
+		size += len(call.Input)
+	}
+	if size < largeAnswer {
+		return nil
+	}
+	return held.take(int64(size))
 }
 
 // write answers with a JSON body.

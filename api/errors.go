@@ -77,9 +77,9 @@ var (
 var (
 	errBodies = &failure{
 		status: http.StatusServiceUnavailable, retry: true,
-		text: "The server holds as many bytes of request bodies as it may (FERMATA_BODY_BUDGET); retry shortly",
+		text: "The server holds as many bytes of requests and answers as it may (FERMATA_BODY_BUDGET); retry shortly",
 	}
-	errOwnBodies = tooMany("Your requests hold a quarter of the bytes that the server has for request bodies. Please retry in %s.", tooManyDelay)
+	errOwnBodies = tooMany("Your requests and their answers hold a quarter of the bytes that the server has for all (FERMATA_BODY_BUDGET). Please retry in %s.", tooManyDelay)
 )
 
 // bodyTimeout refuses a body that took longer than it may.

@@ -23,7 +23,7 @@ type settings struct {
 	Auth        string         `group:"http" enum:"keys,off" default:"keys" help:"Who is let in: clients with one of the API keys, or everyone (${enum})."`
 	APIKeys     []apiKey       `group:"http" name:"api-keys" placeholder:"NAME:KEY,..." help:"API keys. A client with the key KEY is the principal NAME; a key may come without a name."`
 	MaxBody     byteSize       `group:"http" default:"50MB" help:"Largest request body."`
-	BodyBudget  byteSize       `group:"http" default:"512MiB" help:"Most bytes that the bodies of all requests may hold at once, of which a client may have a quarter."`
+	BodyBudget  byteSize       `group:"http" default:"512MiB" help:"Most bytes that the bodies of all requests, and large answers to continuations, may hold at once, of which a client may have a quarter."`
 	Hosts       []string       `group:"http" placeholder:"NAME,..." help:"Names by which clients call the server if FERMATA_AUTH is off, beside addresses, localhost and the name in FERMATA_ADDR: web pages can make a browser call it by names of theirs."`
 	ErrorStyle  api.ErrorStyle `group:"http" enum:"http,inline" default:"http" help:"How a spent budget and too many rounds are answered: with 408 and 400, or with 200 and an error in the body, for clients that throw other bodies away (${enum})."`
 
