@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -111,24 +110,12 @@ func TestSignalsToTheGroup(t *testing.T) {
 // them all.
 func TestSignalsToTheGroupOfAUser(t *testing.T) {
 	t.Parallel()
-	s, err := newServer(common)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := common
 	if os.Geteuid() == 0 {
-		const user = 4322
-		if err := errors.Join(removeGroups(s.groups), os.Chmod(scratch, 0o711)); err != nil {
-			t.Fatal(err)
-		}
-		s.groups = nil
-		for _, dir := range []string{s.dir, filepath.Join(s.dir, "state"), filepath.Join(s.dir, "tmp")} {
-			if err := os.Chown(dir, user, user); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.attributes = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		all = with(common, settings{runAs: nobody})
 	}
-	if err := s.start(); err != nil {
+	s, err := startServer(all)
+	if err != nil {
 		t.Fatal(err)
 	}
 	stopAfter(t, s)
