@@ -22,11 +22,13 @@ const (
 )
 
 const (
-	// lingerTime and lingerBytes bound what is read of a body after the answer. A client
-	// that still sends when its connection is closed may lose the answer, so those that
-	// send are given a moment. Nobody waits for the answer meanwhile: it is on its way.
-	lingerTime  = 500 * time.Millisecond
-	lingerBytes = 1 << 20
+	// After an answer that came before the end of the body, the rest of the body is read and
+	// dropped for a moment: a client that still sends when its connection is closed may lose
+	// the answer. This ends when the client is silent for lingerSilence, after lingerTime, or
+	// after lingerBytes, which is more than the usual largest body.
+	lingerSilence = 500 * time.Millisecond
+	lingerTime    = 5 * time.Second
+	lingerBytes   = 64 << 20
 	// firstBuffer is how much memory a body gets before anything of it has come.
 	firstBuffer = 64 << 10
 	// maxCancelBody is the size of a request to cancel, which holds an id.
@@ -91,8 +93,16 @@ func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 // linger sends the answer off and reads on for a moment.
 func (b *requestBody) linger() {
 	_ = b.control.Flush()
-	_ = b.control.SetReadDeadline(time.Now().Add(lingerTime))
-	_, _ = io.CopyN(io.Discard, b.ReadCloser, lingerBytes)
+	dropped := make([]byte, 32<<10)
+	end := time.Now().Add(lingerTime)
+	for read := 0; read < lingerBytes && time.Now().Before(end); {
+		_ = b.control.SetReadDeadline(time.Now().Add(lingerSilence))
+		n, err := b.ReadCloser.Read(dropped)
+		if err != nil {
+			break
+		}
+		read += n
+	}
 	// net/http reads, too, when it closes the body, and is to give up at once.
 	_ = b.control.SetReadDeadline(time.Now())
 }
