@@ -29,7 +29,7 @@ func TestBodiesGrowWithWhatHasCome(t *testing.T) {
 		{"empty", strings.NewReader(""), 0, 1, nil},
 		{"undeclared", strings.NewReader("x"), -1, firstBuffer, nil},
 		{"large", strings.NewReader(strings.Repeat("x", 300_000)), 300_000, 300_001, nil},
-		{"large, undeclared", strings.NewReader(strings.Repeat("x", 300_000)), -1, 8 * firstBuffer, nil},
+		{"large, undeclared", strings.NewReader(strings.Repeat("x", 300_000)), -1, 16 * firstBuffer, nil},
 		{"byte by byte", iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 70_000))), 70_000, 70_001, nil},
 	} {
 		b := newBudget(1 << 30)

@@ -31,6 +31,10 @@ const (
 	lingerBytes   = 64 << 20
 	// firstBuffer is how much memory a body gets before anything of it has come.
 	firstBuffer = 64 << 10
+	// growth is how many times as much memory a body gets when its memory is full. A copy to
+	// a larger buffer touches new pages of memory, which takes longer than the copy itself:
+	// with a factor of 2 a result of 10 MiB came in 15 % later. The budget counts all of it.
+	growth = 16
 	// maxCancelBody is the size of a request to cancel, which holds an id.
 	maxCancelBody = 64 << 10
 )
@@ -156,7 +160,7 @@ func readAll(r io.Reader, declared int64, held *lease) ([]byte, error) {
 	body := make([]byte, 0, size)
 	for {
 		if len(body) == cap(body) {
-			size = 2 * int64(cap(body))
+			size = growth * int64(cap(body))
 			if declared >= int64(cap(body)) {
 				size = min(size, declared+1)
 			}

@@ -370,14 +370,21 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	defer repeatedly(func() { z.cgroups.thaw(name) })()
-	select {
-	case <-waiting:
-		return nil
-	case <-z.gone:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("its zygote does not say that it has ended: %w", ctx.Err())
+	// A sandbox that is frozen dies when it is thawed; most are not, and end before the first
+	// time.
+	again := time.NewTicker(thawInterval)
+	defer again.Stop()
+	for {
+		select {
+		case <-waiting:
+			return nil
+		case <-z.gone:
+			return nil
+		case <-again.C:
+			z.cgroups.thaw(name)
+		case <-ctx.Done():
+			return fmt.Errorf("its zygote does not say that it has ended: %w", ctx.Err())
+		}
 	}
 }
 
