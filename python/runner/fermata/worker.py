@@ -307,6 +307,8 @@ class _Whole(io.FileIO):
     def write(self, data: Any, /) -> int:
         """Return how many bytes were written, fewer only where more would block."""
         done = super().write(data) or 0
+        if done == len(data):
+            return done
         view = memoryview(data).cast("B")
         while done < view.nbytes and (more := super().write(view[done:])):
             done += more
