@@ -446,7 +446,14 @@ def _enter(config: Config, user: int) -> None:
 
 
 def _hide_supervisor() -> None:
-    """Cover what the kernel lets a program list of this process, where both are of one user."""
+    """Keep programs of this process's own user from its files in /proc.
+
+    Otherwise a program could list what this process has open, and write to its
+    oom_score_adj, sched and autogroup.
+    """
+    flags = linux.MS_BIND | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("/proc/1", "/proc/1", None, linux.MS_BIND)
+    linux.mount("none", "/proc/1", None, flags | linux.MS_REMOUNT | linux.MS_RDONLY)
     for name in ("fd", "fdinfo", "task/1/fd", "task/1/fdinfo"):
         # An empty directory.
         linux.mount("/run", f"/proc/1/{name}", None, linux.MS_BIND)
