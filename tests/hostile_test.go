@@ -172,29 +172,36 @@ var hostileSettings = settings{
 type besieged struct {
 	name   string
 	docker bool
-	start  func() (*server, error)
+	// sharesUser says that all sandboxes are of one user of the host.
+	sharesUser bool
+	start      func() (*server, error)
 	// atOnce is how many hostile programs run beside one another: where each takes a
 	// second to start, several.
 	atOnce int
 }
 
 // overBesieged runs test over the ways to run a server: as root, as an ordinary user, and
-// with Docker; with gVisor only if there is time.
+// with Docker; as a user with a
+// range of users, and with gVisor, only if there is time.
 func overBesieged(t *testing.T, test func(t *testing.T, b besieged)) {
 	t.Parallel()
 	process := with(common, hostileSettings)
 	docker := with(with(process, dockerSettings), settings{"POOL_SIZE": "4"})
-	ways := []besieged{{"process", false, func() (*server, error) { return startServer(process) }, 1}}
+	ways := []besieged{{"process", false, false, func() (*server, error) { return startServer(process) }, 1}}
 	if os.Geteuid() == 0 {
 		user := with(process, settings{runAs: nobody})
-		ways = append(ways, besieged{"user", false, func() (*server, error) { return startServer(user) }, 1})
+		ways = append(ways, besieged{"user", false, true, func() (*server, error) { return startServer(user) }, 1})
+	}
+	if hostileTime(t) > 0 && os.Geteuid() == 0 {
+		ranged := with(process, settings{runAs: nobodyWithRange})
+		ways = append(ways, besieged{"user with a range", false, false, func() (*server, error) { return startServer(ranged) }, 1})
 	}
 	if hasDocker() {
-		ways = append(ways, besieged{"docker", true, func() (*server, error) { return startServer(docker) }, 4})
+		ways = append(ways, besieged{"docker", true, true, func() (*server, error) { return startServer(docker) }, 4})
 	}
 	if hostileTime(t) > 0 && hasGVisor() {
 		runsc := with(docker, gVisor.settings)
-		ways = append(ways, besieged{"gvisor", true, func() (*server, error) { return startServer(runsc) }, 2})
+		ways = append(ways, besieged{"gvisor", true, false, func() (*server, error) { return startServer(runsc) }, 2})
 	}
 	for _, b := range ways {
 		t.Run(b.name, func(t *testing.T) {
@@ -507,8 +514,8 @@ func (a *arena) bystanders(ctx context.Context) error {
 	}
 	begin := time.Now()
 	code := probe
-	if a.docker {
-		// All containers are of one user of the host, and share its descriptors in flight.
+	if a.sharesUser {
+		// So all sandboxes share that user's descriptors in flight.
 		code = strings.Replace(code, "tell(\"descriptors\", descriptors)\n", "", 1)
 	}
 	got, err := a.server.bob().send(ctx, program{Code: code, Timeout: 10_000})
