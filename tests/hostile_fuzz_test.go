@@ -130,7 +130,7 @@ const (
 // has closed every connection.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
-	b := besieged{"process", false, func() (*server, error) { return startServer(with(common, hostileSettings)) }, 1}
+	b := besieged{name: "process", settings: with(common, hostileSettings), atOnce: 1}
 	a := besiege(t, b)
 	hostileRounds(t, func(t *testing.T, seed uint64) {
 		ctx, cancel := context.WithTimeout(t.Context(), fuzzedFor)

@@ -174,34 +174,31 @@ type besieged struct {
 	docker bool
 	// sharesUser says that all sandboxes are of one user of the host.
 	sharesUser bool
-	start      func() (*server, error)
+	settings   settings
 	// atOnce is how many hostile programs run beside one another: where each takes a
 	// second to start, several.
 	atOnce int
 }
 
 // overBesieged runs test over the ways to run a server: as root, as an ordinary user, and
-// with Docker; as a user with a
-// range of users, and with gVisor, only if there is time.
+// with Docker; as a user who has a range of users, and with gVisor, only if there is time.
 func overBesieged(t *testing.T, test func(t *testing.T, b besieged)) {
 	t.Parallel()
 	process := with(common, hostileSettings)
 	docker := with(with(process, dockerSettings), settings{"POOL_SIZE": "4"})
-	ways := []besieged{{"process", false, false, func() (*server, error) { return startServer(process) }, 1}}
+	long := hostileTime(t) > 0
+	ways := []besieged{{name: "process", settings: process, atOnce: 1}}
 	if os.Geteuid() == 0 {
-		user := with(process, settings{runAs: nobody})
-		ways = append(ways, besieged{"user", false, true, func() (*server, error) { return startServer(user) }, 1})
+		ways = append(ways, besieged{name: "user", settings: with(process, settings{runAs: nobody}), sharesUser: true, atOnce: 1})
 	}
-	if hostileTime(t) > 0 && os.Geteuid() == 0 {
-		ranged := with(process, settings{runAs: nobodyWithRange})
-		ways = append(ways, besieged{"user with a range", false, false, func() (*server, error) { return startServer(ranged) }, 1})
+	if os.Geteuid() == 0 && long {
+		ways = append(ways, besieged{name: "user with a range", settings: with(process, settings{runAs: nobodyWithRange}), atOnce: 1})
 	}
 	if hasDocker() {
-		ways = append(ways, besieged{"docker", true, true, func() (*server, error) { return startServer(docker) }, 4})
+		ways = append(ways, besieged{name: "docker", docker: true, settings: docker, sharesUser: true, atOnce: 4})
 	}
-	if hostileTime(t) > 0 && hasGVisor() {
-		runsc := with(docker, gVisor.settings)
-		ways = append(ways, besieged{"gvisor", true, false, func() (*server, error) { return startServer(runsc) }, 2})
+	if hasGVisor() && long {
+		ways = append(ways, besieged{name: "gvisor", docker: true, settings: with(docker, gVisor.settings), atOnce: 2})
 	}
 	for _, b := range ways {
 		t.Run(b.name, func(t *testing.T) {
@@ -259,7 +256,7 @@ func besiege(t *testing.T, b besieged) *arena {
 func (a *arena) begin(t *testing.T) {
 	t.Helper()
 	var err error
-	if a.server, err = a.start(); err != nil {
+	if a.server, err = startServer(a.settings); err != nil {
 		t.Fatal(err)
 	}
 	a.probed, a.hostProbed, a.victim, a.rounds = "", hostProbe(), answer{}, 0
