@@ -276,8 +276,9 @@ func (c *cgroups) thaw(name string) {
 	}
 }
 
-// thawInterval is how often processes that were killed are thawed until they are dead: a
-// supervisor may freeze them again before it dies itself.
+// thawInterval is how often processes that were killed are thawed, and their group is tried
+// to be removed, until they are dead: a supervisor may freeze them again before it dies
+// itself.
 const thawInterval = 10 * time.Millisecond
 
 // remove removes the group of a sandbox whose processes have ended. Those that have not are
@@ -293,9 +294,6 @@ func (c *cgroups) remove(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// busyRetry is how often a group with processes that were killed is tried again.
-const busyRetry = 10 * time.Millisecond
-
 // removeGroup removes a group. While there are processes in it they are killed, and then
 // let go by thaw.
 func removeGroup(ctx context.Context, dir string, thaw func()) error {
@@ -310,7 +308,7 @@ func removeGroup(ctx context.Context, dir string, thaw func()) error {
 		pids, killErr := killGroup(dir)
 		thaw()
 		select {
-		case <-time.After(busyRetry):
+		case <-time.After(thawInterval):
 		case <-ctx.Done():
 			return fmt.Errorf("remove cgroup %s, in which processes %v were killed and do not end: %w", dir, pids, errors.Join(err, killErr))
 		}
