@@ -45,8 +45,11 @@ const (
 	// rememberTime is how long the id of a request is known after its answer, or
 	// after it was cancelled before it came.
 	rememberTime = 5 * time.Minute
-	// rememberMost bounds how many are.
+	// rememberMost bounds how many are. Beyond it the principal who has most of them loses
+	// the oldest of its own.
 	rememberMost = 1 << 16
+	// tidyInterval is how often those whose time is over are forgotten.
+	tidyInterval = time.Second
 )
 
 // requests knows the ids that clients have given to requests.
@@ -56,8 +59,11 @@ type requests struct {
 	// early are requests that were cancelled before they came: by principal, too,
 	// since whose they are is not known yet.
 	early map[earlyRequest]bool
-	// past is what is not in flight, in the order in which it is forgotten.
-	past []pastRequest
+	// past is what is not in flight, by principal, in the order in which it is forgotten;
+	// remembered is how many there are, tidied when the last ones were forgotten.
+	past       map[string][]pastRequest
+	remembered int
+	tidied     time.Time
 }
 
 // A request is one that has come.
@@ -102,7 +108,7 @@ func (q *requests) begin(ctx context.Context, principal, id string) (_ context.C
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		r.cancel = nil
-		q.past = append(q.past, pastRequest{earlyRequest{principal, id}, r, time.Now().Add(rememberTime)})
+		q.remember(pastRequest{earlyRequest{principal, id}, r, time.Now().Add(rememberTime)})
 	}, nil
 }
 
@@ -119,7 +125,7 @@ func (q *requests) cancel(principal, id string) (Cancelling, error) {
 				q.early = map[earlyRequest]bool{}
 			}
 			q.early[early] = true
-			q.past = append(q.past, pastRequest{early, nil, time.Now().Add(rememberTime)})
+			q.remember(pastRequest{early, nil, time.Now().Add(rememberTime)})
 		}
 		return CancelUnknown, nil
 	case known.principal != principal:
@@ -132,18 +138,55 @@ func (q *requests) cancel(principal, id string) (Cancelling, error) {
 	}
 }
 
-// tidy forgets what is old, and the oldest of too many. mu is held.
+// remember notes what is not in flight any more. mu is held.
+func (q *requests) remember(p pastRequest) {
+	if q.past == nil {
+		q.past = map[string][]pastRequest{}
+	}
+	q.past[p.principal] = append(q.past[p.principal], p)
+	if q.remembered++; q.remembered <= rememberMost {
+		return
+	}
+	most := p.principal
+	for principal, own := range q.past {
+		if len(own) > len(q.past[most]) {
+			most = principal
+		}
+	}
+	q.forget(most, 1)
+}
+
+// tidy forgets what is old. mu is held.
 func (q *requests) tidy() {
 	now := time.Now()
-	for len(q.past) > 0 && (len(q.past) > rememberMost || now.After(q.past[0].forget)) {
-		p := q.past[0]
-		q.past[0], q.past = pastRequest{}, q.past[1:]
+	if now.Sub(q.tidied) < tidyInterval {
+		return
+	}
+	q.tidied = now
+	for principal, own := range q.past {
+		old := 0
+		for old < len(own) && now.After(own[old].forget) {
+			old++
+		}
+		q.forget(principal, old)
+	}
+}
+
+// forget forgets the n oldest of a principal. mu is held.
+func (q *requests) forget(principal string, n int) {
+	own := q.past[principal]
+	for _, p := range own[:n] {
 		switch {
 		case p.answered == nil:
 			delete(q.early, p.earlyRequest)
 		case q.byID[p.id] == p.answered:
 			delete(q.byID, p.id)
 		}
+	}
+	clear(own[:n])
+	q.remembered -= n
+	if q.past[principal] = own[n:]; len(own) == n {
+		delete(q.past, principal)
 	}
 }
 

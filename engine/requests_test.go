@@ -78,6 +78,25 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
+// Who cancels more requests than are remembered makes the server forget his own only.
+func TestManyCancelsForgetNobodyElses(t *testing.T) {
+	var q requests
+	if _, err := q.cancel("ada", "hers"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 * rememberMost {
+		if _, err := q.cancel("bob", strconv.Itoa(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := q.begin(t.Context(), "ada", "hers"); !errors.Is(err, errCancelled) {
+		t.Errorf("the request that ada has cancelled begins with %v, want %v", err, errCancelled)
+	}
+	if got := len(q.early); got > rememberMost || got != q.remembered {
+		t.Errorf("%d requests are remembered and %d counted, want at most %d", got, q.remembered, rememberMost)
+	}
+}
+
 // The id of a request is free again after a while, its execution may live on.
 func TestCancelFindsNobodyElsesExecution(t *testing.T) {
 	id := "request-0123456789"
