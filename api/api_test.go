@@ -273,6 +273,7 @@ func TestRefusals(t *testing.T) {
 		{"second tool null", `{"code":"#","tools":[{"name":"x"},null]}`, "tools[1] must be an object"},
 		{"tool without name", `{"code":"#","tools":[{}]}`, "tools[0].name must be a non-empty string"},
 		{"tool with empty name", `{"code":"#","tools":[{"name":"a"},{"name":""}]}`, "tools[1].name must be a non-empty string"},
+		{"tool name too long", `{"code":"#","tools":[{"name":"` + strings.Repeat("é", 257) + `"}]}`, "tools[0].name must have at most 256 characters"},
 		{"tool name a number", `{"code":"#","tools":[{"name":5}]}`, "tools[0].name must be a non-empty string"},
 		{"tool description a list", `{"code":"#","tools":[{"name":"a","description":[]}]}`, "tools[0].description must be a string"},
 

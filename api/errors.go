@@ -179,6 +179,8 @@ func inputsTooLarge(size, limit int64) *failure {
 
 // refusedField returns the text for a rule of program that a value breaks.
 func refusedField(field validator.FieldError) *failure {
+	// The namespace begins with the name of the type: program.tools[0].name.
+	_, path, _ := strings.Cut(field.Namespace(), ".")
 	switch field.Field() + " " + field.Tag() {
 	case "code notblank":
 		return errCode
@@ -194,9 +196,9 @@ func refusedField(field validator.FieldError) *failure {
 		return errNoLanguage
 	case "lang oneof":
 		return badRequest("Unsupported language: " + fmt.Sprint(field.Value()))
+	case "name max":
+		return badRequestf("%s must have at most %s characters", path, field.Param())
 	default:
-		// The namespace begins with the name of the type: program.tools[0].name.
-		_, path, _ := strings.Cut(field.Namespace(), ".")
 		return badRequest(path + " must be a non-empty string")
 	}
 }

@@ -32,7 +32,8 @@ type program struct {
 }
 
 type definition struct {
-	Name string `name:"name" validate:"required"`
+	// It is kept with the execution, which has up to Limits.Tools of them.
+	Name string `name:"name" validate:"required,max=256"`
 }
 
 // newValidator returns a validator that knows the tags above.

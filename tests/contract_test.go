@@ -147,6 +147,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"tools is no array", request(`"tools":{}`), nil, 400, anything},
 		{"101 tools", request(many(101)), nil, 400, "Too many tools provided (101). Maximum is 100."},
 		{"tool is no object", request(`"tools":[1]`), nil, 400, anything},
+		{"tool with a name too long", request(`"tools":[{"name":"` + strings.Repeat("a", 257) + `"}]`), nil, 400, "tools[0].name must have at most 256 characters"},
 		{"tool without a name", request(`"tools":[{}]`), nil, 400, "tools[0].name must be a non-empty string"},
 		{"tool with an empty name", request(`"tools":[{"name":"a"},{"name":""}]`), nil, 400, "tools[1].name must be a non-empty string"},
 		{"two names, one identifier", request(`"tools":[{"name":"a-b"},{"name":"a_b"}]`), nil, 400, `Tool names "a-b" and "a_b" normalize to the same identifier "a_b"`},
