@@ -235,7 +235,7 @@ func TestDeclaredBodies(t *testing.T) {
 // many bytes, first those of who has most.
 func TestBodyBudget(t *testing.T) {
 	t.Parallel()
-	s := serveAlone(t, setup{"process", common}, settings{"BODY_BUDGET": "24MiB", "API_KEYS": "alice:key-a,bob:key-b,carol:key-c,dave:key-d,eve:key-e,frank:key-f"})
+	s := serveAlone(t, setup{"process", common}, settings{"BODY_BUDGET": "48MiB", "API_KEYS": "alice:key-a,bob:key-b,carol:key-c,dave:key-d,eve:key-e,frank:key-f"})
 	begin := func(key string) net.Conn {
 		return s.head(t, "POST /exec/programmatic HTTP/1.1\r\nHost: x\r\n"+headJSON+"X-API-Key: "+key+"\r\nContent-Length: 9000000\r\n\r\n{"+strings.Repeat(" ", 3_500_000))
 	}
