@@ -155,7 +155,10 @@ func TestInterrupted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server.attributes = &syscall.SysProcAttr{Setpgid: true}
+		if server.attributes == nil {
+			server.attributes = &syscall.SysProcAttr{}
+		}
+		server.attributes.Setpgid = true
 		if err := server.start(); err != nil {
 			t.Fatal(err)
 		}
