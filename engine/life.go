@@ -255,7 +255,7 @@ func (x *execution) pause() ([][]byte, bool) {
 	defer timer.Stop()
 	rest := time.NewTimer(stopAfter)
 	defer rest.Stop()
-	// Pending while the program was told to stop and has not.
+	// This timer runs while the program has been told to stop and has not stopped yet.
 	restless := time.NewTimer(time.Hour)
 	restless.Stop()
 	defer restless.Stop()
@@ -321,7 +321,8 @@ const stopRetry = time.Second
 const stopTimeout = 2 * time.Second
 
 // A meter counts the time for which a program may have run in a pause: until it has been
-// seen to have stopped. The time for which its server did not get to stop it is not its.
+// seen to have stopped. If the server itself is late with the order to stop, the delay beyond
+// stopAfter does not count against the program.
 type meter struct {
 	// began is when the program came to rest, asked when it was told to stop.
 	began, asked time.Time
