@@ -62,10 +62,17 @@ func (p *Provider) attach(ctx context.Context, ref string) (*stream, error) {
 }
 
 // cause tells whether a container has ended for lack of memory. It may be gone: then
-// nobody knows.
+// nobody knows. The end of its streams comes before Docker has noted how it ended, so the
+// note is waited for.
 func (p *Provider) cause(ref string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), causeTimeout)
 	defer cancel()
+	ended, failed := p.client.ContainerWait(ctx, ref, container.WaitConditionNotRunning)
+	select {
+	case <-ended:
+	case <-failed:
+		return nil
+	}
 	found, err := p.client.ContainerInspect(ctx, ref)
 	if err == nil && found.State.OOMKilled {
 		return engine.ErrOutOfMemory
