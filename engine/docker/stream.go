@@ -11,8 +11,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
 
 	"fermata/engine"
 )
@@ -61,9 +64,9 @@ func (p *Provider) attach(ctx context.Context, ref string) (*stream, error) {
 	}
 }
 
-// cause tells whether a container has ended for lack of memory. It may be gone: then
-// nobody knows. The end of its streams comes before Docker has noted how it ended, so the
-// note is waited for.
+// cause tells whether a container has ended for lack of memory. Docker closes the streams
+// of a container before it has noted how the container ended, and then removes it: when the
+// container is gone, the events that Docker remembers tell.
 func (p *Provider) cause(ref string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), causeTimeout)
 	defer cancel()
@@ -71,13 +74,27 @@ func (p *Provider) cause(ref string) error {
 	select {
 	case <-ended:
 	case <-failed:
-		return nil
 	}
 	found, err := p.client.ContainerInspect(ctx, ref)
-	if err == nil && found.State.OOMKilled {
+	if err == nil && found.State.OOMKilled || errdefs.IsNotFound(err) && p.recalls(ctx, ref, events.ActionOOM) {
 		return engine.ErrOutOfMemory
 	}
 	return nil
+}
+
+// recalls reports whether an event is among the last ones that Docker remembers of a container.
+func (p *Provider) recalls(ctx context.Context, ref string, event events.Action) bool {
+	now := time.Now()
+	messages, failed := p.client.Events(ctx, events.ListOptions{
+		Since: "1", Until: fmt.Sprintf("%d.%09d", now.Unix(), now.Nanosecond()),
+		Filters: filters.NewArgs(filters.Arg("container", ref), filters.Arg("event", string(event))),
+	})
+	select {
+	case <-messages:
+		return true
+	case <-failed:
+		return false
+	}
 }
 
 // A stream is the connection to a container's first process: its stdin and stdout.
