@@ -24,7 +24,6 @@ const (
 	frameList    frameKind = 'L'
 	frameTake    frameKind = 'T'
 	frameStop    frameKind = 'S'
-	frameGo      frameKind = 'O'
 	frameHello   frameKind = 'H'
 	frameCalls   frameKind = 'C'
 	frameDone    frameKind = 'D'
@@ -128,8 +127,6 @@ func (f *frame) release() {
 type frameReader struct {
 	*bufio.Reader
 	limits frameLimits
-	// line says that only a worker writes, and so nothing but calls.
-	line bool
 	// holder returns the share that large frames of calls are counted in, or nil.
 	holder func() *share
 }
@@ -144,7 +141,7 @@ func (r *frameReader) next() (frame, error) {
 	}
 	length, f := int64(binary.BigEndian.Uint32(header[:4])), frame{kind: frameKind(header[4])}
 	most, known := r.limits.most(f.kind)
-	if !known || r.line && f.kind != frameCalls {
+	if !known {
 		return frame{}, fmt.Errorf("%w: frame of kind %#02x", errProtocol, byte(f.kind))
 	}
 	if length > most {

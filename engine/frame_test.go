@@ -172,10 +172,6 @@ func TestFrameLimits(t *testing.T) {
 			case !errors.Is(err, errProtocol):
 				t.Errorf("%q of %d bytes: got %v, want an error of the protocol", c.kind, size, err)
 			}
-			line := &frameReader{Reader: bufio.NewReader(bytes.NewReader(stream.Bytes())), limits: limits, line: true}
-			if _, err := line.next(); (c.kind == frameCalls) == errors.Is(err, errProtocol) {
-				t.Errorf("%q on the line: got %v", c.kind, err)
-			}
 		}
 	}
 }

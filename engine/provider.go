@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 )
 
 // Errors of a Provider.
@@ -25,15 +24,6 @@ type Sandbox struct {
 	Server string
 }
 
-// A Liner is a stream that comes with a line.
-type Liner interface {
-	// Line returns a second stream, which leads past the supervisor to the worker, or
-	// nil. Only who has created the sandbox gets one, with the first stream, and it is
-	// closed with that. Then the worker turns to the supervisor, and so to the next
-	// server.
-	Line() net.Conn
-}
-
 // A Provider makes sandboxes and moves their bytes. It knows nothing of HTTP,
 // tokens, rounds or frames. It is safe for concurrent use.
 type Provider interface {
@@ -46,8 +36,7 @@ type Provider interface {
 	// Attach opens the stream to the sandbox's supervisor. Closing the stream
 	// leaves the sandbox as it is; a later Attach takes it over. It returns
 	// ErrGone if there is no such sandbox. Where the sandbox as a whole runs out of
-	// memory, rather than a process in it, a Read returns ErrOutOfMemory. The stream
-	// may be a Liner.
+	// memory, rather than a process in it, a Read returns ErrOutOfMemory.
 	Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error)
 
 	// Destroy ends the sandbox and returns when nothing of it is left. Destroying

@@ -60,7 +60,7 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	budget := x.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
-	e := x.wait(kind, payload, budget, timer.C)
+	e := x.wait(kind, payload, timer.C)
 	x.rested = time.Now()
 	e.ran = min(x.rested.Sub(began), budget)
 	if e.state.terminal() {
@@ -79,12 +79,12 @@ func (x *execution) budget() time.Duration {
 	return max(0, x.record.Budget-x.record.Spent)
 }
 
-func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration, timeout <-chan time.Time) ending {
+func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.Time) ending {
 	var err error
 	switch kind {
 	case 0:
 	case frameResults:
-		err = x.sandbox.resume(budget, payload)
+		err = x.sandbox.resume(payload)
 	default:
 		err = x.sandbox.send(kind, payload...)
 	}
@@ -99,14 +99,9 @@ func (x *execution) wait(kind frameKind, payload [][]byte, budget time.Duration,
 			if !ok {
 				return x.sandbox.lost()
 			}
-			x.sandbox.direct = false
 			if e, rested := x.hear(f, &done); rested {
 				return e
 			}
-		case f := <-x.sandbox.calls:
-			x.sandbox.direct = true
-			e, _ := x.hear(f, &done)
-			return e
 		case <-timeout:
 			return x.kill(ending{state: TimedOut})
 		case <-x.cancelled:

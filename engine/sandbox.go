@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,21 +19,15 @@ import (
 const writeTimeout = 10 * time.Second
 
 // A sandbox is one attached sandbox: a goroutine reads its frames until the stream
-// ends, and another one those of its line.
+// ends.
 type sandbox struct {
 	ref    string
 	marker []byte
 	limits frameLimits
 	hello  hello
 	stream io.ReadWriteCloser
-	// line leads to the worker past the supervisor. It is nil where there is none.
-	line net.Conn
-	// calls has what the worker sends on the line.
-	calls chan frame
 	// share is that of the execution that it runs, once there is one.
 	share atomic.Pointer[share]
-	// direct says that the last calls came on the line, where their results are due.
-	direct bool
 	// stopped says that the supervisor was told to stop the program, stops how often.
 	stopped bool
 	stops   int
@@ -77,13 +70,6 @@ func attach(ctx context.Context, p Provider, ref string, marker []byte, limits f
 	s := &sandbox{
 		ref: ref, marker: marker, limits: limits, stream: stream, born: time.Now(),
 		frames: make(chan frame), ended: make(chan struct{}), quit: make(chan struct{}),
-	}
-	if l, ok := stream.(Liner); ok {
-		s.line = l.Line()
-	}
-	if s.line != nil {
-		s.calls = make(chan frame)
-		go s.readLine()
 	}
 	go s.read()
 	if err := s.greet(ctx); err != nil {
@@ -141,30 +127,6 @@ func (s *sandbox) read() {
 	}
 }
 
-// readLine passes on what the worker sends until the line ends, or the worker breaks the
-// protocol, which comes as a frame with an err. Why the line ends is for the supervisor to
-// tell.
-func (s *sandbox) readLine() {
-	r := &frameReader{Reader: bufio.NewReaderSize(s.line, 1<<14), limits: s.limits, line: true, holder: s.share.Load}
-	for {
-		f, err := r.next()
-		switch {
-		case errors.Is(err, errProtocol):
-			f = frame{kind: frameCalls, err: err}
-		case err != nil:
-			return
-		}
-		select {
-		case s.calls <- f:
-		case <-s.quit:
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
 // lost is the end of a program whose sandbox has gone, or cannot be spoken to.
 func (s *sandbox) lost() ending {
 	select {
@@ -177,27 +139,10 @@ func (s *sandbox) lost() ending {
 	return failed(SandboxLost, "", 0)
 }
 
-// resume hands over the results of the last calls, and lets the program go on. It may
-// take them no longer than it may run.
-func (s *sandbox) resume(within time.Duration, results [][]byte) error {
-	if !s.direct {
-		// The supervisor lets it go on, too.
-		s.stopped = false
-		return s.send(frameResults, results...)
-	}
-	if s.stopped {
-		// First, since what is stopped does not read.
-		s.stopped = false
-		if err := s.send(frameGo); err != nil {
-			return err
-		}
-	}
-	// A worker that does not read them, or slowly, is the program's doing, and will meet
-	// its limit. Who waits for it must hear of other things meanwhile. The write ends with
-	// the line, at the latest.
-	_ = s.line.SetWriteDeadline(time.Now().Add(within))
-	go func() { _ = writeFrame(s.line, frameResults, results...) }()
-	return nil
+// resume hands over the results of the last calls, and lets the program go on.
+func (s *sandbox) resume(results [][]byte) error {
+	s.stopped = false
+	return s.send(frameResults, results...)
 }
 
 // stop stops what still runs in a pause.
@@ -211,10 +156,7 @@ func (s *sandbox) stop() error {
 // than in one before: as the answer to the latest stop, or by itself after the calls that
 // came before the frame.
 func (s *sandbox) still(stopped frame) bool {
-	if len(stopped.payload) == 0 {
-		return !s.direct
-	}
-	return s.stopped && string(stopped.payload) == strconv.Itoa(s.stops)
+	return len(stopped.payload) == 0 || s.stopped && string(stopped.payload) == strconv.Itoa(s.stops)
 }
 
 // send writes one frame to the supervisor.

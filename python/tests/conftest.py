@@ -20,7 +20,6 @@ import hypothesis
 import pytest
 
 from fermata import calls, frames, stopping, supervisor, worker
-from fermata.sandbox import Progress
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
@@ -95,7 +94,7 @@ class WorkerProcess:
             try:
                 ours.close()
                 self._become_worker(directory)
-                worker.run(theirs, Progress())
+                worker.run(theirs)
             finally:
                 os._exit(99)
         theirs.close()
@@ -115,7 +114,10 @@ class WorkerProcess:
             warnings.simplefilter("ignore", category)
 
     def receive(self) -> frames.Frame:
-        return calls.receive(self.stream)
+        """Return the next frame that is for the server."""
+        while (frame := calls.receive(self.stream)).kind == frames.BUSY:
+            pass
+        return frame
 
     def send(self, kind: int, payload: Any) -> None:
         self.stream.sendall(frames.encode(kind, json.dumps(payload).encode()))

@@ -20,7 +20,6 @@ import pytest
 
 from fermata import calls, frames
 from fermata.calls import Calls, Loop
-from fermata.sandbox import Progress
 from fermata.tools import ToolExecutionError
 
 
@@ -34,19 +33,25 @@ class Peer:
         """Have these results ready for the next batch."""
         self.stream.sendall(frames.encode(frames.RESULTS, json.dumps(results).encode()))
 
+    def kinds(self) -> list[int]:
+        """Return the kinds of the frames that were sent so far."""
+        return [frame.kind for frame in self._frames()]
+
     def batches(self) -> list[list[dict[str, Any]]]:
         """Return the batches that were sent so far."""
+        found = [frame for frame in self._frames() if frame.kind != frames.BUSY]
+        assert all(frame.kind == frames.CALLS for frame in found)
+        return [json.loads(frame.payload) for frame in found]
+
+    def _frames(self) -> Iterator[frames.Frame]:
         decoder = frames.Decoder(frames.MAX_FROM_WORKER)
         self.stream.setblocking(False)
         with suppress(BlockingIOError):
             while data := self.stream.recv(1 << 16):
                 decoder.feed(data)
         self.stream.setblocking(True)
-        batches = []
         while (frame := decoder.next()) is not None:
-            assert frame.kind == frames.CALLS
-            batches.append(json.loads(frame.payload))
-        return batches
+            yield frame
 
     def numbers(self) -> list[list[int]]:
         """Return the numbers of the calls of each batch."""
@@ -58,7 +63,7 @@ def _ends() -> Iterator[tuple[Calls, Peer]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(10)
-        yield Calls(ours, Progress()), Peer(theirs)
+        yield Calls(ours), Peer(theirs)
 
 
 @pytest.fixture(name="pending")
@@ -358,55 +363,7 @@ def test_timeout_of_a_call(pending: Calls, peer: Peer) -> None:
     assert peer.numbers() == [[1, 2], [3]]
 
 
-@pytest.fixture(name="server")
-def _server(pending: Calls) -> Iterator[Peer]:
-    """The server's end of a line."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        pending._line = ours
-        yield Peer(theirs)
-
-
-def test_line_leads_past_the_supervisor(pending: Calls, peer: Peer, server: Peer) -> None:
-    async def program() -> list[Any]:
-        return [await pending.invoke("t", {}) for _ in range(2)]
-
-    server.answer(value(1, "a"))
-    server.answer(value(2, "b"))
-    assert asyncio.run(program()) == ["a", "b"]
-    assert server.numbers() == [[1], [2]]
-    assert peer.batches() == []
-
-
-@pytest.mark.parametrize("last_words", [b"", frames.encode(frames.RESULTS, b'[{"n":1,"value":1}]')[:-1]])
-def test_supervisor_hears_of_calls_when_the_line_has_ended(
-    pending: Calls, peer: Peer, server: Peer, last_words: bytes
-) -> None:
-    async def program() -> list[Any]:
-        return [await pending.invoke("t", {}) for _ in range(2)]
-
-    server.stream.sendall(last_words)
-    timer = after(0.05, lambda: server.stream.shutdown(socket.SHUT_RDWR))
-    peer.answer(value(1, "again"))
-    peer.answer(value(2, "then"))
-    assert asyncio.run(program()) == ["again", "then"]
-    timer.join()
-    assert peer.numbers() == [[1], [2]]
-    assert server.numbers() == [[1]]
-
-
-def test_results_that_were_sent_before_the_line_ended(pending: Calls, peer: Peer, server: Peer) -> None:
-    async def program() -> list[Any]:
-        return [await pending.invoke("t", {}) for _ in range(2)]
-
-    server.answer(value(1, "the last ones"))
-    server.stream.shutdown(socket.SHUT_WR)
-    peer.answer(value(2, "then"))
-    assert asyncio.run(program()) == ["the last ones", "then"]
-    assert (server.numbers(), peer.numbers()) == ([[1], [2]], [[2]])
-
-
-def test_alarm_in_a_pause_is_no_end_of_the_line(pending: Calls, peer: Peer, server: Peer) -> None:
+def test_alarm_in_a_pause(pending: Calls, peer: Peer) -> None:
     def ring(number: int, frame: object) -> None:
         raise TimeoutError("the program's own")
 
@@ -417,42 +374,23 @@ def test_alarm_in_a_pause_is_no_end_of_the_line(pending: Calls, peer: Peer, serv
             asyncio.run(pending.invoke("t", {}))
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert (server.numbers(), peer.batches()) == ([[1]], [])
+    assert peer.numbers() == [[1]]
 
 
-def test_supervisor_stops_what_does_not_rest(
-    pending: Calls, peer: Peer, server: Peer, busy: Callable[[], None]
-) -> None:
+def test_supervisor_learns_that_something_still_runs(pending: Calls, peer: Peer, busy: Callable[[], None]) -> None:
+    peer.answer(value(1))
+    asyncio.run(pending.invoke("t", {}))
+    assert peer.kinds() == [frames.CALLS]
     busy()
-    peer.answer(value(1, "stopped"))
+    peer.answer(value(2, "stopped"))
     assert asyncio.run(pending.invoke("t", {})) == "stopped"
-    assert (server.batches(), peer.numbers()) == ([], [[1]])
-
-
-def test_progress(pending: Calls, peer: Peer) -> None:
-    progress = pending._progress
-    seen: list[tuple[int, bool, bool]] = []
-
-    def answer(n: int) -> None:
-        seen.append((progress.rounds, progress.waiting, progress.resting))
-        peer.answer(value(n))
-
-    async def program() -> None:
-        for n in (1, 2):
-            timer = after(0.1, lambda: answer(n))
-            await pending.invoke("t", {})
-            timer.join()
-            assert not progress.waiting
-
-    asyncio.run(program())
-    assert [(rounds, waiting) for rounds, waiting, _ in seen] == [(1, True), (2, True)]
+    assert peer.kinds() == [frames.BUSY, frames.CALLS]
 
 
 def test_end_is_told_after_a_pause(pending: Calls, peer: Peer) -> None:
     thread = threading.Thread(target=lambda: asyncio.run(pending.invoke("t", {})))
     thread.start()
-    while not pending._progress.waiting:
-        time.sleep(0.001)
+    assert peer.stream.recv(1, socket.MSG_PEEK)
     ended = after(0, lambda: pending.finish(b"{}"))
     ended.join(0.1)
     assert ended.is_alive()

@@ -65,7 +65,6 @@ class Container:
         self.worker.settimeout(10)
         output, self.output = os.pipe()
         status, self.status = os.pipe()
-        self.progress = sandbox.Progress()
         self._fds = [stdin, self.stdout, stdout, output, self.output, status, self.status, control.detach()]
         fd = self._fds[-1]
         self._supervisor = Supervisor(
@@ -75,7 +74,6 @@ class Container:
                 os.dup(output),
                 sandbox.PipeStatus(status),
                 lambda: 0,
-                self.progress,
                 Stopper(),
             ),
             1000,
@@ -111,7 +109,6 @@ class Container:
         assert self.attach()["state"] == "ready"
         self.write(frames.encode(frames.PROGRAM, b"p"))
         assert self.worker.recv(100) == frames.encode(frames.PROGRAM, b"p")
-        self.progress.write(1, True)
         self.worker.sendall(frames.encode(frames.CALLS, b"[1]"))
         assert self.receive() == Frame(frames.CALLS, b"[1]")
 

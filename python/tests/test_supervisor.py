@@ -21,7 +21,6 @@ from conftest import Stopper, WorkerProcess
 
 from fermata import PROTOCOL, calls, frames, supervisor
 from fermata.frames import Channel, Frame, WorkerChannel
-from fermata.sandbox import Progress
 from fermata.supervisor import Supervisor, Worker
 
 OUTPUT = 100_000
@@ -124,11 +123,7 @@ class Sandbox:
         stderr, self.stderr = os.pipe()
         self.status = Status()
         self.oom_kills = 0
-        self.progress = Progress()
         self.stopper = Stopper()
-        # The ends of a line: the server's and the worker's.
-        self.line, self._end = socket.socketpair()
-        self.line.settimeout(10)
         self._servers: list[socket.socket] = []
         self._fds = [stdout, self.stdout, stderr, self.stderr]
         self._supervisor = Supervisor(
@@ -138,9 +133,7 @@ class Sandbox:
                 stderr,
                 self.status,
                 lambda: self.oom_kills,
-                self.progress,
                 self.stopper,
-                self._end,
             ),
             OUTPUT,
             orphan,
@@ -158,16 +151,13 @@ class Sandbox:
 
     def say(self, kind: int, payload: Any = None, resting: bool = False) -> None:
         """Speak as the worker."""
-        if kind == frames.CALLS:
-            self.progress.write(self.progress.rounds + 1, True, resting)
+        if kind == frames.CALLS and not resting:
+            self.worker.sendall(frames.encode(frames.BUSY, b""))
         self.worker.sendall(frames.encode(kind, json.dumps(payload).encode()))
 
     def hear(self) -> Frame:
         """Listen as the worker."""
-        frame = calls.receive(self.worker)
-        if frame.kind == frames.RESULTS:
-            self.progress.write(self.progress.rounds, False)
-        return frame
+        return calls.receive(self.worker)
 
     def ready(self) -> Server:
         """Become ready and return the server that was told so."""
@@ -202,12 +192,11 @@ class Sandbox:
         assert self.ended(), "the supervisor does not end"
         for fd in self._fds:
             os.close(fd)
-        for stream in (*self._servers, self._listener, self.line):
+        for stream in (*self._servers, self._listener):
             stream.close()
         self.status.close()
         self._channel.close()
         self._supervisor._drop_server()
-        self._end.close()
         self._supervisor._poll.close()
 
 
@@ -438,7 +427,8 @@ def test_frame_of_the_worker_that_is_too_large(sandbox: Sandbox) -> None:
 def test_one_frame_at_a_time_while_paused(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
     server = sandbox.running()
     # A worker cannot speak while it is stopped, unless it has spoken before.
-    sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]") + frames.encode(frames.CALLS, b"[2]"))
+    told = [frames.encode(frames.BUSY, b""), frames.encode(frames.CALLS, b"[1]"), frames.encode(frames.CALLS, b"[2]")]
+    sandbox.worker.sendall(b"".join(told))
     assert server.receive() == Frame(frames.CALLS, b"[1]")
     server.stream.settimeout(0.05)
     with pytest.raises(TimeoutError):
@@ -459,11 +449,10 @@ def test_program_that_rests_is_stopped_when_the_server_says_so(sandbox: Sandbox,
             server.send(kind)
         server.send(frames.RESULTS, b"[]")
         assert sandbox.hear().kind == frames.RESULTS
-    # To the supervisor it runs while it is paused on the line.
-    for kind in (frames.STOP, frames.STOP, frames.GO, frames.GO, frames.KILL):
-        server.send(kind)
+    server.send(frames.STOP)  # It comes too late.
+    server.send(frames.KILL)
     server.exit()
-    sent(signals, [signal.SIGSTOP, signal.SIGCONT] * 2 + [signal.SIGSTOP, signal.SIGKILL])
+    sent(signals, [signal.SIGSTOP, signal.SIGCONT, signal.SIGSTOP, signal.SIGKILL])
 
 
 def test_program_that_rests_is_stopped_when_the_server_goes(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
@@ -475,59 +464,17 @@ def test_program_that_rests_is_stopped_when_the_server_goes(sandbox: Sandbox, si
     assert signals == [signal.SIGSTOP]
 
 
-def test_line_is_cut_when_its_server_goes(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
-    server = sandbox.running()
-    sandbox.progress.write(3, True, True)
-    server.send(frames.STOP)
-    server.stream.close()
-    assert sandbox.line.recv(1) == b""
-    # What has to notice must not be stopped.
-    second = sandbox.connect()
-    second.send(frames.ATTACH)
-    second.stream.settimeout(0.1)
-    with pytest.raises(TimeoutError):
-        second.receive()
-    assert signals == [signal.SIGSTOP, signal.SIGCONT]
-    second.stream.settimeout(10)
-    sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]"))
-    kind, payload = second.receive()
-    assert (kind, json.loads(payload)["state"], json.loads(payload)["round"]) == (frames.HELLO, "paused", 3)
-    assert second.receive() == Frame(frames.CALLS, b"[1]")
-
-
-def test_stop_and_go_of_another_server_come_too_early_or_late(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
+def test_stop_of_another_server_comes_too_early_or_late(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
     server = sandbox.ready()
-    for kind in (frames.STOP, frames.GO, frames.PROGRAM):
+    for kind in (frames.STOP, frames.PROGRAM):
         server.send(kind)
     assert sandbox.hear().kind == frames.PROGRAM
     server.send(frames.KILL)
     server.exit()
-    for kind in (frames.STOP, frames.GO):
-        server.send(kind)
+    server.send(frames.STOP)
     server.send(frames.LIST, b"{}")
     server.receive()
     assert signals == [signal.SIGSTOP, signal.SIGKILL]
-
-
-def test_worker_that_never_repeats_its_calls(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "_REPEAT", 0.1)
-    sandbox.running().stream.close()
-    sandbox.progress.write(1, True)
-    assert sandbox.connect().attach()["state"] == "running"
-
-
-def test_hello_comes_when_results_came_before_the_line_was_cut(sandbox: Sandbox) -> None:
-    first = sandbox.running()
-    sandbox.progress.write(1, True, True)
-    first.stream.close()
-    second = sandbox.connect()
-    second.send(frames.ATTACH)
-    time.sleep(0.05)
-    sandbox.progress.write(1, False)
-    kind, payload = second.receive()
-    assert (kind, json.loads(payload)["state"]) == (frames.HELLO, "running")
-    sandbox.say(frames.CALLS, [2])
-    assert second.receive() == Frame(frames.CALLS, b"[2]")
 
 
 @pytest.mark.parametrize("code, oom", [(7, 0), (0, 0), (-9, 0), (-9, 1)])
@@ -646,7 +593,7 @@ class Shared:
         stdout, self._stdout = os.pipe()
         stderr, self._stderr = os.pipe()
         self.status = Status()
-        worker = Worker(channels[0], stdout, stderr, self.status, lambda: 0, Progress(), Stopper())
+        worker = Worker(channels[0], stdout, stderr, self.status, lambda: 0, Stopper())
         self._supervisor = Supervisor(worker, OUTPUT, 5.0, stream=channels[1])
         self.thread = threading.Thread(target=self._supervisor.run, daemon=True)
         self.thread.start()
@@ -716,6 +663,7 @@ def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monke
     code = f"print(await t(a=1))\nopen({str(printed)!r}, 'w')\nwhile True: pass"
     server.send(frames.PROGRAM, json.dumps({"code": code, "stubs": stubs}).encode())
     assert server.receive() == Frame(frames.CALLS, b'[{"n":1,"tool":"t","input":{"a":1}}]')
+    server.send(frames.STOP)
     wait_for_state(worker_process.pid, "T")
     server.send(frames.RESULTS, b'[{"n": 1, "value": 5}]')
     wait_until(printed.exists, "the worker has not printed")
@@ -757,8 +705,10 @@ def test_server_is_told_when_the_program_has_stopped(sandbox: Sandbox) -> None:
     sandbox.stopper.still = False
     server.send(frames.RESULTS, b"[]")
     assert sandbox.hear().kind == frames.RESULTS
-    for kind, payload in ((frames.STOP, b"3"), (frames.GO, b""), (frames.STOP, b"4")):
-        server.send(kind, payload)
+    sandbox.say(frames.CALLS, [2], resting=True)
+    assert server.receive().kind == frames.CALLS
+    server.send(frames.STOP, b"3")
+    server.send(frames.STOP, b"4")
     sandbox.stopper.still = True
     assert server.hear_of_pause() == Frame(frames.STOPPED, b"4")
 
@@ -806,7 +756,8 @@ def test_time_without_a_server_is_counted(sandbox: Sandbox) -> None:
 
 def test_calls_that_came_together_are_two_pauses(sandbox: Sandbox, signals: list[signal.Signals]) -> None:
     server = sandbox.running()
-    sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]") + frames.encode(frames.CALLS, b"[2]"))
+    busy = frames.encode(frames.BUSY, b"")
+    sandbox.worker.sendall(b"".join(busy + frames.encode(frames.CALLS, payload) for payload in (b"[1]", b"[2]")))
     for payload in (b"[1]", b"[2]"):
         assert server.receive() == Frame(frames.CALLS, payload)
         assert server.hear_of_pause().kind == frames.STOPPED

@@ -7,4 +7,4 @@ Standard library only, Python 3.11 and later.
 """
 
 # The version of the frames below; the server refuses another one.
-PROTOCOL = 4
+PROTOCOL = 5

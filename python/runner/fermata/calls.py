@@ -28,7 +28,6 @@ from types import FrameType
 from typing import Any, Final
 
 from fermata import frames, values
-from fermata.sandbox import Progress
 from fermata.tools import ToolExecutionError
 
 # How long a call waits for other threads to come to rest, in seconds: long enough
@@ -81,7 +80,7 @@ class Clock:
 class Calls:
     """The calls of one program, and its stream to the supervisor."""
 
-    def __init__(self, stream: socket.socket, progress: Progress, line: socket.socket | None = None) -> None:
+    def __init__(self, stream: socket.socket) -> None:
         self.clock = Clock()
         # Tells whether the processes whose calls these are have come to rest. Without
         # it they are this process's own.
@@ -89,10 +88,6 @@ class Calls:
         # Reads the payload of results.
         self.decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = loads
         self._stream = stream
-        self._progress = progress
-        # The way past the supervisor, as long as the server that has its other end lives.
-        self._line = line
-        self._rounds = 0
         self._lock = threading.Lock()
         # Notified when a call is made or a loop comes to rest.
         self._changed = threading.Condition(self._lock)
@@ -234,29 +229,27 @@ class Calls:
         if not batch:
             return
         calls = frames.encode(frames.CALLS, b"[%b]" % b",".join(batch))
-        self._rounds += 1
+        if not resting:
+            calls = frames.encode(frames.BUSY, b"") + calls
         self.clock.stop()
-        self._progress.write(self._rounds, True, resting)
         try:
-            try:
-                payload = self._ask(calls, self._line if resting else None)
-            finally:
-                self._progress.write(self._rounds, False)
-            results = self.decode(payload)
+            results = self.decode(self._ask(calls))
         finally:
             self.clock.go()
         self._latest = time.monotonic()
         self._deliver(results)
 
-    def _ask(self, calls: bytes, line: socket.socket | None) -> bytes:
+    def _ask(self, calls: bytes) -> bytes:
         """Send calls and return the payload of their results."""
-        if line is not None:
-            try:
-                return _ask(line, calls)
-            except (ConnectionError, EOFError):
-                # The server is gone. The next one learns from the supervisor what waits.
-                self._line = None
-        return _ask(self._stream, calls)
+        # Whatever the program has made of SIGPIPE: the supervisor may be gone.
+        self._stream.sendall(calls, socket.MSG_NOSIGNAL)
+        # The kernel wakes a thread that waits in recv also when the other end has read the
+        # calls; one that waits in select sleeps until there is something to read.
+        select.select([self._stream], [], [])
+        kind, payload = receive(self._stream)
+        if kind != frames.RESULTS:
+            raise frames.ProtocolError(f"frame {kind} in place of results")
+        return payload
 
     def _batch(self) -> list[bytes]:
         batch: list[bytes] = []
@@ -347,17 +340,6 @@ def _waits(frame: FrameType | None) -> bool:
             return False
         frame = frame.f_back
     return True
-
-
-def _ask(stream: socket.socket, calls: bytes) -> bytes:
-    # Whatever the program has made of SIGPIPE: the other end may be gone.
-    stream.sendall(calls, socket.MSG_NOSIGNAL)
-    # Not in receive, which the kernel would also wake when the other end has read the calls.
-    select.select([stream], [], [])
-    kind, payload = receive(stream)
-    if kind != frames.RESULTS:
-        raise frames.ProtocolError(f"frame {kind} in place of results")
-    return payload
 
 
 def receive(stream: socket.socket) -> frames.Frame:

@@ -66,10 +66,9 @@ def _supervise(config: Config) -> None:
     ours, theirs = socket.socketpair()
     stdout, stdout_end = os.pipe()
     stderr, stderr_end = os.pipe()
-    progress = sandbox.Progress()
     pid = os.fork()
     if pid == 0:
-        sandbox.serve("worker", _work, config, stdout_end, stderr_end, theirs.detach(), progress)
+        sandbox.serve("worker", _work, config, stdout_end, stderr_end, theirs.detach())
     # From here on the worker, though of the same user, can neither open what this
     # process has open nor trace it.
     linux.set_dumpable(False)
@@ -85,7 +84,6 @@ def _supervise(config: Config) -> None:
         stderr=stderr,
         status=reaper,
         oom_kills=lambda: sandbox.oom_kills(counter),
-        progress=progress,
         stopper=stopping.Signals(stopping.container_clock()),
     )
     server = frames.Channel(_STDIN, _STDOUT, frames.MAX_FROM_SERVER)
@@ -151,7 +149,7 @@ def _cache() -> Iterator[None]:
             os.unlink(entry.path)
 
 
-def _work(config: Config, stdout: int, stderr: int, control: int, progress: sandbox.Progress) -> None:
+def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
     """Make this process one that a program may have, and run a program."""
     from fermata import worker
 
@@ -169,4 +167,4 @@ def _work(config: Config, stdout: int, stderr: int, control: int, progress: sand
         worker.preload()
     sandbox.take_descriptors(stdout, stderr, control)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker.run(socket.socket(fileno=3), progress)
+    worker.run(socket.socket(fileno=3))

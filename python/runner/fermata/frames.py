@@ -1,8 +1,7 @@
 """Frames: the bounded messages between server, supervisor and worker.
 
 A frame is a 4-byte big-endian length, one byte of type, and that many bytes of
-payload. Where server and worker have a line, CALLS and RESULTS go over it, past the
-supervisor. The server's side is engine/frame.go; both are tested against
+payload. The server's side is engine/frame.go; both are tested against
 testdata/frames.json.
 """
 
@@ -26,9 +25,9 @@ FILE: Final = ord("F")  # for the worker: a piece of an input file
 LIST: Final = ord("L")  # of an ended program: list the files it has left
 TAKE: Final = ord("T")  # of an ended program: send one of them
 STOP: Final = ord("S")  # the program is paused: stop what still runs, and answer STOPPED with this payload
-GO: Final = ord("O")  # and let it go on
 # Worker to supervisor to server.
 READY: Final = ord("Y")  # imports are done (not passed on; the hello tells it)
+BUSY: Final = ord("U")  # with the calls that follow, some of the program still runs (not passed on)
 CALLS: Final = ord("C")  # the program waits for these calls and nothing else
 DONE: Final = ord("D")  # the program has ended
 # Supervisor to server.
@@ -45,7 +44,7 @@ RAN: Final = ord("E")  # it has run all the same, for these nanoseconds of proce
 MAX_FROM_WORKER: Final = 17 << 20
 MAX_FROM_SERVER: Final = 128 << 20
 # Those of frames that are small.
-_MAX_SMALL: Final = {READY: 1 << 16, DONE: 1 << 16}
+_MAX_SMALL: Final = {READY: 1 << 16, BUSY: 0, DONE: 1 << 16}
 
 # How much is read at once: little, for which memory is at hand, until more is there.
 _CHUNK: Final = 1 << 12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import mmap
 import os
 import resource
 import signal
@@ -55,39 +54,6 @@ class PipeStatus:
         data = os.read(self._fd, 4)
         # Without a report its writer has died, and the worker with it.
         return int(struct.unpack("i", data)[0]) if len(data) == 4 else -signal.SIGKILL
-
-
-class Progress:
-    """Where a worker stands, in memory that its supervisor has, too.
-
-    The program can write there what it likes: another server that takes it over is
-    misled, and drops it.
-    """
-
-    _FORM: Final = struct.Struct("=I??")
-
-    def __init__(self, fd: int = -1) -> None:
-        """Use the memory behind fd, or new memory, which a forked process shares."""
-        self._memory = mmap.mmap(fd, self._FORM.size)
-
-    def write(self, rounds: int, waiting: bool, resting: bool = False) -> None:
-        """Say how many pauses there were, and of the last one: whether it lasts, and came by itself."""
-        self._FORM.pack_into(self._memory, 0, rounds, waiting, resting)
-
-    @property
-    def rounds(self) -> int:
-        """How many pauses there were."""
-        return int(self._FORM.unpack_from(self._memory)[0])
-
-    @property
-    def waiting(self) -> bool:
-        """Whether the worker waits for results, or is about to ask for them."""
-        return bool(self._FORM.unpack_from(self._memory)[1])
-
-    @property
-    def resting(self) -> bool:
-        """Whether the program had nothing left to run when it paused, so that nobody need stop it at once."""
-        return bool(self._FORM.unpack_from(self._memory)[2])
 
 
 def report_status(fd: int, code: int) -> None:

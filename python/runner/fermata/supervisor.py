@@ -4,11 +4,6 @@ It passes frames on without reading them, captures what every process of the
 sandbox prints, stops all of them while the program is paused, and tells how the
 program ended. It keeps what it told the server since the server last spoke, so
 that another server can take over.
-
-The server that has made the sandbox may have a line to the worker and exchange
-calls and results without the supervisor, to whom the program runs on meanwhile.
-When that server is gone the line is cut, and the worker sends the calls that wait
-here again.
 """
 
 from __future__ import annotations
@@ -30,10 +25,6 @@ from fermata.stopping import Stopper, signal_all
 
 # How long processes that were killed may take to be dead, in seconds.
 _DEATH: Final = 1.0
-# How often it is looked whether a worker whose line was cut waits, and how long it may
-# take to repeat its calls, in seconds.
-_LOOK: Final = 0.001
-_REPEAT: Final = 2.0
 # How often it is looked, in seconds, whether a program that was told to has stopped: the
 # first time, each time half as often, and not less than that. As often a program that can
 # wake is looked at, of which less processor time is not worth a word, in nanoseconds.
@@ -62,10 +53,7 @@ class Worker:
     status: ExitStatus
     # How often the kernel has killed a process of the sandbox for memory.
     oom_kills: Callable[[], int]
-    progress: sandbox.Progress
     stopper: Stopper
-    # The worker's end of its line to the server.
-    line: socket.socket | None = None
 
 
 class Supervisor:
@@ -95,9 +83,11 @@ class Supervisor:
         self._marker = b""
         self._state = "starting"
         self._python = ""
-        # Whether a server waits for its hello, and until when.
+        # Whether a server waits for its hello.
         self._greets = False
-        self._greet_by = 0.0
+        # How often the program has paused, and whether some of it runs on in the next pause.
+        self._rounds = 0
+        self._busy = False
         # Whether the program was told to stop, and has been seen to have stopped.
         self._stopped = False
         self._still = False
@@ -157,8 +147,6 @@ class Supervisor:
 
     def _time_left(self) -> float | None:
         """Return the seconds until no server is to be expected any more, None with one."""
-        if self._greets and self._state == "running" and time.monotonic() < self._greet_by:
-            return _LOOK
         if self._attached and self._listener is not None:
             return None
         return max(0.0, self._deadline - time.monotonic())
@@ -212,14 +200,6 @@ class Supervisor:
             self._alone = time.monotonic_ns()
         if self._state == "paused":
             self._stop(None)
-        if self._worker.line is not None:
-            # What is in it already can still be read.
-            self._worker.line.shutdown(socket.SHUT_RDWR)
-            self._worker.line.close()
-            self._worker.line = None
-            if self._state == "running":
-                # It may have been stopped while it waited, and has to notice.
-                self._go()
 
     def _on_server(self, mask: int) -> None:
         server = self._server
@@ -255,20 +235,18 @@ class Supervisor:
                 self._marker = frame.payload
                 if self._listener is None and self._server is not None and self._marker:
                     self._server.mark(frames.encode(*frame))
-                self._greets, self._greet_by = True, time.monotonic() + _REPEAT
+                self._greets = True
             case frames.PROGRAM if self._state == "ready":
                 self._go_on(frame)
             case frames.RESULTS if self._state == "paused":
                 # First, since calls that wait already stop it again.
                 self._go()
                 self._go_on(frame)
-            case frames.STOP | frames.GO if self._state not in ("running", "paused"):
+            case frames.STOP if self._state == "paused":
+                self._stop(frame.payload)
+            case frames.STOP:
                 # Another server's, or too late: there is nothing to stop.
                 pass
-            case frames.STOP:
-                self._stop(frame.payload)
-            case frames.GO:
-                self._go()
             case frames.KILL:
                 self._end({"killed": True})
             case frames.FILE if self._state == "ready":
@@ -303,16 +281,12 @@ class Supervisor:
 
     def _greet(self) -> None:
         """Say hello, as soon as there is something to say."""
-        progress = self._worker.progress
         if self._state == "starting" or self._server is None:
-            return
-        if self._state == "running" and progress.waiting and time.monotonic() < self._greet_by:
-            # It has asked a server that is gone, and will ask us in a moment.
             return
         self._greets = False
         self._end_alone()
         hello: dict[str, object] = {"protocol": PROTOCOL, "python": self._python, "state": self._state}
-        hello |= {"round": progress.rounds, "ran": self._ran}
+        hello |= {"round": self._rounds, "ran": self._ran}
         self._ran = 0
         self._server.send(self._marker + frames.encode(frames.HELLO, dumps(hello).encode()))
         for kept in self._kept:
@@ -422,7 +396,8 @@ class Supervisor:
         """Take the worker's next frame; more are not read while the program is paused."""
         if self._state not in ("starting", "running"):
             return
-        frame = self._worker.control.next()
+        while (frame := self._worker.control.next()) is not None and frame.kind == frames.BUSY:
+            self._busy = True
         if frame is None:
             return
         match frame.kind:
@@ -431,9 +406,11 @@ class Supervisor:
                 self._state = "ready"
             case frames.CALLS if self._state == "running":
                 self._state = "paused"
+                self._rounds += 1
                 self._tell(frames.encode(*frame))
-                if not self._worker.progress.resting or not self._attached:
+                if self._busy or not self._attached:
                     self._stop(b"")
+                self._busy = False
             case frames.DONE if self._state == "running":
                 self._end({}, frames.encode(*frame))
             case _:

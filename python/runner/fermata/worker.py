@@ -25,7 +25,6 @@ from typing import Any, Final, TextIO
 
 from fermata import calls, frames, shell, tools, workspace
 from fermata.program import Program, error_line, error_text
-from fermata.sandbox import Progress
 
 # The names a program finds ready, by what they stand for.
 _STANDARD: Final = (
@@ -114,15 +113,15 @@ def _import(name: str) -> types.ModuleType | None:
         return None
 
 
-def run(stream: socket.socket, progress: Progress, line: socket.socket | None = None) -> None:
+def run(stream: socket.socket) -> None:
     """Say that the worker is ready, run the program that comes, and end the process.
 
-    ``stream`` leads to the supervisor, ``line`` to the server.
+    ``stream`` leads to the supervisor.
     """
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     # The rest of this is done while the server brings the program.
-    pending = calls.Calls(stream, progress, line)
+    pending = calls.Calls(stream)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
     _rehearse_until(stream, pending)
@@ -235,7 +234,7 @@ def _rehearse_calls() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(frames.encode(frames.RESULTS, b'[{"n":1,"value":{"n":1}},{"n":2,"value":[2.5,null]}]'))
-        pending = calls.Calls(theirs, Progress())
+        pending = calls.Calls(theirs)
         calls.install(pending)
         _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
 

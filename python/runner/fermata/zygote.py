@@ -16,7 +16,6 @@ User code runs in workers only, and nothing that it can reach leads back here.
 from __future__ import annotations
 
 import gc
-import mmap
 import os
 import resource
 import select
@@ -39,7 +38,6 @@ from fermata.sandbox import (
     USER,
     WORKSPACE,
     PipeStatus,
-    Progress,
     die_first,
     oom_kills,
     process_status,
@@ -359,7 +357,7 @@ class Zygote:
         called "join".
         """
         named = dict(zip(names, fds))
-        listener, line, counter = named["listener"], named["line"], named.get("oom")
+        listener, counter = named["listener"], named.get("oom")
         joins = [fd for name, fd in zip(names, fds) if name == "join"]
         for fd in (self._listener.fileno(), self._nursery, self._namespace, self._poll.fileno(), *self._names):
             os.close(fd)
@@ -369,21 +367,13 @@ class Zygote:
         stderr, stderr_end = os.pipe()
         status, status_end = os.pipe()
         own = os.pidfd_open(os.getpid())
-        shared = os.memfd_create("progress")
-        os.truncate(shared, mmap.PAGESIZE)
-        progress = Progress(shared)
-        ends = [theirs.detach(), stdout_end, stderr_end, status_end, shared]
+        ends = [theirs.detach(), stdout_end, stderr_end, status_end]
 
-        def ask_for_worker() -> None:
-            socket.send_fds(self._requests, [str(user).encode()], [own, *ends, line, *joins])
-            for fd in (own, *ends, *joins):
-                os.close(fd)
-            self._requests.close()
-
-        # If somebody comes already, the nursery forks while the sandbox is made.
-        wanted = _readable(listener, line, timeout=0)
-        if wanted:
-            ask_for_worker()
+        # The nursery forks while the sandbox is made.
+        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, *joins])
+        for fd in (own, *ends, *joins):
+            os.close(fd)
+        self._requests.close()
         _enter(self._config, user)
         with suppress(BrokenPipeError):  # its status tells that the worker has ended
             ours.send(_ENTER)
@@ -392,21 +382,13 @@ class Zygote:
         linux.drop_capabilities()
         linux.set_dumpable(False)
         linux.filter_system_calls(bytes.fromhex(self._config.seccomp))
-        if not wanted:
-            # It is a spare one. The line tells when its server is gone; where the server
-            # has no line, its end was there from the beginning.
-            if listener not in _readable(listener, line):
-                return
-            ask_for_worker()
         worker = Worker(
             control=frames.WorkerChannel(ours),
             stdout=stdout,
             stderr=stderr,
             status=PipeStatus(status),
             oom_kills=lambda: oom_kills(counter),
-            progress=progress,
             stopper=stopping.Freezer.of(named) or stopping.Signals(stopping.process_clock),
-            line=socket.socket(fileno=line),
         )
         config = self._config
         Supervisor(worker, config.output, config.orphan, listener=socket.socket(fileno=listener)).run()
@@ -414,14 +396,6 @@ class Zygote:
     def _drop_server_copy(self) -> None:
         if self._server is not None:
             os.close(self._server.detach())
-
-
-def _readable(*fds: int, timeout: float | None = None) -> list[int]:
-    """Wait until one of the descriptors has something to read or has ended, and return those that do."""
-    poll = select.poll()
-    for fd in fds:
-        poll.register(fd, select.POLLIN)
-    return [fd for fd, _ in poll.poll(timeout)]
 
 
 def _enter(config: Config, user: int) -> None:
@@ -569,7 +543,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     # A group and session without any other process of ours, for what signals its own.
     os.setsid()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    supervisor, control, stdout, stderr, _, shared, line, *cgroups = fds
+    supervisor, control, stdout, stderr, _, *cgroups = fds
     for cgroup in cgroups:
         os.write(cgroup, b"0")
     if os.read(control, len(_ENTER)) != _ENTER:
@@ -578,8 +552,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     linux.unshare(linux.CLONE_NEWCGROUP)
     os.chdir(WORKSPACE)
     die_first()
-    progress = Progress(shared)
-    take_descriptors(stdout, stderr, control, line)
+    take_descriptors(stdout, stderr, control)
     for limit, value in _limits(config):
         resource.setrlimit(limit, (value, value))
     _become(user)
@@ -597,7 +570,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Programs can read the variables of the functions that call them.
     vars(config).clear()
-    worker.run(socket.socket(fileno=3), progress, socket.socket(fileno=4))
+    worker.run(socket.socket(fileno=3))
 
 
 def _limits(config: Config) -> list[tuple[int, int]]:
