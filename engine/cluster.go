@@ -401,9 +401,7 @@ func (e *Engine) bury(record continuation.Record) error {
 // kept returns the last answer of an execution that has ended to the request that
 // led to it.
 func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
-	// To the end of a pause no request led.
-	unknown := record.Request == unknownRequest && State(record.State) != Expired
-	if record.Round != claims.Round || !unknown && record.Request != r.Request {
+	if record.Round != claims.Round || record.Request != r.Request {
 		return Outcome{}, ErrExpired
 	}
 	return lastAnswer(record)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,8 +53,6 @@ type execution struct {
 	lost bool
 	// unsaved says that the store has not taken the record yet: it was away.
 	unsaved bool
-	// unnoted says that the store does not know of the latest claim yet.
-	unnoted bool
 
 	// rested is when the program last came to rest. It is live's own.
 	rested time.Time
@@ -93,7 +90,7 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox, counted *s
 
 // become makes next the record. mu is held, or nobody else has x yet.
 func (x *execution) become(next continuation.Record) {
-	x.record, x.unnoted = next, false
+	x.record = next
 	state := State(next.State)
 	x.state.Store(&state)
 }
@@ -181,19 +178,10 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 // repeats reports whether a request is the one that began the latest segment. mu is held.
 func (x *execution) repeats(claims continuation.Claims, r Resume) bool {
 	s := x.segment
-	if s == nil || s.round != claims.Round || claims.Round == 0 {
-		return false
-	}
-	if s.request == unknownRequest {
-		// The first that asks is taken for it.
-		s.request, x.record.Request = r.Request, r.Request
-	}
-	return s.request == r.Request
+	return s != nil && s.round == claims.Round && claims.Round > 0 && s.request == r.Request
 }
 
-// claim takes the round for a request: of racing servers the store lets one pass. Where
-// there are none, mu is enough, and the store is told while the program runs already. mu
-// is held. All calls stay in the record, in case the results do not reach the program
+// claim takes the round for a request: of racing servers the store lets one pass. mu is held. All calls stay in the record, in case the results do not reach the program
 // before this server dies; those without a result are issued again under their ids.
 func (x *execution) claim(ctx context.Context, r Resume) error {
 	next, err := move(x.record, Running)
@@ -214,40 +202,7 @@ func (x *execution) claim(ctx context.Context, r Resume) error {
 	}
 	next.Request, next.Answer = r.Request, nil
 	next.Deadline = time.Now().Add(next.Budget - next.Spent)
-	if !x.e.members.alone() {
-		return x.put(ctx, next)
-	}
-	x.anticipate(next)
-	return nil
-}
-
-// anticipate makes a claim the record, of which the store is told by note. mu is held, or
-// nobody else has x yet.
-func (x *execution) anticipate(next continuation.Record) {
-	next.Version = x.record.Version
-	x.become(next)
-	x.unnoted = true
-}
-
-// unknownRequest stands for the hash of a request that a server has taken with it when it
-// died before it noted the claim.
-const unknownRequest = "?"
-
-// note tells the store of a claim that it does not know of, while the program runs. A server
-// that dies before leaves a record that is paused and a sandbox that is not, see recall. If
-// the store does not take it, the next write has it all.
-func (x *execution) note() {
-	runtime.Gosched() // The results go first.
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.unnoted {
-		return
-	}
-	next := x.record
-	next.Version++
-	if err := x.put(context.Background(), next); err != nil {
-		x.e.o.Log.Warn("cannot note a continuation", "err", err)
-	}
+	return x.put(ctx, next)
 }
 
 // put writes the next version of the record. What it records has happened, so it

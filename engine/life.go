@@ -41,29 +41,9 @@ func (x *execution) stands() bool {
 	return false
 }
 
-// passed reports whether the sandbox has been given the results of the pause that the
-// record names.
-func (x *execution) passed() bool {
-	switch x.sandbox.hello.State {
-	case "running", "ended":
-		return true
-	case "paused":
-		return x.sandbox.hello.Round == x.record.Round+1
-	}
-	return false
-}
-
 // recall brings an execution that was taken over to where its former server left it.
 func (x *execution) recall() error {
 	switch {
-	case State(x.record.State) == Paused && x.passed():
-		// Its former server died before it noted the claim.
-		next, err := move(x.record, Running)
-		if err != nil {
-			return err
-		}
-		x.anticipate(next)
-		x.begin(x.record.Round, unknownRequest, "")
 	case State(x.record.State) == Paused:
 		x.segment = answered(x.record.Round-1, x.record.Request)
 		var err error

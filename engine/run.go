@@ -91,7 +91,6 @@ func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.T
 	if err != nil {
 		return x.sandbox.lost()
 	}
-	x.note()
 	var done *report
 	for {
 		select {

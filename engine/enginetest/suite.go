@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +39,6 @@ func Run(t *testing.T, open func(t *testing.T) engine.Provider) {
 	t.Run("programs", func(t *testing.T) { testPrograms(t, p) })
 	t.Run("another server takes over a pause", func(t *testing.T) { testTakeOverPaused(t, p) })
 	t.Run("another server takes over a run", func(t *testing.T) { testTakeOverRunning(t, p) })
-	t.Run("another server takes over a run that was not noted", func(t *testing.T) { testTakeOverUnnoted(t, p) })
 	t.Run("another server destroys what is left over", func(t *testing.T) { testLeftOver(t, p) })
 
 	if refs := list(t, p); len(refs) > 0 {
@@ -277,48 +275,6 @@ func testTakeOverRunning(t *testing.T, p engine.Provider) {
 	<-lost
 	second := newEngine(t, p, first.Store, "second")
 	finish(t, second, paused, bothResults...)
-}
-
-const oneCall = `
-import time
-print(await ask(n=1), flush=True)
-time.sleep(1)
-print("two")
-`
-
-// A server that has its sandboxes for itself hands over results before it notes that it has.
-func testTakeOverUnnoted(t *testing.T, p engine.Provider) {
-	for _, tt := range []struct {
-		name, code string
-		later      time.Duration
-		values     []string
-	}{
-		{"running", twoCalls, 0, bothResults},
-		{"paused again", twoCalls, 2 * time.Second, bothResults},
-		{"ended", oneCall, 2 * time.Second, bothResults[:1]},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var deaf atomic.Bool
-			first := New(t, p, func(o *engine.Options) { o.Store = mortalStore{o.Store, &deaf} })
-			paused := first.Start(tt.code, time.Minute, "ask")
-			deaf.Store(true)
-			lost := make(chan struct{})
-			go func() {
-				defer close(lost)
-				_, _ = first.Resume(paused, `"one"`)
-			}()
-			// The results are there by now; if not, the program waits for them.
-			time.Sleep(300 * time.Millisecond)
-			first.Die()
-			<-lost
-			time.Sleep(tt.later)
-			if r := onlyRecord(t, first); r.State != string(engine.Paused) {
-				t.Errorf("the record is %s, want it not to tell of the results", r.State)
-			}
-			second := newEngine(t, p, first.Store, "second")
-			finish(t, second, paused, tt.values...)
-		})
-	}
 }
 
 // bothResults are those of twoCalls.
