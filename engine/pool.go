@@ -52,7 +52,6 @@ type pool struct {
 	served  int    // the rank of the latest that was
 	making  int
 	failing bool // the last sandbox could not be made
-	ahead   bool // the next one is prepared, or is about to be
 	live    int  // idle, used, being made and being destroyed
 	busy    int  // programs that run at this moment
 	// calming is pending while a program has run a moment ago.
@@ -269,7 +268,6 @@ func (p *pool) calm() {
 		if p.calming == timer {
 			p.calming = nil
 			p.fill()
-			p.prepare()
 		}
 	})
 	p.calming = timer
@@ -311,23 +309,6 @@ func (p *pool) fill() {
 		again := p.failing
 		p.wg.Go(func() { _ = p.make(again) }) // Those who wait are told.
 	}
-}
-
-// prepare has part of the next sandbox made once the pool is full, at a calm time: it then
-// comes sooner to who finds the pool empty. mu is held.
-func (p *pool) prepare() {
-	preparer, ok := p.provider.(Preparer)
-	if !ok || p.ahead || p.closed || p.making > 0 {
-		return
-	}
-	p.ahead = true
-	p.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
-		defer cancel()
-		if err := preparer.Prepare(ctx); err != nil && p.ctx.Err() == nil {
-			p.log.Warn("cannot prepare a sandbox", "err", err)
-		}
-	})
 }
 
 // wants reports whether one more sandbox should be made now. Those who wait come
@@ -374,9 +355,6 @@ func (p *pool) make(again bool) error {
 		p.counts.made++
 		p.put(s)
 		p.fill()
-		if len(p.idle) > 0 && p.busy == 0 && p.calming == nil {
-			p.prepare()
-		}
 		return nil
 	}
 	p.live--
@@ -405,9 +383,6 @@ func (p *pool) make(again bool) error {
 func (p *pool) create() (*sandbox, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
 	defer cancel()
-	p.mu.Lock()
-	p.ahead = false
-	p.mu.Unlock()
 	ref, err := p.provider.Create(ctx)
 	if err != nil {
 		if ref != "" {

@@ -11,7 +11,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -239,49 +238,6 @@ func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
 		wantIdle(t, p, 4, "when none runs")
 		closePool(t, p, provider)
 	})
-}
-
-// A preparing provider counts how often it was asked to prepare a sandbox.
-type preparing struct {
-	*scripted
-	prepared atomic.Int64
-}
-
-func (p *preparing) Prepare(context.Context) error {
-	p.prepared.Add(1)
-	return nil
-}
-
-func TestPoolPrepares(t *testing.T) {
-	for name, size := range map[string]int{"full pool": 2, "no pool": 0} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				provider := &preparing{scripted: newScripted()}
-				p := testPool(provider, size, 10)
-				want := func(n int64, when string) {
-					t.Helper()
-					synctest.Wait()
-					if got := provider.prepared.Load(); got != n {
-						t.Errorf("%d were prepared %s, want %d", got, when, n)
-					}
-				}
-				for n := range int64(3) {
-					s := mustTake(t, p)
-					p.running(1)
-					want(n, "when a program begins")
-					time.Sleep(time.Minute)
-					want(n, "while a program runs")
-					p.running(-1)
-					p.release(s)
-					time.Sleep(calmTime - 1)
-					want(n, "when a program has just run")
-					time.Sleep(time.Minute)
-					want(n+1, "when none runs")
-				}
-				closePool(t, p, provider.scripted)
-			})
-		})
-	}
 }
 
 func TestPoolCeiling(t *testing.T) {

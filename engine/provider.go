@@ -51,10 +51,3 @@ type Provider interface {
 	// later server to attach to, until their own deadline ends them.
 	Close() error
 }
-
-// A Preparer is a Provider that can make part of a sandbox ahead of Create.
-type Preparer interface {
-	// Prepare does what the next Create need not do any more. What it makes is not
-	// listed, and ends with the provider.
-	Prepare(ctx context.Context) error
-}

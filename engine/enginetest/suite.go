@@ -33,9 +33,6 @@ func Run(t *testing.T, open func(t *testing.T) engine.Provider) {
 	t.Run("destroy ends the stream", func(t *testing.T) { testDestroyEndsStream(t, p) })
 	t.Run("cancelled create", func(t *testing.T) { testCancelledCreate(t, p) })
 	t.Run("many at once", func(t *testing.T) { testMany(t, p) })
-	if preparer, ok := p.(engine.Preparer); ok {
-		t.Run("prepared", func(t *testing.T) { testPrepared(t, p, preparer) })
-	}
 	t.Run("programs", func(t *testing.T) { testPrograms(t, p) })
 	t.Run("another server takes over a pause", func(t *testing.T) { testTakeOverPaused(t, p) })
 	t.Run("another server takes over a run", func(t *testing.T) { testTakeOverRunning(t, p) })
@@ -140,38 +137,6 @@ func testMany(t *testing.T, p engine.Provider) {
 		})
 	}
 	wg.Wait()
-}
-
-// testPrepared leaves a prepared sandbox, of which nothing may be left after Close.
-func testPrepared(t *testing.T, p engine.Provider, preparer engine.Preparer) {
-	for range 3 {
-		for range 2 { // of which the second finds it done
-			if err := preparer.Prepare(t.Context()); err != nil {
-				t.Fatalf("Prepare = %v", err)
-			}
-		}
-		if refs := list(t, p); len(refs) > 0 {
-			t.Errorf("List = %v after Prepare, want none", refs)
-		}
-		first, second := create(t, p), create(t, p)
-		if refs := list(t, p); len(refs) != 2 || refs[first] != Server || refs[second] != Server {
-			t.Errorf("List = %v, want %s and %s of %s", refs, first, second, Server)
-		}
-		for _, ref := range []string{first, second} {
-			if err := p.Destroy(t.Context(), ref); err != nil {
-				t.Errorf("Destroy = %v", err)
-			}
-		}
-	}
-	if err := preparer.Prepare(t.Context()); err != nil {
-		t.Fatalf("Prepare = %v", err)
-	}
-	if got := New(t, p).Start("print('x')", time.Minute); got.State != engine.Completed || got.Stdout != "x\n" {
-		t.Errorf("got %+v of the prepared sandbox, want it completed with stdout x", got)
-	}
-	if err := preparer.Prepare(t.Context()); err != nil {
-		t.Fatalf("Prepare = %v", err)
-	}
 }
 
 func testPrograms(t *testing.T, p engine.Provider) {

@@ -78,10 +78,7 @@ type Provider struct {
 	watched sync.WaitGroup
 }
 
-var (
-	_ engine.Provider = (*Provider)(nil)
-	_ engine.Preparer = (*Provider)(nil)
-)
+var _ engine.Provider = (*Provider)(nil)
 
 // New returns a provider whose zygote is running. It fails, with what is missing,
 // on a machine that cannot isolate programs.
