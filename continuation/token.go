@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
-	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Errors of a Signer. They are compared with errors.Is.
@@ -28,8 +27,6 @@ const (
 	minSecret = sha256.Size
 	// maxToken bounds the work that a stranger can cause with one token.
 	maxToken = 8 << 10
-	// maxKnown is how many tokens a Signer knows again, some half a kilobyte each.
-	maxKnown = 4096
 	// tokenType is the typ header. It keeps our tokens and the JWTs that
 	// authenticate clients apart, even if both were signed with one secret. It is
 	// on the wire.
@@ -68,13 +65,7 @@ type Signer struct {
 	first  secret
 	byID   map[string]secret
 	parser *jwt.Parser
-	// known has what the latest tokens of this Signer claim, by their hash: to take a
-	// token apart costs as much as to store a record. How long a comparison of hashes
-	// takes tells nothing of a token.
-	known *lru.Cache[tokenHash, Claims]
 }
-
-type tokenHash [sha256.Size]byte
 
 type secret struct {
 	id  string
@@ -89,13 +80,8 @@ func NewSigner(secrets [][]byte) (*Signer, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("continuation: no token secret")
 	}
-	known, err := lru.New[tokenHash, Claims](maxKnown)
-	if err != nil {
-		return nil, fmt.Errorf("continuation: %w", err)
-	}
 	s := &Signer{
-		known: known,
-		byID:  make(map[string]secret, len(secrets)),
+		byID: make(map[string]secret, len(secrets)),
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 			jwt.WithStrictDecoding(),
@@ -152,8 +138,6 @@ func (s *Signer) Sign(c Claims) (string, error) {
 	if len(token) > maxToken {
 		return "", fmt.Errorf("continuation: token of %d bytes, want at most %d", len(token), maxToken)
 	}
-	c.Expires = expires
-	s.known.Add(sha256.Sum256([]byte(token)), c)
 	return token, nil
 }
 
@@ -173,12 +157,9 @@ func (s *Signer) Verify(token string, now time.Time) (Claims, error) {
 	if len(token) > maxToken {
 		return Claims{}, fmt.Errorf("%w: %d bytes", ErrToken, len(token))
 	}
-	c, known := s.known.Get(sha256.Sum256([]byte(token)))
-	if !known {
-		var err error
-		if c, err = s.parse(token); err != nil {
-			return Claims{}, fmt.Errorf("%w: %w", ErrToken, err)
-		}
+	c, err := s.parse(token)
+	if err != nil {
+		return Claims{}, fmt.Errorf("%w: %w", ErrToken, err)
 	}
 	if !now.Before(c.Expires) {
 		return c, ErrTokenExpired

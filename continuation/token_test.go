@@ -104,7 +104,7 @@ func forge(tb testing.TB, key []byte, header, payload any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// A Signer knows its own tokens again; those of another server it takes apart.
+// A Signer takes its own tokens, and those of another server that has the same secret.
 func TestTokenRoundTrip(t *testing.T) {
 	s := newSigner(t, secret(1))
 	for name, c := range map[string]continuation.Claims{
