@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -289,8 +288,6 @@ func (p *pool) spare() {
 // destroy ends a sandbox in the background. mu is held.
 func (p *pool) destroy(s *sandbox) {
 	p.wg.Go(func() {
-		// The answer that the sandbox was used for goes out first.
-		runtime.Gosched()
 		// Not under mu: to close what a program has the other end of may take its time.
 		s.detach()
 		p.undertaker.destroy(context.WithoutCancel(p.ctx), s.ref)
