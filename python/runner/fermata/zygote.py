@@ -374,16 +374,11 @@ class Zygote:
         progress = Progress(shared)
         ends = [theirs.detach(), stdout_end, stderr_end, status_end, shared]
 
-        def ask_for_worker() -> None:
-            socket.send_fds(self._requests, [str(user).encode()], [own, *ends, line, *joins])
-            for fd in (own, *ends, *joins):
-                os.close(fd)
-            self._requests.close()
-
-        # If somebody comes already, the nursery forks while the sandbox is made.
-        wanted = _readable(listener, line, timeout=0)
-        if wanted:
-            ask_for_worker()
+        # The nursery forks while the sandbox is made.
+        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, line, *joins])
+        for fd in (own, *ends, *joins):
+            os.close(fd)
+        self._requests.close()
         _enter(self._config, user)
         with suppress(BrokenPipeError):  # its status tells that the worker has ended
             ours.send(_ENTER)
@@ -392,12 +387,6 @@ class Zygote:
         linux.drop_capabilities()
         linux.set_dumpable(False)
         linux.filter_system_calls(bytes.fromhex(self._config.seccomp))
-        if not wanted:
-            # It is a spare one. The line tells when its server is gone; where the server
-            # has no line, its end was there from the beginning.
-            if listener not in _readable(listener, line):
-                return
-            ask_for_worker()
         worker = Worker(
             control=frames.WorkerChannel(ours),
             stdout=stdout,
@@ -414,14 +403,6 @@ class Zygote:
     def _drop_server_copy(self) -> None:
         if self._server is not None:
             os.close(self._server.detach())
-
-
-def _readable(*fds: int, timeout: float | None = None) -> list[int]:
-    """Wait until one of the descriptors has something to read or has ended, and return those that do."""
-    poll = select.poll()
-    for fd in fds:
-        poll.register(fd, select.POLLIN)
-    return [fd for fd, _ in poll.poll(timeout)]
 
 
 def _enter(config: Config, user: int) -> None:
