@@ -33,7 +33,7 @@ func Check(ctx context.Context, o Options) []engine.Finding {
 	}
 	findings = append(findings, checkSeccomp())
 	findings = append(findings, checkCgroups(o)...)
-	return append(findings, checkUsers(ctx, o), checkLine(), checkCores(), checkDescriptors(o), checkProcesses(o))
+	return append(findings, checkUsers(ctx, o), checkCores(), checkDescriptors(o), checkProcesses(o))
 }
 
 // The oldest kernel that counts processes for each user namespace, which the limit of a
@@ -189,19 +189,6 @@ func checkUsers(ctx context.Context, o Options) engine.Finding {
 		What: "users", State: engine.OK,
 		Detail: fmt.Sprintf("one for each sandbox, from %d to %d", ids.firstUser, ids.firstUser+ids.count-1),
 	}
-}
-
-func checkLine() engine.Finding {
-	line, end, err := makeLine()
-	if err != nil {
-		return engine.Finding{What: "lines", State: engine.Weaker, Detail: err.Error(), Remedy: "raise the limit on open descriptors"}
-	}
-	_ = end.Close() // Nothing was said on it.
-	if line != nil {
-		_ = line.Close() // Nor on this.
-	}
-	return engine.Found("lines", line != nil, engine.Weaker, "sockets that pass no descriptors (SO_PASSRIGHTS)",
-		"use Linux 6.16 or later for shorter rounds: calls and results take the way over the supervisor else")
 }
 
 func checkCores() engine.Finding {

@@ -22,8 +22,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"fermata/engine"
 	"fermata/engine/internal/seccomp"
 )
@@ -70,9 +68,8 @@ type Provider struct {
 	users   *users
 
 	mu      sync.Mutex
-	current *zygote             // the one that makes new sandboxes; nil until it is needed
-	zygotes map[string]*zygote  // by id: the current one and those of earlier servers
-	lines   map[string]net.Conn // by reference: those that nobody has asked for yet
+	current *zygote            // the one that makes new sandboxes; nil until it is needed
+	zygotes map[string]*zygote // by id: the current one and those of earlier servers
 	closed  bool
 
 	// unwatch ends the goroutine that watches the zygote, watched waits for it.
@@ -101,7 +98,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	}
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
 	p := &Provider{
-		o: o, python: python, filter: filter, zygotes: map[string]*zygote{}, lines: map[string]net.Conn{}, unwatch: unwatch,
+		o: o, python: python, filter: filter, zygotes: map[string]*zygote{}, unwatch: unwatch,
 	}
 	p.cgroups, err = findCgroups(o)
 	if err != nil && !o.CgroupsOptional {
@@ -280,22 +277,13 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	line, end, err := makeLine()
-	if err != nil {
-		return "", err
-	}
-	defer end.Close()
 	user, err := p.users.take()
 	if err != nil {
 		return "", fmt.Errorf("create sandbox: %w", err)
 	}
 	name := fmt.Sprint(strings.ToLower(rand.Text())[:16], userSeparator, user)
 	ref := z.id + "/" + name
-	p.mu.Lock()
-	p.lines[ref] = line
-	p.mu.Unlock()
-	if err := p.spawn(z, name, user, end); err != nil {
-		p.dropLine(ref)
+	if err := p.spawn(z, name, user); err != nil {
 		err = fmt.Errorf("create sandbox: %w", err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
 		defer cancel()
@@ -307,44 +295,7 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 	return ref, nil
 }
 
-// makeLine returns the two ends of a line, the server's and the worker's. Before Linux
-// 6.16 there is none for the server, and the worker finds its own ended.
-func makeLine() (net.Conn, *os.File, error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make line: %w", err)
-	}
-	ours, end := os.NewFile(uintptr(fds[0]), "line"), os.NewFile(uintptr(fds[1]), "line")
-	defer ours.Close()
-	// What is received without being asked for is closed here, and a program can have
-	// descriptors that take for ever to close.
-	if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0); err != nil {
-		return nil, end, nil
-	}
-	line, err := net.FileConn(ours)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("make line: %w", err), end.Close())
-	}
-	return line, end, nil
-}
-
-// line returns the line to a sandbox, once.
-func (p *Provider) line(ref string) net.Conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	line := p.lines[ref]
-	delete(p.lines, ref)
-	return line
-}
-
-// dropLine closes the line to a sandbox that nobody has attached to.
-func (p *Provider) dropLine(ref string) {
-	if line := p.line(ref); line != nil {
-		_ = line.Close() // Nothing was said on it.
-	}
-}
-
-func (p *Provider) spawn(z *zygote, name string, user uint32, line *os.File) error {
+func (p *Provider) spawn(z *zygote, name string, user uint32) error {
 	// The supervisor gets the listening end; whoever knows the path can attach.
 	listener, err := z.listen(name)
 	if err != nil {
@@ -356,7 +307,7 @@ func (p *Provider) spawn(z *zygote, name string, user uint32, line *os.File) err
 		return err
 	}
 	defer group.close()
-	return z.spawn(name, user, listener, line, group)
+	return z.spawn(name, user, listener, group)
 }
 
 // Attach opens the stream to a sandbox's supervisor.
@@ -373,7 +324,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 	if err != nil {
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
 	}
-	s := &stream{Conn: conn, zygote: z, line: p.line(ref)}
+	s := &stream{Conn: conn, zygote: z}
 	z.expect(s)
 	return s, nil
 }
@@ -383,22 +334,14 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 type stream struct {
 	net.Conn
 	zygote *zygote
-	line   net.Conn
 	// spoken says that the supervisor has. The reader has it for itself.
 	spoken bool
 }
 
-// Line implements engine.Liner.
-func (s *stream) Line() net.Conn { return s.line }
-
-// Close closes the line, too.
+// Close closes the connection.
 func (s *stream) Close() error {
 	s.zygote.heard(s)
-	err := s.Conn.Close()
-	if s.line != nil {
-		err = errors.Join(err, s.line.Close())
-	}
-	return err
+	return s.Conn.Close()
 }
 
 // Read reads what the supervisor sends.
@@ -424,7 +367,6 @@ const lastWordsDelay = 200 * time.Millisecond
 
 // Destroy ends a sandbox and removes what belongs to it.
 func (p *Provider) Destroy(ctx context.Context, ref string) error {
-	p.dropLine(ref)
 	z, name, err := p.find(ref)
 	if errors.Is(err, engine.ErrGone) {
 		return nil

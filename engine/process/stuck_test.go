@@ -59,9 +59,6 @@ func (p *Provider) die(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for _, line := range p.lines {
-		_ = line.Close()
-	}
 	for _, z := range p.zygotes {
 		if err := z.leave(); err != nil {
 			t.Error(err)

@@ -348,8 +348,8 @@ func (z *zygote) alive() bool {
 }
 
 // spawn asks for a sandbox.
-func (z *zygote) spawn(name string, user uint32, listener, line *os.File, group *cgroup) error {
-	names, fds := []string{"listener", "line"}, []int{int(listener.Fd()), int(line.Fd())}
+func (z *zygote) spawn(name string, user uint32, listener *os.File, group *cgroup) error {
+	names, fds := []string{"listener"}, []int{int(listener.Fd())}
 	for _, f := range group.files {
 		names, fds = append(names, f.name), append(fds, int(f.Fd()))
 	}

@@ -114,15 +114,15 @@ def _import(name: str) -> types.ModuleType | None:
         return None
 
 
-def run(stream: socket.socket, progress: Progress, line: socket.socket | None = None) -> None:
+def run(stream: socket.socket, progress: Progress) -> None:
     """Say that the worker is ready, run the program that comes, and end the process.
 
-    ``stream`` leads to the supervisor, ``line`` to the server.
+    ``stream`` leads to the supervisor.
     """
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     # The rest of this is done while the server brings the program.
-    pending = calls.Calls(stream, progress, line)
+    pending = calls.Calls(stream, progress)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
     _rehearse_until(stream, pending)

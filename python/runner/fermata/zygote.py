@@ -359,7 +359,7 @@ class Zygote:
         called "join".
         """
         named = dict(zip(names, fds))
-        listener, line, counter = named["listener"], named["line"], named.get("oom")
+        listener, counter = named["listener"], named.get("oom")
         joins = [fd for name, fd in zip(names, fds) if name == "join"]
         for fd in (self._listener.fileno(), self._nursery, self._namespace, self._poll.fileno(), *self._names):
             os.close(fd)
@@ -375,7 +375,7 @@ class Zygote:
         ends = [theirs.detach(), stdout_end, stderr_end, status_end, shared]
 
         # The nursery forks while the sandbox is made.
-        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, line, *joins])
+        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, *joins])
         for fd in (own, *ends, *joins):
             os.close(fd)
         self._requests.close()
@@ -395,7 +395,6 @@ class Zygote:
             oom_kills=lambda: oom_kills(counter),
             progress=progress,
             stopper=stopping.Freezer.of(named) or stopping.Signals(stopping.process_clock),
-            line=socket.socket(fileno=line),
         )
         config = self._config
         Supervisor(worker, config.output, config.orphan, listener=socket.socket(fileno=listener)).run()
@@ -546,7 +545,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     # A group and session without any other process of ours, for what signals its own.
     os.setsid()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    supervisor, control, stdout, stderr, _, shared, line, *cgroups = fds
+    supervisor, control, stdout, stderr, _, shared, *cgroups = fds
     for cgroup in cgroups:
         os.write(cgroup, b"0")
     if os.read(control, len(_ENTER)) != _ENTER:
@@ -556,7 +555,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     os.chdir(WORKSPACE)
     die_first()
     progress = Progress(shared)
-    take_descriptors(stdout, stderr, control, line)
+    take_descriptors(stdout, stderr, control)
     for limit, value in _limits(config):
         resource.setrlimit(limit, (value, value))
     _become(user)
@@ -574,7 +573,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Programs can read the variables of the functions that call them.
     vars(config).clear()
-    worker.run(socket.socket(fileno=3), progress, socket.socket(fileno=4))
+    worker.run(socket.socket(fileno=3), progress)
 
 
 def _limits(config: Config) -> list[tuple[int, int]]:
