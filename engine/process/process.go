@@ -70,7 +70,6 @@ type Provider struct {
 	mu      sync.Mutex
 	current *zygote            // the one that makes new sandboxes; nil until it is needed
 	zygotes map[string]*zygote // by id: the current one and those of earlier servers
-	spare   string             // the reference of a sandbox that waits to be created
 	closed  bool
 
 	// unwatch ends the goroutine that watches the zygote, watched waits for it.
@@ -267,8 +266,7 @@ func (p *Provider) replace(ctx context.Context, z *zygote) {
 	p.mu.Unlock()
 	p.o.Log.Error("the zygote does not answer, starting another", "zygote", z.id, "said", z.lastWords())
 	z.giveUp()
-	err := p.destroySpare(ctx)
-	if err = errors.Join(err, p.retire(ctx, z)); err != nil {
+	if err := p.retire(ctx, z); err != nil {
 		p.o.Log.Warn("cannot end the zygote that does not answer", "zygote", z.id, "err", err)
 	}
 }
@@ -279,68 +277,6 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if ref, ok := p.takeSpare(z); ok {
-		return ref, nil
-	}
-	return p.create(ctx, z)
-}
-
-// Prepare starts a sandbox for the next Create: all of it but the process that runs the
-// program, which is made when somebody attaches.
-func (p *Provider) Prepare(ctx context.Context) error {
-	z, err := p.zygote(ctx)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	there := madeBy(z, p.spare)
-	p.mu.Unlock()
-	if there {
-		return nil
-	}
-	ref, err := p.create(ctx, z)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spare = ref
-	return nil
-}
-
-// madeBy reports whether the sandbox that ref names is z's.
-func madeBy(z *zygote, ref string) bool { return strings.HasPrefix(ref, z.id+"/") }
-
-// spareTimeout bounds the end of a sandbox that has never run a program.
-const spareTimeout = 2 * time.Second
-
-func (p *Provider) destroySpare(ctx context.Context) error {
-	p.mu.Lock()
-	ref := p.spare
-	p.spare = ""
-	p.mu.Unlock()
-	if ref == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, spareTimeout)
-	defer cancel()
-	return p.Destroy(ctx, ref)
-}
-
-// takeSpare returns the spare sandbox if z has made it. One of a zygote that has died is
-// gone with it.
-func (p *Provider) takeSpare(z *zygote) (string, bool) {
-	p.mu.Lock()
-	ref := p.spare
-	p.spare = ""
-	p.mu.Unlock()
-	if madeBy(z, ref) {
-		return ref, true
-	}
-	return "", false
-}
-
-func (p *Provider) create(ctx context.Context, z *zygote) (string, error) {
 	user, err := p.users.take()
 	if err != nil {
 		return "", fmt.Errorf("create sandbox: %w", err)
@@ -498,9 +434,7 @@ func (p *Provider) List(context.Context) ([]engine.Sandbox, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if ref := id + "/" + name; ref != p.spare {
-				list = append(list, engine.Sandbox{Ref: ref, Server: z.server})
-			}
+			list = append(list, engine.Sandbox{Ref: id + "/" + name, Server: z.server})
 		}
 	}
 	return list, nil
@@ -511,8 +445,6 @@ func (p *Provider) List(context.Context) ([]engine.Sandbox, error) {
 func (p *Provider) Close() error {
 	p.unwatch()
 	p.watched.Wait()
-	// An error is told again below.
-	_ = p.destroySpare(context.Background())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

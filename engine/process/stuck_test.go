@@ -161,14 +161,10 @@ func TestZygoteHangs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandboxes")
 	p := openIn(t, dir, "a.1")
 	lives := make1(t, p)
-	if err := p.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	z := p.current
 	if err := syscall.Kill(pidOf(t, z), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	make1(t, p) // the spare one
 	waits := make1(t, p)
 	stream, err := p.Attach(t.Context(), waits)
 	if err != nil {
@@ -193,8 +189,8 @@ func TestZygoteHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 4 { // of the old one lives, the former spare and the one that waits
-		t.Errorf("List = %v, want four: with %s, which lives", list, lives)
+	if len(list) != 3 {
+		t.Errorf("List = %v, want three: %s, which lives, %s, which was never made, and %s", list, lives, waits, next)
 	}
 	for _, s := range list {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -215,7 +211,7 @@ func TestZygoteHangs(t *testing.T) {
 	}
 }
 
-// A zygote that dies with a spare sandbox leaves no descriptor open.
+// A zygote that dies with a sandbox that nobody has attached to leaves no descriptor open.
 func TestDeadZygoteLeavesNoDescriptors(t *testing.T) {
 	p := openIn(t, filepath.Join(t.TempDir(), "sandboxes"), "a.1")
 	descriptors := func() int {
@@ -225,37 +221,27 @@ func TestDeadZygoteLeavesNoDescriptors(t *testing.T) {
 		}
 		return len(entries)
 	}
-	die := func(next func()) {
+	die := func() {
 		t.Helper()
-		if err := p.Prepare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		ref := make1(t, p)
 		z := p.current
 		if err := syscall.Kill(z.cmd.Process.Pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		soon(t, "the zygote has not died", func() bool { return gone(z) })
-		next()
-	}
-	create := func() {
-		if err := p.Destroy(t.Context(), make1(t, p)); err != nil {
-			t.Fatal(err)
+		for _, ref := range []string{ref, make1(t, p)} {
+			if err := p.Destroy(t.Context(), ref); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	prepare := func() {
-		if err := p.Prepare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	die(create)
-	prepare()
+	die()
 	before := descriptors()
 	for range 3 {
-		die(create)
-		die(prepare)
+		die()
 	}
-	// That of a zygote's stdin closes when the zygote has read it.
-	soon(t, "more descriptors are open after six zygotes have died", func() bool { return descriptors() <= before })
+	// The descriptor of a zygote's stdin closes when the zygote has read it.
+	soon(t, "more descriptors are open after three zygotes have died", func() bool { return descriptors() <= before })
 }
 
 // What a dead zygote left and cannot be removed does not keep a server from starting: it is

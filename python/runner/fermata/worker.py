@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import atexit
 import faulthandler
-import functools
 import gc
 import importlib
 import inspect
 import io
 import os
 import re
-import select
 import socket
 import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, shell, tools, workspace
+from fermata import calls, frames, rehearse, shell, tools, workspace
 from fermata.program import Program, error_line, error_text
 
 # The names a program finds ready, by what they stand for.
@@ -41,10 +38,6 @@ _SCIENTIFIC: Final = {
     "sklearn": "sklearn",
 }
 
-# How long a new worker waits for its program before it rehearses what takes longer, in
-# seconds: one that was made for a request gets it at once.
-_WAITED_FOR: Final = 0.005
-
 # After how many seconds an import is taken to hang, before the server gives up waiting.
 _HANGS: Final = 45
 
@@ -59,51 +52,11 @@ def preload() -> None:
     for name in (*_STANDARD, "random", "statistics", "string", "time", "typing", "uuid", *_SCIENTIFIC.values()):
         _import(name)
     faulthandler.cancel_dump_traceback_later()
-    # What has run before leaves less to write to in a process that runs it again.
-    for _ in range(_REHEARSALS):
-        _rehearse_calls()
-    rehearse()
+    rehearse.in_parent(_run)
     # Objects that live for ever need not be looked at by every collection of a
     # forked process, nor be copied because their counters are touched.
     gc.collect()
     gc.freeze()
-
-
-def rehearse() -> None:
-    """Do what most programs do, so that a process that is forked now finds it done."""
-    _rehearse_calls()
-    if "pandas" in sys.modules:
-        _rehearse_pandas()
-
-
-def _rehearse_until(stream: socket.socket, pending: calls.Calls) -> None:
-    """Do what most programs do first, step by step, for as long as no program comes.
-
-    A forked process pays for each page of its parent's when it first writes to it, if
-    only to count a reference: half of what a program's first use of pandas takes.
-    """
-
-    def all_at_once() -> None:
-        try:
-            _rehearse_calls()
-        finally:
-            calls.install(pending)
-
-    steps: list[tuple[float, Callable[[], object]]] = [
-        (0, functools.partial(tools.define, _REHEARSAL_STUB, pending.invoke)),
-        (0, functools.partial(Program, _REHEARSAL)),
-        (_WAITED_FOR, all_at_once),
-    ]
-    if (pandas := sys.modules.get("pandas")) is not None:
-        names = {"pd": pandas}
-        steps += [(0, functools.partial(exec, step, names)) for step in _PANDAS_FIRST]
-    for wait, step in steps:
-        if select.select([stream], [], [], wait)[0]:
-            return
-        # A release that does not know it any more is no reason not to serve.
-        with warnings.catch_warnings(), suppress(Exception):
-            warnings.simplefilter("ignore")
-            step()
 
 
 def _import(name: str) -> types.ModuleType | None:
@@ -124,7 +77,7 @@ def run(stream: socket.socket) -> None:
     pending = calls.Calls(stream)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
-    _rehearse_until(stream, pending)
+    rehearse.while_idle(_run, stream, pending)
     try:
         while (frame := calls.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
@@ -213,61 +166,6 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
                     loop.run_forever()
                 finally:
                     pending.close()
-
-
-# How often the parent of all workers rehearses: the interpreter has adapted its code by then.
-_REHEARSALS: Final = 16
-_REHEARSAL: Final = """
-async def both():
-    return await asyncio.gather(rehearse(n=1), rehearse({"n": 2}))
-print(end=str(await both())[:0])
-"""
-_REHEARSAL_STUB: Final = """
-@tool("rehearse", "rehearse", False)
-async def _(n: int = 0, **extra: Any) -> Any:
-    ""
-"""
-
-
-def _rehearse_calls() -> None:
-    """Run a small program as the real one will be run, while nobody waits."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.sendall(frames.encode(frames.RESULTS, b'[{"n":1,"value":{"n":1}},{"n":2,"value":[2.5,null]}]'))
-        pending = calls.Calls(theirs)
-        calls.install(pending)
-        _run(_REHEARSAL, _REHEARSAL_STUB, pending, {})
-
-
-# The first frame, column and group cost more than all that come after them.
-_PANDAS_FIRST: Final = tuple(
-    compile(step, "rehearsal", "exec")
-    for step in (
-        'frame = pd.DataFrame({"name": ["a", "b", "a"], "n": [1, 2, 3]})',
-        'frame["x"] = frame["n"] * 0.5',
-        'frame.groupby("name").sum()',
-    )
-)
-_PANDAS: Final = """
-frame = pd.DataFrame([{"name": "a", "n": 1, "x": 0.5, "day": "2000-01-01"}, {"name": "b", "n": 2, "x": None}])
-frame["day"] = pd.to_datetime(frame["day"])
-frame["ratio"] = frame["x"] / frame["n"]
-str(frame), str(frame.describe()), frame.to_dict("records"), frame.to_csv(), frame.to_json()
-str(frame[frame["n"] > 1].sort_values("n", ascending=False).head())
-str(frame.groupby("name")[["n", "x"]].sum().reset_index()), frame.groupby("name")["n"].agg(["mean", "sum"])
-frame.merge(frame[["name", "n"]], on="name", how="left").fillna({"x": 0.0}).loc[0, "x"], frame["x"].mean()
-array = np.array([[2.0, 1.0], [1.0, 3.0]])
-str(array @ array.T), array.mean(axis=0), np.percentile(array, [25, 50]), np.linalg.solve(array, [1.0, 2.0])
-"""
-
-
-def _rehearse_pandas() -> None:
-    """Do what programs do with pandas, since much of it is loaded and set up at its first use only."""
-    names = {"pd": sys.modules["pandas"], "np": sys.modules["numpy"]}
-    with warnings.catch_warnings(), suppress(Exception):
-        warnings.simplefilter("ignore")
-        for _ in range(2):
-            exec(_PANDAS, dict(names))
 
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:

@@ -457,16 +457,12 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
         # What linux.refuse_epoll leaves to programs; at an import there still was epoll.
         setattr(selectors, "DefaultSelector", selectors.PollSelector)
     # Not at the top of the file: the zygote stays small without it.
-    from fermata import memory, worker
+    from fermata import worker
 
-    memory.prepare()
     worker.preload()
     # Kept, and inherited, for as long as this function runs.
     _filling = _fill_holes()
     gc.freeze()
-    memory.freeze()
-    # What programs use first is in the page tables that they inherit.
-    worker.rehearse()
     namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
     ends = linux.child_ends()
     poll = select.epoll()
