@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 
 	"fermata/api"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 // files opens the store of files of a server that lives in the state directory dir.
-func (s *settings) files(ctx context.Context, log *slog.Logger, dir string) (*workspace.Store, error) {
-	store, err := workspace.Open(ctx, workspace.Options{
+func (s *settings) files(ctx context.Context, log *slog.Logger, dir string) (*files.Store, error) {
+	store, err := files.Open(ctx, files.Options{
 		URL:     s.filesURL(dir),
 		MaxFile: int64(s.FileSize),
 		Quota:   int64(s.FilesQuota),

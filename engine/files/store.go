@@ -1,4 +1,4 @@
-package workspace
+package files
 
 import (
 	"cmp"
@@ -156,7 +156,7 @@ func (s *Store) Close() error {
 // is kept. Errors of n.Content are returned as they are, wrapped.
 func (s *Store) Put(ctx context.Context, n New) (File, error) {
 	if !ValidID(n.Session) {
-		return File{}, fmt.Errorf("workspace: malformed session id %q", n.Session)
+		return File{}, fmt.Errorf("files: malformed session id %q", n.Session)
 	}
 	if err := CheckName(n.Name); err != nil {
 		return File{}, err

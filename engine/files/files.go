@@ -1,8 +1,8 @@
-// Package workspace keeps the files of sessions: what clients upload, what programs
+// Package files keeps the files of sessions: what clients upload, what programs
 // see in /mnt/data, and what they leave there. Contents and descriptions live in a
 // bucket (a local directory or an object store) and nowhere else, so that any server
 // finds them. It is the engine's Files, and knows nothing of HTTP or sandboxes.
-package workspace
+package files
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 // Errors of a Store. They are compared with errors.Is.
 var (
 	// ErrNotFound means that there is no such file, or its life is over.
-	ErrNotFound = errors.New("workspace: no such file")
+	ErrNotFound = errors.New("files: no such file")
 	// ErrForeign means that the session belongs to another owner.
-	ErrForeign = errors.New("workspace: another owner's session")
+	ErrForeign = errors.New("files: another owner's session")
 	// ErrTooLarge means that a file is larger than a file may be.
-	ErrTooLarge = errors.New("workspace: file is too large")
+	ErrTooLarge = errors.New("files: file is too large")
 	// ErrQuota means that the owner's files would be larger than they may be together.
-	ErrQuota = errors.New("workspace: quota is exceeded")
+	ErrQuota = errors.New("files: quota is exceeded")
 	// ErrFull means that the session has as many files as a session may have.
-	ErrFull = errors.New("workspace: session has too many files")
+	ErrFull = errors.New("files: session has too many files")
 )
 
 // An Owner is who may see a file.

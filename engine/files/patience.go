@@ -1,4 +1,4 @@
-package workspace
+package files
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const (
 )
 
 // errSilent means that the bucket did not answer in time.
-var errSilent = errors.New("workspace: the bucket does not answer")
+var errSilent = errors.New("files: the bucket does not answer")
 
 // look finds out whether the bucket is there: nil, an error that will stay, or errSilent.
 func (s *Store) look(ctx context.Context) error {

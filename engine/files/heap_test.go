@@ -1,4 +1,4 @@
-package workspace_test
+package files_test
 
 import (
 	"runtime"

@@ -1,4 +1,4 @@
-package workspace
+package files
 
 import (
 	"crypto/rand"
@@ -21,7 +21,7 @@ const (
 // where "the name" stops.
 type NameError struct{ Reason string }
 
-func (e *NameError) Error() string { return "workspace: name " + e.Reason }
+func (e *NameError) Error() string { return "files: name " + e.Reason }
 
 // CheckName returns a *NameError if a file may not have the name. Nothing is repaired:
 // two spellings would become one file.

@@ -1,11 +1,11 @@
-package workspace_test
+package files_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 func TestCheckName(t *testing.T) {
@@ -14,7 +14,7 @@ func TestCheckName(t *testing.T) {
 		"a", "a.csv", "out/plot.png", "...", "..a", "a..", " a ", "名前 ü.txt", "a:b*?\"<>|", "-rf", "~", "$(x)", "%2e%2e/a",
 		"family \U0001F468\u200d\U0001F469", deep, strings.Repeat("名", 256),
 	} {
-		if err := workspace.CheckName(name); err != nil {
+		if err := files.CheckName(name); err != nil {
 			t.Errorf("CheckName(%q) = %v, want nil", name, err)
 		}
 	}
@@ -42,8 +42,8 @@ func TestCheckName(t *testing.T) {
 		"a\u2066b":               "must not contain control characters or backslashes",
 		deep + "/d":              "must not be deeper than 10 segments",
 	} {
-		err := workspace.CheckName(name)
-		got, ok := errors.AsType[*workspace.NameError](err)
+		err := files.CheckName(name)
+		got, ok := errors.AsType[*files.NameError](err)
 		if !ok || got.Reason != want {
 			t.Errorf("CheckName(%q) = %v, want %q", name, err, want)
 		}
@@ -54,8 +54,8 @@ func TestNewID(t *testing.T) {
 	seen := map[string]bool{}
 	used := map[rune]bool{}
 	for range 1000 {
-		id := workspace.NewID()
-		if !workspace.ValidID(id) || len(id) != 21 {
+		id := files.NewID()
+		if !files.ValidID(id) || len(id) != 21 {
 			t.Fatalf("%q is no id", id)
 		}
 		seen[id] = true

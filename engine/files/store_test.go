@@ -1,4 +1,4 @@
-package workspace_test
+package files_test
 
 import (
 	"bytes"
@@ -21,24 +21,24 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 var (
-	ada   = workspace.Owner{Tenant: "t", Kind: "user", ID: "ada"}
-	bob   = workspace.Owner{Tenant: "t", Kind: "user", ID: "bob"}
-	skill = workspace.Owner{Tenant: "t", Kind: "skill", ID: "s", Version: 2}
+	ada   = files.Owner{Tenant: "t", Kind: "user", ID: "ada"}
+	bob   = files.Owner{Tenant: "t", Kind: "user", ID: "bob"}
+	skill = files.Owner{Tenant: "t", Kind: "skill", ID: "s", Version: 2}
 )
 
 const sid = "abcdefghijklmnopqrstu"
 
-func limits() workspace.Options {
-	return workspace.Options{MaxFile: 1 << 20, Quota: 8 << 20, MaxFiles: 10, Life: 24 * time.Hour}
+func limits() files.Options {
+	return files.Options{MaxFile: 1 << 20, Quota: 8 << 20, MaxFiles: 10, Life: 24 * time.Hour}
 }
 
-func openStore(t *testing.T, o workspace.Options) *workspace.Store {
+func openStore(t *testing.T, o files.Options) *files.Store {
 	t.Helper()
-	s, err := workspace.Open(t.Context(), o)
+	s, err := files.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func openStore(t *testing.T, o workspace.Options) *workspace.Store {
 
 // A bucket opens stores on one place, and dir is where that keeps its objects.
 type bucket struct {
-	open func(workspace.Options) *workspace.Store
+	open func(files.Options) *files.Store
 	dir  string
 }
 
@@ -60,7 +60,7 @@ type bucket struct {
 func onEach(t *testing.T, test func(t *testing.T, b bucket)) {
 	t.Run("directory", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "files")
-		test(t, bucket{func(o workspace.Options) *workspace.Store {
+		test(t, bucket{func(o files.Options) *files.Store {
 			o.URL = "file://" + dir
 			return openStore(t, o)
 		}, dir})
@@ -101,16 +101,16 @@ func (b bucket) age(t *testing.T, by time.Duration) {
 	}
 }
 
-func put(t *testing.T, s *workspace.Store, owner workspace.Owner, session, name, content string) workspace.File {
+func put(t *testing.T, s *files.Store, owner files.Owner, session, name, content string) files.File {
 	t.Helper()
-	f, err := s.Put(t.Context(), workspace.New{Owner: owner, Session: session, Name: name, Content: strings.NewReader(content)})
+	f, err := s.Put(t.Context(), files.New{Owner: owner, Session: session, Name: name, Content: strings.NewReader(content)})
 	if err != nil {
 		t.Fatalf("Put %s = %v", name, err)
 	}
 	return f
 }
 
-func read(t *testing.T, s *workspace.Store, owner workspace.Owner, f workspace.File) string {
+func read(t *testing.T, s *files.Store, owner files.Owner, f files.File) string {
 	t.Helper()
 	r, got, err := s.Read(t.Context(), owner, f.Session, f.ID)
 	if err != nil {
@@ -138,14 +138,14 @@ func TestFilesComeBackAsTheyWere(t *testing.T) {
 		} {
 			f := put(t, s, skill, sid, name, content)
 			hash := sha256.Sum256([]byte(content))
-			wanted := workspace.File{
+			wanted := files.File{
 				Session: sid, ID: f.ID, Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(hash[:]),
 				Type: f.Type, ETag: f.ETag, Modified: time.Now(), Owner: skill,
 			}
 			if diff := cmp.Diff(wanted, f, aboutNow); diff != "" {
 				t.Errorf("Put %s (-want +got):\n%s", name, diff)
 			}
-			if !workspace.ValidID(f.ID) || f.Type == "" || f.ETag == "" || f.Modified.Location() != time.UTC {
+			if !files.ValidID(f.ID) || f.Type == "" || f.ETag == "" || f.Modified.Location() != time.UTC {
 				t.Errorf("Put %s = %+v", name, f)
 			}
 			if got := read(t, s, skill, f); got != content {
@@ -186,10 +186,10 @@ func TestDelete(t *testing.T) {
 		if err := s.Delete(t.Context(), ada, sid, f.ID); err != nil {
 			t.Fatalf("Delete = %v", err)
 		}
-		if err := s.Delete(t.Context(), ada, sid, f.ID); !errors.Is(err, workspace.ErrNotFound) {
+		if err := s.Delete(t.Context(), ada, sid, f.ID); !errors.Is(err, files.ErrNotFound) {
 			t.Errorf("second Delete = %v, want ErrNotFound", err)
 		}
-		if _, err := s.Stat(t.Context(), ada, sid, f.ID); !errors.Is(err, workspace.ErrNotFound) {
+		if _, err := s.Stat(t.Context(), ada, sid, f.ID); !errors.Is(err, files.ErrNotFound) {
 			t.Errorf("Stat = %v, want ErrNotFound", err)
 		}
 		if got, err := s.List(t.Context(), ada, sid); err != nil || len(got) != 0 {
@@ -206,20 +206,20 @@ func TestOwnersAreKeptApart(t *testing.T) {
 		s := b.open(limits())
 		f := put(t, s, ada, sid, "a", "secret")
 		for name, c := range map[string]struct {
-			owner       workspace.Owner
+			owner       files.Owner
 			session, id string
 			want        error
 		}{
-			"another user":    {bob, sid, f.ID, workspace.ErrForeign},
-			"another kind":    {workspace.Owner{Tenant: "t", Kind: "agent", ID: "ada"}, sid, f.ID, workspace.ErrForeign},
-			"another tenant":  {workspace.Owner{Tenant: "u", Kind: "user", ID: "ada"}, sid, f.ID, workspace.ErrForeign},
-			"another version": {workspace.Owner{Tenant: "t", Kind: "user", ID: "ada", Version: 1}, sid, f.ID, workspace.ErrForeign},
-			"shifted fields":  {workspace.Owner{Tenant: "tu", Kind: "ser", ID: "ada"}, sid, f.ID, workspace.ErrForeign},
-			"unknown session": {ada, workspace.NewID(), f.ID, workspace.ErrNotFound},
-			"unknown file":    {ada, sid, workspace.NewID(), workspace.ErrNotFound},
-			"no session":      {ada, "", f.ID, workspace.ErrNotFound},
-			"climbing":        {bob, "../../../../../../x/y", f.ID, workspace.ErrNotFound},
-			"climbing file":   {bob, sid, "../abcdefghijklmnopqr", workspace.ErrNotFound},
+			"another user":    {bob, sid, f.ID, files.ErrForeign},
+			"another kind":    {files.Owner{Tenant: "t", Kind: "agent", ID: "ada"}, sid, f.ID, files.ErrForeign},
+			"another tenant":  {files.Owner{Tenant: "u", Kind: "user", ID: "ada"}, sid, f.ID, files.ErrForeign},
+			"another version": {files.Owner{Tenant: "t", Kind: "user", ID: "ada", Version: 1}, sid, f.ID, files.ErrForeign},
+			"shifted fields":  {files.Owner{Tenant: "tu", Kind: "ser", ID: "ada"}, sid, f.ID, files.ErrForeign},
+			"unknown session": {ada, files.NewID(), f.ID, files.ErrNotFound},
+			"unknown file":    {ada, sid, files.NewID(), files.ErrNotFound},
+			"no session":      {ada, "", f.ID, files.ErrNotFound},
+			"climbing":        {bob, "../../../../../../x/y", f.ID, files.ErrNotFound},
+			"climbing file":   {bob, sid, "../abcdefghijklmnopqr", files.ErrNotFound},
 		} {
 			if got, err := s.Stat(t.Context(), c.owner, c.session, c.id); !errors.Is(err, c.want) {
 				t.Errorf("%s: Stat = %+v, %v, want %v", name, got, err, c.want)
@@ -234,11 +234,11 @@ func TestOwnersAreKeptApart(t *testing.T) {
 				continue
 			}
 			got, err := s.List(t.Context(), c.owner, c.session)
-			if len(got) != 0 || !errors.Is(err, workspace.ErrForeign) {
+			if len(got) != 0 || !errors.Is(err, files.ErrForeign) {
 				t.Errorf("%s: List = %+v, %v, want ErrForeign", name, got, err)
 			}
 			before := len(b.objects(t))
-			if f, err := s.Put(t.Context(), workspace.New{Owner: c.owner, Session: c.session, Name: "a", Content: strings.NewReader("x")}); !errors.Is(err, workspace.ErrForeign) {
+			if f, err := s.Put(t.Context(), files.New{Owner: c.owner, Session: c.session, Name: "a", Content: strings.NewReader("x")}); !errors.Is(err, files.ErrForeign) {
 				t.Errorf("%s: Put = %+v, %v, want ErrForeign", name, f, err)
 			}
 			if after := len(b.objects(t)); after != before {
@@ -256,23 +256,23 @@ func TestRaceForASession(t *testing.T) {
 	onEach(t, func(t *testing.T, b bucket) {
 		s := b.open(limits())
 		for range 20 {
-			session := workspace.NewID()
+			session := files.NewID()
 			var won atomic.Int64
 			var group, arrived sync.WaitGroup
 			arrived.Add(16)
 			for i := range 16 {
-				owner := workspace.Owner{Tenant: "t", Kind: "user", ID: strconv.Itoa(i)}
+				owner := files.Owner{Tenant: "t", Kind: "user", ID: strconv.Itoa(i)}
 				group.Go(func() {
 					// All have seen that the session is nobody's before one makes it its own.
 					content := io.MultiReader(strings.NewReader(owner.ID), meeting(arrived.Done), meeting(arrived.Wait))
-					f, err := s.Put(t.Context(), workspace.New{Owner: owner, Session: session, Name: "a", Content: content})
+					f, err := s.Put(t.Context(), files.New{Owner: owner, Session: session, Name: "a", Content: content})
 					switch {
 					case err == nil:
 						won.Add(1)
 						if got := read(t, s, owner, f); got != owner.ID {
 							t.Errorf("%s reads %q", owner.ID, got)
 						}
-					case !errors.Is(err, workspace.ErrForeign):
+					case !errors.Is(err, files.ErrForeign):
 						t.Errorf("Put = %v, want ErrForeign", err)
 					}
 				})
@@ -298,9 +298,9 @@ func TestLimits(t *testing.T) {
 		o := limits()
 		o.MaxFile, o.Quota, o.MaxFiles = 100_000, 250_000, 4
 		s := b.open(o)
-		add := func(owner workspace.Owner, session string, size int) error {
+		add := func(owner files.Owner, session string, size int) error {
 			// One byte more than declared would be noticed, whatever the length of a read.
-			_, err := s.Put(t.Context(), workspace.New{Owner: owner, Session: session, Name: "f", Content: io.LimitReader(zeros{}, int64(size))})
+			_, err := s.Put(t.Context(), files.New{Owner: owner, Session: session, Name: "f", Content: io.LimitReader(zeros{}, int64(size))})
 			return err
 		}
 		check := func(err, want error, what string) {
@@ -309,23 +309,23 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%s: Put = %v, want %v", what, err, want)
 			}
 		}
-		check(add(ada, sid, 100_001), workspace.ErrTooLarge, "one byte too large")
-		check(add(ada, sid, 1<<30), workspace.ErrTooLarge, "much too large")
+		check(add(ada, sid, 100_001), files.ErrTooLarge, "one byte too large")
+		check(add(ada, sid, 1<<30), files.ErrTooLarge, "much too large")
 		if got := b.objects(t); len(got) != 0 {
 			t.Errorf("refused files have left %q", got)
 		}
 		check(add(ada, sid, 100_000), nil, "as large as may be")
 		check(add(ada, sid, 100_000), nil, "the second")
-		check(add(ada, sid, 50_001), workspace.ErrQuota, "beyond the quota")
-		check(add(ada, workspace.NewID(), 50_001), workspace.ErrQuota, "beyond the quota in another session")
-		check(add(bob, workspace.NewID(), 100_000), nil, "another owner")
+		check(add(ada, sid, 50_001), files.ErrQuota, "beyond the quota")
+		check(add(ada, files.NewID(), 50_001), files.ErrQuota, "beyond the quota in another session")
+		check(add(bob, files.NewID(), 100_000), nil, "another owner")
 		check(add(ada, sid, 0), nil, "the third")
 		check(add(ada, sid, 0), nil, "the fourth")
-		check(add(ada, sid, 0), workspace.ErrFull, "the fifth")
+		check(add(ada, sid, 0), files.ErrFull, "the fifth")
 
 		another := b.open(o)
-		_, err := another.Put(t.Context(), workspace.New{Owner: ada, Session: sid, Name: "f", Content: strings.NewReader("")})
-		check(err, workspace.ErrFull, "on another server")
+		_, err := another.Put(t.Context(), files.New{Owner: ada, Session: sid, Name: "f", Content: strings.NewReader("")})
+		check(err, files.ErrFull, "on another server")
 		list, err := s.List(t.Context(), ada, sid)
 		if err != nil || len(list) != 4 {
 			t.Fatalf("List = %v, %v, want 4 files", list, err)
@@ -356,11 +356,11 @@ func TestRaceForTheQuota(t *testing.T) {
 		var kept atomic.Int64
 		for range 16 {
 			group.Go(func() {
-				_, err := s.Put(t.Context(), workspace.New{Owner: ada, Session: sid, Name: "f", Content: io.LimitReader(zeros{}, 100_000)})
+				_, err := s.Put(t.Context(), files.New{Owner: ada, Session: sid, Name: "f", Content: io.LimitReader(zeros{}, 100_000)})
 				switch {
 				case err == nil:
 					kept.Add(1)
-				case !errors.Is(err, workspace.ErrQuota) && !errors.Is(err, workspace.ErrFull):
+				case !errors.Is(err, files.ErrQuota) && !errors.Is(err, files.ErrFull):
 					t.Errorf("Put = %v, want ErrQuota or ErrFull", err)
 				}
 			})
@@ -381,12 +381,12 @@ func TestCutTransfersLeaveNothing(t *testing.T) {
 		cut := errors.New("the client has gone")
 		for _, size := range []int64{0, 100, 1 << 20, 12 << 20} {
 			content := io.MultiReader(io.LimitReader(zeros{}, size), failing{cut})
-			if _, err := s.Put(t.Context(), workspace.New{Owner: ada, Session: sid, Name: "f", Content: content}); !errors.Is(err, cut) {
+			if _, err := s.Put(t.Context(), files.New{Owner: ada, Session: sid, Name: "f", Content: content}); !errors.Is(err, cut) {
 				t.Errorf("cut after %d bytes: Put = %v, want %v", size, err, cut)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			content = io.MultiReader(io.LimitReader(zeros{}, size), cancelling(cancel), io.LimitReader(zeros{}, 1<<20))
-			if f, err := s.Put(ctx, workspace.New{Owner: ada, Session: sid, Name: "f", Content: content}); err == nil {
+			if f, err := s.Put(ctx, files.New{Owner: ada, Session: sid, Name: "f", Content: content}); err == nil {
 				t.Errorf("cancelled after %d bytes: Put = %+v", size, f)
 			}
 		}
@@ -394,7 +394,7 @@ func TestCutTransfersLeaveNothing(t *testing.T) {
 			t.Errorf("cut transfers have left %q", got)
 		}
 		// Nor has the account kept anything.
-		f, err := s.Put(t.Context(), workspace.New{Owner: ada, Session: sid, Name: "f", Content: io.LimitReader(zeros{}, 64<<20)})
+		f, err := s.Put(t.Context(), files.New{Owner: ada, Session: sid, Name: "f", Content: io.LimitReader(zeros{}, 64<<20)})
 		if err != nil || f.Size != 64<<20 {
 			t.Errorf("Put of as much as the quota = %+v, %v", f, err)
 		}
@@ -423,25 +423,25 @@ func TestOldFilesAreGone(t *testing.T) {
 		later := put(t, s, ada, sid, "b", "y")
 		b.age(t, 24*time.Hour)
 		_, err := s.Stat(t.Context(), ada, sid, f.ID)
-		if !errors.Is(err, workspace.ErrNotFound) {
+		if !errors.Is(err, files.ErrNotFound) {
 			t.Errorf("Stat after 24 h = %v, want ErrNotFound", err)
 		}
-		if _, _, err := s.Read(t.Context(), ada, sid, f.ID); !errors.Is(err, workspace.ErrNotFound) {
+		if _, _, err := s.Read(t.Context(), ada, sid, f.ID); !errors.Is(err, files.ErrNotFound) {
 			t.Errorf("Read after 24 h = %v, want ErrNotFound", err)
 		}
 		if got, err := s.List(t.Context(), ada, sid); err != nil || len(got) != 0 {
 			t.Errorf("List after 24 h = %v, %v, want none", got, err)
 		}
-		if _, err := s.List(t.Context(), bob, sid); !errors.Is(err, workspace.ErrForeign) {
+		if _, err := s.List(t.Context(), bob, sid); !errors.Is(err, files.ErrForeign) {
 			t.Errorf("another owner's List after 24 h = %v, want ErrForeign", err)
 		}
-		if err := s.Delete(t.Context(), ada, sid, later.ID); !errors.Is(err, workspace.ErrNotFound) {
+		if err := s.Delete(t.Context(), ada, sid, later.ID); !errors.Is(err, files.ErrNotFound) {
 			t.Errorf("Delete after 24 h = %v, want ErrNotFound", err)
 		}
 	})
 }
 
-func readOld(t *testing.T, s *workspace.Store, f workspace.File) string {
+func readOld(t *testing.T, s *files.Store, f files.File) string {
 	t.Helper()
 	r, _, err := s.Read(t.Context(), f.Owner, f.Session, f.ID)
 	if err != nil {
@@ -459,7 +459,7 @@ func TestSweep(t *testing.T) {
 		s := b.open(limits())
 		put(t, s, ada, sid, "a", "x")
 		b.age(t, 25*time.Hour)
-		kept := put(t, s, ada, workspace.NewID(), "b", "y")
+		kept := put(t, s, ada, files.NewID(), "b", "y")
 		s.Sweep(t.Context())
 		if got := b.objects(t); len(got) != 4 {
 			t.Errorf("after a day the bucket has %q, want two claims and one file", got)
@@ -477,7 +477,7 @@ func TestSweep(t *testing.T) {
 		b.age(t, 49*time.Hour)
 		put(t, s, bob, sid, "b", "y")
 		s.Sweep(t.Context())
-		if got, err := s.List(t.Context(), ada, sid); !errors.Is(err, workspace.ErrForeign) {
+		if got, err := s.List(t.Context(), ada, sid); !errors.Is(err, files.ErrForeign) {
 			t.Errorf("another owner's List = %v, %v, want ErrForeign", got, err)
 		}
 	})
@@ -521,7 +521,7 @@ func TestLargeFilesStream(t *testing.T) {
 		o.MaxFile, o.Quota = size, size
 		s := b.open(o)
 		peak := watchHeap(t)
-		f, err := s.Put(t.Context(), workspace.New{Owner: ada, Session: sid, Name: "f", Content: io.LimitReader(zeros{}, size)})
+		f, err := s.Put(t.Context(), files.New{Owner: ada, Session: sid, Name: "f", Content: io.LimitReader(zeros{}, size)})
 		if err != nil || f.Size != size {
 			t.Fatalf("Put = %+v, %v", f, err)
 		}
@@ -541,7 +541,7 @@ func TestLargeFilesStream(t *testing.T) {
 }
 
 func TestMediaTypes(t *testing.T) {
-	s := openStore(t, func() workspace.Options { o := limits(); o.URL = "file://" + t.TempDir(); return o }())
+	s := openStore(t, func() files.Options { o := limits(); o.URL = "file://" + t.TempDir(); return o }())
 	for _, c := range []struct{ said, name, content, want string }{
 		{"text/csv", "a", "x", "text/csv"},
 		{"Text/CSV; Charset=utf-8", "a", "x", "text/csv; charset=utf-8"},
@@ -553,7 +553,7 @@ func TestMediaTypes(t *testing.T) {
 		{"text/html\r\nX: y", "a", "\x00", "application/octet-stream"},
 		{"text/" + strings.Repeat("x", 200), "a", "\x00", "application/octet-stream"},
 	} {
-		f, err := s.Put(t.Context(), workspace.New{Owner: ada, Session: sid, Name: c.name, Type: c.said, Content: bytes.NewReader([]byte(c.content))})
+		f, err := s.Put(t.Context(), files.New{Owner: ada, Session: sid, Name: c.name, Type: c.said, Content: bytes.NewReader([]byte(c.content))})
 		if err != nil || f.Type != c.want {
 			t.Errorf("type %q, name %q, content %q: got %q, %v, want %q", c.said, c.name, c.content, f.Type, err, c.want)
 		}
@@ -565,7 +565,7 @@ func TestCloseEndsTheSweeping(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	o := limits()
 	o.URL = "file://" + t.TempDir()
-	s, err := workspace.Open(t.Context(), o)
+	s, err := files.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -582,7 +582,7 @@ func TestPutRefusesIDsAndNames(t *testing.T) {
 	for _, c := range []struct{ session, name string }{
 		{"", "a"}, {"short", "a"}, {"../../../../../../../", "a"}, {"abcdefghijklmnopqrst.", "a"}, {sid, "../a"}, {sid, ""},
 	} {
-		if f, err := s.Put(t.Context(), workspace.New{Owner: ada, Session: c.session, Name: c.name, Content: strings.NewReader("x")}); err == nil {
+		if f, err := s.Put(t.Context(), files.New{Owner: ada, Session: c.session, Name: c.name, Content: strings.NewReader("x")}); err == nil {
 			t.Errorf("Put in session %q as %q = %+v", c.session, c.name, f)
 		}
 	}
@@ -592,7 +592,7 @@ func TestOpenRefuses(t *testing.T) {
 	for _, address := range []string{"", "/tmp", "http://localhost/", "file:///dev/null", "s3://bucket?nonsense=1", ":"} {
 		o := limits()
 		o.URL = address
-		if s, err := workspace.Open(t.Context(), o); err == nil {
+		if s, err := files.Open(t.Context(), o); err == nil {
 			t.Errorf("Open(%q) succeeded", address)
 			_ = s.Close()
 		}
