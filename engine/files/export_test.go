@@ -2,5 +2,5 @@ package files
 
 import "context"
 
-// Sweep is what happens every hour.
-func (s *Store) Sweep(ctx context.Context) { s.sweep(ctx) }
+// Sweep removes what has expired, which otherwise happens every hour.
+func (s *Store) Sweep(ctx context.Context) { sweeper{s.bucket, s.options.Life}.sweep(ctx) }

@@ -1,7 +1,8 @@
-// Package files keeps the files of sessions: what clients upload, what programs
-// see in /mnt/data, and what they leave there. Contents and descriptions live in a
-// bucket (a local directory or an object store) and nowhere else, so that any server
-// finds them. It is the engine's Files, and knows nothing of HTTP or sandboxes.
+// Package files keeps the files of sessions: those that clients upload, those that the
+// engine copies into the workspace (/mnt/data) of a program, and those that programs leave
+// there. Contents and descriptions are stored in a bucket, which is a local directory or an
+// object store, and nowhere else, so that every server of a group finds them. The package
+// implements engine.Files, and knows nothing of HTTP or of sandboxes.
 package files
 
 import (
@@ -10,54 +11,74 @@ import (
 	"time"
 )
 
-// Errors of a Store. They are compared with errors.Is.
+// Errors of a Store, for errors.Is.
 var (
-	// ErrNotFound means that there is no such file, or its life is over.
+	// ErrNotFound means that there is no such file, or that it has expired.
 	ErrNotFound = errors.New("files: no such file")
 	// ErrForeign means that the session belongs to another owner.
-	ErrForeign = errors.New("files: another owner's session")
-	// ErrTooLarge means that a file is larger than a file may be.
+	ErrForeign = errors.New("files: the session belongs to another owner")
+	// ErrTooLarge means that a file is larger than Options.MaxFile.
 	ErrTooLarge = errors.New("files: file is too large")
-	// ErrQuota means that the owner's files would be larger than they may be together.
-	ErrQuota = errors.New("files: quota is exceeded")
-	// ErrFull means that the session has as many files as a session may have.
+	// ErrQuota means that a file does not fit into its owner's Options.Quota.
+	ErrQuota = errors.New("files: quota exceeded")
+	// ErrFull means that the session already has Options.MaxFiles files.
 	ErrFull = errors.New("files: session has too many files")
 )
 
-// An Owner is who may see a file.
+// The kinds of owners.
+const (
+	KindUser  = "user"
+	KindAgent = "agent"
+	KindSkill = "skill"
+)
+
+// An Owner is a user, an agent or a version of a skill. Each session belongs to one owner,
+// and nobody else can see its files.
 type Owner struct {
 	// Tenant separates installations that share nothing.
 	Tenant string
-	// Kind is user, agent or skill.
+	// Kind is KindUser, KindAgent or KindSkill.
 	Kind string
-	// ID is the user's, agent's or skill's id; Version the skill's, otherwise 0.
-	ID      string
+	// ID is the id of the user, agent or skill.
+	ID string
+	// Version is the version of a skill, and 0 for users and agents.
 	Version int
 }
 
-// A File is the description of a stored file.
+// A File describes a stored file.
 type File struct {
-	// Session and ID name the file; both have 21 characters of A-Za-z0-9_-.
+	// Session and ID together name the file. Both satisfy ValidID.
 	Session, ID string
-	// Name is its path relative to /mnt/data.
+	// Name is the path of the file relative to the workspace. Several files of one session
+	// can have the same name: each time a program changes a file, the result is a new file.
 	Name string
-	// Size is in bytes, SHA256 is hex.
-	Size     int64
-	SHA256   string
-	Type     string // media type
-	ETag     string
+	// Size is the size of the contents in bytes.
+	Size int64
+	// SHA256 is the hash of the contents in hexadecimal.
+	SHA256 string
+	// Type is the media type.
+	Type string
+	// ETag differs between files of different contents.
+	ETag string
+	// Modified is when the file was stored, in UTC.
 	Modified time.Time
-	// ReadOnly says that a program's changes to it are thrown away.
+	// ReadOnly says that a program's changes to the file are not kept.
 	ReadOnly bool
-	Owner    Owner
+	// Owner is the owner of the session.
+	Owner Owner
 }
 
-// A New is a file that is to be stored.
+// A New is a file for Store.Put to store.
 type New struct {
-	Owner    Owner
-	Session  string
-	Name     string
-	Type     string // media type; guessed from name and content if empty
+	Owner   Owner
+	Session string
+	// Name is the path of the file relative to the workspace. CheckName must accept it.
+	Name string
+	// Type is the media type that the client has declared. If it is empty, malformed or
+	// application/octet-stream, the type is guessed from the name and the contents.
+	Type string
+	// ReadOnly says that a program's changes to the file are not kept.
 	ReadOnly bool
-	Content  io.Reader
+	// Content is read to its end. The caller closes it, if it needs to be closed.
+	Content io.Reader
 }

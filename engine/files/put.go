@@ -2,11 +2,9 @@ package files
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -15,143 +13,104 @@ import (
 	"net/http"
 	"path"
 	"time"
-
-	"gocloud.dev/blob"
 )
 
 const (
-	// partSize and partsAtOnce bound what a transfer to an object store holds in
-	// memory. It is the least part that they take.
-	partSize    = 5 << 20
-	partsAtOnce = 2
-	// sniffed is how much of a file its type is guessed from.
+	// sniffed is how many bytes of a file its media type is guessed from.
 	sniffed = 512
-	// maxType is the longest media type that is believed.
+	// maxType is the length of the longest media type that is accepted, in bytes.
 	maxType = 128
 )
 
-// A description is a File as it is stored. Its names may not change.
-type description struct {
-	Session  string `json:"session"`
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Size     int64  `json:"size"`
-	SHA256   string `json:"sha256"`
-	Type     string `json:"type"`
-	ReadOnly bool   `json:"read_only,omitempty"`
-	// Made is when. Some object stores know only seconds, in which a program can leave
-	// a file and the next one change it.
-	Made time.Time `json:"made"`
-}
-
-func (d description) file() File {
-	return File{
-		Session: d.Session, ID: d.ID, Name: d.Name, Size: d.Size, SHA256: d.SHA256, Type: d.Type, ReadOnly: d.ReadOnly,
-		ETag:     d.SHA256[:min(len(d.SHA256), 32)],
-		Modified: d.Made,
+// Put stores a file under a new id. It never replaces a file, not even one of the same name.
+// If the session does not exist, Put creates it and makes it n.Owner's. Nothing is stored if
+// reading n.Content fails, or if ctx ends; Put then returns the error of n.Content, wrapped.
+// The other errors are ErrForeign, ErrTooLarge, ErrQuota, ErrFull and *NameError.
+func (s *Store) Put(ctx context.Context, n New) (File, error) {
+	if !ValidID(n.Session) {
+		return File{}, fmt.Errorf("files: malformed session id %q", n.Session)
 	}
+	if err := CheckName(n.Name); err != nil {
+		return File{}, err
+	}
+	// Another owner's session is refused before the upload. A session without an owner gets
+	// one only after it, because the upload may fail.
+	if err := s.owners.missing(ctx, n.Owner, n.Session); !errors.Is(err, ErrNotFound) {
+		return File{}, err
+	}
+	room, err := s.quotas.reserve(ctx, n.Owner, n.Session)
+	if err != nil {
+		return File{}, err
+	}
+	stored := false
+	defer func() { room.end(stored) }()
+	f, err := s.receive(ctx, n, room)
+	stored = err == nil
+	return f, err
 }
 
-// receive writes contents, claim and description of a file, or nothing that stays.
-func (s *Store) receive(ctx context.Context, n New, t *transfer) (File, error) {
-	d := description{Session: n.Session, ID: NewID(), Name: n.Name, ReadOnly: n.ReadOnly}
-	content := &counted{from: n.Content, hash: sha256.New(), limit: s.options.MaxFile, transfer: t}
+// receive stores contents, owner and description of a file, in this order.
+func (s *Store) receive(ctx context.Context, n New, room *reservation) (File, error) {
+	f := File{Session: n.Session, ID: NewID(), Name: n.Name, ReadOnly: n.ReadOnly, Owner: n.Owner}
+	content := &meteredReader{from: n.Content, hash: sha256.New(), limit: s.options.MaxFile, room: room}
 	buffered := bufio.NewReaderSize(content, sniffed)
-	// Its error is that of the copying below.
+	// An error will come again when the rest is read.
 	head, _ := buffered.Peek(sniffed)
-	d.Type = mediaType(n.Type, n.Name, head)
+	f.Type = mediaType(n.Type, n.Name, head)
 
-	key := contentKey(t.owner, d.Session, d.ID)
-	err := s.write(ctx, key, buffered, func() error { return s.makeClaim(ctx, d.Session, t.owner.key()) })
+	key := contentKey(f.Owner, f.Session, f.ID)
+	err := s.bucket.write(ctx, key, buffered, func() error { return s.owners.take(ctx, f.Session, f.Owner) })
 	if content.err != nil {
 		return File{}, content.err
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("write file: %w", err)
+		return File{}, fmt.Errorf("write the contents of a file: %w", err)
 	}
-	d.Size, d.SHA256, d.Made = content.size, hex.EncodeToString(content.hash.Sum(nil)), time.Now().UTC()
-	encoded, err := json.Marshal(d)
-	if err == nil {
-		err = s.writeSmall(ctx, fileKey(t.owner.key(), d.Session, d.ID), encoded, false)
+	f.Size, f.SHA256, f.Modified = content.size, hex.EncodeToString(content.hash.Sum(nil)), time.Now().UTC()
+	f.ETag = etag(f.SHA256)
+	if err := s.descriptions.put(ctx, f); err != nil {
+		s.bucket.discard(context.WithoutCancel(ctx), key)
+		return File{}, err
 	}
-	if err != nil {
-		s.discard(ctx, key)
-		return File{}, fmt.Errorf("write description: %w", err)
-	}
-	f := d.file()
-	f.Owner = n.Owner
 	return f, nil
 }
 
-// write copies an object into the bucket. It is there only if all of it could be read
-// and commit, which is called then, agrees.
-func (s *Store) write(ctx context.Context, key string, from io.Reader, commit func() error) error {
-	// Closing the writer would keep what was written so far.
-	writing, patience := newPatience(ctx)
-	defer patience.end()
-	bare, err := s.bucket.NewWriter(writing, key, &blob.WriterOptions{
-		BufferSize: partSize, MaxConcurrency: partsAtOnce, ContentType: "application/octet-stream",
-	})
-	if err != nil {
-		return err
-	}
-	w := patientWriter{bare, patience}
-	_, err = io.Copy(w, from)
-	if err == nil {
-		err = commit()
-	}
-	if err != nil {
-		patience.end()
-		_ = w.Close()
-		return err
-	}
-	return w.Close()
-}
-
-// writeSmall writes an object that is in memory, if asked so only where there is none.
-func (s *Store) writeSmall(ctx context.Context, key string, content []byte, ifNotExist bool) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return s.bucket.Upload(ctx, key, bytes.NewReader(content), &blob.WriterOptions{
-		ContentType: "application/octet-stream", IfNotExist: ifNotExist,
-	})
-}
-
-// A counted reader measures what is read, and fails where there is too much of it.
-type counted struct {
-	from     io.Reader
-	hash     hash.Hash
-	size     int64
-	limit    int64
-	transfer *transfer
-	// err is the error that ended it, nil for the end of the file.
+// A meteredReader reads the contents of a file. It hashes and counts them, and fails when they
+// exceed a limit.
+type meteredReader struct {
+	from  io.Reader
+	hash  hash.Hash
+	size  int64
+	limit int64
+	room  *reservation
+	// err is the error that ended the reading before the end of the file.
 	err error
 }
 
-func (c *counted) Read(p []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
+func (r *meteredReader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
 	}
-	n, err := c.from.Read(p)
-	c.size += int64(n)
-	c.hash.Write(p[:n])
+	n, err := r.from.Read(p)
+	r.size += int64(n)
+	r.hash.Write(p[:n])
 	switch {
-	case c.size > c.limit:
-		c.err = ErrTooLarge
-	case !c.transfer.grow(c.size):
-		c.err = ErrQuota
+	case r.size > r.limit:
+		r.err = ErrTooLarge
+	case !r.room.grow(r.size):
+		r.err = ErrQuota
 	case err != nil && !errors.Is(err, io.EOF):
-		c.err = fmt.Errorf("read content: %w", err)
+		r.err = fmt.Errorf("read content: %w", err)
 	default:
 		return n, err
 	}
-	return 0, c.err
+	return 0, r.err
 }
 
-// mediaType returns the type that a file is given: what the client says, or else what
-// the name says, or else what the contents look like.
-func mediaType(said, name string, head []byte) string {
-	if kind, parameters, err := mime.ParseMediaType(said); err == nil && len(said) <= maxType {
+// mediaType returns the media type of a file: the one that the client has declared, or else
+// that of the name's extension, or else a guess from the first bytes.
+func mediaType(declared, name string, head []byte) string {
+	if kind, parameters, err := mime.ParseMediaType(declared); err == nil && len(declared) <= maxType {
 		if formatted := mime.FormatMediaType(kind, parameters); formatted != "" && kind != "application/octet-stream" {
 			return formatted
 		}

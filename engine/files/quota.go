@@ -2,8 +2,6 @@ package files
 
 import (
 	"context"
-	"path"
-	"strings"
 	"sync"
 	"time"
 
@@ -11,159 +9,164 @@ import (
 )
 
 const (
-	// leastCharge is what a small file counts for in the quota: many are not free.
+	// leastCharge is what a file of fewer bytes counts in the quota. Without it, a client
+	// could store any number of tiny files.
 	leastCharge = 4 << 10
-	// accountLife is how long an account that nobody uses is believed. Other servers
-	// may have changed what there is.
-	accountLife = 10 * time.Second
+	// usageLife is how long the usage of an account is remembered after its last upload.
+	// After that it is counted anew, because other servers may have changed it.
+	usageLife = 10 * time.Second
 )
 
-// accounts know what their owners have, as long as they transfer files.
-type accounts struct {
+// quotas enforces the limits on the files of each account (see Owner.account) and session.
+// Servers that share a bucket do not see each other's uploads before they are complete, so
+// that together they may exceed a limit by what they receive at the same moment.
+type quotas struct {
+	bucket   *bucket
+	life     time.Duration
+	maxBytes int64 // of an account
+	maxFiles int   // of a session
+
 	mu    sync.Mutex
-	known map[string]*account
+	known map[string]*usage // by account
 }
 
-// An account is what its owners have in the bucket and are putting there through this
-// server. Servers that share a bucket do not know what the others are receiving.
-type account struct {
-	// users is the number of transfers, idle since when there are none. accounts.mu
-	// guards them.
-	users int
-	idle  time.Time
+// usage is what an account has in the bucket and is uploading through this server.
+type usage struct {
+	// uploads is the number of uploads, and idleSince the end of the last one. The mutex of
+	// quotas guards both.
+	uploads   int
+	idleSince time.Time
 
-	mu     sync.Mutex
-	listed bool
-	bytes  int64
-	files  map[string]int // by session
+	mu      sync.Mutex
+	counted bool // what follows has been counted in the bucket
+	bytes   int64
+	files   map[string]int // by session
 }
 
+// charge returns what a file of the size counts in the quota.
 func charge(size int64) int64 { return max(size, leastCharge) }
 
-// A transfer is one file of an account on its way in.
-type transfer struct {
-	accounts *accounts
-	account  *account
-	owner    Owner
-	session  string
-	quota    int64
-	charged  int64
+// A reservation is the room of one file while it is uploaded.
+type reservation struct {
+	quotas  *quotas
+	usage   *usage
+	session string
+	charged int64
 }
 
-// begin opens the owner's account for one more file in a session. It returns ErrFull
-// or ErrQuota if there is no place for it. Who gets a transfer ends it.
-func (s *Store) begin(ctx context.Context, owner Owner, session string) (*transfer, error) {
-	a := s.accounts.open(owner.account())
-	t := &transfer{accounts: &s.accounts, account: a, owner: owner, session: session, quota: s.options.Quota, charged: leastCharge}
-	err := t.enter(ctx, s)
-	if err != nil {
-		s.accounts.release(a)
+// reserve reserves room for one more file in a session. It returns ErrFull or ErrQuota if there
+// is none. The caller ends the reservation.
+func (q *quotas) reserve(ctx context.Context, owner Owner, session string) (*reservation, error) {
+	account := owner.account()
+	u := q.use(account)
+	if err := q.admit(ctx, u, account, session); err != nil {
+		q.release(u)
 		return nil, err
 	}
-	return t, nil
+	return &reservation{quotas: q, usage: u, session: session, charged: leastCharge}, nil
 }
 
-func (t *transfer) enter(ctx context.Context, s *Store) error {
-	a := t.account
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.listed {
-		if err := s.list(ctx, t.owner.account(), a); err != nil {
+// admit counts one more file, or returns ErrFull or ErrQuota.
+func (q *quotas) admit(ctx context.Context, u *usage, account, session string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.counted {
+		if err := q.count(ctx, u, account); err != nil {
 			return err
 		}
-		a.listed = true
 	}
-	if a.files[t.session] >= s.options.MaxFiles {
+	if u.files[session] >= q.maxFiles {
 		return ErrFull
 	}
-	if a.bytes+t.charged > t.quota {
+	if u.bytes+leastCharge > q.maxBytes {
 		return ErrQuota
 	}
-	a.files[t.session]++
-	a.bytes += t.charged
+	u.files[session]++
+	u.bytes += leastCharge
 	return nil
 }
 
-// list counts what is in an account. Its lock is held.
-func (s *Store) list(ctx context.Context, name string, a *account) error {
-	a.bytes, a.files = 0, map[string]int{}
-	return s.walk(ctx, contents+name+"/", func(o *blob.ListObject) {
-		session, id, _ := strings.Cut(path.Base(o.Key), ".")
-		// What is being written to a directory has a longer name.
-		if ValidID(id) && s.alive(o.ModTime) {
-			a.bytes += charge(o.Size)
-			a.files[session]++
+// count counts what an account has in the bucket. The caller holds u.mu.
+func (q *quotas) count(ctx context.Context, u *usage, account string) error {
+	u.bytes, u.files = 0, map[string]int{}
+	err := q.bucket.walk(ctx, contentsPrefix+account+"/", func(o *blob.ListObject) {
+		if session, _, ok := idsOf(o.Key); ok && time.Since(o.ModTime) < q.life {
+			u.bytes += charge(o.Size)
+			u.files[session]++
 		}
 	})
+	u.counted = err == nil
+	return err
 }
 
-// grow charges the account for a file of at least size, and reports whether the quota
+// use returns the usage of an account for an upload, after which release is called.
+func (q *quotas) use(account string) *usage {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for other, u := range q.known {
+		if u.uploads == 0 && time.Since(u.idleSince) > usageLife {
+			delete(q.known, other)
+		}
+	}
+	u := q.known[account]
+	if u == nil {
+		u = &usage{}
+		q.known[account] = u
+	}
+	u.uploads++
+	return u
+}
+
+func (q *quotas) release(u *usage) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	u.uploads--
+	u.idleSince = time.Now()
+}
+
+// deleted subtracts a file that was deleted from the bucket.
+func (q *quotas) deleted(f File) {
+	q.mu.Lock()
+	u := q.known[f.Owner.account()]
+	q.mu.Unlock()
+	if u != nil {
+		u.subtract(f.Session, charge(f.Size))
+	}
+}
+
+func (u *usage) subtract(session string, charged int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.counted {
+		return
+	}
+	u.bytes -= charged
+	if u.files[session]--; u.files[session] <= 0 {
+		delete(u.files, session)
+	}
+}
+
+// grow extends the reservation to a file of at least size bytes, and reports whether the quota
 // allows it.
-func (t *transfer) grow(size int64) bool {
-	more := charge(size) - t.charged
+func (r *reservation) grow(size int64) bool {
+	more := charge(size) - r.charged
 	if more <= 0 {
 		return true
 	}
-	t.account.mu.Lock()
-	defer t.account.mu.Unlock()
-	if t.account.bytes+more > t.quota {
+	r.usage.mu.Lock()
+	defer r.usage.mu.Unlock()
+	if r.usage.bytes+more > r.quotas.maxBytes {
 		return false
 	}
-	t.account.bytes += more
-	t.charged += more
+	r.usage.bytes += more
+	r.charged += more
 	return true
 }
 
-// end closes the account for this file, and takes it back if it was not kept.
-func (t *transfer) end(kept bool) {
-	if !kept {
-		t.account.remove(t.session, t.charged)
+// end ends the reservation: the file was stored, or its room becomes free again.
+func (r *reservation) end(stored bool) {
+	if !stored {
+		r.usage.subtract(r.session, r.charged)
 	}
-	t.accounts.release(t.account)
-}
-
-func (a *account) remove(session string, charged int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.listed {
-		return
-	}
-	a.bytes -= charged
-	if a.files[session]--; a.files[session] <= 0 {
-		delete(a.files, session)
-	}
-}
-
-func (l *accounts) open(name string) *account {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for n, a := range l.known {
-		if a.users == 0 && time.Since(a.idle) > accountLife {
-			delete(l.known, n)
-		}
-	}
-	a := l.known[name]
-	if a == nil {
-		a = &account{}
-		l.known[name] = a
-	}
-	a.users++
-	return a
-}
-
-func (l *accounts) release(a *account) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a.users--
-	a.idle = time.Now()
-}
-
-// forget takes a file that was deleted off its account.
-func (l *accounts) forget(name, session string, size int64) {
-	l.mu.Lock()
-	a := l.known[name]
-	l.mu.Unlock()
-	if a != nil {
-		a.remove(session, charge(size))
-	}
+	r.quotas.release(r.usage)
 }

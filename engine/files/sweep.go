@@ -10,17 +10,25 @@ import (
 )
 
 const (
-	sweepEvery = time.Hour
-	// contentGrace is how much longer contents live than the description that was
-	// written after them.
+	sweepInterval = time.Hour
+	// contentGrace is how much longer the contents of a file are kept than its description,
+	// which was written after them.
 	contentGrace = 10 * time.Minute
-	// partLife is how long what is being written to a directory stays unchanged at most.
-	partLife = 10 * time.Minute
+	// partialLife is how long the temporary file of an object in a directory can remain
+	// unchanged before it is taken to be left by a server that was killed.
+	partialLife = 10 * time.Minute
 )
 
-// sweepHourly removes what is too old until ctx ends.
-func (s *Store) sweepHourly(ctx context.Context) {
-	ticker := time.NewTicker(sweepEvery)
+// A sweeper removes what has expired from the bucket, including what servers that were killed
+// have left incomplete.
+type sweeper struct {
+	bucket *bucket
+	life   time.Duration // of a file
+}
+
+// run sweeps at once and then every hour, until ctx ends.
+func (s sweeper) run(ctx context.Context) {
+	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
 		s.sweep(ctx)
@@ -32,31 +40,32 @@ func (s *Store) sweepHourly(ctx context.Context) {
 	}
 }
 
-// sweep removes what is too old: also what servers that were killed have left half
-// written. One failure does not stop the rest.
-func (s *Store) sweep(ctx context.Context) {
+// sweep removes what has expired. It goes on after a failure, which is only logged.
+func (s sweeper) sweep(ctx context.Context) {
 	for _, kind := range []struct {
 		prefix string
 		life   time.Duration
 	}{
-		{files, s.options.Life},
-		{contents, s.options.Life + contentGrace},
-		// Made after the description.
-		{drops, s.options.Life},
-		// Each file in a session has found its claim young or made it so.
-		{claims, 2 * s.options.Life},
+		{descriptionsPrefix, s.life},
+		{contentsPrefix, s.life + contentGrace},
+		// A deletion is always younger than the description of its file.
+		{deletionsPrefix, s.life},
+		// When a file is stored, the owner of its session was written at most half a life
+		// before (see sessionOwners.take), and so is kept longer than the file.
+		{ownersPrefix, 2 * s.life},
 	} {
-		err := s.walk(ctx, kind.prefix, func(o *blob.ListObject) {
+		err := s.bucket.walk(ctx, kind.prefix, func(o *blob.ListObject) {
 			life := kind.life
-			if strings.HasSuffix(o.Key, ".tmp") { // Ids have no dots.
-				life = partLife
+			if strings.HasSuffix(o.Key, ".tmp") { // Ids contain no dot.
+				life = partialLife
 			}
 			if ctx.Err() == nil && time.Since(o.ModTime) >= life {
-				s.remove(ctx, o.Key)
+				s.bucket.discard(ctx, o.Key)
 			}
 		})
 		if err != nil && ctx.Err() == nil {
-			s.options.Log.LogAttrs(ctx, slog.LevelWarn, "cannot look for old files", slog.String("below", kind.prefix), slog.Any("err", err))
+			s.bucket.log.LogAttrs(ctx, slog.LevelWarn, "cannot look for expired files in the bucket",
+				slog.String("prefix", kind.prefix), slog.Any("err", err))
 		}
 	}
 }
