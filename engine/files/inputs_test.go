@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ func scopeOf(t *testing.T, user files.Owner) json.RawMessage {
 	return scope
 }
 
-// opened returns what an execution of the user is given for an input.
+// opened returns the contents of an input, as an execution of the user gets them.
 func opened(t *testing.T, s *files.Store, user files.Owner, f engine.InputFile) (string, error) {
 	t.Helper()
 	content, err := s.Open(t.Context(), scopeOf(t, user), f)
@@ -34,7 +33,7 @@ func opened(t *testing.T, s *files.Store, user files.Owner, f engine.InputFile) 
 	return string(text), errors.Join(err, content.Close())
 }
 
-// names returns names and contents of inputs.
+// names returns the names and the contents of inputs.
 func names(t *testing.T, s *files.Store, user files.Owner, inputs []engine.InputFile) (got []string) {
 	t.Helper()
 	for _, f := range inputs {
@@ -70,7 +69,7 @@ func TestInputs(t *testing.T) {
 		if diff := cmp.Diff([]string{"a=mine", "b/c=ours"}, names(t, s, ada, inputs)); diff != "" {
 			t.Errorf("contents (-want +got):\n%s", diff)
 		}
-		// An execution of another user is given only what is its tenant's.
+		// An execution of another user can only open files of its own tenant.
 		if text, err := opened(t, s, bob, inputs[0]); !errors.Is(err, files.ErrForeign) {
 			t.Errorf("Open of another user's file = %q, %v, want ErrForeign", text, err)
 		}
@@ -118,10 +117,10 @@ func TestSessionInputs(t *testing.T) {
 		put(t, s, ada, sid, "a", "1")
 		put(t, s, ada, sid, "b", "1")
 		put(t, s, ada, sid, "d/x", "1")
-		// In the same second.
+		// Both versions of a may have the same time, if the bucket rounds to seconds.
 		put(t, s, ada, sid, "a", "2")
 		inputs := look("b=1", "d/x=1", "a=2")
-		// The version before does not come back.
+		// The earlier version does not come back.
 		drop(inputs[2])
 		drop(inputs[0])
 		inputs = look("d/x=1")
@@ -140,7 +139,7 @@ func TestSessionInputs(t *testing.T) {
 				t.Errorf("Foreign(%s) = %v, %v, want %v", owner.ID, got, err, want)
 			}
 		}
-		// Marks are swept with the files.
+		// The notes of deletions are swept together with the files.
 		b.age(t, 49*time.Hour)
 		_ = b.open(limits())
 		for deadline := time.Now().Add(10 * time.Second); len(b.objects(t)) > 0; time.Sleep(10 * time.Millisecond) {
@@ -148,25 +147,5 @@ func TestSessionInputs(t *testing.T) {
 				t.Fatalf("the bucket has %q, want nothing", b.objects(t))
 			}
 		}
-	})
-}
-
-// Agents and skills are made up for nothing, so those of a tenant share one quota.
-func TestSharedQuota(t *testing.T) {
-	onEach(t, func(t *testing.T, b bucket) {
-		o := limits()
-		o.Quota = 1 << 20
-		s := b.open(o)
-		half := strings.Repeat("x", 600_000)
-		put(t, s, ada, files.NewID(), "x", half)
-		put(t, s, bob, files.NewID(), "x", half)
-		put(t, s, skill, files.NewID(), "x", half)
-		for _, owner := range []files.Owner{ada, skill, {Tenant: "t", Kind: "agent", ID: "s"}, {Tenant: "t", Kind: "skill", ID: "s", Version: 3}} {
-			n := files.New{Owner: owner, Session: files.NewID(), Name: "x", Content: strings.NewReader(half)}
-			if _, err := s.Put(t.Context(), n); !errors.Is(err, files.ErrQuota) {
-				t.Errorf("Put for %+v = %v, want ErrQuota", owner, err)
-			}
-		}
-		put(t, s, files.Owner{Tenant: "u", Kind: "skill", ID: "s", Version: 2}, files.NewID(), "x", half)
 	})
 }

@@ -13,11 +13,11 @@ import (
 	"fermata/engine/files"
 )
 
-// openS3 opens stores on a bucket of an S3 server of the test's own, and tells the
-// directory that has the bucket's objects.
+// openS3 starts an S3 server for the test. open opens a store on a bucket of this server, and dir
+// is the directory that contains the objects of the bucket.
 func openS3(t *testing.T) (open func(files.Options) *files.Store, dir string) {
 	t.Helper()
-	// It keeps objects in a directory.
+	// This server keeps objects as files in a directory.
 	path, err := exec.LookPath("versitygw")
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("an S3 server is missing: make bin/versitygw")
