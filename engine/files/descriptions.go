@@ -10,24 +10,10 @@ import (
 	"gocloud.dev/blob"
 )
 
-// descriptions stores the descriptions of files.
+// descriptions stores the descriptions of files: a File as JSON.
 type descriptions struct {
 	bucket *bucket
 	life   time.Duration
-}
-
-// A description is the stored form of a File. The names of its members must not change.
-type description struct {
-	Session  string `json:"session"`
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Size     int64  `json:"size"`
-	SHA256   string `json:"sha256"`
-	Type     string `json:"type"`
-	ReadOnly bool   `json:"read_only,omitempty"`
-	// Made is when the file was stored. The time of the object is no substitute: some object
-	// stores round it to seconds, within which two programs can store a file of the same name.
-	Made time.Time `json:"made"`
 }
 
 // get returns the description of one file, or ErrNotFound.
@@ -39,24 +25,19 @@ func (d descriptions) get(ctx context.Context, owner Owner, session, id string) 
 	if time.Since(written) >= d.life {
 		return File{}, ErrNotFound
 	}
-	var stored description
-	if err := json.Unmarshal(content, &stored); err != nil {
+	var f File
+	if err := json.Unmarshal(content, &f); err != nil {
 		return File{}, fmt.Errorf("read the description of file %s: %w", id, err)
 	}
-	return File{
-		Session: stored.Session, ID: stored.ID, Name: stored.Name,
-		Size: stored.Size, SHA256: stored.SHA256, Type: stored.Type, ReadOnly: stored.ReadOnly,
-		ETag:     etag(stored.SHA256),
-		Modified: stored.Made,
-		Owner:    owner,
-	}, nil
+	f.ETag, f.Owner = etag(f.SHA256), owner
+	return f, nil
 }
 
 func etag(hash string) string { return hash[:min(len(hash), 32)] }
 
 // put stores the description of a file, and so makes the file exist.
 func (d descriptions) put(ctx context.Context, f File) error {
-	encoded, err := json.Marshal(description{f.Session, f.ID, f.Name, f.Size, f.SHA256, f.Type, f.ReadOnly, f.Modified})
+	encoded, err := json.Marshal(f)
 	if err == nil {
 		err = d.bucket.writeSmall(ctx, descriptionKey(f.Owner, f.Session, f.ID), encoded, false)
 	}

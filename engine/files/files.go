@@ -45,27 +45,31 @@ type Owner struct {
 	Version int
 }
 
-// A File describes a stored file.
+// A File describes a stored file. Its JSON form is stored: the names of its members must not
+// change.
 type File struct {
 	// Session and ID together name the file. Both satisfy ValidID.
-	Session, ID string
+	Session string `json:"session"`
+	ID      string `json:"id"`
 	// Name is the path of the file relative to the workspace. Several files of one session
 	// can have the same name: each time a program changes a file, the result is a new file.
-	Name string
+	Name string `json:"name"`
 	// Size is the size of the contents in bytes.
-	Size int64
+	Size int64 `json:"size"`
 	// SHA256 is the hash of the contents in hexadecimal.
-	SHA256 string
+	SHA256 string `json:"sha256"`
 	// Type is the media type.
-	Type string
-	// ETag differs between files of different contents.
-	ETag string
-	// Modified is when the file was stored, in UTC.
-	Modified time.Time
+	Type string `json:"type"`
 	// ReadOnly says that a program's changes to the file are not kept.
-	ReadOnly bool
+	ReadOnly bool `json:"read_only,omitempty"`
+	// Modified is when the file was stored, in UTC. The bucket's own time is no substitute:
+	// some object stores round it to seconds, within which two programs can store a file of
+	// the same name.
+	Modified time.Time `json:"made"`
+	// ETag differs between files of different contents. It is derived from SHA256.
+	ETag string `json:"-"`
 	// Owner is the owner of the session.
-	Owner Owner
+	Owner Owner `json:"-"`
 }
 
 // A New is a file for Store.Put to store.

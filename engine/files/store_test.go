@@ -315,3 +315,56 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestStoredForm reads objects whose keys and contents are written down here, because those of
+// stored files must not change.
+func TestStoredForm(t *testing.T) {
+	const (
+		adaKey   = "57766bd52c1885c32aaa2e9c5b1b68b397eccc0f6e69fa9d8bdd0352a4df338b"
+		skillKey = "8f05af24f02241b7fdc9edecf0d9fab84e5bdc33dad24e20014e3229378e761d"
+		shared   = "f37446618f5c340b1b8e8bc5bae4c05e094cbb3e11e87cf7468d2ff56b572fcc"
+		hash     = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881" // of x
+		fid, gid = "ABCDEFGHIJKLMNOPQRSTU", "0123456789-_abcdefghi"
+		other    = "ABCDEFGHIJKLMNOPQRST_"
+	)
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"claims/" + sid:   adaKey,
+		"claims/" + other: skillKey,
+		"files/" + adaKey + "/" + sid + "." + fid: `{"session":"` + sid + `","id":"` + fid + `","name":"a/b","size":1,"sha256":"` + hash +
+			`","type":"text/csv","read_only":true,"made":"2026-01-02T03:04:05.6Z"}`,
+		"contents/" + adaKey + "/" + adaKey + "/" + sid + "." + fid: "x",
+		"drops/" + adaKey + "/" + sid + "." + fid:                   "",
+		"files/" + skillKey + "/" + other + "." + gid: `{"session":"` + other + `","id":"` + gid + `","name":"c","size":1,"sha256":"` + hash +
+			`","type":"text/plain","made":"2026-01-02T03:04:05Z"}`,
+		"contents/" + shared + "/" + skillKey + "/" + other + "." + gid: "x",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := limits()
+	o.URL = "file://" + dir
+	s := openStore(t, o)
+	want := files.File{
+		Session: sid, ID: fid, Name: "a/b", Size: 1, SHA256: hash, Type: "text/csv", ReadOnly: true,
+		Modified: time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC), ETag: hash[:32], Owner: ada,
+	}
+	if got := read(t, s, ada, want); got != "x" {
+		t.Errorf("the user's file is %q, want x", got)
+	}
+	of, err := s.Stat(t.Context(), skill, other, gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, s, skill, of); got != "x" {
+		t.Errorf("the skill's file is %q, want x", got)
+	}
+	if got, err := s.SessionInputs(t.Context(), ada, sid); len(got) != 0 || err != nil {
+		t.Errorf("SessionInputs = %v, %v, want none: a program has deleted the file", got, err)
+	}
+	if got, err := s.Foreign(t.Context(), bob, sid); !got || err != nil {
+		t.Errorf("Foreign = %v, %v, want true", got, err)
+	}
+}
