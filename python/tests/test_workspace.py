@@ -14,6 +14,10 @@ import pytest
 
 from fermata import workspace
 
+# The cases that the server's tests go through, too.
+NAMES: dict[str, list[Any]] = loads(
+    (Path(__file__).parent.parent / "testdata" / "names.json").read_text(encoding="utf-8")
+)
 DISK = 10_000
 NOBODY = 65534
 
@@ -182,13 +186,27 @@ def test_directories_that_are_links(root: Path) -> None:
     os.close(descriptor)
 
 
-def test_names_that_mislead(root: Path) -> None:
-    refused = ["a\nb", "a\x7f", "a\u2028", "back\\slash", "x\u202egpj.exe", "\u2066x", os.fsdecode(b"\xff")]
-    for name in refused:
-        (root / name).write_text("x")
+@pytest.mark.parametrize("name", NAMES["allowed"], ids=ascii)
+def test_allowed_names(root: Path, name: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text("x")
     found = listed(root)
-    assert (names(found), found.reasons) == ([], {"path": len(refused)})
-    assert sorted(found.skipped) == sorted(ascii(name)[1:-1] for name in refused)
+    assert (names(found), found.reasons) == ([name], {})
+
+
+@pytest.mark.parametrize("case", NAMES["refused"], ids=ascii)
+def test_refused_names(root: Path, case: dict[str, str]) -> None:
+    name = os.fsdecode(bytes.fromhex(case["hex"])) if "hex" in case else case["name"]
+    if "runner" not in case:
+        descriptor = os.open(root, os.O_RDONLY)
+        with pytest.raises((OSError, ValueError)):
+            workspace.open_file(descriptor, name)
+        os.close(descriptor)
+        return
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text("x")
+    found = listed(root)
+    assert (names(found), found.reasons, found.skipped) == ([], {case["runner"]: 1}, [case["shown"]])
     found.encode().decode("ascii")
 
 

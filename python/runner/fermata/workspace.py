@@ -31,8 +31,10 @@ _MAX_DEPTH: Final = 10
 _KEEP: Final = ".dirkeep"
 # What Python leaves beside modules that it imports is not the program's.
 _CACHE: Final = "__pycache__"
-# Controls, surrogates (bytes that are no UTF-8), line ends and what turns the direction
-# of text have no place in a name that people are shown. The server refuses the same.
+# Names must not contain control characters, surrogates (bytes that are not UTF-8), line
+# separators, or characters that change the direction of text: shown to people, such a name
+# could look like another one. The server refuses the same names; testdata/names.json has the
+# cases that are tested on both sides.
 _REFUSED_CATEGORIES: Final = ("Cc", "Cs", "Zl", "Zp")
 _REFUSED: Final = "\\\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 

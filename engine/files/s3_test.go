@@ -1,4 +1,4 @@
-package workspace_test
+package files_test
 
 import (
 	"net"
@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
-// openS3 opens stores on a bucket of an S3 server of the test's own, and tells the
-// directory that has the bucket's objects.
-func openS3(t *testing.T) (open func(workspace.Options) *workspace.Store, dir string) {
+// openS3 starts an S3 server for the test. open opens a store on a bucket of this server, and dir
+// is the directory that contains the objects of the bucket.
+func openS3(t *testing.T) (open func(files.Options) *files.Store, dir string) {
 	t.Helper()
-	// It keeps objects in a directory.
+	// This server keeps objects as files in a directory.
 	path, err := exec.LookPath("versitygw")
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("an S3 server is missing: make bin/versitygw")
@@ -46,7 +46,7 @@ func openS3(t *testing.T) (open func(workspace.Options) *workspace.Store, dir st
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
 	q := url.Values{"endpoint": {"http://" + address}, "region": {"us-east-1"}, "use_path_style": {"true"}}
-	return func(o workspace.Options) *workspace.Store {
+	return func(o files.Options) *files.Store {
 		o.URL = "s3://bucket?" + q.Encode()
 		return openStore(t, o)
 	}, dir

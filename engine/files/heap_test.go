@@ -1,4 +1,4 @@
-package workspace_test
+package files_test
 
 import (
 	"runtime"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// watchHeap measures the heap until peak is called, which returns how much it had
-// grown at most.
+// watchHeap measures the size of the heap until peak is called. peak returns by how many bytes
+// the heap had grown at its largest.
 func watchHeap(t *testing.T) (peak func() uint64) {
 	t.Helper()
 	heap := func() uint64 {

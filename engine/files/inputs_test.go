@@ -1,30 +1,29 @@
-package workspace_test
+package files_test
 
 import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/engine"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
-func scopeOf(t *testing.T, user workspace.Owner) json.RawMessage {
+func scopeOf(t *testing.T, user files.Owner) json.RawMessage {
 	t.Helper()
-	scope, err := workspace.ScopeOf(user)
+	scope, err := files.ScopeOf(user)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return scope
 }
 
-// opened returns what an execution of the user is given for an input.
-func opened(t *testing.T, s *workspace.Store, user workspace.Owner, f engine.InputFile) (string, error) {
+// opened returns the contents of an input, as an execution of the user gets them.
+func opened(t *testing.T, s *files.Store, user files.Owner, f engine.InputFile) (string, error) {
 	t.Helper()
 	content, err := s.Open(t.Context(), scopeOf(t, user), f)
 	if err != nil {
@@ -34,8 +33,8 @@ func opened(t *testing.T, s *workspace.Store, user workspace.Owner, f engine.Inp
 	return string(text), errors.Join(err, content.Close())
 }
 
-// names returns names and contents of inputs.
-func names(t *testing.T, s *workspace.Store, user workspace.Owner, inputs []engine.InputFile) (got []string) {
+// names returns the names and the contents of inputs.
+func names(t *testing.T, s *files.Store, user files.Owner, inputs []engine.InputFile) (got []string) {
 	t.Helper()
 	for _, f := range inputs {
 		text, err := opened(t, s, user, f)
@@ -50,9 +49,9 @@ func names(t *testing.T, s *workspace.Store, user workspace.Owner, inputs []engi
 func TestInputs(t *testing.T) {
 	onEach(t, func(t *testing.T, b bucket) {
 		s := b.open(limits())
-		other := workspace.NewID()
+		other := files.NewID()
 		mine, ours := put(t, s, ada, sid, "stored", "mine"), put(t, s, skill, other, "SKILL.md", "ours")
-		refs := []workspace.Reference{
+		refs := []files.Reference{
 			{Owner: ada, Session: sid, ID: mine.ID, Name: "a", Resource: "r"},
 			{Owner: skill, Session: other, ID: ours.ID, Name: "b/c", Resource: "s"},
 		}
@@ -70,24 +69,24 @@ func TestInputs(t *testing.T) {
 		if diff := cmp.Diff([]string{"a=mine", "b/c=ours"}, names(t, s, ada, inputs)); diff != "" {
 			t.Errorf("contents (-want +got):\n%s", diff)
 		}
-		// An execution of another user is given only what is its tenant's.
-		if text, err := opened(t, s, bob, inputs[0]); !errors.Is(err, workspace.ErrForeign) {
+		// An execution of another user can only open files of its own tenant.
+		if text, err := opened(t, s, bob, inputs[0]); !errors.Is(err, files.ErrForeign) {
 			t.Errorf("Open of another user's file = %q, %v, want ErrForeign", text, err)
 		}
-		if text, err := opened(t, s, workspace.Owner{Tenant: "u", Kind: "user", ID: "ada"}, inputs[1]); !errors.Is(err, workspace.ErrForeign) {
+		if text, err := opened(t, s, files.Owner{Tenant: "u", Kind: "user", ID: "ada"}, inputs[1]); !errors.Is(err, files.ErrForeign) {
 			t.Errorf("Open of another tenant's file = %q, %v, want ErrForeign", text, err)
 		}
 		for _, wrong := range []struct {
-			ref  workspace.Reference
+			ref  files.Reference
 			want error
 		}{
-			{workspace.Reference{Owner: bob, Session: sid, ID: mine.ID, Name: "x"}, workspace.ErrForeign},
-			{workspace.Reference{Owner: ada, Session: other, ID: ours.ID, Name: "x"}, workspace.ErrForeign},
-			{workspace.Reference{Owner: ada, Session: sid, ID: workspace.NewID(), Name: "x"}, workspace.ErrNotFound},
+			{files.Reference{Owner: bob, Session: sid, ID: mine.ID, Name: "x"}, files.ErrForeign},
+			{files.Reference{Owner: ada, Session: other, ID: ours.ID, Name: "x"}, files.ErrForeign},
+			{files.Reference{Owner: ada, Session: sid, ID: files.NewID(), Name: "x"}, files.ErrNotFound},
 			// It would be replaced, but must not be believed.
-			{workspace.Reference{Owner: bob, Session: sid, ID: mine.ID, Name: "a"}, workspace.ErrForeign},
+			{files.Reference{Owner: bob, Session: sid, ID: mine.ID, Name: "a"}, files.ErrForeign},
 		} {
-			if got, err := s.Inputs(t.Context(), append([]workspace.Reference{wrong.ref}, refs...)); !errors.Is(err, wrong.want) {
+			if got, err := s.Inputs(t.Context(), append([]files.Reference{wrong.ref}, refs...)); !errors.Is(err, wrong.want) {
 				t.Errorf("Inputs of %+v = %v, %v, want %v", wrong.ref, got, err, wrong.want)
 			}
 		}
@@ -118,10 +117,10 @@ func TestSessionInputs(t *testing.T) {
 		put(t, s, ada, sid, "a", "1")
 		put(t, s, ada, sid, "b", "1")
 		put(t, s, ada, sid, "d/x", "1")
-		// In the same second.
+		// Both versions of a may have the same time, if the bucket rounds to seconds.
 		put(t, s, ada, sid, "a", "2")
 		inputs := look("b=1", "d/x=1", "a=2")
-		// The version before does not come back.
+		// The earlier version does not come back.
 		drop(inputs[2])
 		drop(inputs[0])
 		inputs = look("d/x=1")
@@ -132,15 +131,15 @@ func TestSessionInputs(t *testing.T) {
 		put(t, s, ada, sid, "a/b/c", "now in a directory")
 		look("d=now a file", "a/b/c=now in a directory")
 
-		if got, err := s.SessionInputs(t.Context(), bob, sid); !errors.Is(err, workspace.ErrForeign) {
+		if got, err := s.SessionInputs(t.Context(), bob, sid); !errors.Is(err, files.ErrForeign) {
 			t.Errorf("SessionInputs of another user = %v, %v, want ErrForeign", got, err)
 		}
-		for owner, want := range map[workspace.Owner]bool{ada: false, bob: true} {
+		for owner, want := range map[files.Owner]bool{ada: false, bob: true} {
 			if got, err := s.Foreign(t.Context(), owner, sid); got != want || err != nil {
 				t.Errorf("Foreign(%s) = %v, %v, want %v", owner.ID, got, err, want)
 			}
 		}
-		// Marks are swept with the files.
+		// The notes of deletions are swept together with the files.
 		b.age(t, 49*time.Hour)
 		_ = b.open(limits())
 		for deadline := time.Now().Add(10 * time.Second); len(b.objects(t)) > 0; time.Sleep(10 * time.Millisecond) {
@@ -148,25 +147,5 @@ func TestSessionInputs(t *testing.T) {
 				t.Fatalf("the bucket has %q, want nothing", b.objects(t))
 			}
 		}
-	})
-}
-
-// Agents and skills are made up for nothing, so those of a tenant share one quota.
-func TestSharedQuota(t *testing.T) {
-	onEach(t, func(t *testing.T, b bucket) {
-		o := limits()
-		o.Quota = 1 << 20
-		s := b.open(o)
-		half := strings.Repeat("x", 600_000)
-		put(t, s, ada, workspace.NewID(), "x", half)
-		put(t, s, bob, workspace.NewID(), "x", half)
-		put(t, s, skill, workspace.NewID(), "x", half)
-		for _, owner := range []workspace.Owner{ada, skill, {Tenant: "t", Kind: "agent", ID: "s"}, {Tenant: "t", Kind: "skill", ID: "s", Version: 3}} {
-			n := workspace.New{Owner: owner, Session: workspace.NewID(), Name: "x", Content: strings.NewReader(half)}
-			if _, err := s.Put(t.Context(), n); !errors.Is(err, workspace.ErrQuota) {
-				t.Errorf("Put for %+v = %v, want ErrQuota", owner, err)
-			}
-		}
-		put(t, s, workspace.Owner{Tenant: "u", Kind: "skill", ID: "s", Version: 2}, workspace.NewID(), "x", half)
 	})
 }
