@@ -104,21 +104,21 @@ func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
 
 // give writes the inputs into the sandbox's workspace. What is there of them already
 // is replaced.
-func (x *execution) give(ctx context.Context) error {
-	inputs, err := inputsOf(x.record)
+func (x *execution) give(ctx context.Context, record continuation.Record) error {
+	inputs, err := inputsOf(record)
 	if err != nil {
 		return err
 	}
 	for _, f := range inputs {
-		if err := x.giveOne(ctx, f); err != nil {
+		if err := x.giveOne(ctx, record.Scope, f); err != nil {
 			return fmt.Errorf("give file %s to the sandbox: %w", f.ID, err)
 		}
 	}
 	return nil
 }
 
-func (x *execution) giveOne(ctx context.Context, f InputFile) error {
-	content, err := x.e.o.Files.Open(ctx, x.record.Scope, f)
+func (x *execution) giveOne(ctx context.Context, scope json.RawMessage, f InputFile) error {
+	content, err := x.e.o.Files.Open(ctx, scope, f)
 	if err != nil {
 		return err
 	}

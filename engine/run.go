@@ -57,7 +57,7 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	x.counted.release(x.stored)
 	x.stored = 0
 	began := time.Now()
-	budget := x.budget()
+	budget := x.ledger.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	e := x.wait(kind, payload, timer.C)
@@ -67,16 +67,6 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 		x.collect(&e)
 	}
 	return e
-}
-
-// budget is the time that the program may still run.
-func (x *execution) budget() time.Duration {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.e.o.WallClock {
-		return max(0, x.record.Budget-time.Since(x.record.Created))
-	}
-	return max(0, x.record.Budget-x.record.Spent)
 }
 
 func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.Time) ending {
@@ -105,6 +95,8 @@ func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.T
 			return x.kill(ending{state: TimedOut})
 		case <-x.cancelled:
 			return x.kill(ending{state: Cancelled})
+		case <-x.ledger.left:
+			return ending{state: Cancelled}
 		}
 	}
 }
@@ -164,9 +156,13 @@ func (x *execution) hear(f frame, done **report) (e ending, rested bool) {
 	return e, true
 }
 
+// killTimeout is how long a sandbox may take to report after it was told to end its
+// program; then it is destroyed and what was printed is lost.
+const killTimeout = 3 * time.Second
+
 // kill has the program ended and adds to e what it has printed.
 func (x *execution) kill(e ending) ending {
-	if !x.owned() {
+	if !x.ledger.owned() {
 		return e
 	}
 	if err := x.sandbox.send(frameKill); err != nil {

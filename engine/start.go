@@ -115,11 +115,12 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program [][]byte) (Out
 			return Outcome{}, ownerAway(err)
 		}
 	}
-	first, err := x.restart(ctx, s, program)
+	first, err := x.ledger.restart(ctx, s, program, x.give)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return x.await(ctx, first)
+	x.requestID.Store(&s.RequestID)
+	return first.await(ctx, x.cancel)
 }
 
 // started finds the answer to a start whose execution does not live here. It returns
@@ -180,7 +181,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		return nil, nil, err
 	}
 	sb.share.Store(counted)
-	x := newExecution(e, continuation.Record{
+	l := e.newLedger(continuation.Record{
 		Format:    continuation.RecordFormat,
 		ID:        s.execution(),
 		Session:   s.Session,
@@ -194,72 +195,29 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		Tools:     toolNames(s.Tools),
 		Inputs:    inputs,
 		Scope:     s.Scope,
-	}, sb, counted)
-	if err := x.give(ctx); err != nil {
+		Request:   s.Request,
+	})
+	x := newExecution(e, l, sb, counted)
+	x.requestID.Store(&s.RequestID)
+	if err := x.give(ctx, l.record); err != nil {
 		e.pool.release(sb)
 		return nil, nil, err
 	}
-	first := x.begin(0, s.Request, s.RequestID)
-	if s.Key != "" {
-		x.record.Start = s.Request
-	}
+	first := newSegment(0, s.Request)
+	l.segment = first
 	if err := e.register(x); err != nil {
 		e.pool.release(sb)
 		return nil, nil, err
 	}
-	if s.Key != "" {
-		if err := x.enlist(ctx); err != nil {
-			first.fail(ownerAway(err))
-			e.forget(x)
-			e.pool.release(sb)
-			return nil, nil, err
-		}
+	if err := l.open(ctx, s); err != nil {
+		first.finish(Outcome{}, ownerAway(err))
+		e.forget(x)
+		e.pool.release(sb)
+		return nil, nil, err
 	}
 	begun = true
 	go x.live(frameProgram, program)
 	return x, first, nil
-}
-
-// enlist writes the first record of an execution, before its program starts.
-func (x *execution) enlist(ctx context.Context) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	next := x.record
-	next.Version = 1
-	next.Deadline = time.Now().Add(next.Budget)
-	if err := x.e.o.Store.Put(ctx, next, next.Budget+recordSlack); err != nil {
-		return err
-	}
-	x.record = next
-	return nil
-}
-
-// restart returns the segment that answers an identical start.
-func (x *execution) restart(ctx context.Context, s Start, program [][]byte) (*segment, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	switch {
-	case x.lost:
-		return nil, ErrOwnerAway
-	case x.record.Start != s.Request:
-		return nil, ErrKeyReused
-	case x.record.Request != x.record.Start:
-		return nil, ErrKeySpent
-	}
-	if x.undelivered {
-		// The server before this one may have died in the middle of a file.
-		if err := x.give(ctx); err != nil {
-			return nil, err
-		}
-		x.undelivered = false
-		x.resumed <- program
-		return x.begin(0, s.Request, s.RequestID), nil
-	}
-	x.requestID.Store(&s.RequestID)
-	err := x.save(ctx)
-	return x.segment, err
 }
 
 func toolNames(tools []stubs.Tool) []string {
