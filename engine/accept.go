@@ -34,7 +34,7 @@ const largeBatch = 1 << 20
 // word is taken for nothing but what it could ask for with a stub. The batch is read as far
 // as it is good: what a program forges costs no more than what it may send.
 func (x *execution) accept(payload []byte) (ending, error) {
-	record := x.ledger.copy()
+	record := x.conversation.copy()
 	if record.Round >= x.e.o.MaxRounds {
 		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
 	}

@@ -106,7 +106,7 @@ func (e *Engine) drop(c Cancel) bool {
 		return false
 	}
 	x.cancel()
-	return State(x.ledger.copy().State) == Running
+	return State(x.conversation.copy().State) == Running
 }
 
 // findByRequest asks whose the executions are: a request is forgotten long before an

@@ -220,7 +220,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		// the store has answered.
 		for _, x := range executions {
 			go func() {
-				if !e.o.KeepPaused || !x.ledger.part() {
+				if !e.o.KeepPaused || !x.conversation.part() {
 					x.cancel()
 				}
 			}()

@@ -9,15 +9,16 @@ import (
 )
 
 // An execution is one run of one program on this server. A goroutine of its own (live)
-// drives the sandbox; requests meet it in the ledger.
+// drives the sandbox; requests meet it in its conversation.
 type execution struct {
 	id        string
 	principal string
 	e         *Engine
 	sandbox   *sandbox
-	ledger    *ledger
-	cancelled chan struct{}
-	cancel    func()
+	// conversation is what requests meet.
+	conversation *conversation
+	cancelled    chan struct{}
+	cancel       func()
 	// counted is its part of what its principal may have.
 	counted *share
 	// stored is how many bytes of the latest pause are counted. It is live's own.
@@ -28,17 +29,17 @@ type execution struct {
 	rested time.Time
 }
 
-func newExecution(e *Engine, l *ledger, sb *sandbox, counted *share) *execution {
+func newExecution(e *Engine, c *conversation, sb *sandbox, counted *share) *execution {
 	cancelled := make(chan struct{})
 	return &execution{
-		id:        l.record.ID,
-		principal: l.record.Principal,
-		e:         e,
-		sandbox:   sb,
-		ledger:    l,
-		cancelled: cancelled,
-		cancel:    sync.OnceFunc(func() { close(cancelled) }),
-		counted:   counted,
+		id:           c.record.ID,
+		principal:    c.record.Principal,
+		e:            e,
+		sandbox:      sb,
+		conversation: c,
+		cancelled:    cancelled,
+		cancel:       sync.OnceFunc(func() { close(cancelled) }),
+		counted:      counted,
 	}
 }
 
@@ -73,7 +74,7 @@ func (x *execution) relive(at standing) {
 		x.skipRepeated()
 		if payload, ok := x.pause(); ok {
 			kind := frameResults
-			if x.ledger.copy().Round == 0 {
+			if x.conversation.copy().Round == 0 {
 				kind = frameProgram
 			}
 			x.live(kind, payload)
@@ -103,8 +104,8 @@ func (x *execution) skipRepeated() {
 func (x *execution) end() {
 	defer x.e.forget(x)
 	x.counted.drop()
-	defer x.ledger.saveLate(x.cancelled)
-	if x.ledger.owned() {
+	defer x.conversation.saveLate(x.cancelled)
+	if x.conversation.owned() {
 		x.e.pool.release(x.sandbox)
 	} else {
 		x.e.pool.abandon(x.sandbox)
@@ -116,14 +117,14 @@ func (x *execution) end() {
 func (x *execution) settle(e ending) bool {
 	// Before the client has the answer, after which it may start another execution.
 	x.counted.move(e.state)
-	return x.ledger.settle(e)
+	return x.conversation.settle(e)
 }
 
 // leave ends a pause without a continuation, unless a claim came first: then it returns what
 // the claim has brought.
 func (x *execution) leave(to State) ([][]byte, bool) {
-	if !x.ledger.leave(to) {
-		return <-x.ledger.results, true
+	if !x.conversation.leave(to) {
+		return <-x.conversation.results, true
 	}
 	return nil, false
 }
@@ -132,7 +133,7 @@ func (x *execution) leave(to State) ([][]byte, bool) {
 // if the execution ended instead.
 func (x *execution) pause() ([][]byte, bool) {
 	x.counted.move(Paused)
-	record := x.ledger.copy()
+	record := x.conversation.copy()
 	timer := time.NewTimer(time.Until(record.Deadline))
 	begun := record.Round > 0 || x.sandbox.hello.State != "ready"
 	defer timer.Stop()
@@ -152,8 +153,8 @@ func (x *execution) pause() ([][]byte, bool) {
 	}
 	for {
 		select {
-		case results := <-x.ledger.results:
-			x.ledger.spend(m.stop(time.Now()))
+		case results := <-x.conversation.results:
+			x.conversation.spend(m.stop(time.Now()))
 			return results, true
 		case <-rest.C:
 			if !x.e.members.holds() {
@@ -161,18 +162,18 @@ func (x *execution) pause() ([][]byte, bool) {
 				continue
 			}
 			m.asked = time.Now()
-			restless.Reset(max(x.ledger.budget(), stopTimeout))
+			restless.Reset(max(x.conversation.budget(), stopTimeout))
 			_ = x.sandbox.stop() // If it cannot be told it has ended, which shows.
 		case f, ok := <-x.sandbox.frames:
 			switch {
 			case ok && f.kind == frameStopped:
 				if x.sandbox.still(f) {
-					x.ledger.spend(m.stop(time.Now()))
+					x.conversation.spend(m.stop(time.Now()))
 					rest.Stop()
 					restless.Stop()
 				}
 			case ok && f.kind == frameRan && x.ran(f.payload) == nil:
-				if x.ledger.budget() == 0 {
+				if x.conversation.budget() == 0 {
 					return x.leave(TimedOut)
 				}
 			default:
@@ -180,11 +181,11 @@ func (x *execution) pause() ([][]byte, bool) {
 				return x.leave(Expired)
 			}
 		case <-restless.C:
-			x.ledger.spend(m.stop(time.Now()))
+			x.conversation.spend(m.stop(time.Now()))
 			return x.leave(TimedOut)
 		case <-timer.C:
 			return x.leave(Expired)
-		case <-x.ledger.left:
+		case <-x.conversation.left:
 			return nil, false
 		case <-x.cancelled:
 			return x.leave(Cancelled)
@@ -204,6 +205,6 @@ func (x *execution) ran(payload []byte) error {
 	if err != nil {
 		return fmt.Errorf("time that a program has run: %w", err)
 	}
-	x.ledger.spend(time.Duration(nanoseconds))
+	x.conversation.spend(time.Duration(nanoseconds))
 	return nil
 }

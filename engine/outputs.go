@@ -80,8 +80,8 @@ type collection struct {
 // collect keeps what an ended program has left in its workspace and notes it in e.
 // It is called when every process of the program is dead.
 func (x *execution) collect(e *ending) {
-	c := collection{x: x, record: x.ledger.copy(), inputs: map[string]*InputFile{}}
-	if !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.ledger.owned() {
+	c := collection{x: x, record: x.conversation.copy(), inputs: map[string]*InputFile{}}
+	if !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)

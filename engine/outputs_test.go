@@ -99,9 +99,9 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]reply) (e ending, 
 	}
 	kept = &shelf{saved: map[string]string{}}
 	x := &execution{
-		e:       &Engine{o: Options{Files: kept, MaxOutputFiles: 4, MaxOutputSize: 8, Log: slog.New(slog.DiscardHandler)}},
-		ledger:  &ledger{record: continuation.Record{Session: "own", Inputs: encoded}},
-		sandbox: sb,
+		e:            &Engine{o: Options{Files: kept, MaxOutputFiles: 4, MaxOutputSize: 8, Log: slog.New(slog.DiscardHandler)}},
+		conversation: newConversation(&ledger{record: continuation.Record{Session: "own", Inputs: encoded}}),
+		sandbox:      sb,
 	}
 	e = ending{leftFiles: true}
 	x.collect(&e)

@@ -16,12 +16,12 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := e.newLedger(continuation.Record{State: string(Running)})
-	l.segment = newSegment(0, "")
-	if err := l.open(t.Context(), Start{}); err != nil {
+	c := newConversation(e.newLedger(continuation.Record{State: string(Running)}))
+	c.segment = newSegment(0, "")
+	if err := c.open(t.Context(), Start{}); err != nil {
 		t.Fatal(err)
 	}
-	x := newExecution(e, l, nil, counted)
+	x := newExecution(e, c, nil, counted)
 	x.settle(ending{state: Completed})
 	if _, err := e.quota.admit("ada"); err != nil {
 		t.Errorf("admit = %v, want nil: the program has ended", err)

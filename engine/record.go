@@ -21,9 +21,8 @@ const (
 	recordSlack = 30 * time.Second
 )
 
-// A ledger keeps what is known of one execution: its record, where it stands on this server,
-// and the answer to its latest request. Its method commit is the one door through which the
-// stored record changes.
+// A ledger keeps the record of one execution and where the execution stands on this server.
+// Its methods own and commit are the one door through which the stored record changes.
 type ledger struct {
 	id      string
 	o       *Options
@@ -33,17 +32,12 @@ type ledger struct {
 	// state is that of the record, for those who cannot wait for mu: it is held while the
 	// store writes.
 	state atomic.Pointer[State]
-	// results hands what a request has brought to the goroutine that runs the program: the
-	// results of a claim, or a program that a former server did not hand over.
-	results chan [][]byte
 	// left is closed when the execution is not this server's any more.
 	left chan struct{}
 
 	mu       sync.Mutex
 	record   continuation.Record
 	standing standing
-	// segment is the latest: it tells what the request hash in the record led to.
-	segment *segment
 }
 
 // An event tells what has happened to an execution.
@@ -65,7 +59,7 @@ const (
 func (e *Engine) newLedger(r continuation.Record) *ledger {
 	l := &ledger{
 		id: r.ID, o: &e.o, members: e.members, quota: e.quota, tally: &e.tally,
-		results: make(chan [][]byte, 1), left: make(chan struct{}), record: r, standing: unowned,
+		left: make(chan struct{}), record: r, standing: unowned,
 	}
 	state := State(r.State)
 	l.state.Store(&state)
@@ -184,42 +178,6 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 // put is one write, by the rules of the store.
 func (l *ledger) put(ctx context.Context, r continuation.Record) error {
 	return l.o.Store.Put(ctx, r, max(0, time.Until(r.Deadline))+recordSlack)
-}
-
-// save writes a record that the store did not take when it was to, and answers the request
-// that led to it. mu is held.
-func (l *ledger) save(ctx context.Context) error {
-	if !l.standing.unsaved() {
-		return nil
-	}
-	next := l.record
-	if err := l.write(ctx, &next); err != nil {
-		return err
-	}
-	l.record = next
-	l.segment = answered(l.segment.round, l.segment.request, l.segment.outcome, nil)
-	return l.stand(standingIn(State(next.State), true))
-}
-
-// saveLate writes the record of an end that the store did not take as soon as the store is
-// back. Until then the ledger answers retries. It gives up when the answer need not be kept
-// any longer, or when stop is closed.
-func (l *ledger) saveLate(stop <-chan struct{}) {
-	retry := time.NewTicker(saveRetry)
-	defer retry.Stop()
-	for {
-		l.mu.Lock()
-		late := l.standing == endedUnsaved && l.save(context.Background()) != nil && time.Now().Before(l.record.Deadline)
-		l.mu.Unlock()
-		if !late {
-			return
-		}
-		select {
-		case <-retry.C:
-		case <-stop:
-			return
-		}
-	}
 }
 
 // owned reports whether the sandbox is still this server's to act on. A server that was away

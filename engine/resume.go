@@ -53,7 +53,7 @@ func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resum
 			return outcome, err
 		}
 	}
-	s, err := x.ledger.resume(ctx, claims, r, expired)
+	s, err := x.conversation.resume(ctx, claims, r, expired)
 	if err != nil {
 		return Outcome{}, err
 	}

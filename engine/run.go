@@ -57,7 +57,7 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	x.counted.release(x.stored)
 	x.stored = 0
 	began := time.Now()
-	budget := x.ledger.budget()
+	budget := x.conversation.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	e := x.wait(kind, payload, timer.C)
@@ -95,7 +95,7 @@ func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.T
 			return x.kill(ending{state: TimedOut})
 		case <-x.cancelled:
 			return x.kill(ending{state: Cancelled})
-		case <-x.ledger.left:
+		case <-x.conversation.left:
 			return ending{state: Cancelled}
 		}
 	}
@@ -162,7 +162,7 @@ const killTimeout = 3 * time.Second
 
 // kill has the program ended and adds to e what it has printed.
 func (x *execution) kill(e ending) ending {
-	if !x.ledger.owned() {
+	if !x.conversation.owned() {
 		return e
 	}
 	if err := x.sandbox.send(frameKill); err != nil {

@@ -20,7 +20,7 @@ import (
 // asking returns an execution with the given record that can accept calls and
 // nothing else.
 func asking(record continuation.Record) *execution {
-	return &execution{e: &Engine{o: Options{MaxRounds: 20, MaxCalls: 10}}, ledger: &ledger{record: record}}
+	return &execution{e: &Engine{o: Options{MaxRounds: 20, MaxCalls: 10}}, conversation: newConversation(&ledger{record: record})}
 }
 
 func TestAccept(t *testing.T) {

@@ -115,7 +115,7 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program [][]byte) (Out
 			return Outcome{}, ownerAway(err)
 		}
 	}
-	first, err := x.ledger.restart(ctx, s, program, x.give)
+	first, err := x.conversation.restart(ctx, s, program, x.give)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -181,7 +181,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		return nil, nil, err
 	}
 	sb.share.Store(counted)
-	l := e.newLedger(continuation.Record{
+	c := newConversation(e.newLedger(continuation.Record{
 		Format:    continuation.RecordFormat,
 		ID:        s.execution(),
 		Session:   s.Session,
@@ -196,20 +196,20 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		Inputs:    inputs,
 		Scope:     s.Scope,
 		Request:   s.Request,
-	})
-	x := newExecution(e, l, sb, counted)
+	}))
+	x := newExecution(e, c, sb, counted)
 	x.requestID.Store(&s.RequestID)
-	if err := x.give(ctx, l.record); err != nil {
+	if err := x.give(ctx, c.record); err != nil {
 		e.pool.release(sb)
 		return nil, nil, err
 	}
 	first := newSegment(0, s.Request)
-	l.segment = first
+	c.segment = first
 	if err := e.register(x); err != nil {
 		e.pool.release(sb)
 		return nil, nil, err
 	}
-	if err := l.open(ctx, s); err != nil {
+	if err := c.open(ctx, s); err != nil {
 		first.finish(Outcome{}, ownerAway(err))
 		e.forget(x)
 		e.pool.release(sb)

@@ -46,7 +46,7 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.executions {
-		if state := *x.ledger.state.Load(); !state.terminal() {
+		if state := *x.conversation.state.Load(); !state.terminal() {
 			s.Executions[state]++
 		}
 	}

@@ -33,8 +33,8 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	if !here && !e.members.succeeds(record.Owner) && record.Owner != e.members.instance {
 		return nil, fmt.Errorf("%w: %s", ErrGone, record.Sandbox)
 	}
-	l := e.newLedger(record)
-	err = l.own(ctx, func(next *continuation.Record) {
+	c := newConversation(e.newLedger(record))
+	err = c.own(ctx, func(next *continuation.Record) {
 		if State(next.State) == Running {
 			// Its client comes back, or not; until then the answer waits.
 			next.Deadline = time.Now().Add(next.Budget - next.Spent + e.o.PauseTTL)
@@ -44,7 +44,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		return nil, err
 	}
 	if !here {
-		return nil, l.bury()
+		return nil, c.bury()
 	}
 	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker, newFrameLimits(e.o))
 	if err != nil && e.isClosed() {
@@ -53,15 +53,15 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	if err != nil {
 		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
 		defer e.pool.undertaker.destroy(e.clearing, record.Sandbox)
-		return nil, l.bury()
+		return nil, c.bury()
 	}
-	l.spend(max(0, sb.hello.Ran))
-	at, err := l.inherit(sb.hello)
+	c.spend(max(0, sb.hello.Ran))
+	at, err := c.inherit(sb.hello)
 	if err != nil {
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
 	stored := weight(record) + int64(len(record.Answer))
-	x := newExecution(e, l, sb, e.quota.adopt(record.Principal, stored))
+	x := newExecution(e, c, sb, e.quota.adopt(record.Principal, stored))
 	x.stored = stored
 	sb.share.Store(x.counted)
 	e.pool.adopted()
@@ -113,14 +113,14 @@ var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)
 
 // bury records the end of an execution of this server whose sandbox is gone. If that
 // succeeds it returns errBuried.
-func (l *ledger) bury() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	outcome := Outcome{State: Expired, Session: l.record.Session}
-	if State(l.record.State) == Running {
+func (c *conversation) bury() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	outcome := Outcome{State: Expired, Session: c.record.Session}
+	if State(c.record.State) == Running {
 		outcome.State, outcome.Reason = Failed, SandboxLost
 	}
-	if err := l.end(outcome.State, outcome, 0); err != nil {
+	if err := c.end(outcome.State, outcome, 0); err != nil {
 		return err
 	}
 	return errBuried
@@ -129,24 +129,24 @@ func (l *ledger) bury() error {
 // inherit finds out where an execution stands that this server has just taken over, by its
 // record and by what the sandbox says. An error means that the answer to the request before
 // a pause cannot be read.
-func (l *ledger) inherit(h hello) (standing, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, at := l.record, running
+func (c *conversation) inherit(h hello) (standing, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, at := c.record, running
 	var err error
 	switch {
 	case State(r.State) == Paused:
 		at = paused
 		var answer Outcome
 		answer, err = lastAnswer(r)
-		l.segment = answered(r.Round-1, r.Request, answer, err)
+		c.segment = answered(r.Round-1, r.Request, answer, err)
 	case h.State == "ready" && r.Round == 0, h.State == "paused" && h.Round == r.Round:
 		// The start was recorded and its program never arrived; or the round was claimed and
 		// its results never arrived.
 		at = undelivered
 	default:
 		// It runs, or came to rest when nobody listened, which it repeats.
-		l.segment = newSegment(r.Round, r.Request)
+		c.segment = newSegment(r.Round, r.Request)
 	}
-	return at, errors.Join(err, l.stand(at))
+	return at, errors.Join(err, c.stand(at))
 }
