@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,13 +127,11 @@ func (l *ledger) recorded() bool { return l.record.Version > 0 }
 
 // stand changes where the execution stands, if the table of standings allows it. mu is held.
 func (l *ledger) stand(to standing) error {
-	for _, next := range standings[l.standing].next {
-		if next == to {
-			l.standing = to
-			return nil
-		}
+	if !slices.Contains(standings[l.standing].next, to) {
+		return fmt.Errorf("engine: execution %s cannot be %q after %q", l.id, to, l.standing)
 	}
-	return fmt.Errorf("engine: execution %s cannot be %q after %q", l.id, to, l.standing)
+	l.standing = to
+	return nil
 }
 
 // lose notes that the execution is not this server's any more: from here on no claim passes.
