@@ -79,11 +79,11 @@ func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "http", Title: "HTTP"},
-			{Key: "jwt", Title: "Tokens of LibreChat"},
+			{Key: "jwt", Title: "LibreChat tokens"},
 			{Key: "executions", Title: "Executions"},
 			{Key: "files", Title: "Files"},
-			{Key: "servers", Title: "Several servers"},
-			{Key: "sandbox", Title: "Sandbox"},
+			{Key: "servers", Title: "Groups of servers and shutdown"},
+			{Key: "sandbox", Title: "Sandboxes"},
 			{Key: "log", Title: "Log"},
 		}),
 	}, options...)...)
