@@ -99,10 +99,10 @@ func (m *metrics) serve(ctx context.Context, addr string, log *slog.Logger) (sto
 	go func() {
 		defer close(done)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics server stopped", "err", err)
+			log.Error("metrics are no longer served", "err", err)
 		}
 	}()
-	log.Info("serving metrics", "addr", listener.Addr().String())
+	log.Info("metrics are served", "addr", listener.Addr().String())
 	return func(context.Context) error {
 		// Do not wait for a scrape in flight.
 		err := server.Close()
