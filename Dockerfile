@@ -1,4 +1,4 @@
-# The images of Fermata: `server`, and `sandbox`, of which each program gets a container.
+# The images of Fermata: `server`, and `sandbox`, from which each program gets a container of its own.
 #
 #   docker build --target server -t fermata .
 #   docker build --target sandbox -t fermata-sandbox .
