@@ -106,7 +106,7 @@ var settingName = regexp.MustCompile(`FERMATA_[A-Z0-9_]*[A-Z0-9](=[a-z]+)?`)
 
 func meaningOf(f *kong.Flag) string {
 	text := settingName.ReplaceAllString(strings.ReplaceAll(f.Help, "|", "\\|"), "`$0`")
-	for _, value := range strings.SplitSeq(cmp.Or(f.Enum, "auto"), ",") {
+	for value := range strings.SplitSeq(cmp.Or(f.Enum, "auto"), ",") {
 		text = strings.ReplaceAll(text, " "+value+": ", " `"+value+"`: ")
 	}
 	if aliases := f.Envs[1:]; len(aliases) > 0 {
