@@ -23,15 +23,15 @@ import (
 	"fermata/engine"
 )
 
-// check is the command that examines the machine. It takes the settings of serve.
+// check is the command of that name: the settings of serve, and no server.
 type check struct {
 	settings `embed:""`
 }
 
-// Validate accepts all settings: run reports their mistakes as findings.
+// Validate leaves mistakes of the settings to run, for which they are a finding.
 func (*check) Validate() error { return nil }
 
-// checkTimeout bounds a whole check. A server that takes longer to start is of no use.
+// checkTimeout bounds a whole check: a server that starts slower would not be used.
 const checkTimeout = 2 * time.Minute
 
 // run prints what this machine can isolate and what it cannot. It returns an error if a
@@ -59,12 +59,12 @@ func (c *check) run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	if missing > 0 {
-		return fmt.Errorf("a server with these settings would not start: %d of %d checks found something missing", missing, len(findings))
+		return fmt.Errorf("a server with these settings would not start: of %d things %d are missing", len(findings), missing)
 	}
 	return nil
 }
 
-// checkSettings checks the settings and the state directory.
+// checkSettings looks at the settings and the state directory.
 func (c *check) checkSettings() []engine.Finding {
 	findings := []engine.Finding{{What: "settings", State: engine.OK}}
 	if err := c.settings.Validate(); err != nil {
@@ -77,9 +77,9 @@ func (c *check) checkSettings() []engine.Finding {
 	return append(findings, checkStateDir(dir))
 }
 
-// checkStateDir checks a state directory, which need not exist yet.
+// checkStateDir looks at a state directory, which need not be there yet.
 func checkStateDir(dir string) engine.Finding {
-	const what, remedy = "state directory", "make the server's user its owner, or set FERMATA_STATE_DIR to another directory"
+	const what, remedy = "state directory", "give it to the server's user, or set FERMATA_STATE_DIR to another one"
 	info, err := os.Stat(dir)
 	existing := dir
 	for ; errors.Is(err, fs.ErrNotExist) && existing != filepath.Dir(existing); info, err = os.Stat(existing) {
@@ -96,13 +96,13 @@ func checkStateDir(dir string) engine.Finding {
 		return engine.Finding{What: what, State: engine.Missing, Detail: fmt.Sprintf("%s: %v", existing, err), Remedy: remedy}
 	}
 	if existing != dir {
-		return engine.Finding{What: what, State: engine.OK, Detail: dir + " will be created"}
+		return engine.Finding{What: what, State: engine.OK, Detail: dir + " will be made"}
 	}
-	return engine.Found(what, info.Mode().Perm()&0o077 == 0, engine.Weaker, fmt.Sprintf("%s has mode %v", dir, info.Mode().Perm()),
-		"`chmod 700 "+dir+"`: other users can read it")
+	return engine.Found(what, info.Mode().Perm()&0o077 == 0, engine.Weaker, fmt.Sprintf("%s has the rights %v", dir, info.Mode().Perm()),
+		"`chmod 700 "+dir+"`: others may read what is there")
 }
 
-// lookAround is a program that prints what it sees of its sandbox.
+// lookAround is a program that tells what it sees of its sandbox.
 const lookAround = `import json, os
 status = dict(line.split(":\t", 1) for line in open("/proc/self/status").read().splitlines() if ":\t" in line)
 routes = [line for line in open("/proc/net/route").read().splitlines()[1:]] if os.path.exists("/proc/net/route") else []
@@ -113,7 +113,7 @@ print(json.dumps({
     "writable": sorted({m[1] for m in mounts if "rw" in m[3].split(",") and m[2] == "tmpfs" and not m[1].startswith("/proc/") and os.access(m[1], os.W_OK)}),
 }))`
 
-// sight is what lookAround prints.
+// sight is what lookAround tells.
 type sight struct {
 	User         int      `json:"user"`
 	Capabilities string   `json:"capabilities"`
@@ -123,21 +123,21 @@ type sight struct {
 	Writable     []string `json:"writable"`
 }
 
-// tryProgram makes a sandbox as a server would, and runs lookAround in it.
+// tryProgram makes a sandbox as a server would, and has a program look around in it.
 func (c *check) tryProgram(ctx context.Context) []engine.Finding {
 	begin := time.Now()
 	seen, err := c.runProgram(ctx)
 	if err != nil {
-		// The lines after the first one are remedies, which other findings have already.
+		// What follows the first line are remedies, which stand above.
 		detail, _, _ := strings.Cut(err.Error(), "\n")
-		return []engine.Finding{{What: "program", State: engine.Missing, Detail: detail, Remedy: "first mend what is missing above, then what this line reports"}}
+		return []engine.Finding{{What: "program", State: engine.Missing, Detail: detail, Remedy: "mend what is missing above, and what this says"}}
 	}
 	const sandboxUser = 1000
-	const remedy = "report this with all lines of this table: no program should see that"
-	// A sandbox with a kernel of its own, such as gVisor's, may leave some fields out.
+	const remedy = "report this, with all lines of this table: no program should see that"
+	// A kernel of its own, such as gVisor's, need not tell all.
 	told := func(got string, want ...string) bool { return slices.Contains(want, got) }
 	return []engine.Finding{
-		{What: "program", State: engine.OK, Detail: fmt.Sprintf("ran in a sandbox, %d ms after the server was started", time.Since(begin).Milliseconds())},
+		{What: "program", State: engine.OK, Detail: fmt.Sprintf("ran in a sandbox, %d ms after the start of a server", time.Since(begin).Milliseconds())},
 		engine.Found("its rights", seen.User == sandboxUser && told(seen.Capabilities, "0000000000000000") && told(seen.NoNewPrivs, "1", ""), engine.Missing,
 			fmt.Sprintf("user %d, capabilities %s, no_new_privs %s", seen.User, seen.Capabilities, seen.NoNewPrivs), remedy),
 		engine.Found("its system calls", told(seen.Seccomp, "2", ""), engine.Missing, "seccomp "+seen.Seccomp, remedy),
@@ -146,8 +146,8 @@ func (c *check) tryProgram(ctx context.Context) []engine.Finding {
 	}
 }
 
-// runProgram starts a server on a loopback address, with a temporary state directory and key,
-// and sends it lookAround. It leaves out what other machines keep: Redis and buckets.
+// runProgram starts a server for this machine only, with a state directory and a key that
+// go away, and sends it a program. What other machines keep is left out.
 func (c *check) runProgram(ctx context.Context) (seen sight, err error) {
 	dir, err := os.MkdirTemp("", "fermata-check-")
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *check) runProgram(ctx context.Context) (seen sight, err error) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // Closed below. An earlier failure makes the request fail.
+		_ = server.Serve(listener) // It is closed below; what fails before fails the request.
 	}()
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -184,7 +184,7 @@ func (c *check) runProgram(ctx context.Context) (seen sight, err error) {
 	return look(ctx, "http://"+listener.Addr().String()+"/exec", key)
 }
 
-// look sends lookAround to the server at url.
+// look has the server at url run lookAround.
 func look(ctx context.Context, url string, key secret) (seen sight, err error) {
 	body, err := json.Marshal(map[string]string{"lang": "py", "code": lookAround})
 	if err != nil {
@@ -208,10 +208,10 @@ func look(ctx context.Context, url string, key secret) (seen sight, err error) {
 	}
 	var answer struct{ Stdout string }
 	if err := json.Unmarshal(text, &answer); err != nil || response.StatusCode != http.StatusOK {
-		return sight{}, fmt.Errorf("the server answered the program with %s: %s", response.Status, text)
+		return sight{}, fmt.Errorf("the program was answered with %s: %s", response.Status, text)
 	}
 	if err := json.Unmarshal([]byte(answer.Stdout), &seen); err != nil {
-		return sight{}, fmt.Errorf("the output of the program cannot be read: %s", text)
+		return sight{}, fmt.Errorf("the program did not say what it sees: %s", text)
 	}
 	return seen, nil
 }

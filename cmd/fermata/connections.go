@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// sandboxFiles is how many descriptors the server has open for each sandbox: its sockets,
-	// and a file that a request copies into or out of it.
+	// sandboxFiles is how many descriptors the server has open for a sandbox: its sockets,
+	// and what a request reads and writes for it meanwhile.
 	sandboxFiles = 3
-	// otherFiles is how many it has open for everything else: stores, other servers, logs.
+	// otherFiles is how many it has open for all else: stores, other servers, logs.
 	otherFiles = 128
-	// leastConnections are allowed even if there are no descriptors for them.
+	// leastConnections are left even where there is no room.
 	leastConnections = 16
-	// metricsConnections bounds the connections to the metrics listener.
+	// metricsConnections is how many there may be to the address of metrics.
 	metricsConnections = 64
 )
 
-// connections returns the bound on connections: the setting, or as many as there are
-// descriptors for.
+// connections bounds the connections to as many as are set and there are descriptors for.
 func (s *settings) connections(log *slog.Logger, pushedOut func()) *api.Connections {
 	limit := s.MaxConnections
 	var files syscall.Rlimit
@@ -37,18 +36,18 @@ func (s *settings) connections(log *slog.Logger, pushedOut func()) *api.Connecti
 	return api.NewConnections(limit, pushedOut)
 }
 
-// room is how many connections there are descriptors for after those of the sandboxes.
+// room is how many connections there are descriptors for beside those of sandboxes.
 func (s *settings) room(files uint64) int {
 	return max(leastConnections, int(min(files, 1<<30))-otherFiles-sandboxFiles*s.MaxSandboxes)
 }
 
-// httpServer returns a server for handler whose connections count towards bound.
+// httpServer returns a server of handler whose connections count.
 func httpServer(handler http.Handler, bound *api.Connections, log *slog.Logger) *http.Server {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
-		// Handlers set deadlines of their own. This one is for requests that net/http refuses
-		// by itself after reading their bodies.
+		// Handlers set deadlines of their own. This one is for the requests that net/http
+		// refuses itself and whose body it reads.
 		ReadTimeout:    readHeaderTimeout + api.BodyTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    idleTimeout,

@@ -11,19 +11,19 @@ import (
 	"fermata/engine/workspace"
 )
 
-// files opens the store of session files. dir is the state directory.
+// files opens the store of files of a server that lives in the state directory dir.
 func (s *settings) files(ctx context.Context, log *slog.Logger, dir string) (*workspace.Store, error) {
 	store, err := workspace.Open(ctx, workspace.Options{
 		URL:     s.filesURL(dir),
 		MaxFile: int64(s.FileSize),
 		Quota:   int64(s.FilesQuota),
-		// So that all files of a session can be given to one program.
+		// All that a session has can be given to one program.
 		MaxFiles: api.MaxFiles,
 		Life:     s.FilesLife,
 		Log:      log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open the store of session files (FERMATA_FILES_URL): %w", err)
+		return nil, fmt.Errorf("open the store of files (FERMATA_FILES_URL): %w", err)
 	}
 	return store, nil
 }
@@ -35,8 +35,8 @@ func (s *settings) filesURL(dir string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.Join(dir, "files")}).String()
 }
 
-// hidden are directories that no program may see, even if they are below a directory that
-// programs see.
+// hidden are the directories that no program may see, should they lie where it can
+// look.
 func (s *settings) hidden(dir string) []string {
 	hide := []string{dir}
 	if u, err := url.Parse(s.filesURL(dir)); err == nil && u.Scheme == "file" {
@@ -45,6 +45,6 @@ func (s *settings) hidden(dir string) []string {
 	return hide
 }
 
-// inputSize is how much the input files of a program may take. They are in its workspace and
-// so in its memory, of which the program itself needs a part.
+// inputSize is what the inputs of a program may take. They are in its workspace, which
+// is in its memory, where it needs some room, too.
 func (s *settings) inputSize() int64 { return int64(min(s.Disk, s.Memory/2)) }

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// homeWait is how long to wait for an earlier server that is still shutting down.
+// homeWait is how long a server that is ending may keep the state directory.
 const homeWait = 2 * time.Second
 
-// lockHome locks the state directory for this process and returns its id, which is the same
-// for every server that uses the directory. The kernel releases the lock when the process
-// ends, however it ends.
+// lockHome takes the state directory for this process and returns its id, which
+// stays the same for every server that lives there. The kernel gives it free when
+// the process ends, however it ends.
 func lockHome(dir string) (id string, release func() error, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "home"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -33,7 +33,7 @@ func lockHome(dir string) (id string, release func() error, err error) {
 			break
 		}
 		if time.Now().After(deadline) {
-			return "", nil, fmt.Errorf("another server uses the state directory %s: give each server its own FERMATA_STATE_DIR: %w", dir, err)
+			return "", nil, fmt.Errorf("another server uses the state directory %s: give each its own FERMATA_STATE_DIR: %w", dir, err)
 		}
 		<-time.After(homeWait / 100)
 	}

@@ -9,8 +9,8 @@ import (
 	"fermata/api"
 )
 
-// jwtSettings are the settings of LibreChat tokens. They are also read from the environment
-// variables of LibreChat's own server.
+// jwtSettings are those of LibreChat's tokens. The names in the environment that
+// LibreChat's own server reads are understood, too.
 type jwtSettings struct {
 	JWKS        string   `name:"jwks" env:"FERMATA_JWT_JWKS,CODEAPI_JWT_JWKS_JSON" placeholder:"JSON" help:"Public keys that verify LibreChat tokens, as a JSON Web Key Set."`
 	KeysDir     string   `type:"path" env:"FERMATA_JWT_KEYS_DIR,CODEAPI_JWT_PUBLIC_KEYS_DIR" placeholder:"DIR" help:"Directory of public keys that verify LibreChat tokens, PEM or JWK. The name of each file is the kid of its key. It is read again every 30s."`
@@ -25,16 +25,16 @@ type jwtSettings struct {
 	Strict      bool     `env:"FERMATA_JWT_STRICT,CODEAPI_TENANT_ISOLATION_STRICT" help:"Refuse tokens that name no tenant."`
 }
 
-// on reports whether tokens are accepted, which is so if there is a key.
+// on reports whether tokens are accepted: there is a key.
 func (s *jwtSettings) on() bool {
 	return s.JWKS != "" || s.KeysDir != "" || s.PublicKey != "" || s.HS256Secret.reveal() != ""
 }
 
-// mistake reports settings that contradict each other. Mistakes in keys are found when the
-// keys are read.
+// mistake reports what contradicts itself. What is wrong with keys is found when
+// they are read.
 func (s *jwtSettings) mistake() error {
 	if s.Tenant == "" && !s.Strict {
-		return errors.New("--jwt-tenant must be the name of a tenant, unless --jwt-strict is set")
+		return errors.New("--jwt-tenant must be the name of a tenant, or --jwt-strict be set")
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (s *jwtSettings) verifier(log *slog.Logger) (*api.JWT, error) {
 	}
 	v, err := api.NewJWT(o)
 	if err != nil {
-		return nil, fmt.Errorf("set up LibreChat tokens (FERMATA_JWT_...): %w", err)
+		return nil, fmt.Errorf("set up tokens (FERMATA_JWT_...): %w", err)
 	}
 	return v, nil
 }

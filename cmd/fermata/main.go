@@ -1,5 +1,5 @@
-// Command fermata serves programs that pause at tool calls and continue when the client
-// sends the results.
+// Command fermata runs Python programs that pause at tool calls and go on when
+// the client brings the results.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 func main() {
 	leaveProcessors()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	// The first signal asks for an orderly shutdown. After it, signals have their default
-	// effect again: a second one ends the server at once.
+	// The first signal asks for an orderly end. After it signals do again what
+	// they do without us, so that a second one ends the program at once.
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "fermata:", err)
@@ -27,25 +27,25 @@ func main() {
 	}
 }
 
-// leaveProcessors leaves half of the processors to the programs. A round is a chain of short
-// steps in this process and in the program's. If Go used all processors, its scheduler would
-// wake threads that look for work on the processor where the program's next step should run.
-// On two processors this shortens a round by a quarter. GOMAXPROCS in the environment wins.
+// leaveProcessors keeps half of the processors for the programs that are served. A
+// round is a chain of short steps here and there: with all of them the scheduler of
+// this process wakes threads that look for work where the next step is to run. On two
+// processors this takes a quarter off a round. GOMAXPROCS in the environment counts.
 func leaveProcessors() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2))
 	}
 }
 
-// commands is the command line. The flags of serve and check can also be set in the environment.
+// commands is the command line. Flags of serve and check may come from the environment.
 type commands struct {
 	Serve   settings `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
 	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
 	Version struct{} `cmd:"" help:"Print the version."`
 }
 
-// run executes the command line. Help, findings and the version go to stdout, the log to
-// stderr. It returns when the command is done or ctx has ended.
+// run is the program: help and version go to stdout, the log to stderr. It
+// returns when what was asked for is done or ctx has ended.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c commands
 	exited := false
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	parsed, err := parser.Parse(args)
-	if exited { // The parser has printed the help.
+	if exited { // Help was asked for and is printed.
 		return nil
 	}
 	if err != nil {

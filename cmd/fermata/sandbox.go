@@ -12,8 +12,8 @@ import (
 	"fermata/engine/process"
 )
 
-// orphanSlack is how much longer than the longest run and the longest pause a sandbox waits
-// to hear from its server.
+// orphanSlack is how much longer than any run and any pause a sandbox waits for a
+// word from its server.
 const orphanSlack = time.Minute
 
 // provider starts what makes the sandboxes. The server lives in the state directory

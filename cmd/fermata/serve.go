@@ -12,19 +12,19 @@ import (
 	"fermata/api"
 )
 
-// Each timeout is computed from those of the steps that it covers, so that it outlasts them.
+// Each of these must outlast what happens within it, so it is built from it.
 const (
 	maxBudget       = api.MaxTimeout   // the longest run a client may ask for
 	maxQueueTimeout = 60 * time.Second // the longest wait for a sandbox
 	writeTimeout    = api.BodyTimeout + maxQueueTimeout + maxBudget + api.AnswerTimeout
-	closeTimeout    = 12 * time.Second // closing all parts, after the last answer
+	closeTimeout    = 12 * time.Second // the parts, after the last answer
 
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 )
 
-// run serves until ctx ends. Then it answers the requests in flight and closes all parts.
+// run serves until ctx ends, then answers what is under way and closes the parts.
 func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	log := s.logger(stderr)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
@@ -32,7 +32,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer func() {
-		// The HTTP server has closed it already, unless it was never started.
+		// Serving has closed it, unless it never came to that.
 		_ = listener.Close()
 	}()
 	peerListener := listener
@@ -42,10 +42,10 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		}
 		defer func() { _ = peerListener.Close() }()
 	}
-	// The parts outlive ctx: requests in flight when it ends still need them.
+	// The parts outlive ctx: a request that is under way when it ends needs them.
 	handlers, opened, err := s.wire(ctx, log, peerListener.Addr())
 	if err != nil && ctx.Err() != nil {
-		log.Info("shutting down before the server was ready", "err", err)
+		log.Info("shutting down before serving", "err", err)
 		return nil
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		err = errors.Join(err, opened.close(closing))
 	}()
 	if s.Auth == "off" {
-		log.Warn("authentication is off: everybody who can reach the address may run programs")
+		log.Warn("authentication is off: whoever reaches the address may run programs")
 	}
 
 	for _, k := range s.APIKeys {
@@ -72,7 +72,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	peers := httpServer(handlers.peers, handlers.bound, log)
 	if handlers.peers != nil {
 		go func() { served <- peers.Serve(peerListener) }()
-		log.Info("answering other servers of the group", "addr", peerListener.Addr().String())
+		log.Info("other servers are answered", "addr", peerListener.Addr().String())
 	}
 	log.Info("serving", "addr", listener.Addr().String(), "version", version())
 
@@ -84,12 +84,13 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	log.Info("shutting down")
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DrainTimeout)
 	defer cancel()
-	// Both at once: requests in flight may have been handed over from or to another server.
+	// Both at once: what another server has handed over here, or here to it, is under way.
 	stopped := make(chan error, 1)
 	go func() { stopped <- peers.Shutdown(draining) }()
 	if err := errors.Join(server.Shutdown(draining), <-stopped); err != nil {
-		// Closing the engine ends these programs and so answers their requests.
-		log.Warn("some programs are still running and will be ended", "err", err)
+		// Closing the engine ends the programs that still run, which answers their
+		// requests.
+		log.Warn("programs still run, ending them", "err", err)
 	}
 	return nil
 }

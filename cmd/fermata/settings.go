@@ -85,7 +85,7 @@ type settings struct {
 	LogFormat string   `group:"log" enum:"text,json" default:"text" help:"Format of the log (${enum})."`
 }
 
-// Validate reports all mistakes that can be found before anything is started.
+// Validate reports every mistake that can be seen before anything is started.
 func (s *settings) Validate() error {
 	var mistakes []error
 	mistake := func(ok bool, flag, must string) {
@@ -95,21 +95,21 @@ func (s *settings) Validate() error {
 	}
 	if s.Auth == "keys" && len(s.APIKeys) == 0 && !s.JWT.on() {
 		mistakes = append(mistakes, errors.New("there are no API keys: set FERMATA_API_KEYS to the keys of the clients, "+
-			"or FERMATA_JWT_... to the keys of LibreChat, or FERMATA_AUTH=off to let in everybody who can reach the address"))
+			"or FERMATA_JWT_... to the keys of LibreChat, or FERMATA_AUTH=off to let in everyone who can reach the address"))
 	}
 	if s.Auth == "off" && s.JWT.on() {
-		mistakes = append(mistakes, errors.New("FERMATA_AUTH=off lets in everybody, but FERMATA_JWT_... only users of LibreChat: set only one of them"))
+		mistakes = append(mistakes, errors.New("FERMATA_AUTH=off lets in everyone, and FERMATA_JWT_... only users of LibreChat: set one of them"))
 	}
 	if err := s.JWT.mistake(); err != nil {
 		mistakes = append(mistakes, err)
 	}
 	if s.Auth == "keys" && !loopback(s.Addr) {
 		for _, k := range s.APIKeys {
-			mistake(k.length() >= minKey, "api-keys", fmt.Sprintf("keys of at least %d characters, but the key of %s has %d: "+
-				"make one with openssl rand -hex 24 (shorter keys are accepted if FERMATA_ADDR is a loopback address such as 127.0.0.1:8000)", minKey, k.Name, k.length()))
+			mistake(k.length() >= minKey, "api-keys", fmt.Sprintf("keys of at least %d characters, and that of %s has %d: "+
+				"make one with openssl rand -hex 24 (shorter ones are for a FERMATA_ADDR such as 127.0.0.1:8000)", minKey, k.Name, k.length()))
 		}
 	}
-	mistake(s.PeerAddr == "" || s.RedisURL.reveal() != "", "peer-addr", "empty without FERMATA_REDIS_URL, since there are no other servers")
+	mistake(s.PeerAddr == "" || s.RedisURL.reveal() != "", "peer-addr", "empty without FERMATA_REDIS_URL: there are no other servers")
 	for flag, size := range map[string]byteSize{
 		"max-body": s.MaxBody, "max-result": s.MaxResult, "max-results": s.MaxResults,
 		"memory": s.Memory, "output": s.Output, "disk": s.Disk,
@@ -139,24 +139,24 @@ func (s *settings) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// stateDirName returns the path of the state directory.
+// stateDirName returns the name of the state directory.
 func (s *settings) stateDirName() (string, error) {
 	if s.StateDir != "" {
 		return s.StateDir, nil
 	}
 	base := os.Getenv("XDG_STATE_HOME")
-	// The XDG specification says to ignore relative paths.
+	// The specification has relative paths ignored.
 	if !filepath.IsAbs(base) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", fmt.Errorf("find a state directory (or set FERMATA_STATE_DIR): %w", err)
+			return "", fmt.Errorf("find a state directory, set FERMATA_STATE_DIR: %w", err)
 		}
 		base = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(base, "fermata"), nil
 }
 
-// maxExecutions is the limit on the executions of one client, 0 for no limit.
+// maxExecutions is the most executions of one client, 0 for any number.
 func (s *settings) maxExecutions() int {
 	if !s.MaxExecutions.auto {
 		return s.MaxExecutions.n
@@ -171,40 +171,40 @@ func (s *settings) maxExecutions() int {
 	return max(1, s.MaxSandboxes/4)
 }
 
-// stateDir returns the state directory. It exists then, and only this user can read it.
+// stateDir returns the state directory, which exists then and is ours alone.
 func (s *settings) stateDir(log *slog.Logger) (string, error) {
 	dir, err := s.stateDirName()
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("create the state directory: %w", err)
+		return "", fmt.Errorf("make state directory: %w", err)
 	}
 	return dir, own(dir, log)
 }
 
-// own makes sure that no other user can read or change a directory.
+// own makes sure that nobody else can read or change a directory.
 func own(dir string, log *slog.Logger) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("check the state directory: %w", err)
+		return fmt.Errorf("look at state directory: %w", err)
 	}
 	status, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(status.Uid) != os.Geteuid() {
-		return fmt.Errorf("the state directory %s belongs to another user: make the server's user its owner (chown), "+
-			"or set FERMATA_STATE_DIR to a directory that the server can create itself", dir)
+		return fmt.Errorf("the state directory %s belongs to another user: make it the server's (chown), "+
+			"or set FERMATA_STATE_DIR to a directory that the server can make itself", dir)
 	}
 	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
 	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
-		return fmt.Errorf("close the state directory %s to other users: %w", dir, err)
+		return fmt.Errorf("the state directory %s is open to other users: %w", dir, err)
 	}
-	log.Warn("the state directory was open to other users; its mode is now 0700", "dir", dir, "mode", info.Mode().Perm().String())
+	log.Warn("the state directory was open to other users and is not any more", "dir", dir, "mode", info.Mode().Perm().String())
 	return nil
 }
 
-// loopback reports whether only this machine can reach an address.
+// loopback reports whether only this machine reaches an address.
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -87,8 +87,8 @@ func TestMistakes(t *testing.T) {
 		want []string
 	}{
 		{nil, []string{"FERMATA_API_KEYS", "FERMATA_AUTH=off"}},
-		{[]string{"--api-keys=name:"}, []string{"--api-keys", "must not be empty"}},
-		{[]string{"--api-keys=:very-secret"}, []string{"--api-keys", "the name in NAME:KEY must not be empty"}},
+		{[]string{"--api-keys=name:"}, []string{"--api-keys", "there is an empty one"}},
+		{[]string{"--api-keys=:very-secret"}, []string{"--api-keys", "there is an empty name"}},
 		{[]string{"--auth=maybe"}, []string{"--auth", `"keys","off"`}},
 		{[]string{"--sandbox=vm"}, []string{"--sandbox"}},
 		{[]string{"--memory=much"}, []string{"--memory", "512MiB", `"much"`}},
@@ -97,7 +97,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--pause-ttl=300"}, []string{"--pause-ttl"}},
 		{[]string{"--pids=0", "--cpus=0", "--max-body=0B"}, []string{"no API keys", "--pids must be", "--cpus must be", "--max-body must be"}},
 		{[]string{"--queue-timeout=61s"}, []string{"--queue-timeout must be between 0s and 1m0s"}},
-		{[]string{"--rate-executions=20"}, []string{"--rate-executions", `such as 20/30s, or off, but got "20"`}},
+		{[]string{"--rate-executions=20"}, []string{"--rate-executions", `such as 20/30s, or off, got "20"`}},
 		{[]string{"--rate-uploads=0/5m"}, []string{"--rate-uploads"}},
 		{[]string{"--rate-lists=5/0s"}, []string{"--rate-lists"}},
 		{[]string{"--max-running=-1", "--max-paused=-1"}, []string{"--max-running must be 0 or more", "--max-paused must be 0 or more"}},
@@ -110,7 +110,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--files-url=gs://bucket", "--files-life=0s", "--output-files=-1"}, []string{"--files-url must be", "--files-life must be", "--output-files must be"}},
 		{[]string{"--files-url=file://relative/dir"}, []string{"--files-url must be file:///directory or s3://bucket"}},
 		{[]string{"--file-size=10MB", "--files-quota=0B"}, []string{"--output-file-size must be at most --file-size", "--files-quota must be"}},
-		{[]string{"--addr=:8000", "--api-keys=ada:1234567,bob:12345678"}, []string{"at least 8 characters, but the key of ada has 7", "openssl rand -hex 24"}},
+		{[]string{"--addr=:8000", "--api-keys=ada:1234567,bob:12345678"}, []string{"at least 8 characters, and that of ada has 7", "openssl rand -hex 24"}},
 		{[]string{"--addr=10.0.0.1:8000", "--api-keys=äöüßéèê"}, []string{"has 7"}},
 		{[]string{"--max-connections=0", "--body-budget=0B"}, []string{"--max-connections must be", "--body-budget must be"}},
 		{[]string{"--peer-addr=:8001"}, []string{"--peer-addr must be empty without FERMATA_REDIS_URL"}},

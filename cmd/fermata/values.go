@@ -19,7 +19,7 @@ import (
 
 const redacted = "[redacted]"
 
-// A secret is a text that is never printed by accident, whoever prints it.
+// A secret is a text that is not printed by accident, whoever prints it.
 type secret struct{ text string }
 
 // reveal returns the text, for the one place that needs it.
@@ -33,20 +33,20 @@ func (secret) MarshalText() ([]byte, error) { return []byte(redacted), nil } //n
 func (s *secret) UnmarshalText(text []byte) error {
 	s.text = strings.TrimSpace(string(text))
 	if s.text == "" {
-		return errors.New("must not be empty")
+		return errors.New("there is an empty one")
 	}
 	return nil
 }
 
-// An apiKey is a key and its principal. The fields are exported because fmt does not call the
-// String method of fields that are not.
+// An apiKey is a key and the principal it stands for. Its fields are exported
+// because fmt does not ask others how they want to be printed.
 type apiKey struct {
 	Name string
 	Key  secret
 }
 
-// UnmarshalText reads NAME:KEY or KEY. A key without a name gets one that is derived from the
-// key and so stays the same: executions belong to it.
+// UnmarshalText reads NAME:KEY or KEY. A key without a name gets one that does
+// not change, since executions belong to it.
 func (k *apiKey) UnmarshalText(text []byte) error {
 	name, key, named := strings.Cut(string(text), ":")
 	if !named {
@@ -57,7 +57,7 @@ func (k *apiKey) UnmarshalText(text []byte) error {
 	}
 	k.Name = strings.TrimSpace(name)
 	if named && k.Name == "" {
-		return errors.New("the name in NAME:KEY must not be empty")
+		return errors.New("there is an empty name")
 	}
 	if !named {
 		hash := sha256.Sum256([]byte(k.Key.reveal()))
@@ -67,27 +67,27 @@ func (k *apiKey) UnmarshalText(text []byte) error {
 }
 
 const (
-	// minKey is the smallest number of characters of a key that other machines can try.
-	// A key of goodKey characters or more cannot be guessed.
+	// minKey is the least number of characters of a key that others than this machine can
+	// try, goodKey that of one that nobody guesses.
 	minKey, goodKey = 8, 16
 )
 
 // length is the number of characters of the key.
 func (k apiKey) length() int { return utf8.RuneCountInString(k.Key.reveal()) }
 
-// A byteSize is a number of bytes, written as 512MiB or 50MB.
+// A byteSize is a number of bytes, written 512MiB or 50MB.
 type byteSize int64
 
 func (b *byteSize) UnmarshalText(text []byte) error {
 	n, err := humanize.ParseBytes(string(text))
 	if err != nil || n > math.MaxInt64 {
-		return fmt.Errorf("want a size such as 512MiB or 50MB, but got %q", text)
+		return fmt.Errorf("want a size such as 512MiB or 50MB, got %q", text)
 	}
 	*b = byteSize(n)
 	return nil
 }
 
-// A share is a number, or auto for one that is computed from other settings.
+// A share is a number, or auto for one that follows from other settings.
 type share struct {
 	auto bool
 	n    int
@@ -100,13 +100,13 @@ func (s *share) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < 0 {
-		return fmt.Errorf("want a number, 0 or more, or auto, but got %q", text)
+		return fmt.Errorf("want a number, 0 or more, or auto, got %q", text)
 	}
 	*s = share{n: n}
 	return nil
 }
 
-// A rate is a number of requests in a period, written as 20/30s, or off.
+// A rate is a number of requests in a time, written 20/30s, or off.
 type rate api.Rate
 
 func (r *rate) UnmarshalText(text []byte) error {
@@ -118,11 +118,12 @@ func (r *rate) UnmarshalText(text []byte) error {
 	n, err := strconv.Atoi(requests)
 	d, err2 := time.ParseDuration(window)
 	if err != nil || err2 != nil || n <= 0 || d <= 0 {
-		return fmt.Errorf("want a rate such as 20/30s, or off, but got %q", text)
+		return fmt.Errorf("want a rate such as 20/30s, or off, got %q", text)
 	}
 	*r = rate{Requests: n, Window: d}
 	return nil
 }
 
-// A logLevel wraps a slog.Level: kong would read a flag of an integer type as a number.
+// A logLevel is a slog.Level of its own type, since a flag of an integer type
+// would be read as a number.
 type logLevel struct{ slog.Level }

@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// maxPeerAnswer bounds an answer of another server, without the output of the program.
-	// Each byte of output takes at most maxEscape bytes of JSON.
+	// maxPeerAnswer bounds what another server answers, beside what a program has printed,
+	// of which a byte has maxEscape bytes of JSON at most.
 	maxPeerAnswer = 64 << 20
 	maxEscape     = 6
-	// bucketPart is how much memory an upload to a bucket takes from its first byte on.
+	// bucketPart is what an upload to a bucket holds in memory from its first byte on.
 	bucketPart = 5 << 20
 )
 
-// maxRounds is fixed by the wire contract.
+// maxRounds is part of the contract.
 const maxRounds = 20
 
-// closers close what was opened, in reverse order.
+// closers close what was opened, the last first.
 type closers []closer
 
 type closer struct {
@@ -45,10 +45,10 @@ type closer struct {
 
 func (c *closers) add(what string, f func(context.Context) error) { *c = append(*c, closer{what, f}) }
 
-// partGrace is how long each part may still take when the time for all of them is over.
+// partGrace is how long a part may take to close when the time for all of them is over.
 const partGrace = time.Second
 
-// close gives up on parts that do not close: the process ends all the same.
+// close waits for no part that does not close: the process ends all the same.
 func (c closers) close(ctx context.Context) error {
 	var errs []error
 	for _, part := range slices.Backward(c) {
@@ -69,20 +69,19 @@ func (c closer) await(ctx context.Context, closed <-chan error) error {
 	case err := <-closed:
 		return err
 	case <-time.After(partGrace):
-		return fmt.Errorf("close %s: timed out", c.what)
+		return fmt.Errorf("close %s: it does not end", c.what)
 	}
 }
 
-// A served holds the handlers that wire builds.
+// A served is what wire makes of the settings.
 type served struct {
-	// handler serves clients. peers serves the other servers of the group; it is nil unless
-	// they have an address of their own.
+	// handler is for clients, peers for other servers if they have an address of their own.
 	handler, peers http.Handler
 	bound          *api.Connections
 }
 
-// wire builds the parts and connects them. The caller closes opened when no request is in
-// flight any more. After an error nothing is left open.
+// wire builds the parts and joins them. What it returns must be closed when no
+// request is being handled any more; after an error nothing is left open.
 func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
@@ -103,7 +102,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	opened.add("state directory", func(context.Context) error { return release() })
 	watched := newMetrics()
 	if s.MetricsAddr != "" {
-		// Opened before the other parts and closed after them, to observe their start and end.
+		// Before the other parts and after them: their start and their end can be watched.
 		stop, err := watched.serve(ctx, s.MetricsAddr, log)
 		if err != nil {
 			return handlers, opened, err
@@ -139,7 +138,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	opened.add("files", func(context.Context) error { return files.Close() })
 	installation := home
 	if registry != nil {
-		// Any server of the group may take over a container of another one.
+		// Any server of the group may take over a container.
 		installation = peerKey.Group(s.redisPlace())
 	}
 	provider, maxIdle, err := s.provider(ctx, log, dir, installation, instance)
@@ -160,8 +159,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		Store:    store,
 		Signer:   signer,
 		Instance: instance,
-		// Process sandboxes live below this server's state directory, so no other server can
-		// reach them; containers can be reached by any server of the same Docker daemon.
+		// Those of processes are within dir; a container is for who has the daemon.
 		Exclusive:    s.Sandbox == "process",
 		Registry:     signed,
 		Address:      address,
@@ -193,7 +191,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxOutput:     int64(s.Output),
 	})
 	if err != nil {
-		return handlers, opened, fmt.Errorf("start the engine: %w", err)
+		return handlers, opened, fmt.Errorf("start engine: %w", err)
 	}
 	opened.add("engine", executions.Close)
 	watched.watch(executions.Stats)
@@ -212,7 +210,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	return handlers, opened, nil
 }
 
-// store opens the store of records. The registry is nil unless other servers share the store.
+// store opens the store of records, and the registry if other servers share it.
 func (s *settings) store(dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
 	if s.RedisURL.reveal() == "" {
 		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log)
@@ -229,12 +227,12 @@ func (s *settings) store(dir string, log *slog.Logger) (continuation.Store, cont
 	return store, store, nil
 }
 
-// redisPlace is the URL of Redis without credentials. Servers belong to one group only if
-// they write it the same way.
+// redisPlace is the part of Redis' URL that says where it is. Servers that write it
+// in another way are of another group.
 func (s *settings) redisPlace() string {
 	u, err := url.Parse(s.RedisURL.reveal())
 	if err != nil {
-		return "" // The store refuses it.
+		return "" // The store has refused it.
 	}
 	query := u.Query()
 	for _, secret := range []string{"username", "password"} {
@@ -243,7 +241,7 @@ func (s *settings) redisPlace() string {
 	return u.Host + u.Path + "?" + query.Encode()
 }
 
-// peerAddress is the URL at which other servers reach this one.
+// peerAddress is the URL where other servers reach this one.
 func (s *settings) peerAddress(addr net.Addr) (string, error) {
 	if s.PeerURL != "" {
 		return strings.TrimRight(s.PeerURL, "/"), nil
@@ -252,10 +250,10 @@ func (s *settings) peerAddress(addr net.Addr) (string, error) {
 	if !ok || !tcp.IP.IsUnspecified() {
 		return "http://" + addr.String(), nil
 	}
-	// It listens on all addresses, but the others need a particular one of this host.
+	// It listens on every address, of which the others need one that is this host's.
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return "", fmt.Errorf("find an address of this host (or set FERMATA_PEER_URL): %w", err)
+		return "", fmt.Errorf("find the address of this host, set FERMATA_PEER_URL: %w", err)
 	}
 	for _, a := range addresses {
 		if network, ok := a.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
@@ -265,8 +263,8 @@ func (s *settings) peerAddress(addr net.Addr) (string, error) {
 	return "http://" + addr.String(), nil
 }
 
-// secrets returns the secrets that sign continuation tokens. If none is set, it creates one
-// and keeps it in dir, since tokens must outlive the server.
+// secrets returns the secrets of continuation tokens. If none is given one is made,
+// which must stay: tokens are to outlive the server.
 func (s *settings) secrets(dir string) ([][]byte, error) {
 	if len(s.Secret) > 0 {
 		return reveal(s.Secret), nil
@@ -286,7 +284,7 @@ func reveal(secrets []secret) [][]byte {
 	return revealed
 }
 
-// hosts are the host names by which clients may call an open server.
+// hosts are the names of the server.
 func (s *settings) hosts() []string {
 	hosts := s.Hosts
 	if host, _, err := net.SplitHostPort(s.Addr); err == nil && host != "" {
