@@ -40,7 +40,7 @@ func leaveProcessors() {
 // commands is the command line. Flags of serve and check may come from the environment.
 type commands struct {
 	Serve   settings `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
-	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, for a server with these settings."`
+	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
 	Version struct{} `cmd:"" help:"Print the version."`
 }
 
@@ -74,16 +74,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(c, append([]kong.Option{
 		kong.Name("fermata"),
-		kong.Description("A code execution server that holds a program at its tool calls."),
+		kong.Description("Runs programs in sandboxes, pauses them at their tool calls, and resumes them with the results."),
 		kong.DefaultEnvars("FERMATA"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "http", Title: "HTTP"},
-			{Key: "jwt", Title: "Tokens of LibreChat"},
+			{Key: "jwt", Title: "LibreChat tokens"},
 			{Key: "executions", Title: "Executions"},
 			{Key: "files", Title: "Files"},
-			{Key: "servers", Title: "Several servers"},
-			{Key: "sandbox", Title: "Sandbox"},
+			{Key: "servers", Title: "Groups of servers and shutdown"},
+			{Key: "sandbox", Title: "Sandboxes"},
 			{Key: "log", Title: "Log"},
 		}),
 	}, options...)...)

@@ -160,15 +160,15 @@ func TestMetricsAreNamedByConvention(t *testing.T) {
 	}
 }
 
-// The table of metrics in the README is what is served: names, labels and types.
-func TestREADMEListsTheMetrics(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+// TestMetricsPage compares the table in docs/metrics.md with the metrics: names, labels and types.
+func TestMetricsPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile("(?m)^\\| *`(fermata_[a-z_]+(?:{[a-z,]+})?)` *\\| *([a-z]+) *\\| *([^|]*?) *\\|$")
 	var documented []string
-	for _, cells := range row.FindAllStringSubmatch(string(readme), -1) {
+	for _, cells := range row.FindAllStringSubmatch(string(page), -1) {
 		if cells[3] == "" {
 			t.Errorf("%s has no meaning in the table", cells[1])
 		}
@@ -196,6 +196,6 @@ func TestREADMEListsTheMetrics(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(served)
 	if diff := cmp.Diff(served, documented); diff != "" {
-		t.Errorf("the README's table is not what is served (-served +README):\n%s", diff)
+		t.Errorf("docs/metrics.md differs from the metrics (-metrics +page):\n%s", diff)
 	}
 }

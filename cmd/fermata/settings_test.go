@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -215,44 +212,5 @@ func TestEverySettingHasHelp(t *testing.T) {
 				t.Errorf("--%s comes from %s, too, want only names of LibreChat's server", f.Name, alias)
 			}
 		}
-	}
-}
-
-// The table of settings in the README is the struct: the same settings with the
-// same defaults. A setting whose default is computed is described there in words.
-func TestREADMEListsTheSettings(t *testing.T) {
-	path := filepath.Join("..", "..", "README.md")
-	readme, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("the README, whose table of settings this test compares with the flags: %v", err)
-	}
-	row := regexp.MustCompile("(?m)^\\| *`(FERMATA_[A-Z0-9_]+)` *\\| *([^|]*?) *\\| *([^|]*?) *\\|$")
-	documented := map[string]string{}
-	for _, cells := range row.FindAllStringSubmatch(string(readme), -1) {
-		setting, value, meaning := cells[1], cells[2], cells[3]
-		if _, twice := documented[setting]; twice {
-			t.Errorf("%s is in the table twice", setting)
-		}
-		if meaning == "" {
-			t.Errorf("%s has no meaning in the table", setting)
-		}
-		documented[setting] = value
-	}
-	for _, f := range flagsOf(t) {
-		if f.Name == "help" {
-			continue
-		}
-		setting := f.Envs[0]
-		value, ok := documented[setting]
-		delete(documented, setting)
-		switch {
-		case !ok:
-			t.Errorf("%s is not in the table of %s", setting, path)
-		case f.HasDefault && value != "`"+f.Default+"`":
-			t.Errorf("%s has the default %s in the table, want `%s`", setting, value, f.Default)
-		}
-	}
-	for setting := range documented {
-		t.Errorf("%s is in the table of %s, but is no setting", setting, path)
 	}
 }
