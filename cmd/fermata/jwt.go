@@ -9,8 +9,8 @@ import (
 	"fermata/api"
 )
 
-// jwtSettings are those of LibreChat's tokens. The names in the environment that
-// LibreChat's own server reads are understood, too.
+// jwtSettings are the settings for LibreChat tokens. They can also be set by the
+// environment variables that LibreChat's own code server reads.
 type jwtSettings struct {
 	JWKS        string   `name:"jwks" env:"FERMATA_JWT_JWKS,CODEAPI_JWT_JWKS_JSON" placeholder:"JSON" help:"Public keys that verify LibreChat tokens, as a JSON Web Key Set."`
 	KeysDir     string   `type:"path" env:"FERMATA_JWT_KEYS_DIR,CODEAPI_JWT_PUBLIC_KEYS_DIR" placeholder:"DIR" help:"Directory of public keys that verify LibreChat tokens, PEM or JWK. The name of each file is the kid of its key. It is read again every 30s."`
@@ -25,21 +25,22 @@ type jwtSettings struct {
 	Strict      bool     `env:"FERMATA_JWT_STRICT,CODEAPI_TENANT_ISOLATION_STRICT" help:"Refuse tokens that name no tenant."`
 }
 
-// on reports whether tokens are accepted: there is a key.
+// on reports whether tokens are accepted, which they are if there is a key.
 func (s *jwtSettings) on() bool {
 	return s.JWKS != "" || s.KeysDir != "" || s.PublicKey != "" || s.HS256Secret.reveal() != ""
 }
 
-// mistake reports what contradicts itself. What is wrong with keys is found when
-// they are read.
+// mistake reports settings that contradict each other. Mistakes in keys are found when the
+// keys are read.
 func (s *jwtSettings) mistake() error {
 	if s.Tenant == "" && !s.Strict {
-		return errors.New("--jwt-tenant must be the name of a tenant, or --jwt-strict be set")
+		return errors.New("--jwt-tenant must be the name of a tenant, unless --jwt-strict is set")
 	}
 	return nil
 }
 
-// verifier reads the keys. It returns nil if tokens are not accepted.
+// verifier returns what verifies tokens, or nil if tokens are not accepted. It reads the
+// keys.
 func (s *jwtSettings) verifier(log *slog.Logger) (*api.JWT, error) {
 	if !s.on() {
 		return nil, nil
@@ -64,7 +65,7 @@ func (s *jwtSettings) verifier(log *slog.Logger) (*api.JWT, error) {
 	}
 	v, err := api.NewJWT(o)
 	if err != nil {
-		return nil, fmt.Errorf("set up tokens (FERMATA_JWT_...): %w", err)
+		return nil, fmt.Errorf("set up the verification of tokens (FERMATA_JWT_...): %w", err)
 	}
 	return v, nil
 }

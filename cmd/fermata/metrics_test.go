@@ -20,7 +20,7 @@ import (
 	"fermata/engine"
 )
 
-// observed returns metrics each of which has a figure.
+// observed returns metrics that all have values.
 func observed() *metrics {
 	m := newMetrics()
 	m.watch(func() engine.Stats {
@@ -73,9 +73,9 @@ fermata_takeovers_total 18`)
 	}
 }
 
-// scrape serves metrics, reads them once over HTTP and returns the lines that are
-// Fermata's own, without those of buckets, in order. It looks at what else the address
-// has, and at its end.
+// scrape serves metrics, reads them over HTTP and returns Fermata's own lines, sorted and
+// without those of buckets. It also checks that the address serves nothing else, and that
+// serving ends.
 func scrape(t *testing.T, m *metrics) []string {
 	t.Helper()
 	var logged bytes.Buffer
@@ -119,7 +119,7 @@ func scrape(t *testing.T, m *metrics) []string {
 		t.Errorf("stop = %v, want nil", err)
 	}
 	if response, err := http.Get(url + "/metrics"); err == nil {
-		_ = response.Body.Close() // it should not be there
+		_ = response.Body.Close()
 		t.Errorf("got %s after the end, want no connection", response.Status)
 	}
 	var lines []string

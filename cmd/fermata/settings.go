@@ -3,13 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"fermata/api"
@@ -85,7 +81,7 @@ type settings struct {
 	LogFormat string   `group:"log" enum:"text,json" default:"text" help:"Format of the log (${enum})."`
 }
 
-// Validate reports every mistake that can be seen before anything is started.
+// Validate reports all mistakes that can be found without starting anything.
 func (s *settings) Validate() error {
 	var mistakes []error
 	mistake := func(ok bool, flag, must string) {
@@ -139,24 +135,7 @@ func (s *settings) Validate() error {
 	return errors.Join(mistakes...)
 }
 
-// stateDirName returns the name of the state directory.
-func (s *settings) stateDirName() (string, error) {
-	if s.StateDir != "" {
-		return s.StateDir, nil
-	}
-	base := os.Getenv("XDG_STATE_HOME")
-	// The specification has relative paths ignored.
-	if !filepath.IsAbs(base) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("find a state directory, set FERMATA_STATE_DIR: %w", err)
-		}
-		base = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(base, "fermata"), nil
-}
-
-// maxExecutions is the most executions of one client, 0 for any number.
+// maxExecutions returns the most executions that one client may have, 0 for no limit.
 func (s *settings) maxExecutions() int {
 	if !s.MaxExecutions.auto {
 		return s.MaxExecutions.n
@@ -171,40 +150,7 @@ func (s *settings) maxExecutions() int {
 	return max(1, s.MaxSandboxes/4)
 }
 
-// stateDir returns the state directory, which exists then and is ours alone.
-func (s *settings) stateDir(log *slog.Logger) (string, error) {
-	dir, err := s.stateDirName()
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make state directory: %w", err)
-	}
-	return dir, own(dir, log)
-}
-
-// own makes sure that nobody else can read or change a directory.
-func own(dir string, log *slog.Logger) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return fmt.Errorf("look at state directory: %w", err)
-	}
-	status, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(status.Uid) != os.Geteuid() {
-		return fmt.Errorf("the state directory %s belongs to another user: make it the server's (chown), "+
-			"or set FERMATA_STATE_DIR to a directory that the server can make itself", dir)
-	}
-	if info.Mode().Perm()&0o077 == 0 {
-		return nil
-	}
-	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
-		return fmt.Errorf("the state directory %s is open to other users: %w", dir, err)
-	}
-	log.Warn("the state directory was open to other users and is not any more", "dir", dir, "mode", info.Mode().Perm().String())
-	return nil
-}
-
-// loopback reports whether only this machine reaches an address.
+// loopback reports whether an address can be reached only from this machine.
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// parse reads serve's settings as run does.
+// parse parses the settings of serve as run does.
 func parse(t *testing.T, args ...string) (*settings, error) {
 	t.Helper()
 	var c commands
@@ -74,7 +74,8 @@ func TestEnvironment(t *testing.T) {
 	for _, k := range s.APIKeys {
 		keys = append(keys, k.Name+" "+k.Key.reveal())
 	}
-	// The hash is the start of sha256("bare-key"): executions belong to it, so it stays.
+	// The name of the last key is the start of sha256("bare-key"). It must not change, because
+	// executions belong to it.
 	got := fmt.Sprintf("%v %v %v %v %d %v %d %s", keys, s.PauseTTL, s.CPUs, s.PIDs, s.Memory, s.LogLevel.Level, len(s.Secret), s.Secret[1].reveal())
 	if want := "[ada a:b key-330efbf7 bare-key] 8s 1.5 9 1073741824 DEBUG 2 second"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -132,7 +133,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// No client can have all sandboxes where there are others, and a lone one has them all.
+// If there are several clients, none of them can have all sandboxes. A single client can.
 func TestMaxExecutions(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -158,7 +159,7 @@ func TestMaxExecutions(t *testing.T) {
 	}
 }
 
-// Short keys are for addresses that only this machine reaches.
+// Short keys are accepted only for addresses that can be reached only from this machine.
 func TestShortKeys(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"127.0.0.1:0": true, "localhost:8000": true, "[::1]:8000": true, "127.9.9.9:1": true,

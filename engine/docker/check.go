@@ -11,7 +11,7 @@ import (
 	"fermata/engine"
 )
 
-// Check looks at what the Docker daemon has of all that New and its sandboxes need.
+// Check reports which of the things that New and its sandboxes need the Docker daemon has.
 func Check(ctx context.Context, o Options) []engine.Finding {
 	missing := func(what string, err error, remedy string) engine.Finding {
 		return engine.Finding{What: what, State: engine.Missing, Detail: err.Error(), Remedy: remedy}
@@ -20,7 +20,7 @@ func Check(ctx context.Context, o Options) []engine.Finding {
 	if err != nil {
 		return []engine.Finding{missing("Docker", err, "correct DOCKER_HOST")}
 	}
-	defer docker.Close() //nolint:errcheck // nothing is under way
+	defer docker.Close() //nolint:errcheck // no request is under way
 	info, err := docker.Info(ctx)
 	if err != nil {
 		return []engine.Finding{missing("Docker", err, "start the daemon, set DOCKER_HOST to its address, and let the server's user use its socket")}
@@ -35,14 +35,14 @@ func Check(ctx context.Context, o Options) []engine.Finding {
 	options := strings.Join(info.SecurityOptions, " ")
 	apart := strings.Contains(options, "name=rootless") || strings.Contains(options, "name=userns")
 	findings = append(findings,
-		engine.Found("limit on swap", info.SwapLimit, engine.Weaker, "", "boot with swapaccount=1, or do without swap: programs may use it beyond their memory"),
+		engine.Found("limit on swap", info.SwapLimit, engine.Weaker, "", "boot with swapaccount=1, or do without swap: programs may use it beyond their memory limit"),
 		engine.Found("users", apart, engine.Weaker, options,
-			"set \"userns-remap\" in the daemon's daemon.json, or use a rootless daemon: the users of containers are those of its machine else"),
+			"set \"userns-remap\" in the daemon's daemon.json, or use a rootless daemon: otherwise the users of containers are users of the daemon's machine"),
 		engine.Found("runtime", hasRuntime(info, o.Runtime), engine.Missing, cmp.Or(o.Runtime, info.DefaultRuntime),
 			"name it under \"runtimes\" in the daemon's daemon.json"))
 	image, err := docker.ImageInspect(ctx, o.Image)
 	if err != nil {
-		return append(findings, missing("image", err, fmt.Sprintf("make it, in Fermata's source directory: `docker build --target sandbox -t %s .`", o.Image)))
+		return append(findings, missing("image", err, fmt.Sprintf("build it in Fermata's source directory: `docker build --target sandbox -t %s .`", o.Image)))
 	}
 	return append(findings, engine.Finding{What: "image", State: engine.OK, Detail: fmt.Sprintf("%s, %s/%s, of %s", o.Image, image.Os, image.Architecture, image.Created)})
 }
