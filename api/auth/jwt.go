@@ -1,4 +1,4 @@
-package api
+package auth
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	// tokenSkew is how far the issuer's clock may differ from ours.
+	// tokenSkew is how far the clock of the issuer may differ from ours.
 	tokenSkew = 30 * time.Second
 	// maxTokenLife is the longest time from iat to exp.
 	maxTokenLife = 300 * time.Second
@@ -30,32 +30,32 @@ const (
 	maxTokenID = 256
 )
 
-// compactToken is the form of a token. The base64 decoder would ignore line ends,
-// so that one token had several spellings.
+// compactToken is the form of a token. The base64 decoder ignores line ends, which would
+// give one token several spellings.
 var compactToken = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 
-// JWTOptions say which tokens are accepted. The key sources may be combined; there
-// must be one.
+// JWTOptions say which tokens are accepted. The sources of keys may be combined; there
+// must be at least one.
 type JWTOptions struct {
 	// Issuer and Audience are what iss and aud must name.
 	Issuer, Audience string
 	// Algorithms are the algorithms that keys may have.
 	Algorithms []string
-	// DefaultTenant is the tenant of a token that names none. If it is empty such
-	// tokens are refused.
+	// DefaultTenant is the tenant of a token that names none. If it is empty, such tokens
+	// are refused.
 	DefaultTenant string
 	// JWKS is a JSON Web Key Set of public keys, each with its kid.
 	JWKS string
-	// KeysDir is a directory of public keys, PEM or JWK; a file's name without its
-	// extension is the kid. It is read again as time passes.
+	// KeysDir is a directory of public keys, PEM or JWK. The name of a file without its
+	// extension is the kid. Changes are noticed while the server runs.
 	KeysDir string
-	// PublicKey is one public key, PEM or JWK, and KeyID its kid, which a JWK may
-	// bring itself.
+	// PublicKey is one public key, PEM or JWK, and KeyID its kid, which a JWK may contain
+	// itself.
 	PublicKey, KeyID string
 	// HMACSecret is a secret for HS256, and HMACKeyID its kid.
 	HMACSecret []byte
 	HMACKeyID  string
-	// Log gets what goes wrong with keys and, at level debug, why a token is refused.
+	// Log is told what goes wrong with keys and, at level debug, why a token is refused.
 	Log *slog.Logger
 }
 
@@ -67,8 +67,8 @@ type JWT struct {
 	parser *jwt.Parser
 }
 
-// NewJWT reads the keys. Whatever is wrong with them or with the options is an
-// error here and not at the first token.
+// NewJWT reads the keys. Mistakes in the keys or in the options are errors here, and not
+// only at the first token.
 func NewJWT(o JWTOptions) (*JWT, error) {
 	if o.Issuer == "" || o.Audience == "" {
 		return nil, errors.New("tokens need an issuer and an audience")
@@ -103,8 +103,8 @@ func (v *JWT) verify(token string) (Principal, error) {
 	if !compactToken.MatchString(token) {
 		return Principal{}, errors.New("malformed token")
 	}
-	// A map is strict where a struct is not: about upper and lower case in names,
-	// and about numbers in quotes.
+	// A map distinguishes what a struct does not: upper and lower case in names, and numbers
+	// from numbers in quotes.
 	claims := jwt.MapClaims{}
 	if _, err := v.parser.ParseWithClaims(token, claims, v.key); err != nil {
 		return Principal{}, err
@@ -119,8 +119,8 @@ func (v *JWT) verify(token string) (Principal, error) {
 	if claims["tenant_id"] != nil {
 		tenant = text(claims, "tenant_id")
 	}
-	// What is no Unicode has been decoded to the replacement character, under which
-	// two users would be one.
+	// Text that is not Unicode has been decoded to the replacement character, which would
+	// make two users one.
 	for _, name := range []string{tenant, user} {
 		if name == "" || strings.ContainsRune(name, utf8.RuneError) {
 			return Principal{}, errors.New("tenant or user is missing or malformed")
@@ -134,7 +134,7 @@ func (v *JWT) key(t *jwt.Token) (any, error) {
 	if typ, given := t.Header["typ"]; given && typ != "JWT" {
 		return nil, errors.New("typ is not JWT")
 	}
-	// It lists extensions that must be understood, and we understand none.
+	// crit lists extensions that the server must understand, and it understands none.
 	if _, given := t.Header["crit"]; given {
 		return nil, errors.New("crit is not supported")
 	}
@@ -152,8 +152,8 @@ func (v *JWT) key(t *jwt.Token) (any, error) {
 	return key.key, nil
 }
 
-// tokenPrincipal is the principal of a user. The parts are escaped, so that a colon
-// in one of them cannot make two users one.
+// tokenPrincipal is the principal of a user. The parts are escaped, so that a colon in one
+// of them cannot make two users one.
 func tokenPrincipal(tenant, user string) Principal {
 	return Principal{
 		ID:     "jwt:" + url.QueryEscape(tenant) + ":" + url.QueryEscape(user),
@@ -162,13 +162,13 @@ func tokenPrincipal(tenant, user string) Principal {
 	}
 }
 
-// checkTimes checks what the library does not: that all times are there, and the
-// life of a token.
+// checkTimes checks what the library does not: that all times are present, and how long
+// the token is good.
 func checkTimes(claims jwt.MapClaims) error {
 	times := map[string]float64{}
 	for _, name := range []string{"iat", "nbf", "exp"} {
 		t, ok := claims[name].(float64)
-		// Beyond this the library's conversion to an integer overflows.
+		// Beyond this limit the library's conversion to an integer overflows.
 		if !ok || t < 0 || t > 1<<53 {
 			return fmt.Errorf("%s is not a time", name)
 		}

@@ -1,4 +1,4 @@
-package api_test
+package auth_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"maps"
 	"math/big"
@@ -22,7 +23,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"fermata/api"
+	"fermata/api/auth"
 )
 
 const hmacSecret = "a-secret-of-thirty-two-bytes-or-more"
@@ -64,20 +65,20 @@ func publicPEM(t testing.TB, key crypto.Signer) string {
 }
 
 // jwtOptions accept tokens of the key "ed", of the key "rsa" and of the secret "hmac".
-func jwtOptions() api.JWTOptions {
+func jwtOptions() auth.JWTOptions {
 	k := issuer()
-	return api.JWTOptions{
+	return auth.JWTOptions{
 		Issuer: "librechat", Audience: "codeapi", DefaultTenant: "legacy",
-		Algorithms: []string{api.EdDSA, api.RS256, api.HS256},
+		Algorithms: []string{auth.EdDSA, auth.RS256, auth.HS256},
 		JWKS:       `{"keys":[` + edJWK(k.ed, `,"kid":"ed","alg":"EdDSA"`) + `,` + rsaJWK(k.rsa, `,"kid":"rsa","use":"sig"`) + `]}`,
 		HMACSecret: []byte(hmacSecret), HMACKeyID: "hmac",
 		Log: slog.New(slog.DiscardHandler),
 	}
 }
 
-func newJWT(t testing.TB, o api.JWTOptions) *api.JWT {
+func newJWT(t testing.TB, o auth.JWTOptions) *auth.JWT {
 	t.Helper()
-	v, err := api.NewJWT(o)
+	v, err := auth.NewJWT(o)
 	if err != nil {
 		t.Fatalf("NewJWT = %v", err)
 	}
@@ -115,23 +116,22 @@ func signWith(t testing.TB, method jwt.SigningMethod, key any, header map[string
 	return signed
 }
 
-// ask sends a request with a bearer credential and returns the principal that the
-// program was started for, or "" after the answer to a bad token.
-func ask(t *testing.T, o api.Options, credential string) string {
+// ask authenticates a bearer credential and returns its principal, or "" for a bad token.
+func ask(t *testing.T, tokens *auth.JWT, credential string) string {
 	t.Helper()
-	e := completed()
-	w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": "", "Authorization": "Bearer " + credential}}.do(t, api.New(e, o))
-	if w.Code == http.StatusOK {
-		return e.starts[0].Principal
+	who, err := auth.New(nil, tokens).Authenticate(http.Header{"Authorization": {"Bearer " + credential}})
+	switch {
+	case err == nil && who.ID != "":
+		return who.ID
+	case !errors.Is(err, auth.ErrToken):
+		t.Errorf("Authenticate = %+v, %v, want a principal or ErrToken", who, err)
 	}
-	want(t, w, http.StatusUnauthorized, `{"error":"Invalid bearer token"}`)
 	return ""
 }
 
 func TestTokenHeader(t *testing.T) {
 	k := issuer()
-	o := options()
-	o.JWT = newJWT(t, jwtOptions())
+	v := newJWT(t, jwtOptions())
 	with := func(name string, value any) map[string]any { return map[string]any{name: value} }
 	secret := []byte(hmacSecret)
 	for _, c := range []struct {
@@ -171,7 +171,7 @@ func TestTokenHeader(t *testing.T) {
 		{"only dots", "..", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := ask(t, o, c.token); (got != "") != c.good {
+			if got := ask(t, v, c.token); (got != "") != c.good {
 				t.Errorf("got principal %q, good should be %t", got, c.good)
 			}
 		})
@@ -190,8 +190,7 @@ func setHeader(t *testing.T, header string) string {
 }
 
 func TestTokenClaims(t *testing.T) {
-	o := options()
-	o.JWT = newJWT(t, jwtOptions())
+	v := newJWT(t, jwtOptions())
 	for _, c := range []struct {
 		name   string
 		change map[string]any
@@ -238,7 +237,7 @@ func TestTokenClaims(t *testing.T) {
 		{"role no string", map[string]any{"role": []string{"USER"}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := ask(t, o, sign(t, nil, claims(c.change))); got != c.want {
+			if got := ask(t, v, sign(t, nil, claims(c.change))); got != c.want {
 				t.Errorf("got principal %q, want %q", got, c.want)
 			}
 		})
@@ -247,12 +246,11 @@ func TestTokenClaims(t *testing.T) {
 	t.Run("strict tenants", func(t *testing.T) {
 		strict := jwtOptions()
 		strict.DefaultTenant = ""
-		o := options()
-		o.JWT = newJWT(t, strict)
-		if got := ask(t, o, sign(t, nil, claims(map[string]any{"tenant_id": nil}))); got != "" {
+		v := newJWT(t, strict)
+		if got := ask(t, v, sign(t, nil, claims(map[string]any{"tenant_id": nil}))); got != "" {
 			t.Errorf("without a tenant: got principal %q, want none", got)
 		}
-		if got := ask(t, o, sign(t, nil, claims(nil))); got != "jwt:acme:ada" {
+		if got := ask(t, v, sign(t, nil, claims(nil))); got != "jwt:acme:ada" {
 			t.Errorf("with a tenant: got principal %q, want jwt:acme:ada", got)
 		}
 	})
@@ -282,10 +280,9 @@ func TestTokenTimes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			// Time stands still in here.
 			synctest.Test(t, func(t *testing.T) {
-				o := options()
-				o.JWT = newJWT(t, jwtOptions())
+				v := newJWT(t, jwtOptions())
 				now := time.Now().Unix()
-				got := ask(t, o, sign(t, nil, claims(map[string]any{"iat": now + c.iat, "nbf": now + c.nbf, "exp": now + c.exp})))
+				got := ask(t, v, sign(t, nil, claims(map[string]any{"iat": now + c.iat, "nbf": now + c.nbf, "exp": now + c.exp})))
 				if (got != "") != c.good {
 					t.Errorf("got principal %q, good should be %t", got, c.good)
 				}
@@ -293,79 +290,14 @@ func TestTokenTimes(t *testing.T) {
 		})
 	}
 
-	o := options()
-	o.JWT = newJWT(t, jwtOptions())
+	v := newJWT(t, jwtOptions())
 	soon := time.Now().Unix() + 200
 	for _, name := range []string{"iat", "nbf", "exp"} {
 		for _, value := range []any{nil, "", "1700000000", soon * 1_000_000_000_000, -1, true, json.RawMessage("1e300"), json.RawMessage(`"` + time.Now().UTC().Format(time.RFC3339) + `"`), []any{soon}} {
-			if got := ask(t, o, sign(t, nil, claims(map[string]any{name: value}))); got != "" {
+			if got := ask(t, v, sign(t, nil, claims(map[string]any{name: value}))); got != "" {
 				t.Errorf("%s is %v: got principal %q, want none", name, value, got)
 			}
 		}
-	}
-}
-
-func TestTokensBesideKeys(t *testing.T) {
-	good, bad := sign(t, nil, claims(nil)), sign(t, nil, claims(map[string]any{"iss": "x"}))
-	const noKey, noToken = "Invalid or missing API key", "Invalid bearer token"
-	for _, c := range []struct {
-		name, key, authorization, want string
-	}{
-		{"token", "", "Bearer " + good, "jwt:acme:ada"},
-		{"bearer in small letters", "", "bearer  " + good, "jwt:acme:ada"},
-		{"key", "good-key", "", "ada"},
-		{"bearer key", "", "Bearer good-key", "ada"},
-		{"bearer key with dots", "", "Bearer a.b.c", "dot"},
-		{"good key, bad token", "good-key", "Bearer " + bad, "ada"},
-		{"bad key, good token", "wrong", "Bearer " + good, "jwt:acme:ada"},
-		{"bad token", "", "Bearer " + bad, noToken},
-		{"bad key, bad token", "wrong", "Bearer " + bad, noToken},
-		{"bad bearer key", "", "Bearer wrong", noKey},
-		{"token as ApiKey", "", "ApiKey " + good, noKey},
-		{"token as X-API-Key", good, "", noKey},
-		{"token as Basic", "", basic(good), noKey},
-		{"nothing", "", "", noKey},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			o := options()
-			o.JWT = newJWT(t, jwtOptions())
-			o.Keys = append(o.Keys, api.Key{Name: "dot", Key: "a.b.c"})
-			e := completed()
-			w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": c.key, "Authorization": c.authorization}}.do(t, api.New(e, o))
-			if c.want == noKey || c.want == noToken {
-				want(t, w, http.StatusUnauthorized, `{"error":"`+c.want+`"}`)
-				if got := w.Header().Get("WWW-Authenticate"); got != "Bearer" {
-					t.Errorf("WWW-Authenticate is %q, want Bearer", got)
-				}
-				return
-			}
-			if w.Code != http.StatusOK || e.starts[0].Principal != c.want {
-				t.Errorf("got %d %s and asked %+v, want 200 for %s", w.Code, w.Body, e.starts, c.want)
-			}
-		})
-	}
-
-	t.Run("no tokens configured", func(t *testing.T) {
-		w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": "", "Authorization": "Bearer " + good}}.do(t, api.New(completed(), options()))
-		want(t, w, http.StatusUnauthorized, `{"error":"`+noKey+`"}`)
-	})
-}
-
-// An execution belongs to a user, not to a token: each request may bring another one.
-func TestEachContinuationHasItsToken(t *testing.T) {
-	o := options()
-	o.JWT = newJWT(t, jwtOptions())
-	e := completed()
-	h := api.New(e, o)
-	for _, jti := range []string{"1", "2"} {
-		token := sign(t, nil, claims(map[string]any{"jti": jti, "auth_context_hash": "hash " + jti}))
-		call{
-			body:   `{"continuation_token":"t","tool_results":[{"call_id":"call_001","result":1}]}`,
-			header: map[string]string{"X-API-Key": "", "Authorization": "Bearer " + token},
-		}.do(t, h)
-	}
-	if len(e.resumes) != 2 || e.resumes[0].Principal != "jwt:acme:ada" || e.resumes[1].Principal != "jwt:acme:ada" {
-		t.Errorf("asked %+v, want two continuations of jwt:acme:ada", e.resumes)
 	}
 }
 
@@ -380,7 +312,7 @@ func FuzzToken(f *testing.F) {
 	f.Add(strings.Replace(good, ".", ".e30", 1))
 	f.Add("eyJhbGciOiJFZERTQSIsImtpZCI6ImVkIn0.e30.")
 	f.Fuzz(func(t *testing.T, token string) {
-		who, err := api.Verify(v, token)
+		who, err := auth.Verify(v, token)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package api
+package auth
 
 import (
 	"crypto/ed25519"
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// keyRefresh is how often the directory of keys is read at most.
+	// keyRefresh is the shortest time between two reads of the directory of keys.
 	keyRefresh = 30 * time.Second
 	// maxKeyAge is how long keys stay good while the directory cannot be read.
 	maxKeyAge = 300 * time.Second
@@ -37,7 +37,8 @@ type tokenKey struct {
 	key       any // ed25519.PublicKey, *rsa.PublicKey or []byte
 }
 
-// A keyring holds keys by kid: those that stay, and those in the directory.
+// A keyring holds keys by kid: those of the settings, which stay, and those in the
+// directory.
 type keyring struct {
 	fixed      map[string]tokenKey
 	dir        string
@@ -46,8 +47,8 @@ type keyring struct {
 
 	mu     sync.Mutex
 	inDir  map[string]tokenKey
-	tried  time.Time // when the directory was last to be read
-	loaded time.Time // when that last succeeded
+	tried  time.Time // when the directory was last read, with or without success
+	loaded time.Time // when it was last read with success
 }
 
 func newKeyring(o JWTOptions) (*keyring, error) {
@@ -103,8 +104,8 @@ func (r *keyring) addOne(source, kid string) error {
 	if source == "" {
 		return nil
 	}
-	// Files of environment variables often have line ends in this form, and neither
-	// PEM nor the values of a JWK have it otherwise.
+	// Files of environment variables often spell line ends like this, and neither PEM nor
+	// the values of a JWK contain this spelling for another reason.
 	key, err := r.parse([]byte(strings.ReplaceAll(source, `\n`, "\n")), &kid)
 	if err == nil {
 		err = r.add(kid, key)
@@ -139,7 +140,7 @@ func (r *keyring) add(kid string, key tokenKey) error {
 	return nil
 }
 
-// find returns the key that is good now for kid.
+// find returns the key for kid that is good now.
 func (r *keyring) find(kid string) (tokenKey, bool) {
 	if key, ok := r.fixed[kid]; ok {
 		return key, true
@@ -156,8 +157,7 @@ func (r *keyring) find(kid string) (tokenKey, bool) {
 	return key, ok
 }
 
-// refresh reads the directory again. A file that is broken takes only its own key
-// away. mu is held.
+// refresh reads the directory again. A broken file removes only its own key. mu is held.
 func (r *keyring) refresh() {
 	r.tried = time.Now()
 	keys, err := r.read()
@@ -172,8 +172,8 @@ func (r *keyring) refresh() {
 	}
 }
 
-// read returns the keys in the directory, nil if it cannot be read, and an error
-// about all that is wrong in it.
+// read returns the keys in the directory, nil if it cannot be read, and an error about
+// everything that is wrong in it.
 func (r *keyring) read() (map[string]tokenKey, error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *keyring) read() (map[string]tokenKey, error) {
 	var errs []error
 	for _, e := range entries {
 		name := e.Name()
-		// Where a directory is mounted, hidden files are how it is kept up to date.
+		// Container platforms keep a mounted directory up to date by means of hidden files.
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
@@ -200,7 +200,7 @@ func (r *keyring) read() (map[string]tokenKey, error) {
 			err = fmt.Errorf("there are two keys with kid %q", kid)
 		}
 		if err != nil {
-			// The zero key fits no algorithm.
+			// The zero key fits no algorithm, so that no token of this kid is accepted.
 			key, errs = tokenKey{}, append(errs, fmt.Errorf("key file %s: %w", name, err))
 		}
 		keys[kid] = key
@@ -225,8 +225,8 @@ func readKeyFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxKeyFile))
 }
 
-// parse reads one public key, PEM or JWK. If a JWK has a kid of its own it must be
-// *kid, or becomes it if that is empty.
+// parse reads one public key, PEM or JWK. The kid within a JWK, if there is one, must be
+// *kid, or is stored there if *kid is empty.
 func (r *keyring) parse(source []byte, kid *string) (tokenKey, error) {
 	block, rest := pem.Decode(source)
 	if block == nil {
@@ -273,7 +273,7 @@ func (r *keyring) fromJWK(k jwkset.JWKMarshal) (tokenKey, error) {
 	return key, err
 }
 
-// public returns the key with the one algorithm that is its own.
+// public returns the key together with the one algorithm that fits it.
 func (r *keyring) public(key any) (tokenKey, error) {
 	switch k := key.(type) {
 	case ed25519.PublicKey:

@@ -1,4 +1,4 @@
-package api_test
+package auth_test
 
 import (
 	"crypto/ecdsa"
@@ -17,11 +17,11 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"fermata/api"
+	"fermata/api/auth"
 )
 
 // bare is jwtOptions without a key.
-func bare() api.JWTOptions {
+func bare() auth.JWTOptions {
 	o := jwtOptions()
 	o.JWKS, o.HMACSecret = "", nil
 	return o
@@ -45,9 +45,8 @@ func TestOneKey(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tokens := bare()
 			tokens.PublicKey, tokens.KeyID = c.key, c.kid
-			o := options()
-			o.JWT = newJWT(t, tokens)
-			if got := ask(t, o, c.token); got != "jwt:acme:ada" {
+			v := newJWT(t, tokens)
+			if got := ask(t, v, c.token); got != "jwt:acme:ada" {
 				t.Errorf("got principal %q, want jwt:acme:ada", got)
 			}
 		})
@@ -70,25 +69,25 @@ func TestMistakesInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	privatePEM := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
-	one := func(key, kid string) func(*api.JWTOptions) {
-		return func(o *api.JWTOptions) { o.PublicKey, o.KeyID = key, kid }
+	one := func(key, kid string) func(*auth.JWTOptions) {
+		return func(o *auth.JWTOptions) { o.PublicKey, o.KeyID = key, kid }
 	}
-	set := func(keys ...string) func(*api.JWTOptions) {
-		return func(o *api.JWTOptions) { o.JWKS = `{"keys":[` + strings.Join(keys, ",") + `]}` }
+	set := func(keys ...string) func(*auth.JWTOptions) {
+		return func(o *auth.JWTOptions) { o.JWKS = `{"keys":[` + strings.Join(keys, ",") + `]}` }
 	}
-	dir := func(files map[string]string) func(*api.JWTOptions) {
-		return func(o *api.JWTOptions) { o.KeysDir = keyDir(t, files) }
+	dir := func(files map[string]string) func(*auth.JWTOptions) {
+		return func(o *auth.JWTOptions) { o.KeysDir = keyDir(t, files) }
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*api.JWTOptions)
+		change func(*auth.JWTOptions)
 		want   string
 	}{
-		{"no keys", func(*api.JWTOptions) {}, "there are no keys"},
-		{"no issuer", func(o *api.JWTOptions) { o.Issuer = "" }, "issuer"},
-		{"no audience", func(o *api.JWTOptions) { o.Audience = "" }, "audience"},
-		{"no algorithm", func(o *api.JWTOptions) { o.Algorithms = nil }, "no algorithm"},
-		{"algorithm none", func(o *api.JWTOptions) { o.Algorithms = []string{"none"} }, `"none"`},
+		{"no keys", func(*auth.JWTOptions) {}, "there are no keys"},
+		{"no issuer", func(o *auth.JWTOptions) { o.Issuer = "" }, "issuer"},
+		{"no audience", func(o *auth.JWTOptions) { o.Audience = "" }, "audience"},
+		{"no algorithm", func(o *auth.JWTOptions) { o.Algorithms = nil }, "no algorithm"},
+		{"algorithm none", func(o *auth.JWTOptions) { o.Algorithms = []string{"none"} }, `"none"`},
 		{"no kid", one(publicPEM(t, k.ed), ""), "kid is missing"},
 		{"another kid", one(edJWK(k.ed, `,"kid":"a"`), "b"), `kid "a", but stands for "b"`},
 		{"no key", one("key", "ed"), "neither PEM nor a JWK"},
@@ -103,25 +102,25 @@ func TestMistakesInKeys(t *testing.T) {
 		{"JWK for signing only", one(rsaJWK(k.rsa, `,"key_ops":["sign"]`), "ed"), "not for signatures"},
 		{"JWK for RS512", one(rsaJWK(k.rsa, `,"alg":"RS512"`), "ed"), `"RS512"`},
 		{"JWK without a key", one(`{"kty":"OKP","crv":"Ed25519"}`, "ed"), "public key"},
-		{"set no JSON", func(o *api.JWTOptions) { o.JWKS = "{" }, "read key set"},
+		{"set no JSON", func(o *auth.JWTOptions) { o.JWKS = "{" }, "read key set"},
 		{"empty set", set(), "no keys in the key set"},
 		{"set without kid", set(edJWK(k.ed, "")), "key 0 of the key set: the kid is missing"},
 		{"set with one kid twice", set(edJWK(k.ed, `,"kid":"a"`), edJWK(k.other, `,"kid":"a"`)), `key 1 of the key set: there are two keys with kid "a"`},
-		{"RSA not allowed", func(o *api.JWTOptions) {
-			o.Algorithms = []string{api.EdDSA}
+		{"RSA not allowed", func(o *auth.JWTOptions) {
+			o.Algorithms = []string{auth.EdDSA}
 			set(rsaJWK(k.rsa, `,"kid":"rsa"`))(o)
 		}, "RS256 is not allowed"},
-		{"HS256 not allowed", func(o *api.JWTOptions) {
-			o.Algorithms, o.HMACSecret = []string{api.EdDSA}, []byte(hmacSecret)
+		{"HS256 not allowed", func(o *auth.JWTOptions) {
+			o.Algorithms, o.HMACSecret = []string{auth.EdDSA}, []byte(hmacSecret)
 		}, "HS256 is not allowed"},
-		{"short secret", func(o *api.JWTOptions) { o.HMACSecret = make([]byte, 31) }, "fewer than 32 bytes"},
-		{"secret without kid", func(o *api.JWTOptions) { o.HMACSecret, o.HMACKeyID = []byte(hmacSecret), "" }, "kid is missing"},
-		{"no directory", func(o *api.JWTOptions) { o.KeysDir = filepath.Join(t.TempDir(), "none") }, "no such file"},
+		{"short secret", func(o *auth.JWTOptions) { o.HMACSecret = make([]byte, 31) }, "fewer than 32 bytes"},
+		{"secret without kid", func(o *auth.JWTOptions) { o.HMACSecret, o.HMACKeyID = []byte(hmacSecret), "" }, "kid is missing"},
+		{"no directory", func(o *auth.JWTOptions) { o.KeysDir = filepath.Join(t.TempDir(), "none") }, "no such file"},
 		{"empty directory", dir(map[string]string{".hidden.pem": publicPEM(t, k.ed)}), "there are no keys in"},
 		{"broken file", dir(map[string]string{"a.pem": publicPEM(t, k.ed), "README.txt": "These are keys."}), "key file README.txt"},
 		{"large file", dir(map[string]string{"a.pem": strings.Repeat("a", 65<<10)}), "too large"},
 		{"two files of one kid", dir(map[string]string{"a.pem": publicPEM(t, k.ed), "a.json": edJWK(k.other, "")}), `two keys with kid "a"`},
-		{"directory and key of one kid", func(o *api.JWTOptions) {
+		{"directory and key of one kid", func(o *auth.JWTOptions) {
 			one(publicPEM(t, k.ed), "a")(o)
 			dir(map[string]string{"a.pem": publicPEM(t, k.other)})(o)
 		}, `two keys with kid "a"`},
@@ -129,7 +128,7 @@ func TestMistakesInKeys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := bare()
 			c.change(&o)
-			_, err := api.NewJWT(o)
+			_, err := auth.NewJWT(o)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("NewJWT = %v, want an error with %q", err, c.want)
 			}
@@ -166,12 +165,11 @@ func TestKeyDirectory(t *testing.T) {
 		}
 		tokens := bare()
 		tokens.KeysDir = dir
-		o := options()
-		o.JWT = newJWT(t, tokens)
+		v := newJWT(t, tokens)
 		good := func(when string, key ed25519.PrivateKey, kid string, want bool) {
 			t.Helper()
 			token := signWith(t, jwt.SigningMethodEdDSA, key, map[string]any{"kid": kid}, claims(nil))
-			if got := ask(t, o, token); (got != "") != want {
+			if got := ask(t, v, token); (got != "") != want {
 				t.Errorf("%s, kid %s: got principal %q, good should be %t", when, kid, got, want)
 			}
 		}
@@ -179,7 +177,7 @@ func TestKeyDirectory(t *testing.T) {
 		good("at first", k.ed, "a.b", true)
 		good("at first", k.ed, "bare", true)
 		good("at first", k.ed, "more", false)
-		if got := ask(t, o, signWith(t, jwt.SigningMethodRS256, k.rsa, map[string]any{"kid": "rs"}, claims(nil))); got == "" {
+		if got := ask(t, v, signWith(t, jwt.SigningMethodRS256, k.rsa, map[string]any{"kid": "rs"}, claims(nil))); got == "" {
 			t.Error("the JWK in the directory is not known")
 		}
 
@@ -229,14 +227,13 @@ func TestKeysThatStayComeFirst(t *testing.T) {
 		tokens := bare()
 		tokens.PublicKey, tokens.KeyID = publicPEM(t, k.ed), "ed"
 		tokens.KeysDir = keyDir(t, map[string]string{"other.pem": publicPEM(t, k.other)})
-		o := options()
-		o.JWT = newJWT(t, tokens)
+		v := newJWT(t, tokens)
 		writeFile(t, filepath.Join(tokens.KeysDir, "ed.pem"), publicPEM(t, k.other))
 		time.Sleep(time.Minute)
-		if got := ask(t, o, sign(t, nil, claims(nil))); got == "" {
+		if got := ask(t, v, sign(t, nil, claims(nil))); got == "" {
 			t.Error("a file in the directory has replaced a key of the settings")
 		}
-		if got := ask(t, o, signWith(t, jwt.SigningMethodEdDSA, k.other, nil, claims(nil))); got != "" {
+		if got := ask(t, v, signWith(t, jwt.SigningMethodEdDSA, k.other, nil, claims(nil))); got != "" {
 			t.Errorf("got principal %q for the key in the file, want none", got)
 		}
 	})

@@ -1,71 +1,73 @@
-package api
+// Package auth tells from the headers of a request whose it is: from API keys, and from
+// the tokens that LibreChat makes for its users.
+package auth
 
 import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"strings"
-
-	"github.com/labstack/echo/v4"
 )
 
-// A keyHash is a key as it is compared: hashes have one length, so that the time
-// a comparison takes tells nothing of the key.
-type keyHash struct {
-	principal string
-	hash      [sha256.Size]byte
-}
-
-func hashKeys(keys []Key) []keyHash {
-	hashes := make([]keyHash, 0, len(keys))
-	for _, k := range keys {
-		// An empty key would let in whoever presents none.
-		if k.Key != "" {
-			hashes = append(hashes, keyHash{k.Name, sha256.Sum256([]byte(k.Key))})
-		}
-	}
-	return hashes
-}
+var (
+	// ErrKey means that there is no good key, and nothing that looks like a token.
+	ErrKey = errors.New("auth: invalid or missing key")
+	// ErrToken means that a token is not accepted.
+	ErrToken = errors.New("auth: invalid token")
+)
 
 // A Principal is who sends a request. Executions belong to its ID.
 type Principal struct {
-	// ID is the name of the client's key, or made of the other two.
+	// ID is the name of the client's key, or is made of tenant and user.
 	ID string
 	// Tenant and User are those of a token. They are empty with a key.
 	Tenant, User string
 }
 
-// authenticated lets next see only requests with a principal, and refuses the
-// others before their body is read.
-func (s *server) authenticated(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		r := c.Request()
-		if s.options.Open {
-			if err := s.sites.check(r); err != nil {
-				return err
-			}
-		}
-		who, err := s.authenticate(r.Header)
-		if err != nil {
-			if credentialed(r.Header) && !s.doorstep.wait(r.Context()) {
-				c.Response().Header().Set(echo.HeaderConnection, "close")
-			}
-			return err
-		}
-		c.Set(principalKey, who)
-		defer serve(r.Context(), who.ID)()
-		return next(c)
-	}
+// A Key lets a client in. Keys of the same name are the same principal.
+type Key struct {
+	// Name is the principal. It is logged.
+	Name string
+	// Key is the secret.
+	Key string
 }
 
-// authenticate returns the principal of a request. Proxies add headers, so a key
-// that is wrong in one header does not spoil a good one in the other.
-func (s *server) authenticate(header http.Header) (Principal, error) {
-	if s.options.Open {
-		return Principal{ID: "anonymous"}, nil
+// An Authenticator tells whose requests are. It is safe for concurrent use.
+type Authenticator struct {
+	keys   []keyHash
+	tokens *JWT
+}
+
+// A keyHash is a key in the form in which it is compared: hashes have one length, so that
+// the time of a comparison tells nothing about the key.
+type keyHash struct {
+	principal string
+	hash      [sha256.Size]byte
+}
+
+// New returns an Authenticator that accepts keys, and tokens unless tokens is nil.
+func New(keys []Key, tokens *JWT) *Authenticator {
+	a := &Authenticator{tokens: tokens}
+	for _, k := range keys {
+		// An empty key would let in every client that presents none.
+		if k.Key != "" {
+			a.keys = append(a.keys, keyHash{k.Name, sha256.Sum256([]byte(k.Key))})
+		}
 	}
-	if who, ok := s.principalOf(header.Get("X-API-Key")); ok {
+	return a
+}
+
+// HasCredentials reports whether a request has credentials of any kind.
+func HasCredentials(header http.Header) bool {
+	return header.Get("X-API-Key") != "" || header.Get("Authorization") != ""
+}
+
+// Authenticate returns the principal of a request, ErrKey or ErrToken. Proxies add
+// headers, so a wrong key in one header does not spoil a good one in the other.
+func (a *Authenticator) Authenticate(header http.Header) (Principal, error) {
+	if who, ok := a.principalOf(header.Get("X-API-Key")); ok {
 		return who, nil
 	}
 	scheme, credentials, _ := strings.Cut(header.Get("Authorization"), " ")
@@ -75,27 +77,27 @@ func (s *server) authenticate(header http.Header) (Principal, error) {
 	var ok bool
 	switch scheme {
 	case "bearer", "apikey":
-		who, ok = s.principalOf(credentials)
+		who, ok = a.principalOf(credentials)
 	case "basic":
-		who, ok = s.principalOf(basicKey(credentials))
+		who, ok = a.principalOf(basicKey(credentials))
 	}
 	if ok {
 		return who, nil
 	}
-	if s.options.JWT == nil || scheme != "bearer" || !looksLikeToken(credentials) {
-		return Principal{}, errUnauthorized
+	if a.tokens == nil || scheme != "bearer" || !looksLikeToken(credentials) {
+		return Principal{}, ErrKey
 	}
-	who, err := s.options.JWT.verify(credentials)
+	who, err := a.tokens.verify(credentials)
 	if err != nil {
 		// The client is not told what is wrong with its token.
-		s.options.Log.Debug("refused a token", "err", err)
-		return Principal{}, errBearer
+		a.tokens.o.Log.Debug("refused a token", "err", err)
+		return Principal{}, ErrToken
 	}
 	return who, nil
 }
 
-// basicKey returns the key in Basic credentials: clients with a key in their URL
-// send it as the user's name or as the password of a user without one.
+// basicKey returns the key in Basic credentials: clients with a key in their URL send it
+// as the name of the user, or as the password of a user without a name.
 func basicKey(credentials string) string {
 	decoded, err := base64.StdEncoding.DecodeString(credentials)
 	if err != nil {
@@ -108,10 +110,10 @@ func basicKey(credentials string) string {
 	return password
 }
 
-// principalOf returns whose key it is. It looks at every key, whichever fits.
-func (s *server) principalOf(key string) (who Principal, ok bool) {
+// principalOf returns whose key it is. It compares with every key, even after a match.
+func (a *Authenticator) principalOf(key string) (who Principal, ok bool) {
 	presented := sha256.Sum256([]byte(key))
-	for _, k := range s.keys {
+	for _, k := range a.keys {
 		if subtle.ConstantTimeCompare(presented[:], k.hash[:]) == 1 {
 			who, ok = Principal{ID: k.principal}, true
 		}

@@ -1,14 +1,19 @@
-package api_test
+package librechat_test
 
 import (
 	"encoding/base64"
 	"errors"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
-	"fermata/api"
+	"github.com/golang-jwt/jwt/v5"
+
+	"fermata/api/auth"
 	"fermata/engine"
 )
 
@@ -48,7 +53,7 @@ func TestAuthentication(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := completed()
-			w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": c.key, "Authorization": c.authorization}}.do(t, api.New(e, options()))
+			w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": c.key, "Authorization": c.authorization}}.do(t, newHandler(e, options()))
 			if c.principal == "" {
 				want(t, w, http.StatusUnauthorized, `{"error":"Invalid or missing API key"}`)
 				return
@@ -62,8 +67,8 @@ func TestAuthentication(t *testing.T) {
 
 func TestEmptyKeysLetNobodyIn(t *testing.T) {
 	o := options()
-	o.Keys = []api.Key{{Name: "nobody"}}
-	w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": ""}}.do(t, api.New(completed(), o))
+	o.Keys = []auth.Key{{Name: "nobody"}}
+	w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": ""}}.do(t, newHandler(completed(), o))
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("got %d %s, want 401", w.Code, w.Body)
 	}
@@ -74,7 +79,7 @@ func TestOpenServerKnowsNobody(t *testing.T) {
 	o.Open, o.Hosts = true, []string{"example.com"} // as requests of httptest call it
 	for _, key := range []string{"", "good-key", "wrong"} {
 		e := completed()
-		w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": key}}.do(t, api.New(e, o))
+		w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": key}}.do(t, newHandler(e, o))
 		if w.Code != http.StatusOK || e.starts[0].Principal != "anonymous" {
 			t.Errorf("key %q: got %d %s and asked %+v, want 200 for anonymous", key, w.Code, w.Body, e.starts)
 		}
@@ -97,7 +102,7 @@ func (u unreadable) Read([]byte) (int, error) {
 func TestAuthenticationComesBeforeTheBody(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, unreadable{t, w})
-	api.New(completed(), options()).ServeHTTP(w, r)
+	newHandler(completed(), options()).ServeHTTP(w, r)
 	want(t, w, http.StatusUnauthorized, `{"error":"Invalid or missing API key"}`)
 }
 
@@ -130,7 +135,7 @@ func TestRouting(t *testing.T) {
 		{"malformed workspace", workspace, "-w", python, 400, refused("Invalid code workspace ID")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := call{body: c.body, header: map[string]string{c.header: c.value}}.do(t, api.New(completed(), options()))
+			w := call{body: c.body, header: map[string]string{c.header: c.value}}.do(t, newHandler(completed(), options()))
 			want(t, w, c.status, c.answer)
 		})
 	}
@@ -140,7 +145,7 @@ func TestRouting(t *testing.T) {
 		r.Header.Set("X-API-Key", "good-key")
 		r.Header[http.CanonicalHeaderKey(profile)] = []string{"default", "default"}
 		w := httptest.NewRecorder()
-		api.New(completed(), options()).ServeHTTP(w, r)
+		newHandler(completed(), options()).ServeHTTP(w, r)
 		want(t, w, 400, `{"status":"error","error":"invalid_execution_profile","code":"unsupported_capability",`+
 			`"message":"Invalid execution profile: default, default","expected_profile":"default, default","actual_profile":"default"}`)
 	})
@@ -149,13 +154,13 @@ func TestRouting(t *testing.T) {
 func TestClientRequestID(t *testing.T) {
 	const name = "X-LibreChat-Code-Request-ID"
 	for _, id := range []string{"short", strings.Repeat("x", 129), "0123456789abcde!"} {
-		w := call{body: `{"code":"#"}`, header: map[string]string{name: id}}.do(t, api.New(completed(), options()))
+		w := call{body: `{"code":"#"}`, header: map[string]string{name: id}}.do(t, newHandler(completed(), options()))
 		want(t, w, 400, `{"status":"error","error":"Invalid programmatic request ID"}`)
 	}
 
 	const id = "7f0c0f3e-2f3f-4a53-8e5a-1f7f5d9f0001"
 	e := completed()
-	h := api.New(e, options())
+	h := newHandler(e, options())
 	for _, body := range []string{`{"code":"#"}`, `{"continuation_token":"t","tool_results":[{"call_id":"call_001","result":1,"is_error":false}]}`} {
 		if w := (call{body: body, header: map[string]string{name: id}}).do(t, h); w.Code != http.StatusOK {
 			t.Fatalf("got %d %s, want 200", w.Code, w.Body)
@@ -172,11 +177,11 @@ func TestClientRequestID(t *testing.T) {
 func TestIdempotencyKey(t *testing.T) {
 	const name = "Idempotency-Key"
 	for _, key := range []string{strings.Repeat("x", 256), "a b", "ü"} {
-		w := call{body: `{"code":"#"}`, header: map[string]string{name: key}}.do(t, api.New(completed(), options()))
+		w := call{body: `{"code":"#"}`, header: map[string]string{name: key}}.do(t, newHandler(completed(), options()))
 		want(t, w, 400, `{"status":"error","error":"Idempotency-Key must be 1 to 255 printable ASCII characters without spaces"}`)
 	}
 	e := completed()
-	h := api.New(e, options())
+	h := newHandler(e, options())
 	for _, body := range []string{`{"code":"#"}`, `{"code":"#"}`, `{"code":"##"}`} {
 		call{body: body, header: map[string]string{name: "k"}}.do(t, h)
 	}
@@ -214,7 +219,7 @@ func TestCancel(t *testing.T) {
 		{"no JSON", `request_id`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
 	} {
 		e := &script{cancelling: c.cancelling, err: c.err}
-		h := api.New(e, options())
+		h := newHandler(e, options())
 		for _, path := range []string{path + "/cancel", "/v1" + path + "/cancel"} {
 			w := call{path: path, body: c.body}.do(t, h)
 			if w.Code != c.status || w.Body.String() != c.answer {
@@ -225,12 +230,12 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%s: asked for %+v", c.name, e.cancels[0])
 		}
 	}
-	w := call{path: path + "/cancel", header: map[string]string{"X-API-Key": ""}}.do(t, api.New(completed(), options()))
+	w := call{path: path + "/cancel", header: map[string]string{"X-API-Key": ""}}.do(t, newHandler(completed(), options()))
 	want(t, w, 401, `{"error":"Invalid or missing API key"}`)
 }
 
 func TestHeadersOfEveryAnswer(t *testing.T) {
-	h := api.New(completed(), options())
+	h := newHandler(completed(), options())
 	for name, c := range map[string]call{
 		"answer":       {body: `{"code":"#"}`},
 		"refusal":      {body: `{}`},
@@ -255,5 +260,102 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 		if got := w.Header().Get("X-Request-Id"); (got == given) != kept {
 			t.Errorf("X-Request-Id %q was answered with %q, kept should be %t", given, got, kept)
 		}
+	}
+}
+
+const tokenSecret = "a-secret-of-thirty-two-bytes-or-more"
+
+// tokens accepts what token returns.
+func tokens(t *testing.T) *auth.JWT {
+	t.Helper()
+	v, err := auth.NewJWT(auth.JWTOptions{
+		Issuer: "librechat", Audience: "codeapi", Algorithms: []string{auth.HS256},
+		HMACSecret: []byte(tokenSecret), HMACKeyID: "hmac", Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// token returns a token with the claims that LibreChat's tokens have, with changes.
+func token(t *testing.T, change map[string]any) string {
+	t.Helper()
+	now := time.Now().Unix()
+	claims := jwt.MapClaims{
+		"iss": "librechat", "aud": "codeapi", "sub": "ada", "jti": "6f1c", "iat": now, "nbf": now, "exp": now + 300,
+		"tenant_id": "acme", "principal_source": "librechat_jwt", "auth_context_hash": "abcdef",
+	}
+	maps.Copy(claims, change)
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
+	unsigned.Header["kid"] = "hmac"
+	signed, err := unsigned.SignedString([]byte(tokenSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+func TestTokensBesideKeys(t *testing.T) {
+	good, bad := token(t, nil), token(t, map[string]any{"iss": "x"})
+	const noKey, noToken = "Invalid or missing API key", "Invalid bearer token"
+	for _, c := range []struct {
+		name, key, authorization, want string
+	}{
+		{"token", "", "Bearer " + good, "jwt:acme:ada"},
+		{"bearer in small letters", "", "bearer  " + good, "jwt:acme:ada"},
+		{"key", "good-key", "", "ada"},
+		{"bearer key", "", "Bearer good-key", "ada"},
+		{"bearer key with dots", "", "Bearer a.b.c", "dot"},
+		{"good key, bad token", "good-key", "Bearer " + bad, "ada"},
+		{"bad key, good token", "wrong", "Bearer " + good, "jwt:acme:ada"},
+		{"bad token", "", "Bearer " + bad, noToken},
+		{"bad key, bad token", "wrong", "Bearer " + bad, noToken},
+		{"bad bearer key", "", "Bearer wrong", noKey},
+		{"token as ApiKey", "", "ApiKey " + good, noKey},
+		{"token as X-API-Key", good, "", noKey},
+		{"token as Basic", "", basic(good), noKey},
+		{"nothing", "", "", noKey},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options()
+			o.JWT = tokens(t)
+			o.Keys = append(o.Keys, auth.Key{Name: "dot", Key: "a.b.c"})
+			e := completed()
+			w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": c.key, "Authorization": c.authorization}}.do(t, newHandler(e, o))
+			if c.want == noKey || c.want == noToken {
+				want(t, w, http.StatusUnauthorized, `{"error":"`+c.want+`"}`)
+				if got := w.Header().Get("WWW-Authenticate"); got != "Bearer" {
+					t.Errorf("WWW-Authenticate is %q, want Bearer", got)
+				}
+				return
+			}
+			if w.Code != http.StatusOK || e.starts[0].Principal != c.want {
+				t.Errorf("got %d %s and asked %+v, want 200 for %s", w.Code, w.Body, e.starts, c.want)
+			}
+		})
+	}
+
+	t.Run("no tokens configured", func(t *testing.T) {
+		w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": "", "Authorization": "Bearer " + good}}.do(t, newHandler(completed(), options()))
+		want(t, w, http.StatusUnauthorized, `{"error":"`+noKey+`"}`)
+	})
+}
+
+// An execution belongs to a user, not to a token: each request may bring another one.
+func TestEachContinuationHasItsToken(t *testing.T) {
+	o := options()
+	o.JWT = tokens(t)
+	e := completed()
+	h := newHandler(e, o)
+	for _, jti := range []string{"1", "2"} {
+		bearer := token(t, map[string]any{"jti": jti, "auth_context_hash": "hash " + jti})
+		call{
+			body:   `{"continuation_token":"t","tool_results":[{"call_id":"call_001","result":1}]}`,
+			header: map[string]string{"X-API-Key": "", "Authorization": "Bearer " + bearer},
+		}.do(t, h)
+	}
+	if len(e.resumes) != 2 || e.resumes[0].Principal != "jwt:acme:ada" || e.resumes[1].Principal != "jwt:acme:ada" {
+		t.Errorf("asked %+v, want two continuations of jwt:acme:ada", e.resumes)
 	}
 }

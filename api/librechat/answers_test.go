@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"bytes"
@@ -100,7 +100,7 @@ func TestOutcomes(t *testing.T) {
 				if style == api.InlineErrors && c.inlined != "" {
 					status, body = http.StatusOK, c.inlined
 				}
-				h := api.New(&script{outcome: c.outcome}, o)
+				h := newHandler(&script{outcome: c.outcome}, o)
 				first := call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, h)
 				if status == http.StatusInternalServerError {
 					body = `{"status":"error","session_id":"` + session + `","error":"Internal server error"}`
@@ -150,7 +150,7 @@ func TestErrors(t *testing.T) {
 		{context.Canceled, 500, "Internal server error", false},
 	} {
 		t.Run(c.err.Error(), func(t *testing.T) {
-			h := api.New(&script{err: fmt.Errorf("while testing: %w", c.err)}, options())
+			h := newHandler(&script{err: fmt.Errorf("while testing: %w", c.err)}, options())
 			w := call{body: `{"continuation_token":"t","tool_results":[{"call_id":"call_001"}]}`}.do(t, h)
 			want(t, w, c.status, `{"status":"error","error":`+quote(c.text)+`}`)
 			if got := w.Header().Get("Retry-After") != ""; got != c.retry {
@@ -176,7 +176,7 @@ func TestClientLeaves(t *testing.T) {
 		<-ctx.Done()
 		left <- ctx.Err()
 	}
-	h := api.New(e, o)
+	h := newHandler(e, o)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(logged)
 		h.ServeHTTP(w, r)
@@ -216,7 +216,7 @@ func TestPanic(t *testing.T) {
 	o.Log = slog.New(slog.NewJSONHandler(&lines, nil))
 	e := completed()
 	e.do = func(context.Context) { panic("oh no") }
-	w := call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, api.New(e, o))
+	w := call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, newHandler(e, o))
 	want(t, w, 500, `{"status":"error","session_id":"`+session+`","error":"Internal server error"}`)
 	if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "oh no") || !strings.Contains(got, `"level":"ERROR"`) {
 		t.Errorf("logged %s, want one line at level ERROR that names the panic", got)
@@ -241,7 +241,7 @@ func TestLog(t *testing.T) {
 		o.Log = slog.New(slog.NewJSONHandler(&log, nil))
 		e := completed()
 		e.err = c.err
-		c.call.do(t, api.New(e, o))
+		c.call.do(t, newHandler(e, o))
 		got := log.String()
 		if strings.Count(got, "\n") != 1 {
 			t.Errorf("logged %q, want one line", got)

@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fermata/api"
+	"fermata/api/peer"
 )
 
 // A wire is a connection to a server in a bubble of synctest, whose time it is.
@@ -97,13 +98,13 @@ func TestAnswersBeforeTheBody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options()
 				o.Files = fileStore(t, dir)
-				peers, err := api.NewPeerKey([][]byte{[]byte("a secret of at least thirty-two bytes")})
+				peers, err := peer.NewKey([][]byte{[]byte("a secret of at least thirty-two bytes")})
 				if err != nil {
 					t.Fatal(err)
 				}
 				o.PeerKey = &peers
 				o.Rates.Executions = api.Rate{Requests: 1, Window: time.Hour}
-				h := api.New(completed(), o)
+				h := newHandler(completed(), o)
 				if c.status == 429 {
 					call{path: "/exec", body: `{"lang":"py","code":"#"}`}.do(t, h)
 				}
@@ -144,7 +145,7 @@ func TestSlowBodies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options()
 				o.BodyTimeout = c.limit
-				w := dial(t, api.New(completed(), o))
+				w := dial(t, newHandler(completed(), o))
 				began := time.Now()
 				w.send(t, "POST "+c.path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: good-key\r\n"+c.header+"\r\n")
 				dripped := make(chan struct{})
@@ -191,7 +192,7 @@ func TestLongRunsKeepTheirConnection(t *testing.T) {
 				t.Error("the request was cancelled")
 			}
 		}
-		w := dial(t, api.New(e, options()))
+		w := dial(t, newHandler(e, options()))
 		for range 2 {
 			const body = `{"code":"#"}`
 			w.send(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: good-key\r\nContent-Length: %d\r\n\r\n", path, len(body)))
@@ -207,7 +208,7 @@ func TestLongRunsKeepTheirConnection(t *testing.T) {
 // A client that asks first is told to send its body, and keeps its connection.
 func TestContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := dial(t, api.New(completed(), options()))
+		w := dial(t, newHandler(completed(), options()))
 		for range 2 {
 			w.send(t, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-API-Key: good-key\r\nExpect: 100-continue\r\nContent-Length: 12\r\n\r\n")
 			if a := w.read(t); a.status != 100 {
@@ -227,7 +228,7 @@ func TestUploadsKeepTheirConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.Files = fileStore(t, dir)
-		w := dial(t, api.New(completed(), o))
+		w := dial(t, newHandler(completed(), o))
 		contentType, body := form(file("a", "1"))
 		for range 2 {
 			w.send(t, "POST /upload HTTP/1.1\r\nHost: x\r\nContent-Type: "+contentType+"\r\nX-API-Key: good-key\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -246,7 +247,7 @@ func TestSlowDownloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.Files = largeStore(t, dir)
-		h := api.New(completed(), o)
+		h := newHandler(completed(), o)
 		sid, fid := put(t, h, "a", strings.Repeat("x", 1<<20))
 		w := dial(t, h)
 		began := time.Now()

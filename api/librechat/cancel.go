@@ -1,4 +1,4 @@
-package api
+package librechat
 
 import (
 	"errors"
@@ -8,35 +8,51 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 
+	"fermata/api"
 	"fermata/engine"
 )
 
+// maxCancelBody is the size of a request to cancel, which contains an id.
+const maxCancelBody = 64 << 10
+
+// cancels handle requests to cancel other requests.
+type cancels struct {
+	executions canceller
+	bodies     *api.Bodies
+	limit      int64
+}
+
+// A cancelRequest names the request to cancel.
+type cancelRequest struct {
+	RequestID string `json:"request_id"`
+}
+
+// A cancelAnswer tells what became of it.
+type cancelAnswer struct {
+	Status string `json:"status"`
+}
+
 // cancel ends what another request has begun.
-func (s *server) cancel(c echo.Context) error {
-	body, err := s.readBody(c, min(maxCancelBody, s.options.Limits.Body), io.Discard)
+func (h *cancels) cancel(c echo.Context) error {
+	body, err := h.bodies.ReadJSON(c, h.limit, io.Discard)
 	if err != nil {
 		return err
 	}
-	var r struct {
-		RequestID string `json:"request_id"`
-	}
-	if err := json.Unmarshal(body, &r); err != nil || !requestIDPattern.MatchString(r.RequestID) {
+	var r cancelRequest
+	if err := json.Unmarshal(body, &r); err != nil || !api.ValidRequestID(r.RequestID) {
 		return errCancelRequestID
 	}
-	state, err := s.executions.Cancel(c.Request().Context(), engine.Cancel{Principal: principal(c).ID, RequestID: r.RequestID})
+	state, err := h.executions.Cancel(c.Request().Context(), engine.Cancel{Principal: api.PrincipalOf(c).ID, RequestID: r.RequestID})
 	switch {
 	case errors.Is(err, engine.ErrForbidden):
 		return errCancelForbidden
 	case err != nil:
-		c.Set(causeKey, err)
+		api.SetCause(c, err)
 		return errCancelUnavailable
 	}
-	// Whether the request is in flight or has not come yet is the same to its client.
-	status, word := http.StatusAccepted, "cancellation_requested"
+	// To the client it is the same whether the request is in progress or has not come yet.
 	if state == engine.CancelCompleted {
-		status, word = http.StatusOK, "already_completed"
+		return api.Answer(c, http.StatusOK, cancelAnswer{"already_completed"})
 	}
-	var o object
-	o.text("status", word)
-	return write(c, status, o.end())
+	return api.Answer(c, http.StatusAccepted, cancelAnswer{"cancellation_requested"})
 }

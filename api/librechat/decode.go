@@ -1,4 +1,4 @@
-package api
+package librechat
 
 import (
 	"bytes"
@@ -8,12 +8,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"fermata/api"
 	"fermata/engine"
 )
 
-// A request is a body taken apart and not yet judged. Names are matched exactly,
-// unknown ones are ignored. Values are slices of the
-// body: no number and no string passes through a Go type on its way to the program.
+// A request is a body taken apart and not yet checked. Names are matched exactly, unknown
+// ones are ignored. Values are slices of the body: a member of the wrong type needs an
+// error text of its own, and no number and no string may pass through a Go type on its way
+// to the program.
 type request struct {
 	Token    jsontext.Value       `json:"continuation_token"`
 	Results  array[resultMembers] `json:"tool_results"`
@@ -53,22 +55,22 @@ type fileMembers struct {
 // continues tells a continuation from an initial request.
 func (r request) continues() bool { return r.Token != nil }
 
-// An array is a list of objects, or a note of what stood in its place.
+// An array is a list of objects, or a note of what was there instead.
 type array[T any] struct {
-	// kind is 0 if there was nothing, otherwise the kind of the JSON value.
+	// kind is the kind of the JSON value, 0 if there was none.
 	kind jsontext.Kind
 	// count is the number of entries, of which the first limit are in entries.
 	count, limit int
 	entries      []T
-	// strays tells that an entry was no object; stray is the first such.
+	// strays says that an entry was no object; stray is the index of the first such entry.
 	strays bool
 	stray  int
 }
 
-// given reports whether there was something other than null.
+// given reports whether there was a value other than null.
 func (a *array[T]) given() bool { return a.kind != 0 && a.kind != jsontext.KindNull }
 
-// UnmarshalJSONFrom reads the array in the same pass as what is around it.
+// UnmarshalJSONFrom reads the array in the same pass as the body around it.
 func (a *array[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*a = array[T]{kind: d.PeekKind(), limit: a.limit}
 	if a.kind != jsontext.KindBeginArray {
@@ -111,9 +113,9 @@ func decode(body []byte, limits Limits) (request, error) {
 		return request{}, errTooDeep
 	}
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && jsontext.Kind(trimmed[0]) != jsontext.KindBeginObject {
-		// Broken JSON is reported as what it is.
+		// Broken JSON is reported as such, and not as a value of the wrong type.
 		if !jsontext.Value(body).IsValid() {
-			return request{}, errNotJSON
+			return request{}, api.ErrNotJSON
 		}
 		return request{}, errNotAnObject
 	}
@@ -123,23 +125,23 @@ func decode(body []byte, limits Limits) (request, error) {
 		Files:   array[fileMembers]{limit: MaxFiles},
 	}
 	err := json.Unmarshal(body, &r,
-		// The bytes are UTF-8; what this allows is an escape of half a surrogate
-		// pair, which Python has strings for.
+		// The bytes are UTF-8. This allows an escape of half a surrogate pair, which a
+		// string in Python can contain.
 		jsontext.AllowInvalidUTF8(true),
-		// As in the clients' own JSON, the last of several equal names counts.
+		// Of several equal names the last one counts, as in the JSON of the clients.
 		jsontext.AllowDuplicateNames(true),
 		json.WithUnmarshalers(json.UnmarshalFromFunc(sliceOf(body))))
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return request{}, syntaxError(syntax.ByteOffset)
+		return request{}, api.BadRequestf("request body is not valid JSON at byte %d", syntax.ByteOffset)
 	}
 	if err != nil {
-		return request{}, errNotJSON
+		return request{}, api.ErrNotJSON
 	}
 	return r, nil
 }
 
-// sliceOf returns the decoder of a raw value, which is where it stands in body.
-// The library would copy it, and a body may be large.
+// sliceOf returns a decoder of raw values that makes them slices of body. The library would
+// copy them, and a body may be large.
 func sliceOf(body []byte) func(*jsontext.Decoder, *jsontext.Value) error {
 	return func(d *jsontext.Decoder, v *jsontext.Value) error {
 		read, err := d.ReadValue()
@@ -157,7 +159,26 @@ func unquote(v jsontext.Value) (string, bool) {
 	if v.Kind() != jsontext.KindString {
 		return "", false
 	}
-	// The only error there can be is half a surrogate pair, now replaced.
+	// The only possible error is half a surrogate pair, which has been replaced.
 	text, _ := jsontext.AppendUnquote(nil, v)
 	return string(text), true
+}
+
+// isNull reports whether a member is null or absent.
+func isNull(v jsontext.Value) bool { return v == nil || v.Kind() == jsontext.KindNull }
+
+// spelled returns a client's value, cut short, for use in a text about it.
+func spelled(v jsontext.Value) string {
+	text, ok := unquote(v)
+	switch {
+	case v == nil:
+		text = "undefined"
+	case !ok:
+		text = string(v)
+	}
+	const limit = 100
+	if utf8.RuneCountInString(text) > limit {
+		text = string([]rune(text)[:limit]) + "…"
+	}
+	return text
 }

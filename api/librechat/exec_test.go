@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"encoding/json"
@@ -40,7 +40,7 @@ func TestPlainStart(t *testing.T) {
 			e := completed()
 			w := call{path: execPath, body: c.body, header: map[string]string{
 				"X-LibreChat-Code-Request-ID": id, "Idempotency-Key": "k",
-			}}.do(t, api.New(e, options()))
+			}}.do(t, newHandler(e, options()))
 			if w.Code != http.StatusOK || len(e.starts) != 1 {
 				t.Fatalf("got %d %s and %d starts, want 200 and 1", w.Code, w.Body, len(e.starts))
 			}
@@ -92,7 +92,7 @@ func TestPlainRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := completed()
-			w := call{path: execPath, body: c.body}.do(t, api.New(e, options()))
+			w := call{path: execPath, body: c.body}.do(t, newHandler(e, options()))
 			if want := `{"error":` + quote(c.text) + `}`; w.Code != http.StatusBadRequest || w.Body.String() != want {
 				t.Errorf("got %d %s, want 400 %s", w.Code, w.Body, want)
 			}
@@ -138,7 +138,7 @@ func TestPlainRouting(t *testing.T) {
 		for _, prefix := range []string{"", "/v1"} {
 			t.Run(c.name+prefix, func(t *testing.T) {
 				e := completed()
-				w := call{path: prefix + execPath, body: `{"lang":"py","code":"#"}`, header: c.header}.do(t, api.New(e, options()))
+				w := call{path: prefix + execPath, body: `{"lang":"py","code":"#"}`, header: c.header}.do(t, newHandler(e, options()))
 				if w.Code != c.status || w.Body.String() != c.body {
 					t.Errorf("got %d %s\nwant %d %s", w.Code, w.Body, c.status, c.body)
 				}
@@ -210,7 +210,7 @@ func TestPlainOutcomes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.outcome.Ran = 1500 * time.Millisecond
-			w := call{path: execPath, body: `{"lang":"py","code":"#"}`}.do(t, api.New(&script{outcome: c.outcome}, options()))
+			w := call{path: execPath, body: `{"lang":"py","code":"#"}`}.do(t, newHandler(&script{outcome: c.outcome}, options()))
 			if w.Code != http.StatusOK || w.Body.String() != c.body {
 				t.Errorf("got %d %s\nwant 200 %s", w.Code, w.Body, c.body)
 			}
@@ -227,7 +227,7 @@ func TestPlainOutcomes(t *testing.T) {
 		{"for an unknown reason", failed("", "", 0), http.StatusInternalServerError, `{"error":"Internal server error"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := call{path: execPath, body: `{"lang":"py","code":"#"}`}.do(t, api.New(&script{outcome: c.outcome}, options()))
+			w := call{path: execPath, body: `{"lang":"py","code":"#"}`}.do(t, newHandler(&script{outcome: c.outcome}, options()))
 			if w.Code != c.status || w.Body.String() != c.body {
 				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.status, c.body)
 			}
@@ -239,7 +239,7 @@ func TestPlainOutcomes(t *testing.T) {
 func TestPlainRate(t *testing.T) {
 	o := options()
 	o.Rates.Executions = api.Rate{Requests: 2, Window: time.Hour}
-	h := api.New(completed(), o)
+	h := newHandler(completed(), o)
 	plain := call{path: execPath, body: `{"lang":"py","code":"#"}`}
 	for _, c := range []call{plain, {body: `{"code":"#"}`}} {
 		if w := c.do(t, h); w.Code != http.StatusOK {

@@ -1,11 +1,11 @@
-package api
+package librechat
 
-import "fermata/engine/workspace"
-
-// Verify is verify, for the fuzzer.
-func Verify(v *JWT, token string) (Principal, error) { return v.verify(token) }
+import (
+	"fermata/api/auth"
+	"fermata/engine/workspace"
+)
 
 // OwnerOf is scope.owner.
-func OwnerOf(who Principal, kind, id, version string) (workspace.Owner, error) {
+func OwnerOf(who auth.Principal, kind, id, version string) (workspace.Owner, error) {
 	return scope{kind, id, version}.owner(who)
 }

@@ -1,138 +1,111 @@
-package api
+package librechat
 
 import (
 	"path"
-	"strconv"
 
 	"fermata/engine/workspace"
 )
 
-// fileEncoders are the shapes of a file in a list, by what the client calls them.
-var fileEncoders = map[string]func(workspace.File) []byte{
-	"simple":     encodeFileName,
-	"summary":    encodeFileSummary,
-	"full":       encodeFileFull,
-	"normalized": encodeFileNormalized,
-}
-
-// objectName is the name of a file among all. Clients take the id to be what stands
-// between the slash and the first dot.
+// objectName is the name of a file among all files. Clients take the part between the slash
+// and the first dot for its id.
 func objectName(f workspace.File) string { return f.Session + "/" + f.ID + path.Ext(f.Name) }
 
 func lastModified(f workspace.File) string {
 	return f.Modified.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-func (o *object) number(name string, value int64) {
-	o.raw(name, strconv.AppendInt(nil, value, 10))
-}
-
-func (o *object) bool(name string, value bool) {
-	o.raw(name, strconv.AppendBool(nil, value))
-}
-
-func encodeFileName(f workspace.File) []byte { return encodeText(objectName(f)) }
-
-func encodeFileSummary(f workspace.File) []byte {
-	var o object
-	o.text("name", objectName(f))
-	o.number("size", f.Size)
-	o.text("lastModified", lastModified(f))
-	o.text("etag", f.ETag)
-	return o.end()
-}
-
-func encodeFileFull(f workspace.File) []byte {
-	var metadata, o object
-	metadata.text("original-filename", f.Name)
-	metadata.text("content-type", f.Type)
-	o.text("name", objectName(f))
-	o.text("id", f.ID)
-	o.text("session_id", f.Session)
-	o.text("storage_session_id", f.Session)
-	o.number("size", f.Size)
-	o.text("lastModified", lastModified(f))
-	o.text("etag", f.ETag)
-	o.text("contentType", f.Type)
-	o.raw("metadata", metadata.end())
-	return o.end()
-}
-
-func encodeFileNormalized(f workspace.File) []byte {
-	var o object
-	o.text("id", f.ID)
-	o.text("name", f.Name)
-	o.text("storage_session_id", f.Session)
-	o.number("size", f.Size)
-	o.text("contentType", f.Type)
-	o.text("lastModified", lastModified(f))
-	if f.ReadOnly {
-		o.bool("read_only", true)
-	}
-	return o.end()
-}
-
-// encodeFileObject is what is said of a single file.
-func encodeFileObject(f workspace.File) []byte {
-	var o object
-	o.text("lastModified", lastModified(f))
-	o.text("originalFilename", f.Name)
-	o.text("name", objectName(f))
-	o.number("size", f.Size)
-	o.text("etag", f.ETag)
-	o.text("contentType", f.Type)
-	o.bool("readOnly", f.ReadOnly)
-	return o.end()
-}
-
-// An uploaded file is one of the files of a request: stored, or refused for err.
-type uploaded struct {
-	name string
-	id   string
-	err  *failure
-}
-
-func encodeUpload(session string, files []uploaded) []byte {
-	o := uploadHead("success", session)
-	o.raw("files", encodeList(files, func(f uploaded) []byte {
-		var file object
-		file.text("filename", f.name)
-		file.text("fileId", f.id)
-		return file.end()
-	}))
-	return o.end()
-}
-
-func encodeBatch(message, session string, files []uploaded, failed int, limitReached bool) []byte {
-	o := uploadHead(message, session)
-	o.raw("files", encodeList(files, func(f uploaded) []byte {
-		var file object
-		if f.err != nil {
-			file.text("status", "error")
-			file.text("filename", f.name)
-			file.text("error", f.err.text)
-			return file.end()
+// inDetail returns a file in the form that a client has asked for.
+func inDetail(detail string, f workspace.File) any {
+	switch detail {
+	case "summary":
+		return fileSummary{objectName(f), f.Size, lastModified(f), f.ETag}
+	case "full":
+		return fullFile{
+			Name: objectName(f), ID: f.ID, SessionID: f.Session, StorageSession: f.Session,
+			Size: f.Size, LastModified: lastModified(f), ETag: f.ETag, ContentType: f.Type,
+			Metadata: fileMetadata{f.Name, f.Type},
 		}
-		file.text("status", "success")
-		file.text("filename", f.name)
-		file.text("fileId", f.id)
-		return file.end()
-	}))
-	o.number("succeeded", int64(len(files)-failed))
-	o.number("failed", int64(failed))
-	if limitReached {
-		o.bool("filesLimitReached", true)
-		o.number("maxFiles", maxUploads)
+	case "normalized":
+		return normalizedFile{f.ID, f.Name, f.Session, f.Size, f.Type, lastModified(f), f.ReadOnly}
 	}
-	return o.end()
+	return objectName(f)
 }
 
-// uploadHead begins the answer to an upload. Newer and older hosts have different
-// names for the session.
-func uploadHead(message, session string) object {
-	var o object
-	o.text("message", message)
-	o.text("storage_session_id", session)
-	o.text("session_id", session)
-	return o
+type fileSummary struct {
+	Name         string `json:"name"`
+	Size         int64  `json:"size"`
+	LastModified string `json:"lastModified"`
+	ETag         string `json:"etag"`
+}
+
+type fullFile struct {
+	Name           string       `json:"name"`
+	ID             string       `json:"id"`
+	SessionID      string       `json:"session_id"`
+	StorageSession string       `json:"storage_session_id"`
+	Size           int64        `json:"size"`
+	LastModified   string       `json:"lastModified"`
+	ETag           string       `json:"etag"`
+	ContentType    string       `json:"contentType"`
+	Metadata       fileMetadata `json:"metadata"`
+}
+
+type fileMetadata struct {
+	Name string `json:"original-filename"`
+	Type string `json:"content-type"`
+}
+
+type normalizedFile struct {
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+	StorageSession string `json:"storage_session_id"`
+	Size           int64  `json:"size"`
+	ContentType    string `json:"contentType"`
+	LastModified   string `json:"lastModified"`
+	ReadOnly       bool   `json:"read_only,omitzero"`
+}
+
+// A fileObject is the answer to a question for a single file.
+type fileObject struct {
+	LastModified string `json:"lastModified"`
+	Filename     string `json:"originalFilename"`
+	Name         string `json:"name"`
+	Size         int64  `json:"size"`
+	ETag         string `json:"etag"`
+	ContentType  string `json:"contentType"`
+	ReadOnly     bool   `json:"readOnly"`
+}
+
+// A deletedAnswer says that a file was deleted.
+type deletedAnswer struct {
+	Message   string `json:"message"`
+	SessionID string `json:"session_id"`
+	FileID    string `json:"fileId"`
+}
+
+// An uploadAnswer is the answer to an upload. Newer and older clients have different names
+// for the session.
+type uploadAnswer struct {
+	Message        string     `json:"message"`
+	StorageSession string     `json:"storage_session_id"`
+	SessionID      string     `json:"session_id"`
+	Files          []uploaded `json:"files"`
+}
+
+// A batchAnswer is the answer to an upload of which a part may have failed.
+type batchAnswer struct {
+	uploadAnswer
+	Succeeded    int  `json:"succeeded"`
+	Failed       int  `json:"failed"`
+	LimitReached bool `json:"filesLimitReached,omitzero"`
+	MaxFiles     int  `json:"maxFiles,omitzero"`
+}
+
+// An uploaded file is one of the files of a request, either stored with an ID or refused
+// with an Error. Its Status is told in a batch only.
+type uploaded struct {
+	Status   string `json:"status,omitempty"`
+	Filename string `json:"filename"`
+	ID       string `json:"fileId,omitempty"`
+	Error    string `json:"error,omitempty"`
 }

@@ -1,6 +1,7 @@
-package api
+package librechat
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,35 +12,23 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"fermata/api"
+	"fermata/api/auth"
 	"fermata/engine/workspace"
 )
 
-// fileRoutes are there if there is a store for files.
-func (s *server) fileRoutes(e *echo.Echo, prefix string) {
-	if s.options.Files == nil {
-		return
-	}
-	e.POST(prefix+"/upload", s.upload, s.authenticated, s.limit(uploadRequests))
-	e.POST(prefix+"/upload/batch", s.uploadBatch, s.authenticated, s.limit(uploadRequests))
-	e.GET(prefix+"/files/:session", s.listFiles, s.authenticated, s.limit(listRequests))
-	e.GET(prefix+"/sessions/:session/objects/:file", s.statFile, s.authenticated, s.limit(listRequests))
-	e.GET(prefix+"/download/:session/:file", s.download, s.authenticated, s.limit(downloadRequests))
-	e.DELETE(prefix+"/files/:session/:file", s.deleteFile, s.authenticated)
-	e.DELETE(prefix+"/sessions/:session/objects/:file", s.deleteFile, s.authenticated)
-}
-
-// A scope is what a client says of whose files it means, in a query or in a form.
+// A scope is what a client says about whose files it means, in a query or in a form.
 type scope struct{ kind, id, version string }
 
 func queryScope(c echo.Context) scope {
 	return scope{c.QueryParam("kind"), c.QueryParam("id"), c.QueryParam("version")}
 }
 
-// owner returns the owner of the files of a scope. A client reaches its own user's
-// files, whatever id it says, and those of its tenant's agents and skills. Everyone
+// owner returns the owner of the files of a scope. A client reaches the files of its own
+// user, whatever id it names, and those of the agents and skills of its tenant. Everyone
 // with a key is a tenant with one user.
-func (sc scope) owner(who Principal) (workspace.Owner, error) {
-	// The prefixes keep a key apart from a token's tenant of the same name.
+func (sc scope) owner(who auth.Principal) (workspace.Owner, error) {
+	// The prefixes distinguish a key from a token's tenant of the same name.
 	o := workspace.Owner{Tenant: "token:" + who.Tenant, Kind: sc.kind, ID: sc.id}
 	user := who.User
 	if user == "" {
@@ -50,7 +39,7 @@ func (sc scope) owner(who Principal) (workspace.Owner, error) {
 		o.Kind, o.ID = "user", user
 	case "agent", "skill":
 		if sc.id == "" {
-			return workspace.Owner{}, scopeID(sc.kind)
+			return workspace.Owner{}, api.BadRequestf("id is required for kind: '%s'", sc.kind)
 		}
 	default:
 		return workspace.Owner{}, errScopeKind
@@ -68,90 +57,96 @@ func (sc scope) owner(who Principal) (workspace.Owner, error) {
 	return o, nil
 }
 
+// sessionFiles are the handlers of requests for stored files.
+type sessionFiles struct{ store fileStore }
+
 // fileOf returns the owner and the ids that a request names.
 func fileOf(c echo.Context) (owner workspace.Owner, session, id string, err error) {
 	session, id = c.Param("session"), c.Param("file")
 	if !workspace.ValidID(session) || !workspace.ValidID(id) {
 		return workspace.Owner{}, "", "", errBadRequest
 	}
-	owner, err = queryScope(c).owner(principal(c))
+	owner, err = queryScope(c).owner(api.PrincipalOf(c))
 	return owner, session, id, err
 }
 
-func (s *server) listFiles(c echo.Context) error {
+// list answers with the files of a session.
+func (h *sessionFiles) list(c echo.Context) error {
 	session := c.Param("session")
 	if !workspace.ValidID(session) {
 		return errBadRequest
 	}
-	owner, err := queryScope(c).owner(principal(c))
+	owner, err := queryScope(c).owner(api.PrincipalOf(c))
 	if err != nil {
 		return err
 	}
-	files, err := s.options.Files.List(c.Request().Context(), owner, session)
+	stored, err := h.store.List(c.Request().Context(), owner, session)
 	if err != nil {
 		return err
 	}
-	encode := fileEncoders[c.QueryParam("detail")]
-	if encode == nil {
-		encode = encodeFileName
+	answer := make([]any, len(stored))
+	for i, f := range stored {
+		answer[i] = inDetail(c.QueryParam("detail"), f)
 	}
-	return write(c, http.StatusOK, encodeList(files, encode))
+	return api.Answer(c, http.StatusOK, answer)
 }
 
-func (s *server) statFile(c echo.Context) error {
+// stat answers with the description of a file.
+func (h *sessionFiles) stat(c echo.Context) error {
 	owner, session, id, err := fileOf(c)
 	if err != nil {
 		return err
 	}
-	f, err := s.options.Files.Stat(c.Request().Context(), owner, session, id)
+	f, err := h.store.Stat(c.Request().Context(), owner, session, id)
 	if err != nil {
 		return err
 	}
-	return write(c, http.StatusOK, encodeFileObject(f))
+	return api.Answer(c, http.StatusOK, fileObject{lastModified(f), f.Name, objectName(f), f.Size, f.ETag, f.Type, f.ReadOnly})
 }
 
-func (s *server) deleteFile(c echo.Context) error {
+// remove deletes a file.
+func (h *sessionFiles) remove(c echo.Context) error {
 	owner, session, id, err := fileOf(c)
 	if err != nil {
 		return err
 	}
-	if err := s.options.Files.Delete(c.Request().Context(), owner, session, id); err != nil {
+	if err := h.store.Delete(c.Request().Context(), owner, session, id); err != nil {
 		return err
 	}
-	var o object
-	o.text("message", "File deleted successfully")
-	o.text("session_id", session)
-	o.text("fileId", id)
-	return write(c, http.StatusOK, o.end())
+	return api.Answer(c, http.StatusOK, deletedAnswer{"File deleted successfully", session, id})
 }
 
-// download sends a file as it is. A browser keeps it and shows none of it: its type is
-// whatever a program or a client has said.
-func (s *server) download(c echo.Context) error {
+// download sends a file as it is. Browsers save it and display none of it, since a program
+// or a client has chosen its type.
+func (h *sessionFiles) download(c echo.Context) error {
 	owner, session, id, err := fileOf(c)
 	if err != nil {
 		return err
 	}
-	content, f, err := s.options.Files.Read(c.Request().Context(), owner, session, id)
-	if err != nil {
-		return downloadError(err)
+	content, f, err := h.store.Read(c.Request().Context(), owner, session, id)
+	switch {
+	case errors.Is(err, workspace.ErrNotFound):
+		return errNoDownload
+	case err != nil:
+		return err
 	}
 	defer func() { _ = content.Close() }()
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, f.Type)
 	header.Set(echo.HeaderContentLength, strconv.FormatInt(f.Size, 10))
-	// This is a name and no path.
+	// The header contains a name, not a path.
 	header.Set(echo.HeaderContentDisposition, "attachment; filename*=UTF-8''"+percent(path.Base(f.Name)))
 	c.Response().WriteHeader(http.StatusOK)
-	_, err = io.Copy(newMovingWriter(c.Response(), http.NewResponseController(c.Response())), content)
+	_, err = io.Copy(api.PacedWriter(c), content)
 	if err != nil && c.Request().Context().Err() == nil {
-		// Too few bytes tell the client; net/http closes the connection after them.
-		c.Set(causeKey, fmt.Errorf("send file: %w", err))
+		// The client sees that bytes are missing; net/http closes the connection after
+		// them.
+		api.SetCause(c, fmt.Errorf("send file: %w", err))
 	}
 	return nil
 }
 
-// percent encodes all of a text that RFC 5987 might want encoded.
+// percent escapes everything in a text that RFC 5987 may want escaped.
 func percent(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }

@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"io"
@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"fermata/api"
+	"fermata/api/auth"
+	"fermata/api/librechat"
 	"fermata/engine/workspace"
 )
 
@@ -52,7 +53,7 @@ func TestDownloadOverAConnection(t *testing.T) {
 	}
 	defer func() { _ = store.Close() }()
 	o.Files = store
-	h := api.New(completed(), o)
+	h := newHandler(completed(), o)
 	content := strings.Repeat("0123456789abcdef", 1<<18)
 	sid, fid := put(t, h, "a.bin", content)
 	server := httptest.NewServer(h)
@@ -201,21 +202,21 @@ func TestFilesOfOthers(t *testing.T) {
 // A key and a token whose names are the same have nothing in common, nor have users of
 // two tenants; an agent is its tenant's.
 func TestOwnersOfPrincipals(t *testing.T) {
-	owner := func(who api.Principal, kind, id, version string) workspace.Owner {
+	owner := func(who auth.Principal, kind, id, version string) workspace.Owner {
 		t.Helper()
-		o, err := api.OwnerOf(who, kind, id, version)
+		o, err := librechat.OwnerOf(who, kind, id, version)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return o
 	}
-	key := api.Principal{ID: "a"}
-	token := api.Principal{ID: "jwt:a:a", Tenant: "a", User: "a"}
-	colleague := api.Principal{ID: "jwt:a:b", Tenant: "a", User: "b"}
-	stranger := api.Principal{ID: "jwt:b:a", Tenant: "b", User: "a"}
+	key := auth.Principal{ID: "a"}
+	token := auth.Principal{ID: "jwt:a:a", Tenant: "a", User: "a"}
+	colleague := auth.Principal{ID: "jwt:a:b", Tenant: "a", User: "b"}
+	stranger := auth.Principal{ID: "jwt:b:a", Tenant: "b", User: "a"}
 	for name, pair := range map[string][2]workspace.Owner{
 		"key and token":                {owner(key, "", "", ""), owner(token, "", "", "")},
-		"tenant that looks like a key": {owner(key, "", "", ""), owner(api.Principal{Tenant: "key:a", User: "a"}, "", "", "")},
+		"tenant that looks like a key": {owner(key, "", "", ""), owner(auth.Principal{Tenant: "key:a", User: "a"}, "", "", "")},
 		"colleagues":                   {owner(token, "", "", ""), owner(colleague, "user", "a", "")},
 		"tenants":                      {owner(token, "", "", ""), owner(stranger, "", "", "")},
 		"agents of tenants":            {owner(token, "agent", "g", ""), owner(stranger, "agent", "g", "")},
@@ -281,7 +282,7 @@ func TestFileRoutesNeedAKey(t *testing.T) {
 }
 
 func TestWithoutAStoreThereAreNoFileRoutes(t *testing.T) {
-	h := api.New(completed(), options())
+	h := newHandler(completed(), options())
 	for _, r := range append(fileRoutes(unknown, unknown), call{path: "/upload"}, call{path: "/v1/upload/batch"}) {
 		want(t, r.do(t, h), 404, `{"error":"Not found"}`)
 	}

@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"encoding/json"
@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"fermata/api"
 )
 
 // FuzzPlain: whatever the body of a program without tools, the answer is 200, 400 or
@@ -21,7 +19,7 @@ func FuzzPlain(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	e := completed()
-	h := api.New(e, options())
+	h := newHandler(e, options())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e.starts = nil
 		w := call{path: execPath, body: string(body)}.do(t, h)
@@ -57,7 +55,7 @@ func FuzzProgrammatic(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	e := completed()
-	h := api.New(e, options())
+	h := newHandler(e, options())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		e.starts, e.resumes = nil, nil
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(string(body)))

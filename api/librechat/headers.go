@@ -1,9 +1,11 @@
-package api
+package librechat
 
 import (
 	"net/http"
 	"regexp"
 	"strings"
+
+	"fermata/api"
 )
 
 // Headers of the contract.
@@ -13,27 +15,25 @@ const (
 	workerHeader          = "X-LibreChat-Code-Worker-ID"
 	workspaceHeader       = "X-LibreChat-Code-Workspace-ID"
 	clientRequestIDHeader = "X-LibreChat-Code-Request-ID"
-	requestIDHeader       = "X-Request-Id"
-	// idempotencyKeyHeader is not the contract's: it makes a start safe to repeat.
+	// idempotencyKeyHeader is our own addition: it makes a start safe to repeat.
 	idempotencyKeyHeader = "Idempotency-Key"
 )
 
-// ourProfile is the execution profile of this server: nothing but files stays
-// from one execution to the next. The contract knows one more.
+// ourProfile is the execution profile of this server: nothing but files remains from one
+// execution to the next. The contract has one more profile.
 const (
 	ourProfile      = "default"
 	statefulProfile = "stateful"
 )
 
 var (
-	requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,128}$`)
-	// idempotencyKeyPattern is what proxies leave alone.
+	// idempotencyKeyPattern allows what proxies pass on unchanged.
 	idempotencyKeyPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
 
 	workspacePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 )
 
-// checkRouting refuses requests that were meant for another kind of server.
+// checkRouting refuses requests that are meant for another kind of server.
 func checkRouting(header http.Header) error {
 	expected := header.Values(expectedProfileHeader)
 	switch value := strings.Join(expected, ", "); value {
@@ -52,8 +52,8 @@ func checkRouting(header http.Header) error {
 	return nil
 }
 
-// checkWorkspace refuses a well-formed workspace. The contract has a text of its
-// own for Python programs, so the request must be known.
+// checkWorkspace refuses to select a workspace, even with a well-formed ID. The contract
+// has a text of its own for Python programs, so this needs the request.
 func checkWorkspace(header http.Header, r request) error {
 	switch {
 	case header.Get(workspaceHeader) == "":
@@ -65,11 +65,11 @@ func checkWorkspace(header http.Header, r request) error {
 	}
 }
 
-// idsOf returns the id and the key that the client gave to a request; either may be
+// idsOf returns the id and the key that the client has given to a request. Either may be
 // empty.
 func idsOf(header http.Header) (id, key string, err error) {
 	id = header.Get(clientRequestIDHeader)
-	if id != "" && !requestIDPattern.MatchString(id) {
+	if id != "" && !api.ValidRequestID(id) {
 		return "", "", errClientRequestID
 	}
 	key = header.Get(idempotencyKeyHeader)

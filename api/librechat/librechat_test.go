@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"context"
@@ -19,6 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
+	"fermata/api/auth"
+	"fermata/api/librechat"
+	"fermata/api/peer"
 	"fermata/engine"
 	"fermata/stubs"
 )
@@ -28,7 +31,7 @@ const (
 	path    = "/exec/programmatic"
 )
 
-// script is an Executions that does what a test says and keeps what it was asked.
+// script is an executions that does what a test says and keeps what it was asked.
 type script struct {
 	outcome engine.Outcome
 	err     error
@@ -66,20 +69,52 @@ func (s *script) answer(ctx context.Context) (engine.Outcome, error) {
 	return s.outcome, s.err
 }
 
-// completed is an Executions for tests in which the program does not matter.
+// completed is an executions for tests in which the program does not matter.
 func completed() *script {
 	return &script{outcome: engine.Outcome{State: engine.Completed, Session: session}}
 }
 
-func options() api.Options {
-	return api.Options{
-		Keys:   []api.Key{{Name: "ada", Key: "good-key"}, {Name: "bob", Key: "other-key"}},
-		Errors: api.HTTPErrors,
-		Limits: api.Limits{
-			Body: 1 << 20, Tools: 100, Results: 200, ResultBytes: 5000,
+type (
+	sharedOptions   = api.Options
+	contractOptions = librechat.Options
+)
+
+// testOptions are the settings of a whole server.
+type testOptions struct {
+	sharedOptions
+	contractOptions
+	Keys    []auth.Key
+	JWT     *auth.JWT
+	PeerKey *peer.Key
+}
+
+// executions are what a whole server needs.
+type executions interface {
+	librechat.Executions
+	Ready(ctx context.Context) error
+}
+
+// newHandler returns the handler of a whole server.
+func newHandler(e executions, o testOptions) http.Handler {
+	o.Auth = auth.New(o.Keys, o.JWT)
+	r := api.New(o.sharedOptions)
+	r.Health("v1.2.3", e.Ready)
+	o.Executions = e
+	librechat.Register(r, o.contractOptions)
+	if o.PeerKey != nil {
+		peer.Register(r, e, *o.PeerKey, peer.Limits{Body: o.Limits.Body, Results: o.Limits.Results})
+	}
+	return r
+}
+
+func options() testOptions {
+	return testOptions{
+		Keys:          []auth.Key{{Name: "ada", Key: "good-key"}, {Name: "bob", Key: "other-key"}},
+		sharedOptions: api.Options{Log: slog.New(slog.DiscardHandler)},
+		contractOptions: librechat.Options{
+			Errors: api.HTTPErrors,
+			Limits: librechat.Limits{Body: 1 << 20, Tools: 100, Results: 200, ResultBytes: 5000},
 		},
-		Log:     slog.New(slog.DiscardHandler),
-		Version: "v1.2.3",
 	}
 }
 
@@ -112,9 +147,9 @@ func (c call) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
 }
 
 // post sends a body and returns status and answer.
-func post(t *testing.T, e api.Executions, body string) (int, string) {
+func post(t *testing.T, e executions, body string) (int, string) {
 	t.Helper()
-	w := call{body: body}.do(t, api.New(e, options()))
+	w := call{body: body}.do(t, newHandler(e, options()))
 	return w.Code, w.Body.String()
 }
 
@@ -184,7 +219,7 @@ func TestStartDefaults(t *testing.T) {
 
 func TestStartMakesFreshSessions(t *testing.T) {
 	e := completed()
-	h := api.New(e, options())
+	h := newHandler(e, options())
 	seen := map[string]bool{}
 	for range 100 {
 		call{body: `{"code":"#"}`}.do(t, h)
@@ -318,7 +353,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := completed()
-			w := call{body: c.body}.do(t, api.New(e, options()))
+			w := call{body: c.body}.do(t, newHandler(e, options()))
 			var got struct{ Status, Error string }
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatalf("the answer %q is not JSON: %v", w.Body, err)
@@ -373,7 +408,7 @@ func TestRoutes(t *testing.T) {
 		{call{body: strings.Repeat(" ", 1<<20+1)}, 413, `{"status":"error","error":"request entity too large"}`},
 	} {
 		t.Run(c.call.method+c.call.path, func(t *testing.T) {
-			w := c.call.do(t, api.New(completed(), options()))
+			w := c.call.do(t, newHandler(completed(), options()))
 			want(t, w, c.status, c.body)
 			if c.status == 405 && w.Header().Get("Allow") == "" {
 				t.Error("405 without Allow")
@@ -386,7 +421,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestContentTypeMayHaveParameters(t *testing.T) {
-	w := call{body: `{"code":"#"}`, header: map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}}.do(t, api.New(completed(), options()))
+	w := call{body: `{"code":"#"}`, header: map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}}.do(t, newHandler(completed(), options()))
 	if w.Code != http.StatusOK {
 		t.Errorf("got %d %s, want 200", w.Code, w.Body)
 	}
@@ -394,7 +429,7 @@ func TestContentTypeMayHaveParameters(t *testing.T) {
 
 // A body without a declared length is read as far as the limit.
 func TestChunkedBodyTooLarge(t *testing.T) {
-	server := httptest.NewServer(api.New(completed(), options()))
+	server := httptest.NewServer(newHandler(completed(), options()))
 	defer server.Close()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, io.MultiReader(strings.NewReader(strings.Repeat(" ", 1<<20)), strings.NewReader("{}")))
 	if err != nil {
@@ -422,14 +457,14 @@ func TestDeclaredBodyTooLarge(t *testing.T) {
 	r.ContentLength = 1 << 50
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-API-Key", "good-key")
-	api.New(completed(), options()).ServeHTTP(w, r)
+	newHandler(completed(), options()).ServeHTTP(w, r)
 	want(t, w, 413, `{"status":"error","error":"request entity too large"}`)
 }
 
 func TestHealth(t *testing.T) {
 	for _, p := range []string{"/health", "/v1/health", "/ready", "/v1/ready"} {
 		e := completed()
-		h := api.New(e, options())
+		h := newHandler(e, options())
 		check := call{method: "GET", path: p, header: map[string]string{"X-API-Key": ""}}
 		want(t, check.do(t, h), 200, `{"status":"healthy","version":"v1.2.3","service":"fermata"}`)
 		e.ready = errTest

@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"fermata/api"
 	"fermata/engine"
 )
 
@@ -40,7 +39,7 @@ func TestObserve(t *testing.T) {
 					t.Errorf("it took %v, want the time since the request came", took)
 				}
 			}
-			c.call.do(t, api.New(c.e, o))
+			c.call.do(t, newHandler(c.e, o))
 			if !slices.Equal(got, []string{c.want}) {
 				t.Errorf("observed %q, want %q", got, c.want)
 			}

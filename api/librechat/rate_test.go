@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ func TestExecutionRate(t *testing.T) {
 		o := options()
 		o.Rates.Executions = api.Rate{Requests: 20, Window: 30 * time.Second}
 		e := completed()
-		h := api.New(e, o)
+		h := newHandler(e, o)
 		headers := func(name string, header http.Header, want string) {
 			t.Helper()
 			got := fmt.Sprintf("%s/%s/%s/%s", header.Get("RateLimit-Limit"), header.Get("RateLimit-Remaining"), header.Get("RateLimit-Reset"), header.Get("Retry-After"))
@@ -64,7 +64,7 @@ func TestExecutionRate(t *testing.T) {
 }
 
 func TestNoRate(t *testing.T) {
-	h := api.New(completed(), options())
+	h := newHandler(completed(), options())
 	for range 100 {
 		if w := (call{body: `{"code":"#"}`}).do(t, h); w.Code != http.StatusOK || w.Header().Get("RateLimit-Limit") != "" {
 			t.Fatalf("got %d %s with headers %v, want 200 without a limit", w.Code, w.Body, w.Header())
@@ -75,7 +75,7 @@ func TestNoRate(t *testing.T) {
 func TestTooManyExecutions(t *testing.T) {
 	e := completed()
 	e.err = engine.ErrTooMany
-	w := call{body: `{"code":"#"}`}.do(t, api.New(e, options()))
+	w := call{body: `{"code":"#"}`}.do(t, newHandler(e, options()))
 	want(t, w, http.StatusTooManyRequests, `{"status":"error","session_id":"`+e.starts[0].Session+`","error":"rate_limited",`+
 		`"message":"Too many CodeAPI executions at once. Please retry in 5 seconds.","retry_after_seconds":5}`)
 	if got := w.Header().Get("Retry-After"); got != "5" {

@@ -1,6 +1,7 @@
-package api
+package librechat
 
 import (
+	"context"
 	"errors"
 	"path"
 	"regexp"
@@ -10,34 +11,34 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
+	"fermata/api"
+	"fermata/api/auth"
 	"fermata/engine"
 	"fermata/engine/workspace"
 )
 
-// MaxFiles is the number of files that a request may refer to.
-const MaxFiles = 300
-
-// reservedName is what other servers keep between the runs of a program that calls tools.
+// reservedName is a file that other servers keep between the runs of a program that calls
+// tools.
 const reservedName = "_ptc_history.json"
 
 var resourcePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
-// references returns the files that a request refers to, as far as can be told without
-// looking. For a program that calls tools some names are reserved.
-func (s *server) references(c echo.Context, list array[fileMembers], callsTools bool) ([]workspace.Reference, error) {
+// referencesOf returns the files that a request refers to, checked as far as is possible
+// without looking them up. For a program that calls tools some names are reserved.
+func (p *programs) referencesOf(list array[fileMembers], who auth.Principal, callsTools bool) ([]workspace.Reference, error) {
 	switch {
 	case list.given() && list.kind != jsontext.KindBeginArray:
 		return nil, errFiles
-	case list.count > 0 && s.options.Files == nil:
+	case list.count > 0 && p.inputs == nil:
 		return nil, errFilesNotTaken
 	case list.count > MaxFiles:
-		return nil, tooManyReferences(list.count)
+		return nil, api.BadRequestf("Too many files provided (%d). Maximum is %d.", list.count, MaxFiles)
 	case list.strays:
-		return nil, referenceNotObject(list.stray)
+		return nil, api.BadRequestf("files[%d] must be an object", list.stray)
 	}
 	references := make([]workspace.Reference, len(list.entries))
 	for i, members := range list.entries {
-		r, err := referenceOf(i, members, principal(c))
+		r, err := referenceOf(i, members, who)
 		if err == nil && callsTools {
 			err = checkReserved(r.Name)
 		}
@@ -52,27 +53,28 @@ func (s *server) references(c echo.Context, list array[fileMembers], callsTools 
 	return references, nil
 }
 
-// referenceOf returns the i-th reference of a request but for its name's rules.
-func referenceOf(i int, m fileMembers, who Principal) (workspace.Reference, error) {
+// referenceOf returns the i-th reference of a request. It does not check what the name may
+// be.
+func referenceOf(i int, m fileMembers, who auth.Principal) (workspace.Reference, error) {
 	var r workspace.Reference
 	var ok bool
 	if r.ID, _ = unquote(m.ID); !workspace.ValidID(r.ID) {
-		return r, referenceInvalid(i, "id")
+		return r, api.BadRequestf("files[%d].id is invalid", i)
 	}
 	if r.Name, ok = unquote(m.Name); !ok {
-		return r, referenceName(i)
+		return r, api.BadRequestf("files[%d].name must be a string", i)
 	}
 	session, member := m.StorageSession, "storage_session_id"
 	if isNull(session) {
 		session, member = m.Session, "session_id"
 	}
 	if r.Session, _ = unquote(session); !workspace.ValidID(r.Session) {
-		return r, referenceInvalid(i, member)
+		return r, api.BadRequestf("files[%d].%s is invalid", i, member)
 	}
 	r.Resource = r.ID
 	if !isNull(m.Resource) {
 		if r.Resource, _ = unquote(m.Resource); !resourcePattern.MatchString(r.Resource) {
-			return r, referenceInvalid(i, "resource_id")
+			return r, api.BadRequestf("files[%d].resource_id is invalid", i)
 		}
 	}
 	var err error
@@ -80,60 +82,49 @@ func referenceOf(i int, m fileMembers, who Principal) (workspace.Reference, erro
 	return r, err
 }
 
-// referenceOwner returns whose the file must be.
-func referenceOwner(i int, m fileMembers, resource string, who Principal) (workspace.Owner, error) {
+// referenceOwner returns to whom the file must belong.
+func referenceOwner(i int, m fileMembers, resource string, who auth.Principal) (workspace.Owner, error) {
 	sc := scope{id: resource}
 	if !isNull(m.Kind) {
 		var ok bool
 		if sc.kind, ok = unquote(m.Kind); !ok || sc.kind == "" {
-			return workspace.Owner{}, referenceKind(i)
+			return workspace.Owner{}, inReference(i, errScopeKind)
 		}
 	}
 	if !isNull(m.Version) {
 		version, err := strconv.ParseFloat(string(m.Version), 64)
 		if err != nil || version != float64(int(version)) {
-			return workspace.Owner{}, referenceVersionNumber(i)
+			return workspace.Owner{}, api.BadRequestf("files[%d].version must be an integer", i)
 		}
 		sc.version = strconv.Itoa(int(version))
 	}
 	owner, err := sc.owner(who)
-	switch {
-	case errors.Is(err, errScopeKind):
-		return owner, referenceKind(i)
-	case errors.Is(err, errScopeVersion):
-		return owner, referenceVersion(i)
-	case errors.Is(err, errScopeNoVersion):
-		return owner, referenceNoVersion(i)
+	if err != nil {
+		return owner, inReference(i, err)
 	}
-	return owner, err
+	return owner, nil
 }
 
 // checkReserved refuses the names that other servers need for themselves.
 func checkReserved(name string) error {
 	if path.Base(name) == reservedName || strings.HasPrefix(path.Clean(name)+"/", "../") {
-		return referenceReserved(name)
+		return api.BadRequest(`files[].name "` + name + `" is reserved for PTC runtime and cannot be supplied by callers`)
 	}
 	return nil
 }
 
 func checkName(name string) error {
 	if wrong, ok := errors.AsType[*workspace.NameError](workspace.CheckName(name)); ok {
-		return referencePath(wrong.Reason)
+		return api.BadRequest("files[].name " + wrong.Reason)
 	}
 	return nil
 }
 
-// attach gives a start its session and its input files: those referred to, or without
-// any what the session has, if the client has given it. A session that is another's is not
-// spoken of: the execution gets one of its own.
-func (s *server) attach(c echo.Context, start *engine.Start, session string, given bool, references []workspace.Reference) error {
-	start.Session = session
-	c.Set(sessionKey, session)
-	if s.options.Files == nil {
-		return nil
-	}
-	ctx, files := c.Request().Context(), s.options.Files
-	user, err := scope{}.owner(principal(c))
+// attach gives a start its scope and its input files. These are the files that the request
+// refers to. A request without references gets the files of the session that it names. A
+// session of somebody else is not mentioned: the execution gets a new one.
+func (p *programs) attach(c echo.Context, start *engine.Start, who auth.Principal, given bool, references []workspace.Reference) error {
+	user, err := scope{}.owner(who)
 	if err != nil {
 		return err
 	}
@@ -141,28 +132,35 @@ func (s *server) attach(c echo.Context, start *engine.Start, session string, giv
 		return err
 	}
 	foreign := false
-	switch {
-	case len(references) > 0:
-		if start.Inputs, err = files.Inputs(ctx, references); err != nil {
-			return referenceError(err)
-		}
-		if given {
-			foreign, err = files.Foreign(ctx, user, session)
-		}
-	case given:
-		start.Inputs, err = files.SessionInputs(ctx, user, session)
-		if errors.Is(err, workspace.ErrForeign) {
-			foreign, err = true, nil
-		}
-	}
+	start.Inputs, foreign, err = p.inputsOf(c.Request().Context(), user, start.Session, given, references)
 	if foreign {
 		start.Session = workspace.NewID()
-		c.Set(sessionKey, start.Session)
+		api.SetSession(c, start.Session)
 	}
 	return err
 }
 
-// referenceError is the answer to a reference to what is not there, or not the client's.
+// inputsOf returns the input files of a start, and whether its session is somebody else's.
+func (p *programs) inputsOf(ctx context.Context, user workspace.Owner, session string, given bool, references []workspace.Reference) (list []engine.InputFile, foreign bool, err error) {
+	switch {
+	case len(references) > 0:
+		list, err = p.inputs.Inputs(ctx, references)
+		if err == nil && given {
+			foreign, err = p.inputs.Foreign(ctx, user, session)
+			return list, foreign, err
+		}
+		return list, false, referenceError(err)
+	case given:
+		list, err = p.inputs.SessionInputs(ctx, user, session)
+		if errors.Is(err, workspace.ErrForeign) {
+			return list, true, nil
+		}
+	}
+	return list, false, err
+}
+
+// referenceError is the answer to a reference to a file that does not exist, or is not the
+// client's.
 func referenceError(err error) error {
 	if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrForeign) {
 		return errReference

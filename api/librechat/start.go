@@ -1,104 +1,157 @@
-package api
+package librechat
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
-	"reflect"
-	"regexp"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/go-playground/validator/v10"
-	"github.com/go-playground/validator/v10/non-standard/validators"
+	"github.com/labstack/echo/v4"
 
+	"fermata/api"
 	"fermata/engine"
 	"fermata/engine/workspace"
 	"fermata/stubs"
 )
 
-var callIDPattern = regexp.MustCompile(`^call_\d{3,6}$`)
+// maxToolName is the longest name of a tool, in characters. The names are kept with the
+// execution.
+const maxToolName = 256
 
-// A program is an initial request whose JSON types are right. Its tags hold the
-// rules on values; refusedField has their texts.
+// A program is the part of a start that the two paths read in different ways.
 type program struct {
-	Code     string       `name:"code"     validate:"notblank"`
-	Tools    []definition `name:"tools"    validate:"dive"`
-	Timeout  float64      `name:"timeout"  validate:"gt=0,budget"`
-	Language string       `name:"language" validate:"oneof=python py bash"`
+	// callsTools says that the program may call tools.
+	callsTools bool
+	tools      []stubs.Tool
+	args       []string
+	timeout    time.Duration
+	mode       engine.Mode
 }
 
-type definition struct {
-	// It is kept with the execution, which has up to Limits.Tools of them.
-	Name string `name:"name" validate:"required,max=256"`
-}
-
-// newValidator returns a validator that knows the tags above.
-func newValidator() *validator.Validate {
-	v := validator.New(validator.WithRequiredStructEnabled())
-	v.RegisterTagNameFunc(func(f reflect.StructField) string { return f.Tag.Get("name") })
-	v.RegisterAlias("budget", fmt.Sprintf("min=%d,max=%d", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds()))
-	if err := v.RegisterValidation("notblank", validators.NotBlank); err != nil {
-		panic(err) // Only an empty name is an error.
-	}
-	return v
-}
-
-// start returns what an initial request asks for, or a refusal. Principal and
-// Session are for the caller to set.
-func (s *server) start(r request) (engine.Start, error) {
-	tools, err := s.tools(r.Tools)
+// startOf returns what a request asks for, or refuses it. It notes the session for the
+// answer as soon as the client may be told of it.
+func (p *programs) startOf(c echo.Context, r received, read func(request) (program, error)) (engine.Start, error) {
+	who := api.PrincipalOf(c)
+	session, given, err := sessionOf(r.body)
 	if err != nil {
 		return engine.Start{}, err
+	}
+	if given {
+		api.SetSession(c, session)
+	}
+	program, err := read(r.body)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	references, err := p.referencesOf(r.body.Files, who, program.callsTools)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	api.SetSession(c, session)
+	start := engine.Start{
+		Principal: who.ID,
+		Session:   session,
+		Code:      json.RawMessage(r.body.Code),
+		Tools:     program.tools,
+		Args:      program.args,
+		Timeout:   program.timeout,
+		Mode:      program.mode,
+		Request:   r.hash,
+		RequestID: r.id,
+		Key:       r.key,
+	}
+	if p.inputs == nil {
+		return start, nil
+	}
+	err = p.attach(c, &start, who, given, references)
+	return start, err
+}
+
+// toolProgram reads a program that calls tools.
+func (p *programs) toolProgram(r request) (program, error) {
+	tools, err := toolsOf(r.Tools, p.limits.Tools)
+	if err != nil {
+		return program{}, err
 	}
 	timeout, err := milliseconds(r.Timeout)
 	if err != nil {
-		return engine.Start{}, err
+		return program{}, err
 	}
-	code, _ := unquote(r.Code)
-	p := program{Code: code, Timeout: timeout, Language: languageOf(r)}
-	for _, t := range tools {
-		p.Tools = append(p.Tools, definition{t.Name})
+	if code, _ := unquote(r.Code); strings.TrimSpace(code) == "" {
+		return program{}, errCode
 	}
-	if err := s.check(p); err != nil {
-		return engine.Start{}, err
+	for i, t := range tools {
+		switch {
+		case t.Name == "":
+			return program{}, api.BadRequestf("tools[%d].name must be a non-empty string", i)
+		case utf8.RuneCountInString(t.Name) > maxToolName:
+			return program{}, api.BadRequestf("tools[%d].name must have at most %d characters", i, maxToolName)
+		}
 	}
-	return engine.Start{
-		Code:    json.RawMessage(r.Code),
-		Tools:   tools,
-		Timeout: time.Duration(timeout) * time.Millisecond,
-		Mode:    modeOf(p.Language),
-	}, nil
+	budget, err := budgetOf(timeout)
+	if err != nil {
+		return program{}, err
+	}
+	language := languageOf(r)
+	mode, ok := modeOf(language)
+	// The contract has no "sh" here.
+	if !ok || language == "sh" {
+		return program{}, api.BadRequest(`Unsupported language "` + language + `"; supported values are "python" and "bash"`)
+	}
+	return program{callsTools: true, tools: tools, timeout: budget, mode: mode}, nil
 }
 
-// check returns the refusal of the first rule that a request breaks.
-func (s *server) check(r any) error {
-	if refused, ok := errors.AsType[validator.ValidationErrors](s.validate.Struct(r)); ok {
-		return refusedField(refused[0])
+// plainProgram reads a program without tools.
+func (p *programs) plainProgram(r request) (program, error) {
+	code, ok := unquote(r.Code)
+	if !ok {
+		return program{}, errCode
 	}
-	return nil
+	timeout, err := milliseconds(r.Timeout)
+	if err != nil {
+		return program{}, err
+	}
+	args, err := argsOf(r.Args)
+	if err != nil {
+		return program{}, err
+	}
+	if strings.TrimSpace(code) == "" {
+		return program{}, errNoCode
+	}
+	language := languageOf(r)
+	if isNull(r.Lang) && isNull(r.Language) || language == "" {
+		return program{}, errNoLanguage
+	}
+	mode, ok := modeOf(language)
+	if !ok {
+		return program{}, api.BadRequest("Unsupported language: " + language)
+	}
+	budget, err := budgetOf(timeout)
+	return program{args: args, timeout: budget, mode: mode}, err
 }
 
 // modeOf returns how programs in a language are run.
-func modeOf(language string) engine.Mode {
+func modeOf(language string) (mode engine.Mode, ok bool) {
 	switch language {
+	case "python", "py":
+		return engine.Python, true
 	case "bash", "sh":
-		return engine.Bash
+		return engine.Bash, true
 	}
-	return engine.Python
+	return "", false
 }
 
-func (s *server) tools(list array[toolMembers]) ([]stubs.Tool, error) {
-	switch limit := s.options.Limits.Tools; {
+func toolsOf(list array[toolMembers], limit int) ([]stubs.Tool, error) {
+	switch {
 	case list.given() && list.kind != jsontext.KindBeginArray:
 		return nil, errTools
 	case list.count > limit:
-		return nil, tooManyTools(list.count, limit)
+		return nil, api.BadRequestf("Too many tools provided (%d). Maximum is %d.", list.count, limit)
 	case list.strays:
-		return nil, toolNotObject(list.stray)
+		return nil, api.BadRequestf("tools[%d] must be an object", list.stray)
 	}
 	tools := make([]stubs.Tool, 0, len(list.entries))
 	for i, t := range list.entries {
@@ -106,17 +159,17 @@ func (s *server) tools(list array[toolMembers]) ([]stubs.Tool, error) {
 		name, _ := unquote(t.Name)
 		description, ok := unquote(t.Description)
 		if !ok && !isNull(t.Description) {
-			return nil, toolDescription(i)
+			return nil, api.BadRequestf("tools[%d].description must be a string", i)
 		}
 		tools = append(tools, stubs.Tool{Name: name, Description: description, Parameters: json.RawMessage(t.Parameters)})
 	}
 	return tools, nil
 }
 
-// milliseconds returns the run budget, fractions rounded up.
+// milliseconds returns the run budget that a request asks for, with fractions rounded up.
 func milliseconds(timeout jsontext.Value) (float64, error) {
 	if timeout == nil {
-		return float64(DefaultTimeout.Milliseconds()), nil
+		return float64(api.DefaultTimeout.Milliseconds()), nil
 	}
 	if timeout.Kind() != jsontext.KindNumber {
 		return 0, errTimeout
@@ -126,7 +179,18 @@ func milliseconds(timeout jsontext.Value) (float64, error) {
 	return math.Ceil(ms), nil
 }
 
-// languageOf returns the language of a program: language counts before lang.
+// budgetOf returns the run budget of so many milliseconds, if a client may have it.
+func budgetOf(milliseconds float64) (time.Duration, error) {
+	switch {
+	case milliseconds <= 0:
+		return 0, errTimeout
+	case milliseconds < float64(api.MinTimeout.Milliseconds()), milliseconds > float64(api.MaxTimeout.Milliseconds()):
+		return 0, errTimeoutRange
+	}
+	return time.Duration(milliseconds) * time.Millisecond, nil
+}
+
+// languageOf returns the language of a program. "language" takes precedence over "lang".
 func languageOf(r request) string {
 	for _, v := range []jsontext.Value{r.Language, r.Lang} {
 		if !isNull(v) {
@@ -136,7 +200,7 @@ func languageOf(r request) string {
 	return "python"
 }
 
-// sessionOf returns the session that a request names, or a new one if it names
+// sessionOf returns the session that a request names, or a new one if the request names
 // none that could be ours.
 func sessionOf(r request) (id string, given bool, err error) {
 	id, ok := unquote(r.Session)
@@ -147,87 +211,4 @@ func sessionOf(r request) (id string, given bool, err error) {
 		return id, true, nil
 	}
 	return workspace.NewID(), false, nil
-}
-
-// resume returns what a continuation asks for, or a refusal. Principal and
-// Request are for the caller to set.
-func (s *server) resume(r request) (engine.Resume, error) {
-	token, _ := unquote(r.Token)
-	if token == "" {
-		return engine.Resume{}, errToken
-	}
-	limits, list := s.options.Limits, r.Results
-	switch {
-	case list.kind != jsontext.KindBeginArray:
-		return engine.Resume{}, errResults
-	case list.count == 0:
-		return engine.Resume{}, errNoResults
-	case list.count > limits.Results:
-		return engine.Resume{}, tooManyResults(list.count, limits.Results)
-	case list.strays:
-		return engine.Resume{}, errResultNoObject
-	}
-
-	results := make([]engine.Result, 0, len(list.entries))
-	seen := make(map[string]bool, len(list.entries))
-	for _, entry := range list.entries {
-		result, err := resultOf(entry)
-		if err != nil {
-			return engine.Resume{}, err
-		}
-		id, size := result.CallID, len(result.Value)
-		if seen[id] {
-			return engine.Resume{}, resultTwice(id)
-		}
-		seen[id] = true
-		if size > limits.ResultBytes {
-			return engine.Resume{}, resultTooLarge(id, size, limits.ResultBytes)
-		}
-		results = append(results, result)
-	}
-	return engine.Resume{Token: token, Results: results}, nil
-}
-
-// resultOf returns one result. A member that is missing is taken as null, which
-// is what clients mean.
-func resultOf(entry resultMembers) (engine.Result, error) {
-	id, ok := unquote(entry.CallID)
-	if !ok || !callIDPattern.MatchString(id) {
-		return engine.Result{}, resultCallID(spelled(entry.CallID))
-	}
-	result := engine.Result{CallID: id, Value: json.RawMessage(entry.Result)}
-	switch {
-	case entry.IsError == nil || entry.IsError.Kind() == jsontext.KindFalse:
-	case entry.IsError.Kind() == jsontext.KindTrue:
-		result.Failed = true
-	default:
-		return engine.Result{}, resultIsError(id)
-	}
-	message, ok := unquote(entry.ErrorMessage)
-	if !ok && !isNull(entry.ErrorMessage) {
-		return engine.Result{}, resultErrorMessage(id)
-	}
-	if result.Failed && message != "" {
-		result.Message = json.RawMessage(entry.ErrorMessage)
-	}
-	return result, nil
-}
-
-// isNull reports whether a member is null or absent.
-func isNull(v jsontext.Value) bool { return v == nil || v.Kind() == jsontext.KindNull }
-
-// spelled returns a client's value for use in a text about it, cut short.
-func spelled(v jsontext.Value) string {
-	text, ok := unquote(v)
-	switch {
-	case v == nil:
-		text = "undefined"
-	case !ok:
-		text = string(v)
-	}
-	const limit = 100
-	if utf8.RuneCountInString(text) > limit {
-		text = string([]rune(text)[:limit]) + "…"
-	}
-	return text
 }

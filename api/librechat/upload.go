@@ -1,4 +1,4 @@
-package api
+package librechat
 
 import (
 	"context"
@@ -12,132 +12,146 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"fermata/api"
+	"fermata/api/auth"
 	"fermata/engine/workspace"
 )
 
 const (
 	// maxUploads is the number of files in one request.
 	maxUploads = 200
-	// maxFields and maxField bound what comes beside the files.
+	// maxFields and maxField bound the fields beside the files.
 	maxFields = 32
 	maxField  = 1 << 10
-	// maxStray is the size of a field that is not ours.
+	// maxStray is the size of a field that has no meaning.
 	maxStray = 64 << 10
-	// maxPartHeader bounds what comes before the contents of a file or field; the form's
-	// reader would take 10 MiB into memory. Some of what follows is read along with it.
+	// maxPartHeader bounds the header of a file or field; the reader of the form would take
+	// 10 MiB into memory. Some of the contents may be read along with the header.
 	maxPartHeader = 64 << 10
-	// drained is how much is read of a file that was refused, so that those after it,
-	// and the answer, have their turn.
+	// drained is how much of a refused file is read, so that the files behind it can be
+	// read, and the client reads the answer.
 	drained = 64 << 20
-	// discardTimeout bounds the removal of what a failed upload has stored.
+	// discardTimeout bounds the removal of the files of a failed upload.
 	discardTimeout = 10 * time.Second
 )
 
-// upload stores the files of a form, all or none.
-func (s *server) upload(c echo.Context) error {
-	u, err := s.newUpload(c)
+// uploads are the handlers of requests with new files.
+type uploads struct {
+	store  uploadStore
+	bodies *api.Bodies
+	// memory is what the store holds in memory of an upload in progress, in bytes.
+	memory int64
+}
+
+// upload stores the files of a form, either all or none.
+func (h *uploads) upload(c echo.Context) error {
+	f, err := h.open(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	err = u.readAll(ctx)
-	if err == nil && len(u.files) == 0 {
+	err = f.readAll(ctx)
+	if err == nil && len(f.done) == 0 {
 		err = errNoFile
 	}
 	if err != nil {
-		u.discard(ctx)
+		f.discard(ctx)
 		return err
 	}
-	return write(c, http.StatusOK, encodeUpload(u.session, u.files))
+	return api.Answer(c, http.StatusOK, uploadAnswer{"success", f.session, f.session, f.done})
 }
 
-// uploadBatch stores those files of a form that it can, and says which.
-func (s *server) uploadBatch(c echo.Context) error {
-	u, err := s.newUpload(c)
+// uploadBatch stores the files of a form that it can store, and says which.
+func (h *uploads) uploadBatch(c echo.Context) error {
+	f, err := h.open(c)
 	if err != nil {
 		return err
 	}
-	u.partly = true
+	f.partly = true
 	ctx := c.Request().Context()
-	err = u.readAll(ctx)
+	err = f.readAll(ctx)
 	limitReached := errors.Is(err, errTooManyFiles)
 	if limitReached || errors.Is(err, errLongRest) {
-		err = nil // What came before is answered for.
+		err = nil // The answer covers the files before.
 	}
-	if err == nil && len(u.files) == 0 {
+	if err == nil && len(f.done) == 0 {
 		err = errNoFiles
 	}
 	if err != nil {
-		u.discard(ctx)
+		f.discard(ctx)
 		return err
 	}
-	failed := 0
-	for _, f := range u.files {
-		if f.err != nil {
-			failed++
+	answer := batchAnswer{uploadAnswer: uploadAnswer{"success", f.session, f.session, f.done}}
+	for i := range f.done {
+		if f.done[i].Status = "success"; f.done[i].Error != "" {
+			f.done[i].Status = "error"
+			answer.Failed++
 		}
 	}
-	status, message := http.StatusOK, "success"
-	switch failed {
-	case 0:
-	case len(u.files):
-		status, message = http.StatusBadRequest, "error"
-	default:
-		message = "partial_success"
+	answer.Succeeded = len(f.done) - answer.Failed
+	if limitReached {
+		answer.LimitReached, answer.MaxFiles = true, maxUploads
 	}
-	return write(c, status, encodeBatch(message, u.session, u.files, failed, limitReached))
+	status := http.StatusOK
+	switch answer.Failed {
+	case 0:
+	case len(f.done):
+		status, answer.Message = http.StatusBadRequest, "error"
+	default:
+		answer.Message = "partial_success"
+	}
+	return api.Answer(c, status, answer)
 }
 
-// An upload is a form being read, part by part: fields that say whose the files are,
-// then files.
-type upload struct {
-	store   *workspace.Store
-	form    *multipart.Reader
-	body    *movingReader
-	who     Principal
+// A form is an upload that is being read, part by part: fields that say whose the files
+// are, then files.
+type form struct {
+	store   uploadStore
+	parts   *multipart.Reader
+	body    *headReader
+	who     auth.Principal
 	session string
-	// partly says that what is wrong with a file is no reason to refuse the others.
+	// partly says that a file with a mistake is no reason to refuse the others.
 	partly   bool
 	scope    scope
 	readOnly bool
 	owner    workspace.Owner
-	files    []uploaded
+	done     []uploaded
 }
 
-func (s *server) newUpload(c echo.Context) (*upload, error) {
+// open begins to read the form of a request.
+func (h *uploads) open(c echo.Context) (*form, error) {
 	r := c.Request()
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if mediaType != echo.MIMEMultipartForm {
 		return nil, errNotMultipart
 	}
-	// A store may gather the parts of a file in memory, however slowly they come.
-	held := s.bodies.lease(principal(c).ID)
-	c.Set(leaseKey, held)
-	if err := held.take(s.options.UploadMemory); err != nil {
+	// A store may collect the parts of a file in memory, however slowly they arrive.
+	if err := h.bodies.Hold(c, h.memory); err != nil {
 		return nil, err
 	}
-	body := newMovingReader(r.Body, http.NewResponseController(c.Response()))
+	body := &headReader{api.PacedBody(c), -1}
 	r.Body = body
-	form, err := r.MultipartReader()
+	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, errNotMultipart
 	}
-	return &upload{store: s.options.Files, form: form, body: body, who: principal(c), session: workspace.NewID()}, nil
+	return &form{store: h.store, parts: parts, body: body, who: api.PrincipalOf(c), session: workspace.NewID()}, nil
 }
 
 // readAll reads the form and stores its files.
-func (u *upload) readAll(ctx context.Context) error {
+func (f *form) readAll(ctx context.Context) error {
 	for fields := 0; ; {
-		// All of the part before has been read.
-		u.body.head = maxPartHeader
-		// Not NextPart: that decodes contents that say they are quoted-printable.
-		part, err := u.form.NextRawPart()
-		u.body.head = -1
-		// A wrapped one means that the last boundary is missing.
+		// The part before has been read to its end.
+		f.body.room = maxPartHeader
+		// NextPart would decode contents that are marked as quoted-printable.
+		part, err := f.parts.NextRawPart()
+		f.body.room = -1
+		// If the error only wraps io.EOF, the last boundary is missing.
 		if err == io.EOF {
-			// What may follow is nothing, but the connection is good for the next request
-			// only when that has been seen.
-			_, _ = io.CopyN(io.Discard, u.body, maxField)
+			// The connection is good for another request only when the end of the body has
+			// been seen.
+			_, _ = io.CopyN(io.Discard, f.body, maxField)
 			return nil
 		}
 		if err != nil {
@@ -149,22 +163,22 @@ func (u *upload) readAll(ctx context.Context) error {
 			if fields++; fields > maxFields {
 				return errTooManyFields
 			}
-			if err := u.field(disposition["name"], part); err != nil {
+			if err := f.field(disposition["name"], part); err != nil {
 				return err
 			}
 			continue
 		}
-		if len(u.files) == maxUploads {
+		if len(f.done) == maxUploads {
 			return errTooManyFiles
 		}
-		if err := u.file(ctx, name, part); err != nil {
+		if err := f.file(ctx, name, part); err != nil {
 			return err
 		}
 	}
 }
 
-// field takes a field of the form. Those that are not ours are ignored, if they are small.
-func (u *upload) field(name string, part io.Reader) error {
+// field takes a field of the form. Small fields without a meaning are ignored.
+func (f *form) field(name string, part io.Reader) error {
 	value, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
 		return bodyError(err)
@@ -172,13 +186,13 @@ func (u *upload) field(name string, part io.Reader) error {
 	var to *string
 	switch name {
 	case "kind":
-		to = &u.scope.kind
+		to = &f.scope.kind
 	case "id":
-		to = &u.scope.id
+		to = &f.scope.id
 	case "version":
-		to = &u.scope.version
+		to = &f.scope.version
 	case "read_only":
-		u.readOnly = string(value) == "true"
+		f.readOnly = string(value) == "true"
 		to = new(string)
 	default:
 		if rest, err := io.CopyN(io.Discard, part, maxStray); rest == maxStray {
@@ -190,45 +204,45 @@ func (u *upload) field(name string, part io.Reader) error {
 	}
 	switch {
 	case len(value) > maxField:
-		return fieldTooLong(name)
-	case len(u.files) > 0:
+		return api.BadRequestf("%s must have at most %d bytes", name, maxField)
+	case len(f.done) > 0:
 		// It would be too late for the files before it.
-		return fieldAfterFile(name)
+		return api.BadRequest(name + " must come before the file")
 	}
 	*to = string(value)
 	return nil
 }
 
 // file stores a file of the form.
-func (u *upload) file(ctx context.Context, name string, part *multipart.Part) error {
-	if len(u.files) == 0 {
-		owner, err := u.scope.owner(u.who)
+func (f *form) file(ctx context.Context, name string, part *multipart.Part) error {
+	if len(f.done) == 0 {
+		owner, err := f.scope.owner(f.who)
 		if err != nil {
 			return err
 		}
-		u.owner = owner
+		f.owner = owner
 	}
-	f, err := u.store.Put(ctx, workspace.New{
-		Owner: u.owner, Session: u.session, Name: name, ReadOnly: u.readOnly,
+	stored, err := f.store.Put(ctx, workspace.New{
+		Owner: f.owner, Session: f.session, Name: name, ReadOnly: f.readOnly,
 		Type: part.Header.Get(echo.HeaderContentType), Content: partReader{part},
 	})
 	if err == nil {
-		u.files = append(u.files, uploaded{name: name, id: f.ID})
+		f.done = append(f.done, uploaded{Filename: name, ID: stored.ID})
 		return nil
 	}
-	// A form that has broken off has no next file.
-	if cut, ok := errors.AsType[*failure](err); ok {
+	// A form that has broken off has no further files.
+	if cut, ok := errors.AsType[*api.Error](err); ok {
 		return cut
 	}
-	answer := answerTo(ctx, err)
-	if answer.status >= http.StatusInternalServerError {
+	answer := api.ErrorOf(ctx, err)
+	if answer.Status >= http.StatusInternalServerError {
 		return err
 	}
 	rest, drainErr := io.CopyN(io.Discard, partReader{part}, drained)
-	if !u.partly {
+	if !f.partly {
 		return err
 	}
-	u.files = append(u.files, uploaded{name: name, err: answer})
+	f.done = append(f.done, uploaded{Filename: name, Error: answer.Text})
 	switch {
 	case rest == drained:
 		return errLongRest
@@ -239,18 +253,39 @@ func (u *upload) file(ctx context.Context, name string, part *multipart.Part) er
 }
 
 // discard removes the files that were stored.
-func (u *upload) discard(ctx context.Context) {
+func (f *form) discard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
-	for _, f := range u.files {
-		if f.err == nil {
-			// What stays is swept with the rest when its life is over.
-			_ = u.store.Delete(ctx, u.owner, u.session, f.id)
+	for _, file := range f.done {
+		if file.Error == "" {
+			// A file that stays is swept like all others when its life is over.
+			_ = f.store.Delete(ctx, f.owner, f.session, file.ID)
 		}
 	}
 }
 
-// A partReader makes failures of the errors of a part.
+// A headReader bounds how much is read until the next file or field begins.
+type headReader struct {
+	io.ReadCloser
+	// room is how many bytes may still come before that, -1 where there is no such limit.
+	room int
+}
+
+func (r *headReader) Read(p []byte) (int, error) {
+	if r.room == 0 {
+		return 0, errPartHeader
+	}
+	if r.room > 0 {
+		p = p[:min(len(p), r.room)]
+	}
+	n, err := r.ReadCloser.Read(p)
+	if r.room > 0 {
+		r.room -= n
+	}
+	return n, err
+}
+
+// A partReader turns the errors of a part into those for the client.
 type partReader struct{ from io.Reader }
 
 func (r partReader) Read(p []byte) (int, error) {
@@ -262,12 +297,12 @@ func (r partReader) Read(p []byte) (int, error) {
 }
 
 // bodyError returns why a form could not be read.
-func bodyError(err error) *failure {
-	if refused, ok := errors.AsType[*failure](err); ok {
+func bodyError(err error) *api.Error {
+	if refused, ok := errors.AsType[*api.Error](err); ok {
 		return refused
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errUploadTimeout
 	}
-	return errBodyIncomplete
+	return api.ErrBodyIncomplete
 }

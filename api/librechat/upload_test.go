@@ -1,4 +1,4 @@
-package api_test
+package librechat_test
 
 import (
 	"bufio"
@@ -86,8 +86,9 @@ func storeOf(t *testing.T, dir string, maxFile int64) *workspace.Store {
 func withFiles(t *testing.T) (http.Handler, *workspace.Store) {
 	t.Helper()
 	o := options()
-	o.Files = fileStore(t, t.TempDir())
-	return api.New(completed(), o), o.Files
+	store := fileStore(t, t.TempDir())
+	o.Files = store
+	return newHandler(completed(), o), store
 }
 
 // uploadAnswer is what a client reads of the answer to an upload.
@@ -368,7 +369,7 @@ func TestCutUploadsLeaveNothing(t *testing.T) {
 		dir := t.TempDir()
 		o := options()
 		o.Files = fileStore(t, dir)
-		w := call{path: "/upload", body: strings.TrimSuffix(whole, "--\r\n"), header: map[string]string{"Content-Type": contentType}}.do(t, api.New(completed(), o))
+		w := call{path: "/upload", body: strings.TrimSuffix(whole, "--\r\n"), header: map[string]string{"Content-Type": contentType}}.do(t, newHandler(completed(), o))
 		want(t, w, 400, `{"error":"request body is incomplete"}`)
 		if names := stored(t, dir); len(names) != 0 {
 			t.Errorf("it has left %q", names)
@@ -391,7 +392,7 @@ func TestCutUploadsLeaveNothing(t *testing.T) {
 				r.Header.Set("Content-Type", contentType)
 				r.Header.Set("X-API-Key", "good-key")
 				w := httptest.NewRecorder()
-				api.New(completed(), o).ServeHTTP(w, r)
+				newHandler(completed(), o).ServeHTTP(w, r)
 				want(t, w, c.status, c.answer)
 				if names := stored(t, dir); len(names) != 0 {
 					t.Errorf("%s without its last %d bytes has left %q", path, left, names)
@@ -422,7 +423,7 @@ func TestUploadsMayBeSlow(t *testing.T) {
 				client, conn := net.Pipe()
 				listener := &oneConn{conns: make(chan net.Conn, 1)}
 				listener.conns <- conn
-				server := &http.Server{Handler: api.New(completed(), o)}
+				server := &http.Server{Handler: newHandler(completed(), o)}
 				go func() { _ = server.Serve(listener) }()
 				defer func() { _ = errors.Join(client.Close(), server.Close()) }()
 
@@ -476,3 +477,20 @@ func (l *oneConn) Close() error {
 }
 
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// An upload that fails, and one that does not, leave nothing in the budget of bodies.
+func TestUploadsLeaveNothingInTheBudget(t *testing.T) {
+	o := options()
+	o.Files = fileStore(t, t.TempDir())
+	o.BodyBudget, o.UploadMemory = 100, 20 // A principal may have 25.
+	h := newHandler(completed(), o)
+	for range 3 {
+		for _, body := range []string{"", "x"} {
+			w := call{path: "/upload", body: body, header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}}.do(t, h)
+			if w.Code != http.StatusBadRequest {
+				t.Errorf("the body %q: got %d %s, want 400", body, w.Code, w.Body)
+			}
+		}
+		put(t, h, "a", "1")
+	}
+}

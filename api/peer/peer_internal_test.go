@@ -1,9 +1,8 @@
-package api
+package peer
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -13,17 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
 )
 
-func peerKey(t *testing.T, secrets ...string) PeerKey {
+func peerKey(t *testing.T, secrets ...string) Key {
 	t.Helper()
 	var list [][]byte
 	for _, s := range secrets {
 		list = append(list, []byte(s))
 	}
-	k, err := NewPeerKey(list)
+	k, err := NewKey(list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ const firstSecret, secondSecret = "first secret of thirty-two bytes!", "second s
 func TestSignedForms(t *testing.T) {
 	k, at := peerKey(t, firstSecret), time.UnixMilli(1_700_000_000_123)
 	hash := hexHash([]byte(`{"Token":"t"}`))
-	request := k.sign(at, peerResumePath, hash)
+	request := k.sign(at, resumePath, hash)
 	for name, pair := range map[string][2]string{
 		"group":        {k.Group("redis:6379/0?"), "957aed5bd34753a5"},
 		"request":      {request, "1700000000123.59e939b6923a5587d7e4374319283cc08c43d271547b9637cd28aa81a956fd2a.6b4d56b0651e15f5943bdcad97fa3ccf230d97d29c2ad4ff2ebf2062e03725b3"},
@@ -53,27 +53,27 @@ func TestSignatures(t *testing.T) {
 	now := time.Now()
 	old, both, other := peerKey(t, firstSecret), peerKey(t, secondSecret, firstSecret), peerKey(t, secondSecret)
 	hash := hexHash(nil)
-	good := old.sign(now, peerResumePath, hash)
+	good := old.sign(now, resumePath, hash)
 	for name, c := range map[string]struct {
-		key       PeerKey
+		key       Key
 		signature string
 		at        time.Time
 		path      string
 		ok        bool
 	}{
-		"good":              {old, good, now, peerResumePath, true},
-		"older secret":      {both, good, now, peerResumePath, true},
-		"another secret":    {other, good, now, peerResumePath, false},
-		"another path":      {old, good, now, peerCancelPath, false},
-		"late":              {old, good, now.Add(peerSkew + time.Second), peerResumePath, false},
-		"early":             {old, good, now.Add(-peerSkew - time.Second), peerResumePath, false},
-		"another hash":      {old, strings.Replace(good, hash, hexHash([]byte("x")), 1), now, peerResumePath, false},
-		"none":              {old, "", now, peerResumePath, false},
-		"only a time":       {old, strings.Split(good, ".")[0], now, peerResumePath, false},
-		"no mac":            {old, good[:strings.LastIndex(good, ".")+1], now, peerResumePath, false},
-		"cut":               {old, good[:len(good)-2], now, peerResumePath, false},
-		"an answer's":       {old, strings.Join(append(strings.Split(good, ".")[:2], old.signAnswer(good, 200, hash)), "."), now, peerResumePath, false},
-		"an announcement's": {old, strings.Join(append(strings.Split(good, ".")[:2], strings.Fields(old.announce("s", "a"))[0]), "."), now, peerResumePath, false},
+		"good":              {old, good, now, resumePath, true},
+		"older secret":      {both, good, now, resumePath, true},
+		"another secret":    {other, good, now, resumePath, false},
+		"another path":      {old, good, now, cancelPath, false},
+		"late":              {old, good, now.Add(skew + time.Second), resumePath, false},
+		"early":             {old, good, now.Add(-skew - time.Second), resumePath, false},
+		"another hash":      {old, strings.Replace(good, hash, hexHash([]byte("x")), 1), now, resumePath, false},
+		"none":              {old, "", now, resumePath, false},
+		"only a time":       {old, strings.Split(good, ".")[0], now, resumePath, false},
+		"no mac":            {old, good[:strings.LastIndex(good, ".")+1], now, resumePath, false},
+		"cut":               {old, good[:len(good)-2], now, resumePath, false},
+		"an answer's":       {old, strings.Join(append(strings.Split(good, ".")[:2], old.signAnswer(good, 200, hash)), "."), now, resumePath, false},
+		"an announcement's": {old, strings.Join(append(strings.Split(good, ".")[:2], strings.Fields(old.announce("s", "a"))[0]), "."), now, resumePath, false},
 	} {
 		got, ok := c.key.verify(c.signature, c.at, c.path)
 		if ok != c.ok || ok && got != hash {
@@ -91,40 +91,40 @@ func TestForgedAnswers(t *testing.T) {
 		ok     bool
 	}{
 		"good": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(peerSignature, k.signAnswer(r.Header.Get(peerSignature), 200, hexHash([]byte(paused))))
+			w.Header().Set(signatureHeader, k.signAnswer(r.Header.Get(signatureHeader), 200, hexHash([]byte(paused))))
 			_, _ = io.WriteString(w, paused)
 		}, true},
 		"unsigned": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, paused) }, false},
 		"another secret": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(peerSignature, other.signAnswer(r.Header.Get(peerSignature), 200, hexHash([]byte(paused))))
+			w.Header().Set(signatureHeader, other.signAnswer(r.Header.Get(signatureHeader), 200, hexHash([]byte(paused))))
 			_, _ = io.WriteString(w, paused)
 		}, false},
 		"another body": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(peerSignature, k.signAnswer(r.Header.Get(peerSignature), 200, hexHash([]byte(`{}`))))
+			w.Header().Set(signatureHeader, k.signAnswer(r.Header.Get(signatureHeader), 200, hexHash([]byte(`{}`))))
 			_, _ = io.WriteString(w, paused)
 		}, false},
 		"another status": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(peerSignature, k.signAnswer(r.Header.Get(peerSignature), 409, hexHash([]byte(paused))))
+			w.Header().Set(signatureHeader, k.signAnswer(r.Header.Get(signatureHeader), 409, hexHash([]byte(paused))))
 			_, _ = io.WriteString(w, paused)
 		}, false},
 		"the answer to another request": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set(peerSignature, k.signAnswer(k.sign(time.Now().Add(-time.Second), peerResumePath, hexHash(nil)), 200, hexHash([]byte(paused))))
+			w.Header().Set(signatureHeader, k.signAnswer(k.sign(time.Now().Add(-time.Second), resumePath, hexHash(nil)), 200, hexHash([]byte(paused))))
 			_, _ = io.WriteString(w, paused)
 		}, false},
 		"the request's signature": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(peerSignature, r.Header.Get(peerSignature))
+			w.Header().Set(signatureHeader, r.Header.Get(signatureHeader))
 			_, _ = io.WriteString(w, paused)
 		}, false},
 		"too large": {func(w http.ResponseWriter, r *http.Request) {
 			body := paused + strings.Repeat(" ", 1000)
-			w.Header().Set(peerSignature, k.signAnswer(r.Header.Get(peerSignature), 200, hexHash([]byte(body))))
+			w.Header().Set(signatureHeader, k.signAnswer(r.Header.Get(signatureHeader), 200, hexHash([]byte(body))))
 			_, _ = io.WriteString(w, body)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(c.answer))
 			defer server.Close()
-			outcome, err := NewPeers(k, 500).Resume(t.Context(), server.URL, engine.Resume{Token: "t"})
+			outcome, err := NewClient(k, 500).Resume(t.Context(), server.URL, engine.Resume{Token: "t"})
 			if c.ok != (err == nil) || c.ok && outcome.Token != "forged" || !c.ok && (!errors.Is(err, engine.ErrOwnerAway) || outcome.Token != "") {
 				t.Errorf("Resume = %+v, %v", outcome, err)
 			}
@@ -136,7 +136,7 @@ func TestForgedAnswers(t *testing.T) {
 		defer aim.Close()
 		server := httptest.NewServer(http.RedirectHandler(aim.URL, http.StatusTemporaryRedirect))
 		defer server.Close()
-		_, err := NewPeers(k, 500).Resume(t.Context(), server.URL, engine.Resume{})
+		_, err := NewClient(k, 500).Resume(t.Context(), server.URL, engine.Resume{})
 		if !errors.Is(err, engine.ErrOwnerAway) || asked {
 			t.Errorf("Resume = %v and the aim of a redirect was asked: %t; want neither", err, asked)
 		}
@@ -154,11 +154,11 @@ func (handOver) Resume(_ context.Context, r engine.Resume) (engine.Outcome, erro
 }
 
 // peerServer serves what other servers ask, with small limits.
-func peerServer(t *testing.T, k PeerKey) *httptest.Server {
+func peerServer(t *testing.T, k Key) *httptest.Server {
 	t.Helper()
-	s := httptest.NewServer(NewPeerHandler(handOver{}, Options{
-		PeerKey: &k, Log: slog.New(slog.DiscardHandler), Limits: Limits{Body: 1000, Results: 10},
-	}))
+	r := api.New(api.Options{Log: slog.New(slog.DiscardHandler)})
+	Register(r, handOver{}, k, Limits{Body: 1000, Results: 10})
+	s := httptest.NewServer(r)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -166,7 +166,7 @@ func peerServer(t *testing.T, k PeerKey) *httptest.Server {
 func TestPeers(t *testing.T) {
 	k := peerKey(t, firstSecret)
 	server := peerServer(t, k)
-	outcome, err := NewPeers(k, 1<<20).Resume(t.Context(), server.URL, engine.Resume{Token: "abc"})
+	outcome, err := NewClient(k, 1<<20).Resume(t.Context(), server.URL, engine.Resume{Token: "abc"})
 	if err != nil || outcome.Stdout != "abc" {
 		t.Errorf("Resume = %+v, %v, want abc", outcome, err)
 	}
@@ -185,7 +185,7 @@ func TestPeers(t *testing.T) {
 func TestPeerBodies(t *testing.T) {
 	k := peerKey(t, firstSecret)
 	server := peerServer(t, k)
-	large := []byte(`"` + strings.Repeat("x", 1000+10*peerResult+peerRest) + `"`)
+	large := []byte(`"` + strings.Repeat("x", 1000+10*resultRoom+restRoom) + `"`)
 	for _, c := range []struct {
 		name         string
 		signed, sent []byte
@@ -199,14 +199,14 @@ func TestPeerBodies(t *testing.T) {
 		{"too large, chunked", large, large, true, 413},
 		{"no JSON", []byte(`{`), []byte(`{`), false, 400},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+peerResumePath, bytes.NewReader(c.sent))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+resumePath, bytes.NewReader(c.sent))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.chunked {
 			r.ContentLength = -1
 		}
-		r.Header.Set(peerSignature, k.sign(time.Now(), peerResumePath, hexHash(c.signed)))
+		r.Header.Set(signatureHeader, k.sign(time.Now(), resumePath, hexHash(c.signed)))
 		response, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -225,8 +225,8 @@ func TestHandedOverIsNotMuchLarger(t *testing.T) {
 	for range 1000 {
 		results = append(results, engine.Result{CallID: "call_001", Failed: true})
 	}
-	handed, err := json.Marshal(engine.Resume{Principal: strings.Repeat("p", 1000), Token: strings.Repeat("t", 1000), Results: results, HandedOver: true})
-	if limit := len(body) + 1000*peerResult + peerRest; err != nil || len(handed) > limit {
+	handed, err := api.Encode(resumeRequestOf(engine.Resume{Principal: strings.Repeat("p", 1000), Token: strings.Repeat("t", 1000), Results: results}))
+	if limit := len(body) + 1000*resultRoom + restRoom; err != nil || len(handed) > limit {
 		t.Errorf("a continuation of %d bytes is handed over as %d (%v), at most %d are taken", len(body), len(handed), err, limit)
 	}
 }
@@ -251,10 +251,10 @@ func (r texts) Locate(_ context.Context, server string) (string, error) {
 
 func (r texts) Servers(context.Context) (map[string]string, error) { return r.by, nil }
 
-func TestSignedRegistry(t *testing.T) {
+func TestRegistry(t *testing.T) {
 	var log bytes.Buffer
 	k, inner := peerKey(t, firstSecret), texts{by: map[string]string{}}
-	r := NewSignedRegistry(inner, k, slog.New(slog.NewTextHandler(&log, nil)))
+	r := NewRegistry(inner, k, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx := t.Context()
 	for _, server := range []string{"a", "b"} {
 		if err := r.Announce(ctx, server, "http://"+server, time.Minute); err != nil {
@@ -267,7 +267,7 @@ func TestSignedRegistry(t *testing.T) {
 	if _, err := r.Locate(ctx, "c"); !errors.Is(err, continuation.ErrNotFound) {
 		t.Errorf("Locate = %v, want ErrNotFound", err)
 	}
-	other := NewSignedRegistry(inner, peerKey(t, secondSecret), slog.New(slog.DiscardHandler))
+	other := NewRegistry(inner, peerKey(t, secondSecret), slog.New(slog.DiscardHandler))
 	for name, text := range map[string]string{
 		"plain": "http://evil", "empty": "", "of another server": inner.by["b"], "changed": inner.by["a"] + ".evil", "no mac": " http://evil",
 	} {

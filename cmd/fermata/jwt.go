@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"fermata/api"
+	"fermata/api/auth"
 )
 
 // jwtSettings are those of LibreChat's tokens. The names in the environment that
@@ -40,11 +40,11 @@ func (s *jwtSettings) mistake() error {
 }
 
 // verifier reads the keys. It returns nil if tokens are not accepted.
-func (s *jwtSettings) verifier(log *slog.Logger) (*api.JWT, error) {
+func (s *jwtSettings) verifier(log *slog.Logger) (*auth.JWT, error) {
 	if !s.on() {
 		return nil, nil
 	}
-	o := api.JWTOptions{
+	o := auth.JWTOptions{
 		Issuer:        s.Issuer,
 		Audience:      s.Audience,
 		DefaultTenant: s.Tenant,
@@ -62,7 +62,7 @@ func (s *jwtSettings) verifier(log *slog.Logger) (*api.JWT, error) {
 	if s.Strict {
 		o.DefaultTenant = ""
 	}
-	v, err := api.NewJWT(o)
+	v, err := auth.NewJWT(o)
 	if err != nil {
 		return nil, fmt.Errorf("set up tokens (FERMATA_JWT_...): %w", err)
 	}
