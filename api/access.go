@@ -90,7 +90,7 @@ func (r *Router) fail(c echo.Context, err error) {
 		header.Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}
 	var body any = f
-	if envelope := r.envelopes[c.Request().URL.Path]; envelope != nil {
+	if envelope := r.envelopes[c.Path()]; envelope != nil {
 		body = envelope(c, f)
 	}
 	// Writing fails only if the client has left, which concerns nobody else.

@@ -111,8 +111,8 @@ func (r *Router) Header(name, value string) { r.headers[name] = value }
 // JSON.
 type Envelope func(c echo.Context, e *Error) any
 
-// Envelope sets the form of the errors on one path, whatever the method, so that
-// requests that no handler sees get it as well.
+// Envelope sets the form of the errors on one path, as it was given to Handle, whatever the
+// method. So requests of a wrong method get it as well.
 func (r *Router) Envelope(path string, e Envelope) { r.envelopes[path] = e }
 
 // ServeHTTP implements http.Handler.
