@@ -2,6 +2,7 @@ package librechat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path"
 	"regexp"
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/api/auth"
@@ -120,43 +120,41 @@ func checkName(name string) error {
 	return nil
 }
 
-// attach gives a start its scope and its input files. These are the files that the request
-// refers to. A request without references gets the files of the session that it names. A
-// session of somebody else is not mentioned: the execution gets a new one.
-func (p *programs) attach(c echo.Context, start *engine.Start, who auth.Principal, given bool, references []workspace.Reference) error {
+// inputsOf returns what the store of files has for a start: its input files and its scope.
+// The inputs are the files that the request refers to, or if there are no references, those
+// of the session that the request names. A session of somebody else is not mentioned: the
+// start gets a new one.
+func (p *programs) inputsOf(ctx context.Context, who auth.Principal, session string, given bool, references []workspace.Reference) (list []engine.InputFile, scoped json.RawMessage, ours string, err error) {
+	if p.inputs == nil {
+		return nil, nil, session, nil
+	}
 	user, err := scope{}.owner(who)
 	if err != nil {
-		return err
-	}
-	if start.Scope, err = workspace.ScopeOf(user); err != nil {
-		return err
+		return nil, nil, "", err
 	}
 	foreign := false
-	start.Inputs, foreign, err = p.inputsOf(c.Request().Context(), user, start.Session, given, references)
-	if foreign {
-		start.Session = workspace.NewID()
-		api.SetSession(c, start.Session)
-	}
-	return err
-}
-
-// inputsOf returns the input files of a start, and whether its session is somebody else's.
-func (p *programs) inputsOf(ctx context.Context, user workspace.Owner, session string, given bool, references []workspace.Reference) (list []engine.InputFile, foreign bool, err error) {
 	switch {
 	case len(references) > 0:
-		list, err = p.inputs.Inputs(ctx, references)
-		if err == nil && given {
-			foreign, err = p.inputs.Foreign(ctx, user, session)
-			return list, foreign, err
+		if list, err = p.inputs.Inputs(ctx, references); err != nil {
+			return nil, nil, "", referenceError(err)
 		}
-		return list, false, referenceError(err)
+		if given {
+			foreign, err = p.inputs.Foreign(ctx, user, session)
+		}
 	case given:
 		list, err = p.inputs.SessionInputs(ctx, user, session)
 		if errors.Is(err, workspace.ErrForeign) {
-			return list, true, nil
+			foreign, err = true, nil
 		}
 	}
-	return list, false, err
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if foreign {
+		session = workspace.NewID()
+	}
+	scoped, err = workspace.ScopeOf(user)
+	return list, scoped, session, err
 }
 
 // referenceError is the answer to a reference to a file that does not exist, or is not the

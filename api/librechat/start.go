@@ -51,7 +51,12 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		return engine.Start{}, err
 	}
 	api.SetSession(c, session)
-	start := engine.Start{
+	inputs, scope, session, err := p.inputsOf(c.Request().Context(), who, session, given, references)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	api.SetSession(c, session)
+	return engine.Start{
 		Principal: who.ID,
 		Session:   session,
 		Code:      json.RawMessage(r.body.Code),
@@ -62,12 +67,9 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Request:   r.hash,
 		RequestID: r.id,
 		Key:       r.key,
-	}
-	if p.inputs == nil {
-		return start, nil
-	}
-	err = p.attach(c, &start, who, given, references)
-	return start, err
+		Inputs:    inputs,
+		Scope:     scope,
+	}, nil
 }
 
 // toolProgram reads a program that calls tools.
