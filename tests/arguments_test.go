@@ -88,7 +88,7 @@ func TestArguments(t *testing.T) {
 		{`cycle`, "ValueError: Circular reference detected"},
 		{`"x" * 6_000_000`, "ValueError: tool input is "},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, s.libraries()).alice()
 		for _, tc := range cases {
 			t.Run(tc.expression, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestCalling(t *testing.T) {
 		{"too many positions", `ask(1, 2, 3, 4, 5, 6)`, "", "TypeError"},
 		{"twice", `ask("a", city="b")`, "", "TypeError"},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestToolNames(t *testing.T) {
 		"__debug__", "__init__", "__file__", "__annotations__", "名前", "...", "🙂", "x\"y", `x\n"""`, "for", "None", "123data", "tool\nname",
 		"a\u00a0b", "search_mcp_my-server", "tool", "Any", "Literal", "invoke", "ToolExecutionError", "BaseException", "dumps", "stub",
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		grant := tools(hostile...)
 		for i := range grant {
@@ -240,7 +240,7 @@ func TestResults(t *testing.T) {
 		{"an empty name", `{"":""}`, `{"": ""}`},
 		{"error in the result", `{"error":"x","n":5}`, `{"error": "x", "n": 5}`},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {

@@ -253,7 +253,7 @@ func TestChannel(t *testing.T) {
 			        pass
 		`},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		c := server.alice()
 		for _, tc := range cases {

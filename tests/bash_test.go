@@ -122,7 +122,7 @@ func TestBashCalls(t *testing.T) {
 			stdout: `{"a":12345678901234567890,"b":1.10,"c":1E400}` + "\n",
 		},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		runScripts(t, serve(t, s, s.libraries()).alice(), cases)
 	})
 }
@@ -164,7 +164,7 @@ func TestBashErrors(t *testing.T) {
 		{name: "too many rounds", code: "while :; do ask; done >/dev/null", tools: tools("ask"), error: "Exceeded maximum round trips (20)"},
 		{name: "too much output", code: "yes", error: "stdout length exceeded", stdout: strings.Repeat("y\n", 1<<19)},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		runScripts(t, serve(t, s, with(settings{"ERROR_STYLE": "inline"}, s.libraries())).alice(), cases)
 	})
 }
@@ -172,7 +172,7 @@ func TestBashErrors(t *testing.T) {
 // TestBashPartialResults checks that a call without a result is asked for again, as
 // often as it takes.
 func TestBashPartialResults(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		a := c.pause(t, program{Lang: "bash", Tools: tools("ask"), Code: `
 			for n in 1 2 3; do ask "{\"n\":$n}" >$n & done; wait; cat 1 2 3`})
@@ -200,7 +200,7 @@ func TestBashPartialResults(t *testing.T) {
 // TestBashEnds checks that nothing of a script outlives it, and that a pause stops all
 // of it.
 func TestBashEnds(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		t.Run("timeout", func(t *testing.T) {
 			t.Parallel()
 			server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
@@ -267,7 +267,7 @@ func TestBashRefusals(t *testing.T) {
 			`Bash tool names "echo" and "echo_tool" normalize to the same function identifier "echo_tool"; rename one to avoid collision`,
 		},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestBashHostile(t *testing.T) {
 		"'", `"`, "$(touch /tmp/harm)", "`touch /tmp/harm`", "; touch /tmp/harm #", "\n touch /tmp/harm\n", `\`, `\n`, "%s%n", "-n", "-e",
 		"*", "~", "!!", "${x}", "\u2028", "\x01\x1b[31m", "\\u0000", "a\x00b", strings.Repeat("x", 300_000),
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		quoted := func(text string) string {
 			raw, err := marshal(text)
@@ -341,7 +341,7 @@ func TestBashHostile(t *testing.T) {
 
 // TestBashForgery has a script say things to the desk of its tools that no function says.
 func TestBashForgery(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for i, said := range []string{`''`, `'7\0{}\0'`, `'-1\0{}\0'`, `'x\0{}\0'`, `'0\0'`, `'\0\0\0\0'`, `'99999999999999999999\0{}\0'`} {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestBashForgery(t *testing.T) {
 
 // TestBashSurvives checks that a script goes on where it was when the server is killed.
 func TestBashSurvives(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, quick(t))
 		a := server.alice().pause(t, program{Lang: "bash", Code: "x=$RANDOM; echo $x; ask >/dev/null & ask >/dev/null & wait; echo $x", Tools: tools("ask")})
 		if err := server.kill(); err != nil {
@@ -383,7 +383,7 @@ func TestBashSurvives(t *testing.T) {
 
 // TestBashTools checks that the programs which scripts use are within reach.
 func TestBashTools(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, s.libraries()).alice()
 		for _, name := range []string{"bash", "cat", "sed", "awk", "grep", "sort", "find", "xargs", "tar", "jq", "python3"} {
 			if _, err := exec.LookPath(name); err != nil && !inCI {

@@ -23,7 +23,7 @@ const weather = `
     `
 
 func TestExample(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
 		c := serve(t, s, s.libraries()).alice()
 		pause := c.pause(t, program{Code: weather, Tools: []tool{{
 			Name: "get_weather", Description: "Get current weather for a city",
@@ -257,7 +257,7 @@ func TestRounds(t *testing.T) {
 			stdout: "before after 1 1000\n",
 		},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		runCases(t, c, cases)
 		t.Run("a 21st pause", func(t *testing.T) {
@@ -383,7 +383,7 @@ func TestToolErrors(t *testing.T) {
 			stdout: "again\n{'attempt': 1}\n", batches: []int{1, 1},
 		},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		runCases(t, c, cases)
 		t.Run("a result beside the error is ignored", func(t *testing.T) {
@@ -411,7 +411,7 @@ func TestPartialResults(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		t.Run("two and two", func(t *testing.T) {
 			again := c.pause(t, only(c.pause(t, gather), "call_001", "call_003"))
@@ -473,7 +473,7 @@ func TestPartialResults(t *testing.T) {
 
 // TestCallIDs checks that ids count over the whole execution.
 func TestCallIDs(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		a := c.pause(t, program{Code: py(`
 			await asyncio.gather(*[ask(n=n) for n in range(3)])

@@ -50,12 +50,15 @@ func (a answer) is(t testing.TB, code int, body string) {
 const (
 	cancelRequested = `{"status":"cancellation_requested"}`
 	cancelCompleted = `{"status":"already_completed"}`
-	cancelledText   = "Programmatic execution request cancelled"
 )
+
+// cancelledText is the error of an execution that was cancelled, by its client or by a server
+// that stops.
+const cancelledText = "Programmatic execution request cancelled"
 
 // TestCancel walks through the contract's rows about cancelling on one server.
 func TestCancel(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
 		testCancel(t, []client{server.alice()}, []client{server.bob()}, server.processes)
 	})

@@ -105,9 +105,9 @@ func compact(raw string) string {
 
 // An answer is what a server answers.
 type answer struct {
-	code   int
-	header http.Header
-	raw    string
+	code   int         `json:"-"`
+	header http.Header `json:"-"`
+	raw    string      `json:"-"`
 
 	Status  string `json:"status"`
 	Session string `json:"session_id"`

@@ -16,7 +16,7 @@ import (
 // TestRacingContinuations posts two continuations of one round at once: one of them
 // has an effect, once.
 func TestRacingContinuations(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		p := program{Code: py(`
 			effects = []
@@ -103,7 +103,7 @@ func TestRacingContinuations(t *testing.T) {
 // TestManyExecutions runs many programs side by side and looks for what they mix up
 // and what they leave behind.
 func TestManyExecutions(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		if testing.Short() {
 			t.Skip("runs hundreds of programs")
 		}
@@ -232,7 +232,7 @@ func (s *server) usage() usage {
 
 // TestDisturbance runs well-behaved programs beside those that are not.
 func TestDisturbance(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		if testing.Short() {
 			t.Skip("runs for seconds")
 		}

@@ -40,7 +40,7 @@ func TestAuthentication(t *testing.T) {
 		{"Bearer without a key", http.Header{"Authorization": {"Bearer "}}, 401},
 		{"unknown scheme", http.Header{"Authorization": {"Digest key-a"}}, 401},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := client{url: serve(t, s, nil).url}
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", programmatic, http.Header{"Content-Type": nil}, `{"code":"1"}`, 415, ""},
 		{"POST", programmatic, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, `{"code":"1"}`, 200, ""},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			for _, prefix := range []string{"", "/v1"} {
@@ -168,7 +168,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"worker", request(`"timeout":1000`), http.Header{"X-Librechat-Code-Worker-Id": {"w"}}, 400, "Code bridge worker routing requires the remote-bridge backend"},
 		{"workspace", request(`"timeout":1000`), http.Header{"X-Librechat-Code-Workspace-Id": {"w"}}, 400, "Selected-workspace programmatic execution supports bash only"},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestAcceptedRequests(t *testing.T) {
 		{"language counts before lang", request(`"language":"python","lang":"ruby"`)},
 		{"an unusable session", request(`"session_id":"../../etc"`)},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) { c.post(t, tc.body).completes(t, "1\n") })
@@ -243,7 +243,7 @@ func TestBodies(t *testing.T) {
 			t.Errorf("session_id = %q, want 21 characters of A-Za-z0-9_-", a.Session)
 		}
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		pause := c.pause(t, paused)
 		members(t, pause, "status", "session_id", "continuation_token", "tool_calls")
@@ -293,7 +293,7 @@ func TestRefusedContinuations(t *testing.T) {
 		{"one good, one never issued", one(`{"call_id":"call_001","result":1},{"call_id":"call_002","result":1}`), 400, "tool_results[call_002] was not issued by the sandbox for this execution"},
 		{"too large", one(`{"call_id":"call_001","result":"` + strings.Repeat("x", 5_000_000) + `"}`), 400, "tool_results[call_001].result is 5000002 bytes, exceeds per-result cap 5000000"},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		c := server.alice()
 		// goesOn checks that a refusal has left the execution as it was.
@@ -348,7 +348,7 @@ func TestLenientContinuations(t *testing.T) {
 		{"error_message without is_error", `{"call_id":"call_001","result":1,"error_message":"no"}`, "1\n"},
 		{"unknown members", `{"call_id":"call_001","result":1,"name":"ask","x":[]}`, "1\n"},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -368,7 +368,7 @@ func TestLenientContinuations(t *testing.T) {
 func TestErrorStyle(t *testing.T) {
 	spin := program{Code: "print('so far')\nwhile True: pass", Timeout: 1000}
 	rounds := program{Code: "while True: await ask()", Tools: tools("ask")}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		t.Run("http", func(t *testing.T) {
 			t.Parallel()
 			c := serve(t, s, nil).alice()
@@ -396,7 +396,7 @@ func TestErrorStyle(t *testing.T) {
 }
 
 func TestRequestIDInUse(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		header := http.Header{"X-Librechat-Code-Request-Id": {"0123456789abcdef-" + rand.Text()}}
 		first := make(chan answer, 1)

@@ -14,7 +14,7 @@ import (
 // TestKilledWhilePaused kills the server while programs are paused: its successor
 // goes on with them.
 func TestKilledWhilePaused(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachStore|onGVisor|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		c := server.alice()
 		p := program{Code: py(`
@@ -68,7 +68,7 @@ func TestKilledWhilePaused(t *testing.T) {
 // TestKilledWhileRunning kills the server while a program runs. The program must
 // not run twice, and its client must not wait for ever.
 func TestKilledWhileRunning(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachStore|onGVisor|ordinaryUser, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		c := server.alice()
 
@@ -133,7 +133,7 @@ func TestKilledWhileRunning(t *testing.T) {
 
 // TestStop checks that a server that is asked to stop answers what is under way.
 func TestStop(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		c := server.alice()
 		c.pause(t, paused)
@@ -173,7 +173,7 @@ func TestStop(t *testing.T) {
 // TestSandboxesKilled kills everything below the server: the paused programs are lost,
 // clearly, and the next ones run.
 func TestSandboxesKilled(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		c := server.alice()
 		pause := c.pause(t, paused)
@@ -200,7 +200,7 @@ func TestSandboxesKilled(t *testing.T) {
 
 // TestClientLeaves checks what becomes of a program whose client has gone.
 func TestClientLeaves(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
 		c := server.alice()
 		t.Run("in the first request", func(t *testing.T) {

@@ -62,15 +62,15 @@ func needDocker(t *testing.T) {
 	}
 }
 
-// buildPlainImage makes the plain image.
-func buildPlainImage() error {
+// buildPlainImage makes the plain image, once.
+var buildPlainImage = sync.OnceValue(func() error {
 	build := exec.Command("docker", "build", "--quiet", "--tag", plainImage, "-")
 	build.Stdin = strings.NewReader(plainDockerfile)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the image %s: %w\n%s", plainImage, err, out)
 	}
 	return nil
-}
+})
 
 // libraries are the settings of a server whose programs have pandas, jq and the like.
 func (s setup) libraries() settings {

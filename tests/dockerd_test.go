@@ -44,6 +44,9 @@ func daemonAlone(t *testing.T) *dockerDaemon {
 		}
 		t.Skip("a Docker daemon needs root")
 	}
+	if err := buildPlainImage(); err != nil {
+		t.Fatal(err)
+	}
 	// Its sockets have short names, and its images lie on a disk.
 	dir, err := os.MkdirTemp("/var/tmp", "fd-") //nolint:usetesting // the path would be too long
 	if err != nil {

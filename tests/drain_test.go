@@ -58,7 +58,7 @@ func busy(seconds float64) program {
 
 // TestDrainEnds stops the server with what SIGTERM does by default.
 func TestDrainEnds(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, quick(t))
 		c := server.alice()
 		waits, runs := c.pause(t, paused), c.pause(t, busy(1))
@@ -86,7 +86,7 @@ func TestDrainEnds(t *testing.T) {
 
 // TestDrainKeeps stops a server that is to leave what is paused to the next one.
 func TestDrainKeeps(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachStore|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, with(quick(t), settings{"DRAIN": "keep"}))
 		c := server.alice()
 		waits, runs := c.pause(t, paused), c.pause(t, busy(1))
@@ -124,7 +124,7 @@ func TestDrainTimeout(t *testing.T) {
 	t.Parallel()
 	for _, drain := range []string{"end", "keep"} {
 		t.Run(drain, func(t *testing.T) {
-			overSetups(t, func(t *testing.T, s setup) {
+			overSetups(t, eachEngine, func(t *testing.T, s setup) {
 				server := serveAlone(t, s, with(quick(t), settings{"DRAIN": drain, "DRAIN_TIMEOUT": "1s"}))
 				c := server.alice()
 				answers := c.later(t, program{Code: "print('begun', flush=True)\nwhile True: pass"})
@@ -149,7 +149,7 @@ func TestDrainTimeout(t *testing.T) {
 
 // TestInterrupted presses Ctrl-C: the whole foreground group gets the signal.
 func TestInterrupted(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		all := with(s.settings, quick(t))
 		server, err := newServer(all)
 		if err != nil {
@@ -194,7 +194,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestStoppedAtStart stops the server before it serves, sooner and later.
 func TestStoppedAtStart(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, quick(t))
 		server.signalled(t, syscall.SIGTERM, 10*time.Second)
 		for n := range 8 {
@@ -240,7 +240,7 @@ func catches(pid int, number syscall.Signal) bool {
 // one goes on with them.
 func TestRollingRestart(t *testing.T) {
 	restarts := count(5, 50)
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, with(quick(t), settings{"DRAIN": "keep"}))
 		stop := walkers(t, server.alice())
 		for range restarts {

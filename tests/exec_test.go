@@ -114,7 +114,7 @@ func TestExec(t *testing.T) {
 		{name: "left in the background", lang: "bash", code: "sleep 100 & echo end", stdout: "end\n", how: good},
 		{name: "nothing of ours", lang: "bash", code: "compgen -A function; compgen -e | grep -i -e fermata -e bash_env; echo end", stdout: "end\n", how: good},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, s.libraries()).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestExec(t *testing.T) {
 
 // TestExecLimits checks that what a program does to itself is told in its stderr.
 func TestExecLimits(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, small).alice()
 		cases := []struct{ name, lang, code, stdout, note, how string }{
 			{"a loop", "py", "print('so far')\nwhile True: pass", "so far\n", "Time limit exceeded", "- SIGKILL TO Time limit exceeded"},
@@ -200,7 +200,7 @@ func TestExecRefusals(t *testing.T) {
 		{"worker", `{"lang":"py","code":"1"}`, http.Header{"X-Librechat-Code-Worker-Id": {"w"}}, 400, "Code bridge worker routing requires the remote-bridge backend"},
 		{"workspace", `{"lang":"bash","code":"1"}`, http.Header{"X-Librechat-Code-Workspace-Id": {"w"}}, 400, "Workspace selection requires an authenticated bridge worker"},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestExecRefusals(t *testing.T) {
 
 // TestExecClientLeaves checks that nothing runs for a client that has gone.
 func TestExecClientLeaves(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
 		idle := resting(server.processes)
 		for _, p := range []plain{
@@ -260,7 +260,7 @@ func TestExecClientLeaves(t *testing.T) {
 }
 
 func TestExecIsCancelled(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		c := server.alice()
 		id := uuid.NewString()
@@ -293,7 +293,7 @@ func TestExecIsCancelled(t *testing.T) {
 
 // TestExecRetries checks that a program with a key runs once.
 func TestExecRetries(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		header := keyed(uuid.NewString())
 		p := plain{Lang: "bash", Code: "echo $RANDOM$RANDOM$RANDOM; exit 3"}

@@ -48,7 +48,7 @@ func sentinelAlone(t *testing.T, primary string) (*redisServer, string) {
 // was its replica.
 func TestRedisFailsOver(t *testing.T) {
 	t.Parallel()
-	for _, e := range engines {
+	for _, e := range engines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			addr, other := freeAddr(t), freeAddr(t)

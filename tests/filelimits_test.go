@@ -17,7 +17,7 @@ import (
 
 // TestFileLimits stores too much.
 func TestFileLimits(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"FILE_SIZE": "1MB", "OUTPUT_FILE_SIZE": "1MB", "FILES_QUOTA": "1500kB"})
 		c := server.alice()
 		refused := func(f form, text string) {
@@ -60,7 +60,7 @@ func TestFileLimits(t *testing.T) {
 
 // TestFilesExpire waits for the end of a file's life.
 func TestFilesExpire(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, settings{"FILES_LIFE": "3s"}).alice()
 		f := c.upload(t, one("x", "x"))
 		object := "/sessions/" + f.Storage + "/objects/" + f.ID
@@ -83,7 +83,7 @@ func TestFilesExpire(t *testing.T) {
 
 // TestCutUploads leaves in the middle of an upload.
 func TestCutUploads(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		c := server.alice()
 		c.upload(t, one("x", "x"))
@@ -137,7 +137,7 @@ func TestCutUploads(t *testing.T) {
 // has it in memory.
 func TestLargeFiles(t *testing.T) {
 	const size = 150 << 20
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		if testing.Short() {
 			t.Skip("moves half a gigabyte")
 		}

@@ -39,7 +39,7 @@ func (s *server) user(t testing.TB, tenant, id string) client {
 
 // TestFilesOfOthers tries every route to files of another principal.
 func TestFilesOfOthers(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, withTokens)
 		// A token lives for minutes, and these tests wait for others.
 		user := func(tenant, id string) func() client {
@@ -108,7 +108,7 @@ func tryFile(t *testing.T, c client, name string, f fileRef) {
 
 // TestFilesOfTenants shares the files of agents and skills within a tenant.
 func TestFilesOfTenants(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, withTokens)
 		ada, eve, stranger := server.user(t, "one", "ada"), server.user(t, "one", "eve"), server.user(t, "two", "ada")
 		f := ada.upload(t, one("x", "shared").with("kind", "agent").with("id", "agent_7"))
@@ -128,7 +128,7 @@ func TestFilesOfTenants(t *testing.T) {
 
 // TestFilesNeedAuthentication asks without credentials.
 func TestFilesNeedAuthentication(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, withTokens)
 		f := server.alice().upload(t, one("x", "x"))
 		for _, key := range []string{"", "wrong", server.user(t, "one", "ada").key + "x"} {

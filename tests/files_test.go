@@ -16,7 +16,7 @@ const unknownID = "aaaaaaaaaaaaaaaaaaaaa"
 
 // TestFiles takes files through every route.
 func TestFiles(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, prefix := range []string{"", "/v1"} {
 			t.Run("one"+prefix, func(t *testing.T) { testOneFile(t, c, prefix) })

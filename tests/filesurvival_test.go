@@ -9,7 +9,7 @@ import (
 // TestFilesAndKilledServers kills the server between the pause and the end of programs
 // that have files, and after it.
 func TestFilesAndKilledServers(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachStore|ordinaryUser, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		restart := func() {
 			t.Helper()
@@ -55,7 +55,7 @@ func TestFilesAndKilledServers(t *testing.T) {
 
 // TestKeyedStartWithFiles repeats a start with files, also when a server died in between.
 func TestKeyedStartWithFiles(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		f := server.alice().upload(t, one("x", "x"))
 		p := program{Files: []fileRef{f}, Tools: tools("ask"), Code: "open('y', 'w').write(open('x').read())\nawait ask()\nprint('end')"}

@@ -50,7 +50,7 @@ func TestForgedFramesCostLittle(t *testing.T) {
 			    send(kind, b" " * (32 << 20))
 		`},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		alice, bob := server.alice(), server.bob()
 		for _, f := range frames {
@@ -109,7 +109,7 @@ func TestForgedInputs(t *testing.T) {
 		{"no list", `send("C", b"{}"); time.sleep(60)`, ""},
 		{"32 MB", `send("C", b" " * (32 << 20)); time.sleep(60)`, ""},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestInputsThatClientsRefuse(t *testing.T) {
 			print(await ask())
 		`},
 	}
-	overSetups(t, func(t *testing.T, s setup) { runCases(t, serve(t, s, nil).alice(), cases) })
+	overSetups(t, eachEngine, func(t *testing.T, s setup) { runCases(t, serve(t, s, nil).alice(), cases) })
 }
 
 // TestStrictAnswers checks that every reader of JSON takes the answer, whatever text a program
@@ -169,7 +169,7 @@ func TestStrictAnswers(t *testing.T) {
 		{"forged bytes", `calls(b'{"v":"\xff"}')`, `{"v":"�"}`},
 		{"forged halves", `calls(b'{"v":"\\uDC00\\ud800\\ud83d\\ude00"}')`, `{"v":"��😀"}`},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestBrokenChannel(t *testing.T) {
 		{"a ready of its own", `send("Y", b"{}"); time.sleep(60)`},
 		{"an end with wrong types", `send("D", b'{"exit":"x"}'); time.sleep(60)`},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {

@@ -91,7 +91,7 @@ const (
 // them is, at once, and the connection does not stay open.
 func TestAnswersBeforeTheBody(t *testing.T) {
 	t.Parallel()
-	s := serve(t, setup{"process", common}, nil)
+	s := serve(t, processSetup(), nil)
 	for _, c := range []struct {
 		name, line, header string
 		status             int
@@ -132,7 +132,7 @@ func TestSlowBodies(t *testing.T) {
 		t.Skip("waits for a minute")
 	}
 	t.Parallel()
-	s := serve(t, setup{"process", common}, nil)
+	s := serve(t, processSetup(), nil)
 	var all sync.WaitGroup
 	for _, c := range []struct {
 		name, line, header string
@@ -178,7 +178,7 @@ func TestSlowBodies(t *testing.T) {
 // key. Those who have one are served, and what runs is not disturbed.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
-	s := serveAlone(t, setup{"process", common}, settings{"MAX_CONNECTIONS": "200", "METRICS_ADDR": "127.0.0.1:0"})
+	s := serveAlone(t, processSetup(), settings{"MAX_CONNECTIONS": "200", "METRICS_ADDR": "127.0.0.1:0"})
 	runs := make(chan answer, 1)
 	go func() {
 		a, err := s.alice().send(t.Context(), program{Code: "import time; time.sleep(5); print(1)"})
@@ -220,7 +220,7 @@ func TestSilentConnections(t *testing.T) {
 // TestDeclaredBodies declares large bodies and sends a byte of each.
 func TestDeclaredBodies(t *testing.T) {
 	t.Parallel()
-	s := serveAlone(t, setup{"process", common}, nil)
+	s := serveAlone(t, processSetup(), nil)
 	before := s.resident(t)
 	for range 150 {
 		s.head(t, "POST /exec/programmatic HTTP/1.1\r\nHost: x\r\n"+headJSON+headKey+"Content-Length: 49999999\r\n\r\n{")
@@ -235,7 +235,7 @@ func TestDeclaredBodies(t *testing.T) {
 // many bytes, first those of who has most.
 func TestBodyBudget(t *testing.T) {
 	t.Parallel()
-	s := serveAlone(t, setup{"process", common}, settings{"BODY_BUDGET": "48MiB", "API_KEYS": "alice:key-a,bob:key-b,carol:key-c,dave:key-d,eve:key-e,frank:key-f"})
+	s := serveAlone(t, processSetup(), settings{"BODY_BUDGET": "48MiB", "API_KEYS": "alice:key-a,bob:key-b,carol:key-c,dave:key-d,eve:key-e,frank:key-f"})
 	begin := func(key string) net.Conn {
 		return s.head(t, "POST /exec/programmatic HTTP/1.1\r\nHost: x\r\n"+headJSON+"X-API-Key: "+key+"\r\nContent-Length: 9000000\r\n\r\n{"+strings.Repeat(" ", 3_500_000))
 	}
@@ -278,7 +278,7 @@ func TestBodyBudget(t *testing.T) {
 
 // TestManyArguments sends arguments up to the limits, and beyond.
 func TestManyArguments(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		run := func(lang, code string, args ...string) answer {
 			t.Helper()
@@ -317,7 +317,7 @@ func TestManyArguments(t *testing.T) {
 // TestTenMillionArguments is refused without being taken apart.
 func TestTenMillionArguments(t *testing.T) {
 	t.Parallel()
-	s := serveAlone(t, setup{"process", common}, nil)
+	s := serveAlone(t, processSetup(), nil)
 	before := s.resident(t)
 	body := `{"lang":"py","code":"print(1)","args":[` + strings.Repeat(`"",`, 10_000_000) + `""]}`
 	a, err := s.alice().request(t.Context(), http.MethodPost, "/exec", nil, body)
@@ -333,7 +333,7 @@ func TestTenMillionArguments(t *testing.T) {
 // TestWrongKeysWait counts how fast keys can be tried.
 func TestWrongKeysWait(t *testing.T) {
 	t.Parallel()
-	s := serve(t, setup{"process", common}, nil)
+	s := serve(t, processSetup(), nil)
 	for _, key := range []string{"key-b.", "k"} {
 		began := time.Now()
 		a, err := client{s.url, key}.send(t.Context(), program{Code: "print(1)"})
@@ -350,14 +350,14 @@ func TestShortKeysAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = removeGroups(s.groups) }()
+	defer func() { _ = s.removeGroups() }()
 	if err := s.start(); err == nil {
 		stopAfter(t, s)
 	}
 	if log := s.log.all(); !strings.Contains(log, "that of bob has 5") || !strings.Contains(log, "openssl rand -hex 24") || strings.Contains(log, "key-b") {
 		t.Errorf("the server says %q, want whose key is short and how to make a better one, and not the key", log)
 	}
-	ours := serve(t, setup{"process", common}, nil)
+	ours := serve(t, processSetup(), nil)
 	if log := ours.log.all(); !strings.Contains(log, "short enough to be guessed") || strings.Contains(log, "key-a") {
 		t.Errorf("the server says %q, want a warning of the short key", log)
 	}
@@ -367,7 +367,7 @@ func TestShortKeysAreRefused(t *testing.T) {
 // everyone in.
 func TestOpenServers(t *testing.T) {
 	t.Parallel()
-	s := serve(t, setup{"process", common}, settings{"AUTH": "off", "API_KEYS": "", "HOSTS": "fermata, other.example"})
+	s := serve(t, processSetup(), settings{"AUTH": "off", "API_KEYS": "", "HOSTS": "fermata, other.example"})
 	address := strings.TrimPrefix(s.url, "http://")
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -444,7 +444,7 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = removeGroups(foreign.groups) }()
+	defer func() { _ = foreign.removeGroups() }()
 	if err := os.Chown(filepath.Join(foreign.dir, "state"), 4321, 4321); err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +462,7 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 // no schema documents nothing.
 func TestMembersOfWrongTypes(t *testing.T) {
 	t.Parallel()
-	s := serve(t, setup{"process", common}, nil)
+	s := serve(t, processSetup(), nil)
 	const id = "abcdefghijklmnopqrstu"
 	file := func(member, value string) string {
 		members := map[string]json.RawMessage{"id": json.RawMessage(`"` + id + `"`), "name": json.RawMessage(`"a"`), "storage_session_id": json.RawMessage(`"` + id + `"`)}

@@ -57,7 +57,7 @@ func (s *server) finds(t *testing.T, code string, want map[string]string) map[st
 // TestNoSiblings: a child whose parent is outside the sandbox would keep the sandbox
 // from ending.
 func TestNoSiblings(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		before := resting(server.processes)
 		server.finds(t, `
@@ -103,7 +103,7 @@ func strikesAlone(t *testing.T, server *server) {
 }
 
 func TestSignalsToTheGroup(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) { strikesAlone(t, serve(t, s, nil)) })
+	overSetups(t, eachEngine, func(t *testing.T, s setup) { strikesAlone(t, serve(t, s, nil)) })
 }
 
 // TestSignalsToTheGroupOfAUser: here all sandboxes are of one user, which may signal
@@ -135,7 +135,7 @@ func TestSignalsToTheGroupOfAUser(t *testing.T) {
 
 // TestWatching: what others open and execute is not to be seen.
 func TestWatching(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		serve(t, s, nil).finds(t, `
 			print("init", call("inotify_init1", 0))
 			print("add", call("inotify_add_watch", 5, b"/usr/bin", 0xfff))
@@ -157,7 +157,7 @@ func TestWatching(t *testing.T) {
 // TestCountsOfTheUser: what the kernel counts for a user of the host can be taken by no
 // program.
 func TestCountsOfTheUser(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		const waiting = `
 			import signal
@@ -197,7 +197,7 @@ func TestCountsOfTheUser(t *testing.T) {
 
 // TestSocketMemory: connections of a program to itself hold memory of the kernel's.
 func TestSocketMemory(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		found := serve(t, s, settings{"MEMORY": "256MiB"}).finds(t, `
 			def pages():
 			    with open("/proc/net/sockstat") as file:
@@ -231,7 +231,7 @@ func TestSocketMemory(t *testing.T) {
 // TestSupervisorIsOutOfReach: it is of the same user, and its limits, priority and
 // processors are not the program's to change.
 func TestSupervisorIsOutOfReach(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		serve(t, s, nil).finds(t, `
 			limit = (ctypes.c_ulong * 2)(1 << 20, 1 << 20)
 			print("limit", call("prlimit64", 1, 9, ctypes.byref(limit), None))
@@ -259,7 +259,7 @@ func TestSupervisorIsOutOfReach(t *testing.T) {
 // TestSharedInodes: times of files that others see, too, are not changed, and the disks
 // that they lie on are not kept busy.
 func TestSharedInodes(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		want := map[string]string{"write": "1", "fsync": "0", "sync": "0", "syncfs": "0", "bytes": "4"}
 		for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 			if !s.docker() { // there these are files of the container's own
@@ -281,7 +281,7 @@ func TestSharedInodes(t *testing.T) {
 
 // TestSocketKinds: the kernel looks for no module and no protocol that is rarely used.
 func TestSocketKinds(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		serve(t, s, nil).finds(t, `
 			kinds = {
 			    "multipath": (2, 1, 262), "udplite": (2, 2, 136), "sctp": (2, 1, 132), "dccp": (2, 6, 33), "l2tp": (2, 2, 115), "smc": (2, 1, 256),
@@ -302,7 +302,7 @@ func TestSocketKinds(t *testing.T) {
 
 // TestProcTellsOfNoHost reads all that there is in /proc about the machine.
 func TestProcTellsOfNoHost(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		found := serve(t, s, nil).finds(t, `
 			shown = {"cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version", "self", "thread-self", "net", "mounts", "sys", "sysvipc",
 			         "execdomains", "key-users", "keys", "misc"}
@@ -337,7 +337,7 @@ func TestProcTellsOfNoHost(t *testing.T) {
 // TestRunnerTellsOfNoHost looks for paths of the host, and for what the server told the
 // runner, in all that a program can reach of its own process.
 func TestRunnerTellsOfNoHost(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		server.finds(t, fmt.Sprintf(`
 			needle = "".join(reversed(%q))
@@ -373,7 +373,7 @@ func TestRunnerTellsOfNoHost(t *testing.T) {
 
 // TestOfItsOwn: what processes draw when they begin is their own, and hard to guess.
 func TestOfItsOwn(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, s.libraries()).alice()
 		const code = `
 			import multiprocessing
@@ -440,7 +440,7 @@ func TestEditableInstalls(t *testing.T) {
 	if err := errors.Join(os.Symlink(found[2], filepath.Join(venv, "bin", "python3")), os.Chmod(project, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	server := serveAlone(t, setup{"process", common}, settings{"PYTHON": filepath.Join(venv, "bin", "python3")})
+	server := serveAlone(t, processSetup(), settings{"PYTHON": filepath.Join(venv, "bin", "python3")})
 	server.finds(t, fmt.Sprintf(`
 		import importlib.util
 		app = "".join(reversed(%q))

@@ -100,7 +100,7 @@ func (a answer) stoodStill(t *testing.T, name string, atLeast time.Duration) {
 // TestNothingRunsInAPause checks that a program that does not come to rest is stopped in a
 // pause, whatever it does about it where there is a freezer.
 func TestNothingRunsInAPause(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, r := range restlessPrograms {
 			if r.hostile && !strings.HasPrefix(s.name, "process") {
@@ -121,7 +121,7 @@ func TestNothingRunsInAPause(t *testing.T) {
 // TestWhatRunsInAPauseIsCounted has programs wake themselves in a pause. Where they can, the
 // pause ends when they have used up their time.
 func TestWhatRunsInAPauseIsCounted(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		if strings.HasPrefix(s.name, "process") {
 			return // They cannot.
 		}
@@ -155,7 +155,7 @@ await ask(n=1)
 time.sleep(%v)
 print("done")
 `
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		for _, c := range []struct {
 			name string
 			rest float64
@@ -210,7 +210,7 @@ all_run()
 await ask(n=1)
 await ask(still=stillness())
 `
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		if !strings.HasPrefix(s.name, "process") {
 			return
 		}
@@ -228,7 +228,7 @@ await ask(still=stillness())
 // TestKilledServerLeavesPausesFrozen kills the server of programs that do not come to rest:
 // they stand still, and go on with the next server.
 func TestKilledServerLeavesPausesFrozen(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		c := server.alice()
 		pauses := map[string]answer{}
@@ -256,7 +256,7 @@ func TestKilledServerLeavesPausesFrozen(t *testing.T) {
 // process of it is left, and the next program runs.
 func TestNothingFrozenIsLeft(t *testing.T) {
 	const zygote, supervisor = 1, 2 // how many PID namespaces below the server's
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		if !strings.HasPrefix(s.name, "process") {
 			return // A container dies with its first process.
 		}

@@ -20,7 +20,7 @@ func TestUnsignedPeerBodies(t *testing.T) {
 	if err := redis.start(); err != nil {
 		t.Fatal(err)
 	}
-	s := serveAlone(t, setup{"process", common}, settings{"REDIS_URL": redis.url()})
+	s := serveAlone(t, processSetup(), settings{"REDIS_URL": redis.url()})
 	before := s.resident(t)
 	junk := strings.Repeat("x", 8<<20)
 	for _, header := range []string{"", "X-Fermata-Signature: 1.2.3\r\n"} {

@@ -12,7 +12,7 @@ import (
 
 // TestShare checks that no client can have all sandboxes where there is another one.
 func TestShare(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"MAX_EXECUTIONS": "auto", "MAX_SANDBOXES": "8"})
 		alice, bob := server.alice(), server.bob()
 		p := program{Code: "print(await ask())", Tools: tools("ask")}
@@ -35,7 +35,7 @@ func TestShare(t *testing.T) {
 // TestTurns checks that a client that waits for a sandbox is served before the many requests
 // that another one has made before.
 func TestTurns(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		const sandboxes, many = 4, 200
 		server := serveAlone(t, s, settings{"MAX_SANDBOXES": strconv.Itoa(sandboxes), "QUEUE_TIMEOUT": "60s"})
 		alice, bob := server.alice(), server.bob()
@@ -63,7 +63,7 @@ func TestTurns(t *testing.T) {
 
 // TestMaxStored checks what a client may have stored, and that others do not notice.
 func TestMaxStored(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"MAX_STORED": "1MiB"})
 		alice, bob := server.alice(), server.bob()
 		const full = "Tool calls of this client that wait and its kept answers would take more than 1048576 bytes (FERMATA_MAX_STORED)"
@@ -103,7 +103,7 @@ func TestMaxStored(t *testing.T) {
 
 // TestStoredIsForgotten checks that an answer counts for as long as it is kept, and no longer.
 func TestStoredIsForgotten(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serveAlone(t, s, settings{"MAX_STORED": "1MiB", "KEEP": "1ms"}).alice()
 		p := program{Code: "await ask()\nprint('y' * 700_000)", Tools: tools("ask")}
 		c.run(t, p, value("1"))

@@ -114,15 +114,12 @@ func (s *server) stuck(t *testing.T, want func(n float64) bool) {
 func some(n float64) bool { return n > 0 }
 func none(n float64) bool { return n == 0 }
 
-// processOnly is a setup of processes and the file.
-func processOnly() setup { return setup{"process+file", common} }
-
 // TestStuckSandboxes has a server leave sandboxes that cannot end. The next one answers all
 // the same, tells, and clears them away when it can.
 func TestStuckSandboxes(t *testing.T) {
 	t.Parallel()
 	needFreezer(t)
-	server := serveAlone(t, processOnly(), with(quick(t), settings{"METRICS_ADDR": "127.0.0.1:0", "POOL_SIZE": "3", "MAX_SANDBOXES": "3"}))
+	server := serveAlone(t, processSetup(), with(quick(t), settings{"METRICS_ADDR": "127.0.0.1:0", "POOL_SIZE": "3", "MAX_SANDBOXES": "3"}))
 	resting(server.processes)
 	frozen := server.workers()
 	if len(frozen) < 3 {
@@ -159,10 +156,10 @@ func TestStuckSandboxes(t *testing.T) {
 func TestStopWithAStuckSandbox(t *testing.T) {
 	t.Parallel()
 	needFreezer(t)
-	server := serveAlone(t, processOnly(), with(quick(t), settings{"METRICS_ADDR": "127.0.0.1:0"}))
+	server := serveAlone(t, processSetup(), with(quick(t), settings{"METRICS_ADDR": "127.0.0.1:0"}))
 	c := server.alice()
 	c.pause(t, paused)
-	addr := metricsLine.FindStringSubmatch(server.log.all())[1]
+	addr := server.metricsAddr(t)
 	half, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +183,7 @@ func TestStopWithAStuckSandbox(t *testing.T) {
 // lasts, and another zygote takes its place.
 func TestZygoteStops(t *testing.T) {
 	t.Parallel()
-	server := serveAlone(t, processOnly(), with(quick(t), settings{"QUEUE_TIMEOUT": "2s"}))
+	server := serveAlone(t, processSetup(), with(quick(t), settings{"QUEUE_TIMEOUT": "2s"}))
 	c := server.alice()
 	pause := c.pause(t, paused)
 	resting(server.processes)
@@ -319,7 +316,7 @@ func TestDockerHangsAtStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = removeGroups(server.groups) })
+	t.Cleanup(func() { _ = server.removeGroups() })
 	server.dockerHost = "tcp://" + hole(t)
 	for _, interrupted := range []bool{false, true} {
 		began := time.Now()

@@ -160,7 +160,7 @@ func TestNoCgroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := removeGroups(s.groups); err != nil {
+	if err := s.removeGroups(); err != nil {
 		t.Fatal(err)
 	}
 	s.groups = nil
@@ -192,7 +192,7 @@ func (s *server) runCheck(t *testing.T) (states map[string]string, printed strin
 		t.Fatal(err)
 	}
 	<-s.exited
-	if err := removeGroups(s.groups); err != nil {
+	if err := s.removeGroups(); err != nil {
 		t.Error(err)
 	}
 	states, printed = map[string]string{}, s.log.all()
@@ -264,7 +264,7 @@ func TestCheck(t *testing.T) {
 			}
 			s.dockerHost = "unix://" + filepath.Join(s.dir, "no.sock")
 			if !c.groups {
-				if err := removeGroups(s.groups); err != nil {
+				if err := s.removeGroups(); err != nil {
 					t.Fatal(err)
 				}
 				s.groups = nil

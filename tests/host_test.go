@@ -130,7 +130,7 @@ func ageInList(t testing.TB, c client, f fileRef, _ string) time.Duration {
 
 // TestHost replays what the app of LibreChat itself asks for, beside its client.
 func TestHost(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, withHost())
 		for _, tc := range []struct {
 			name string
@@ -283,7 +283,7 @@ func (v visitor) mayNotRefer(t *testing.T, f fileRef) {
 
 // TestHostSkills uploads the files of a skill together, for all users of a tenant.
 func TestHostSkills(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, withHost())
 		ada, eve := server.visitor(t, hostKey(), "one", "ada"), server.visitor(t, hostKey(), "one", "eve")
 		skill := "skill_" + uuid.NewString()
@@ -323,7 +323,7 @@ func TestHostSkills(t *testing.T) {
 // TestHostUsers lets two users of one tenant and one of another try all that they can
 // do with what is not theirs.
 func TestHostUsers(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, withHost())
 		users := map[string]visitor{
 			"ada of one": server.visitor(t, hostKey(), "one", "ada"), "eve of one": server.visitor(t, hostKey(), "one", "eve"), "ada of two": server.visitor(t, hostKey(), "two", "ada"),

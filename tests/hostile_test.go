@@ -198,7 +198,7 @@ func overBesieged(t *testing.T, test func(t *testing.T, b besieged)) {
 		ways = append(ways, besieged{name: "docker", docker: true, settings: docker, sharesUser: true, atOnce: 4})
 	}
 	if hasGVisor() && long {
-		ways = append(ways, besieged{name: "gvisor", docker: true, settings: with(docker, gVisor.settings), atOnce: 2})
+		ways = append(ways, besieged{name: "gvisor", docker: true, settings: with(docker, gVisorSettings), atOnce: 2})
 	}
 	for _, b := range ways {
 		t.Run(b.name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func (s *server) ruin() error {
 		for _, group := range sandboxGroups(s.groups) {
 			_ = syscall.Rmdir(group)
 		}
-		return removeGroups(s.groups)
+		return s.removeGroups()
 	}))
 }
 

@@ -10,7 +10,7 @@ import (
 
 // TestInputs gives programs files.
 func TestInputs(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		t.Run("before the first line", func(t *testing.T) {
 			a, b := c.upload(t, one("whatever", "1,2\n")), c.upload(t, one("empty", ""))
@@ -62,7 +62,7 @@ func TestInputs(t *testing.T) {
 
 // TestInputsTooLarge gives a program more than it has room for.
 func TestInputsTooLarge(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, settings{"DISK": "4MB"}).alice()
 		f := c.upload(t, one("x", strings.Repeat("x", 2_500_000)))
 		c.post(t, program{Files: []fileRef{f}, Code: "print(1)"}).completes(t, "1\n")
@@ -72,7 +72,7 @@ func TestInputsTooLarge(t *testing.T) {
 
 // TestRefusedReferences refers to files as one may not.
 func TestRefusedReferences(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		f := c.upload(t, one("x", "x"))
 		good := fmt.Sprintf(`"id":"%s","session_id":"%s"`, f.ID, f.Storage)
@@ -131,7 +131,7 @@ func TestRefusedReferences(t *testing.T) {
 
 // TestSessions goes on with the files of a session.
 func TestSessions(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		c := server.alice()
 		const look = "print({n: open(n).read() for n in sorted(os.listdir()) if os.path.isfile(n)})\n"

@@ -28,7 +28,7 @@ func report(t *testing.T, c client, code string) map[string]string {
 
 // TestPrivileges checks what the kernel says of the process that runs a program.
 func TestPrivileges(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		found := report(t, serve(t, s, nil).alice(), `
 			for line in open("/proc/self/status"):
 			    name, value = line.split(":")
@@ -74,7 +74,7 @@ func TestPrivileges(t *testing.T) {
 
 // TestSystemCalls makes calls that a program has no business with.
 func TestSystemCalls(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		found := report(t, serve(t, s, nil).alice(), `
 			import ctypes, errno, platform, socket
 			libc = ctypes.CDLL(None, use_errno=True)
@@ -128,7 +128,7 @@ func TestSystemCalls(t *testing.T) {
 }
 
 func TestNetwork(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		address, err := url.Parse(server.url)
 		if err != nil {
@@ -171,13 +171,17 @@ func TestNetwork(t *testing.T) {
 }
 
 func TestHostFiles(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
-		canary := filepath.Join(scratch, "canary")
+		dir, err := scratch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		canary := filepath.Join(dir, "canary")
 		if err := os.WriteFile(canary, []byte("canary of the host"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(scratch, 0o755); err != nil {
+		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		found := report(t, server.alice(), fmt.Sprintf(`
@@ -239,7 +243,7 @@ func TestHostFiles(t *testing.T) {
 }
 
 func TestEnvironmentAndMemory(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		// The secrets of the server: in no file, in no memory that a program reads. The
 		// needle is put together there, so that the program does not find itself.
@@ -285,7 +289,7 @@ func TestEnvironmentAndMemory(t *testing.T) {
 
 // TestSharedMemory checks that no program changes what others see of the libraries.
 func TestSharedMemory(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		found := report(t, c, `
 			with open("/proc/self/maps") as maps:
@@ -318,7 +322,7 @@ func reversed(text string) string {
 // TestOtherExecutions checks that one program finds nothing of another that runs
 // beside it.
 func TestOtherExecutions(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		pause := server.alice().pause(t, program{Code: py(`
 			import socket, subprocess
@@ -390,7 +394,7 @@ func TestOtherExecutions(t *testing.T) {
 
 // TestSpecialFiles makes files that could harm those who look at them.
 func TestSpecialFiles(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		found := report(t, c, `
 			import stat

@@ -40,7 +40,11 @@ func quick(t *testing.T) settings {
 }
 
 var barePython = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(scratch, "python")
+	dir, err := scratch()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "python")
 	out, err := exec.Command(common["PYTHON"], "-m", "venv", "--without-pip", dir).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("make a Python without libraries: %w\n%s", err, out)
@@ -189,7 +193,7 @@ func walkers(t *testing.T, clients ...client) (stop func() int64) {
 // paused, start and end, while the pool is filled, and while its successor takes over.
 func TestKilledAtAnyInstant(t *testing.T) {
 	kills := count(10, 200)
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachStore|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, quick(t))
 		stop := walkers(t, server.alice())
 		for n := range kills {

@@ -209,10 +209,10 @@ func sandboxGroups(groups []string) []string {
 	return found
 }
 
-// removeGroups removes a server's cgroups when it has ended.
-func removeGroups(groups []string) error {
+// removeGroups removes a server's cgroups, when it has ended or before it begins.
+func (s *server) removeGroups() error {
 	var errs []error
-	for _, group := range groups {
+	for _, group := range s.groups {
 		for _, dir := range []string{filepath.Join(group, "fermata"), filepath.Join(group, "fermata-server"), group} {
 			if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, fmt.Errorf("remove cgroup %s: %w", dir, err))

@@ -16,7 +16,7 @@ import (
 // packages of npm. The client is told of failures by status, or within a 200.
 func TestLibreChat(t *testing.T) {
 	installLibreChat(t)
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		http, inline := settings{"ERROR_STYLE": "http"}, settings{"ERROR_STYLE": "inline"}
 		driveLibreChat(t, serve(t, s, http), "python", "bash", "exec", "files")
 		driveLibreChat(t, serve(t, s, inline), "python", "bash")

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// small are limits that a test reaches soon.
-var small = settings{"MEMORY": "192MiB", "PIDS": "32", "OUTPUT": "64KiB", "DISK": "8MiB"}
-
 func TestMemory(t *testing.T) {
 	cases := []struct{ name, code string }{
 		{"at once", "x = bytearray(1 << 30)"},
@@ -20,7 +17,7 @@ func TestMemory(t *testing.T) {
 		{"caught, and on", "x = []\nwhile True:\n    try:\n        x.append(bytearray(1 << 20))\n    except MemoryError:\n        pass"},
 		{"after a call", "await ask()\nx = []\nwhile True: x.append(bytearray(1 << 20))"},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
 		c := serve(t, s, with(small, s.libraries())).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -59,7 +56,7 @@ func TestMemory(t *testing.T) {
 // TestForkBomb checks that a program that makes processes without end is held, and
 // that others do not notice.
 func TestForkBomb(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
 		server := serve(t, s, small)
 		c := server.alice()
 		var wg sync.WaitGroup
@@ -166,11 +163,11 @@ func TestDisk(t *testing.T) {
 			    print(await ask())
 		`},
 	}
-	overSetups(t, func(t *testing.T, s setup) { runCases(t, serve(t, s, small).alice(), cases) })
+	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) { runCases(t, serve(t, s, small).alice(), cases) })
 }
 
 func TestOutput(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, small).alice()
 		for _, tc := range []struct{ name, code, text string }{
 			{"stdout", "print('head')\nwhile True: print('x' * 1000)", "stdout length exceeded"},
@@ -207,7 +204,7 @@ func TestOutput(t *testing.T) {
 
 // TestManyCalls checks that calls cannot flood the server.
 func TestManyCalls(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, settings{"MAX_CALLS": "500"}).alice()
 		a, _ := c.run(t, program{Code: "await asyncio.gather(*[ask(n=n) for n in range(501)])", Tools: tools("ask")}, echo)
 		a.fails(t, 400, "Execution exceeded maximum tool calls (500)")

@@ -16,14 +16,20 @@ import (
 
 var metricsLine = regexp.MustCompile(`msg="metrics are served" addr=(\S+)`)
 
-// scrape returns what the server's address for metrics answers.
-func (s *server) scrape(t testing.TB) string {
+// metricsAddr is the address of the server's metrics.
+func (s *server) metricsAddr(t testing.TB) string {
 	t.Helper()
 	addr := metricsLine.FindStringSubmatch(s.log.all())
 	if addr == nil {
 		t.Fatalf("no line of the log names an address for metrics:\n%s", s.log.tail())
 	}
-	response, err := http.Get("http://" + addr[1] + "/metrics")
+	return addr[1]
+}
+
+// scrape returns what the server's address for metrics answers.
+func (s *server) scrape(t testing.TB) string {
+	t.Helper()
+	response, err := http.Get("http://" + s.metricsAddr(t) + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +73,7 @@ func compareMetrics(got, want map[string]float64) error {
 // TestMetrics follows programs through the figures: a pause, a crash of the server, an
 // end and a failure.
 func TestMetrics(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, settings{"METRICS_ADDR": "127.0.0.1:0", "POOL_SIZE": "1", "MAX_SANDBOXES": "9"})
 		alice := server.alice()
 		check := func(when string, want map[string]float64) {

@@ -24,7 +24,7 @@ const nobodyID = 65534
 // as has the server run as an ordinary user, whose are its directories and cgroups.
 func (s *server) as(user string) error {
 	// It must get to its program and its directories, which lie in ours.
-	errs := []error{os.Chmod(scratch, 0o711)}
+	errs := []error{os.Chmod(filepath.Dir(s.dir), 0o711)}
 	own := []string{s.dir, filepath.Join(s.dir, "state"), filepath.Join(s.dir, "tmp")}
 	for _, group := range s.groups {
 		own = append(own, group)

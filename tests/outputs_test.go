@@ -11,7 +11,7 @@ import (
 
 // TestOutputs runs programs that leave files.
 func TestOutputs(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		t.Run("new files", func(t *testing.T) {
 			a := c.post(t, program{Code: py(`
@@ -153,7 +153,7 @@ func testFilesOfEndings(t *testing.T, c client) {
 
 // TestFilesOfTooManyRounds ends a program at the round limit.
 func TestFilesOfTooManyRounds(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		a, _ := c.run(t, program{Tools: tools("ask"), Code: py(`
 			open("left", "w").write("it")
@@ -269,7 +269,7 @@ func TestHostileOutputs(t *testing.T) {
 			os._exit(0)
 		`},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestHostileOutputs(t *testing.T) {
 
 // TestOutputLimits sets limits of its own.
 func TestOutputLimits(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, settings{"OUTPUT_FILES": "2", "OUTPUT_FILE_SIZE": "2MB", "FILES_QUOTA": "5MB", "FILE_SIZE": "3MB"}).alice()
 		large := c.upload(t, one("large", strings.Repeat("x", 2_500_000)))
 		a := c.post(t, program{Files: []fileRef{large}, Code: py(`

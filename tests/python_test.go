@@ -25,7 +25,7 @@ func TestEnvironment(t *testing.T) {
 		{name: "a plot", code: "plt.plot([1, 2]); plt.show(); plt.savefig('a.png')\nprint(os.path.exists('a.png'))", stdout: "True\n"},
 		{name: "annotations of a program that returns", code: "x: int = 5\nprint(x)\nif x: return\nprint(6)", stdout: "5\n"},
 	}
-	overSetups(t, func(t *testing.T, s setup) { runCases(t, serve(t, s, s.libraries()).alice(), cases) })
+	overSetups(t, eachEngine, func(t *testing.T, s setup) { runCases(t, serve(t, s, s.libraries()).alice(), cases) })
 }
 
 func TestSource(t *testing.T) {
@@ -49,7 +49,7 @@ func TestSource(t *testing.T) {
 		{name: "the source is there to be looked at", code: "import inspect\ndef f():\n    return 1\nprint(inspect.getsource(f))", stdout: "def f():\n    return 1\n\n"},
 		{name: "names beyond ASCII", code: "größe = '😀'\nprint(größe)", stdout: "😀\n"},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		runCases(t, c, cases)
 		t.Run("a NUL", func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestExits(t *testing.T) {
 		{name: "excepthook", code: "sys.excepthook = lambda *a: print('hook')\n1/0", error: "ZeroDivisionError: division by zero", stderr: []string{"ZeroDivisionError"}},
 	}
 	cases = withAnyStderr(cases)
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		runCases(t, c, cases)
 		t.Run("tracebacks have the user's frames only", func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestExits(t *testing.T) {
 
 // TestFreshInterpreter checks that nothing stays from one program to the next.
 func TestFreshInterpreter(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		c.post(t, program{Code: py(`
 			import builtins, json
@@ -186,7 +186,7 @@ func TestFreshInterpreter(t *testing.T) {
 
 // TestRandomNumbers checks that programs do not share the state of one parent.
 func TestRandomNumbers(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		c := serve(t, s, s.libraries()).alice()
 		seen := map[string]string{}
 		for range 6 {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -28,6 +29,9 @@ type redisServer struct {
 
 // commonRedis is the Redis of all servers whose test does not break it.
 var commonRedis = newRedis(filepath.Join(os.TempDir(), "fermata-redis-"+strconv.Itoa(os.Getpid())))
+
+// startCommonRedis starts it, for the first server that needs it.
+var startCommonRedis = sync.OnceValue(commonRedis.start)
 
 // newRedis returns a Redis that does not run yet. A socket's path has at most 107
 // bytes, so dir must be short.

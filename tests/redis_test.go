@@ -13,7 +13,7 @@ import (
 // overRedis runs test over every engine with a Redis of the test's own.
 func overRedis(t *testing.T, test func(t *testing.T, s setup, redis *redisServer), args ...string) {
 	t.Parallel()
-	for _, e := range engines {
+	for _, e := range engines() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			redis := redisAlone(t, args...)

@@ -28,13 +28,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// overReplicas runs test over three servers with one Redis, for every engine.
-func overReplicas(t *testing.T, test func(t *testing.T, servers []*server)) {
-	overReplicasOf(t, engines, test)
-}
-
-// overReplicasOf runs test over three servers with one Redis, for some engines.
-func overReplicasOf(t *testing.T, engines []part, test func(t *testing.T, servers []*server)) {
+// overReplicas runs test over three servers that share a Redis, with each of the engines.
+func overReplicas(t *testing.T, engines []part, test func(t *testing.T, servers []*server)) {
 	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
@@ -85,7 +80,7 @@ func alices(servers []*server) []client {
 
 // TestAnyReplica sends every request to another server than the one before it.
 func TestAnyReplica(t *testing.T) {
-	overReplicas(t, func(t *testing.T, servers []*server) {
+	overReplicas(t, engines(), func(t *testing.T, servers []*server) {
 		c := alices(servers)
 		bob := servers[2].bob()
 		twice := program{Code: "await ask(n=0)\n" + awkward.Code, Tools: awkward.Tools}
@@ -121,7 +116,7 @@ func TestAnyReplica(t *testing.T) {
 // TestRacingReplicas sends one token with different results to all servers at once:
 // one passes.
 func TestRacingReplicas(t *testing.T) {
-	overReplicas(t, func(t *testing.T, servers []*server) {
+	overReplicas(t, engines(), func(t *testing.T, servers []*server) {
 		c := alices(servers)
 		for range 5 {
 			pause := c[0].pause(t, program{Code: "import time\nprint(await ask(n=1))\ntime.sleep(0.3)", Tools: tools("ask")})
@@ -150,7 +145,7 @@ func TestRacingReplicas(t *testing.T) {
 
 // TestKeyedStartOnReplicas sends one start to all servers at once.
 func TestKeyedStartOnReplicas(t *testing.T) {
-	overReplicas(t, func(t *testing.T, servers []*server) {
+	overReplicas(t, engines(), func(t *testing.T, servers []*server) {
 		c, key := alices(servers), uuid.NewString()
 		slow := program{Code: "import time, uuid\ntime.sleep(0.5)\nprint(uuid.uuid4(), await ask(n=1))", Tools: tools("ask")}
 		answers := make([]answer, 6)
@@ -178,7 +173,7 @@ func TestKeyedStartOnReplicas(t *testing.T) {
 
 // TestCancelOnReplicas is TestCancel with another server for every request.
 func TestCancelOnReplicas(t *testing.T) {
-	overReplicas(t, func(t *testing.T, servers []*server) {
+	overReplicas(t, engines(), func(t *testing.T, servers []*server) {
 		bobs := []client{servers[0].bob(), servers[1].bob(), servers[2].bob()}
 		processes := func() (n int) {
 			for _, s := range servers {
@@ -193,7 +188,7 @@ func TestCancelOnReplicas(t *testing.T) {
 // TestReplicaKilled kills the server of a paused program: the others say so, and the
 // program goes on when the server is back. Of containers see TestReplicaTakesOver.
 func TestReplicaKilled(t *testing.T) {
-	overReplicasOf(t, engines[:1], func(t *testing.T, servers []*server) {
+	overReplicas(t, engines()[:1], func(t *testing.T, servers []*server) {
 		c := alices(servers)
 		pause := c[0].pause(t, paused)
 		if err := servers[0].kill(); err != nil {
@@ -229,7 +224,7 @@ func TestReplicaKilled(t *testing.T) {
 // through all of them.
 func TestReplicasKilledInTurn(t *testing.T) {
 	kills := count(6, 60)
-	overReplicas(t, func(t *testing.T, servers []*server) {
+	overReplicas(t, engines(), func(t *testing.T, servers []*server) {
 		stop := walkers(t, client{balance(t, servers), "key-a"})
 		for n := range kills {
 			server := servers[n%len(servers)]
@@ -270,7 +265,7 @@ func (s *server) stand(t *testing.T) {
 // TestReplicaStopped stops a server, beyond its lease, and lets it go on. Where
 // another one can reach the sandbox it takes over meanwhile.
 func TestReplicaStopped(t *testing.T) {
-	overReplicas(t, func(t *testing.T, servers []*server) {
+	overReplicas(t, engines(), func(t *testing.T, servers []*server) {
 		c := alices(servers)
 		stop := walkers(t, client{balance(t, servers[1:]), "key-a"})
 		pause := c[0].pause(t, paused)
@@ -324,7 +319,7 @@ func (f forgery) sign(t *testing.T, body string) string {
 // TestPeerRequests sends what only a server may send.
 func TestPeerRequests(t *testing.T) {
 	const resume, cancel = "/internal/resume", "/internal/cancel"
-	overReplicas(t, func(t *testing.T, servers []*server) {
+	overReplicas(t, engines(), func(t *testing.T, servers []*server) {
 		c := alices(servers)
 		pause := c[0].pause(t, paused)
 		body := fmt.Sprintf(`{"Principal":"alice","Token":%q,"Results":[{"CallID":"call_001","Value":7}],"Request":"r"}`, pause.Token)
@@ -366,7 +361,7 @@ func TestPeerRequests(t *testing.T) {
 		c[0].post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
 	})
 	t.Run("without other servers", func(t *testing.T) {
-		for _, e := range engines {
+		for _, e := range engines() {
 			c := serve(t, setup{e.name, with(common, e.settings)}, nil).alice()
 			a, err := c.request(t.Context(), http.MethodPost, "/internal/resume", nil, `{}`)
 			if err != nil || a.code != http.StatusNotFound {

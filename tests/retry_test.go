@@ -32,7 +32,7 @@ const askedAgain = "got %v for the same request, want the answer again: %v"
 
 // TestRetries repeats requests: every answer is that of the first, byte for byte.
 func TestRetries(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachStore, func(t *testing.T, s setup) {
 		server := serveAlone(t, s, nil)
 		restart := func(t *testing.T) {
 			t.Helper()

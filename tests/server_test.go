@@ -55,7 +55,11 @@ type server struct {
 
 // newServer returns a server that does not run yet.
 func newServer(all settings) (*server, error) {
-	dir, err := os.MkdirTemp(scratch, "server-")
+	parent, err := scratch()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(parent, "server-")
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +70,22 @@ func newServer(all settings) (*server, error) {
 	}
 	s := &server{settings: with(all, settings{"STATE_DIR": filepath.Join(dir, "state")}), dir: dir}
 	if s.settings["REDIS_URL"] == commonRedis.url() {
+		if err := startCommonRedis(); err != nil {
+			return nil, err
+		}
 		s.settings["REDIS_URL"] = commonRedis.database()
+	}
+	if s.settings["DOCKER_IMAGE"] == plainImage {
+		if err := buildPlainImage(); err != nil {
+			return nil, err
+		}
 	}
 	s.groups = makeGroups(filepath.Base(dir))
 	if user, ok := s.settings[runAs]; ok {
 		delete(s.settings, runAs)
 		s.runsAs = user
 		if err := s.as(user); err != nil {
-			return nil, errors.Join(err, removeGroups(s.groups))
+			return nil, errors.Join(err, s.removeGroups())
 		}
 	}
 	return s, nil
@@ -100,6 +112,10 @@ func (s *server) start() error {
 
 // launch starts the server.
 func (s *server) launch() error {
+	program, err := binary()
+	if err != nil {
+		return err
+	}
 	s.log = &serverLog{serving: make(chan string, 1)}
 	// The shell moves itself into the cgroups and then becomes the server. In version 2
 	// it cannot go where a server has been, only where that has moved to.
@@ -108,7 +124,7 @@ func (s *server) launch() error {
 done 2>/dev/null
 unset GROUPS_TO_JOIN
 exec "$@"`
-	command := slices.Concat([]string{"-c", join, "sh"}, s.become, []string{binary, cmp.Or(s.command, "serve")})
+	command := slices.Concat([]string{"-c", join, "sh"}, s.become, []string{program, cmp.Or(s.command, "serve")})
 	s.cmd = exec.Command("/bin/sh", command...)
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + cmp.Or(s.dockerHost, os.Getenv("DOCKER_HOST"))}
 	s.cmd.Env = append(s.cmd.Env, "GROUPS_TO_JOIN="+strings.Join(s.groups, " "))
@@ -189,7 +205,7 @@ func (s *server) stop() error {
 	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
 		errs = append(errs, fmt.Errorf("the server ended with code %d after SIGTERM, want 0", code))
 	}
-	return errors.Join(append(errs, s.cleared(family), removeGroups(s.groups))...)
+	return errors.Join(append(errs, s.cleared(family), s.removeGroups())...)
 }
 
 // within returns nil as soon as check does, or its last error after limit.

@@ -18,7 +18,7 @@ const soakExecutions = 10_000
 // TestSoak runs programs that end in every way, thousands of them on one server, and
 // looks for what they leave. It takes minutes and is run by `make soak`.
 func TestSoak(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		total := soakTotal(t)
 		// Answers are kept for a moment only: what they take is no leak.
 		server := serveAlone(t, s, settings{"PAUSE_TTL": "2s", "KEEP": "1s", "QUEUE_TIMEOUT": "60s"})

@@ -92,7 +92,7 @@ func TestTimeouts(t *testing.T) {
 			await asyncio.sleep(0)
 		`},
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestBudget(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		return echo(c)
 	}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		if testing.Short() {
 			t.Skip("takes its time")
 		}

@@ -55,7 +55,7 @@ func (f forger) signed(key string) string {
 
 func TestForgedTokens(t *testing.T) {
 	const invalid = "Invalid continuation token"
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		c := server.alice()
 		pause := c.pause(t, paused)
@@ -140,7 +140,7 @@ func TestForgedTokens(t *testing.T) {
 
 func TestTokensOfOtherRounds(t *testing.T) {
 	two := program{Code: "print(await ask(n=1))\nprint(await ask(n=2))", Tools: tools("ask")}
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		server := serve(t, s, nil)
 		c := server.alice()
 		t.Run("an old round", func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestTokensOfOtherRounds(t *testing.T) {
 
 // TestPauseLifetime checks what becomes of an execution that nobody goes on with.
 func TestPauseLifetime(t *testing.T) {
-	overSetups(t, func(t *testing.T, s setup) {
+	overSetups(t, eachEngine, func(t *testing.T, s setup) {
 		if testing.Short() {
 			t.Skip("waits for the end of a pause")
 		}

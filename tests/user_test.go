@@ -18,7 +18,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := removeGroups(s.groups); err != nil {
+	if err := s.removeGroups(); err != nil {
 		t.Fatal(err)
 	}
 	s.groups = nil
