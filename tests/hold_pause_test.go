@@ -121,10 +121,7 @@ func TestNothingRunsInAPause(t *testing.T) {
 // TestWhatRunsInAPauseIsCounted has programs wake themselves in a pause. Where they can, the
 // pause ends when they have used up their time.
 func TestWhatRunsInAPauseIsCounted(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		if strings.HasPrefix(s.name, "process") {
-			return // They cannot.
-		}
+	overSetups(t, dockerOnly, func(t *testing.T, s setup) { // Processes cannot.
 		server := serveAlone(t, s, settings{"METRICS_ADDR": "127.0.0.1:0"})
 		c := server.alice()
 		ended := 0.0
@@ -210,10 +207,7 @@ all_run()
 await ask(n=1)
 await ask(still=stillness())
 `
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		if !strings.HasPrefix(s.name, "process") {
-			return
-		}
+	overSetups(t, processesOnly, func(t *testing.T, s setup) {
 		c := serve(t, s, nil).alice()
 		pause := c.pause(t, program{Code: code, Tools: tools("ask"), Timeout: 10_000})
 		time.Sleep(4 * time.Second) // A pause.
@@ -255,11 +249,8 @@ func TestKilledServerLeavesPausesFrozen(t *testing.T) {
 // TestNothingFrozenIsLeft kills, at a pause, what would let the program go on or die: no
 // process of it is left, and the next program runs.
 func TestNothingFrozenIsLeft(t *testing.T) {
-	const zygote, supervisor = 1, 2 // how many PID namespaces below the server's
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		if !strings.HasPrefix(s.name, "process") {
-			return // A container dies with its first process.
-		}
+	const zygote, supervisor = 1, 2                            // how many PID namespaces below the server's
+	overSetups(t, processesOnly, func(t *testing.T, s setup) { // A container dies with its first process.
 		for _, c := range []struct {
 			name   string
 			server bool
