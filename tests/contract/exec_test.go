@@ -1,77 +1,19 @@
-package tests
+package contract
 
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"fermata/tests/harness"
 )
-
-const execPath = "/exec"
-
-// A plain is a request to run a program without tools.
-type plain struct {
-	Lang    string    `json:"lang"`
-	Code    string    `json:"code"`
-	Args    []string  `json:"args,omitempty"`
-	Session string    `json:"session_id,omitempty"`
-	Timeout int       `json:"timeout,omitempty"`
-	Files   []fileRef `json:"files,omitempty"`
-}
-
-// An ended is what a server answers it.
-type ended struct {
-	answer
-
-	Code     *int            `json:"code"`
-	Signal   *string         `json:"signal"`
-	Message  *string         `json:"message"`
-	Word     *string         `json:"status"`
-	WallTime *int            `json:"wall_time"`
-	Files    json.RawMessage `json:"files"`
-}
-
-// exec runs a program without tools. A body that is a plain is sent as JSON, all else
-// as it is.
-func (c client) exec(t testing.TB, header http.Header, body any) ended {
-	t.Helper()
-	if p, ok := body.(plain); ok {
-		needLibraries(t, p.Code)
-	}
-	a, err := c.request(t.Context(), http.MethodPost, execPath, header, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := ended{}
-	if err := json.Unmarshal([]byte(a.raw), &e); err != nil {
-		t.Fatalf("answer %v: %v", a, err)
-	}
-	e.answer = a
-	return e
-}
-
-// how tells how a program ended, in short.
-func (e ended) how() string {
-	text := func(s *string) string {
-		if s == nil {
-			return "-"
-		}
-		return *s
-	}
-	code := "-"
-	if e.Code != nil {
-		code = strconv.Itoa(*e.Code)
-	}
-	return strings.Join([]string{code, text(e.Signal), text(e.Word), text(e.Message)}, " ")
-}
 
 const good = "0 - - -"
 
@@ -114,37 +56,37 @@ func TestExec(t *testing.T) {
 		{name: "left in the background", lang: "bash", code: "sleep 100 & echo end", stdout: "end\n", how: good},
 		{name: "nothing of ours", lang: "bash", code: "compgen -A function; compgen -e | grep -i -e fermata -e bash_env; echo end", stdout: "end\n", how: good},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, s.libraries()).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, s.Libraries()).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				e := c.exec(t, nil, plain{Lang: tc.lang, Code: tc.code, Args: tc.args})
-				if e.code != http.StatusOK || tc.stdout != "*" && e.Stdout != tc.stdout || e.how() != tc.how {
-					t.Errorf("got %v\nwhich is %s, want 200, stdout %q and %s", e, e.how(), tc.stdout, tc.how)
+				e := c.Exec(t, nil, harness.ExecRequest{Lang: tc.lang, Code: tc.code, Args: tc.args})
+				if e.HTTPStatus != http.StatusOK || tc.stdout != "*" && e.Stdout != tc.stdout || e.How() != tc.how {
+					t.Errorf("got %v\nwhich is %s, want 200, stdout %q and %s", e, e.How(), tc.stdout, tc.how)
 				}
-				contains(t, "stderr", e.Stderr, tc.stderr...)
+				harness.Contains(t, "stderr", e.Stderr, tc.stderr...)
 				if len(tc.stderr) == 0 && e.Stderr != "" {
 					t.Errorf("stderr = %q, want nothing", e.Stderr)
 				}
-				if !sessionForm.MatchString(e.Session) || !strings.HasPrefix(string(e.Files), "[") || e.WallTime == nil || *e.WallTime < 0 {
+				if !harness.IDForm.MatchString(e.Session) || !strings.HasPrefix(string(e.Files), "[") || e.WallTime == nil || *e.WallTime < 0 {
 					t.Errorf("got %v, want a session, files and the time it took", e)
 				}
 			})
 		}
 		t.Run("expected profile", func(t *testing.T) {
 			t.Parallel()
-			if e := c.exec(t, http.Header{"X-Codeapi-Expected-Profile": {"default"}}, plain{Lang: "py", Code: "print(1)"}); e.Stdout != "1\n" {
+			if e := c.Exec(t, http.Header{"X-Codeapi-Expected-Profile": {"default"}}, harness.ExecRequest{Lang: "py", Code: "print(1)"}); e.Stdout != "1\n" {
 				t.Errorf("got %v, want it run", e)
 			}
 		})
 		t.Run("session", func(t *testing.T) {
 			t.Parallel()
 			session := rand.Text()[:21]
-			if e := c.exec(t, nil, plain{Lang: "py", Code: "print(1)", Session: session}); e.Session != session {
+			if e := c.Exec(t, nil, harness.ExecRequest{Lang: "py", Code: "print(1)", Session: session}); e.Session != session {
 				t.Errorf("session = %q, want %q", e.Session, session)
 			}
-			if e := c.exec(t, nil, plain{Lang: "py", Code: "print(1)", Session: "x"}); !sessionForm.MatchString(e.Session) {
+			if e := c.Exec(t, nil, harness.ExecRequest{Lang: "py", Code: "print(1)", Session: "x"}); !harness.IDForm.MatchString(e.Session) {
 				t.Errorf("session = %q, want a new one", e.Session)
 			}
 		})
@@ -153,8 +95,8 @@ func TestExec(t *testing.T) {
 
 // TestExecLimits checks that what a program does to itself is told in its stderr.
 func TestExecLimits(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, small).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, harness.SmallLimits).Alice()
 		cases := []struct{ name, lang, code, stdout, note, how string }{
 			{"a loop", "py", "print('so far')\nwhile True: pass", "so far\n", "Time limit exceeded", "- SIGKILL TO Time limit exceeded"},
 			{"a sleep", "bash", "echo so far; sleep 100", "so far\n", "Time limit exceeded", "- SIGKILL TO Time limit exceeded"},
@@ -164,9 +106,9 @@ func TestExecLimits(t *testing.T) {
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				e := c.exec(t, nil, plain{Lang: tc.lang, Code: tc.code, Timeout: 3000})
-				if e.code != http.StatusOK || e.Stdout != tc.stdout || e.how() != tc.how {
-					t.Errorf("got %v\nwhich is %s, want 200, stdout %q and %s", e, e.how(), tc.stdout, tc.how)
+				e := c.Exec(t, nil, harness.ExecRequest{Lang: tc.lang, Code: tc.code, Timeout: 3000})
+				if e.HTTPStatus != http.StatusOK || e.Stdout != tc.stdout || e.How() != tc.how {
+					t.Errorf("got %v\nwhich is %s, want 200, stdout %q and %s", e, e.How(), tc.stdout, tc.how)
 				}
 				if want := "[sandbox] " + tc.note + "\n"; e.Stderr != want {
 					t.Errorf("stderr = %q, want %q", e.Stderr, want)
@@ -200,24 +142,24 @@ func TestExecRefusals(t *testing.T) {
 		{"worker", `{"lang":"py","code":"1"}`, http.Header{"X-Librechat-Code-Worker-Id": {"w"}}, 400, "Code bridge worker routing requires the remote-bridge backend"},
 		{"workspace", `{"lang":"bash","code":"1"}`, http.Header{"X-Librechat-Code-Workspace-Id": {"w"}}, 400, "Workspace selection requires an authenticated bridge worker"},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				for _, prefix := range []string{"", "/v1"} {
-					a, err := c.request(t.Context(), http.MethodPost, prefix+execPath, tc.header, tc.body)
+					a, err := c.Request(t.Context(), http.MethodPost, prefix+harness.ExecPath, tc.header, tc.body)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if a.code != tc.want || a.Error != tc.text {
+					if a.HTTPStatus != tc.want || a.Error != tc.text {
 						t.Errorf("got %v, want %d and the error %q", a, tc.want, tc.text)
 					}
 				}
 			})
 		}
 		for _, lang := range []string{"js", "ts", "node", "c", "cpp", "java", "php", "rs", "go", "d", "f90", "r", "PY", "Bash", "zsh"} {
-			e := c.exec(t, nil, plain{Lang: lang, Code: "1"})
-			if want := "Unsupported language: " + lang; e.code != http.StatusBadRequest || e.Error != want {
+			e := c.Exec(t, nil, harness.ExecRequest{Lang: lang, Code: "1"})
+			if want := "Unsupported language: " + lang; e.HTTPStatus != http.StatusBadRequest || e.Error != want {
 				t.Errorf("got %v, want 400 and the error %q", e, want)
 			}
 		}
@@ -226,33 +168,33 @@ func TestExecRefusals(t *testing.T) {
 
 // TestExecClientLeaves checks that nothing runs for a client that has gone.
 func TestExecClientLeaves(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
-		idle := resting(server.processes)
-		for _, p := range []plain{
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
+		idle := harness.Resting(server.Processes)
+		for _, p := range []harness.ExecRequest{
 			{Lang: "py", Code: "while True: pass"},
 			{Lang: "bash", Code: "sleep 100 & sleep 100"},
 		} {
 			ctx, leave := context.WithCancel(t.Context())
 			var gone sync.WaitGroup
 			gone.Go(func() {
-				if a, err := server.alice().request(ctx, http.MethodPost, execPath, nil, p); err == nil {
+				if a, err := server.Alice().Request(ctx, http.MethodPost, harness.ExecPath, nil, p); err == nil {
 					t.Errorf("%s: got %v, want the client to have left", p.Code, a)
 				}
 			})
 			runs := func() error {
-				if got := server.processes(); got <= idle {
+				if got := server.Processes(); got <= idle {
 					return fmt.Errorf("%d processes, want more than %d", got, idle)
 				}
 				return nil
 			}
-			if err := within(10*time.Second, runs); err != nil {
+			if err := harness.Within(10*time.Second, runs); err != nil {
 				t.Errorf("%s: while it runs: %v", p.Code, err)
 			}
 			leave()
 			gone.Wait()
-			ends := func() error { return atMost("processes", server.processes(), idle) }
-			if err := within(10*time.Second, ends); err != nil {
+			ends := func() error { return harness.AtMost("processes", server.Processes(), idle) }
+			if err := harness.Within(10*time.Second, ends); err != nil {
 				t.Errorf("%s: after its client has left: %v", p.Code, err)
 			}
 		}
@@ -260,23 +202,23 @@ func TestExecClientLeaves(t *testing.T) {
 }
 
 func TestExecIsCancelled(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		c := server.alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		c := server.Alice()
 		id := uuid.NewString()
-		answers := make(chan answer, 1)
+		answers := make(chan harness.Answer, 1)
 		go func() {
 			defer close(answers)
-			a, err := c.request(t.Context(), http.MethodPost, execPath, identified(id), plain{Lang: "bash", Code: "echo begun; sleep 100"})
+			a, err := c.Request(t.Context(), http.MethodPost, harness.ExecPath, identified(id), harness.ExecRequest{Lang: "bash", Code: "echo begun; sleep 100"})
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			answers <- a
 		}()
-		err := within(10*time.Second, func() error {
+		err := harness.Within(10*time.Second, func() error {
 			// Once it is there nobody else may cancel it; before, that has no effect on it.
-			if a := server.bob().cancel(t, id); a.code != http.StatusForbidden {
+			if a := cancelRequest(t, server.Bob(), id); a.HTTPStatus != http.StatusForbidden {
 				return fmt.Errorf("got %v, want the request in flight", a)
 			}
 			return nil
@@ -284,8 +226,8 @@ func TestExecIsCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.cancel(t, id).is(t, 202, cancelRequested)
-		if a := <-answers; a.code != http.StatusOK || a.Status != "XX" || a.Stderr != "[sandbox] Execution request cancelled\n" {
+		isExactly(t, cancelRequest(t, c, id), 202, cancelRequested)
+		if a := <-answers; a.HTTPStatus != http.StatusOK || a.Status != "XX" || a.Stderr != "[sandbox] Execution request cancelled\n" {
 			t.Errorf("got %v, want it cancelled", a)
 		}
 	})
@@ -293,18 +235,72 @@ func TestExecIsCancelled(t *testing.T) {
 
 // TestExecRetries checks that a program with a key runs once.
 func TestExecRetries(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		header := keyed(uuid.NewString())
-		p := plain{Lang: "bash", Code: "echo $RANDOM$RANDOM$RANDOM; exit 3"}
-		first := c.exec(t, header, p)
-		if again := c.exec(t, header, p); first.code != http.StatusOK || again.raw != first.raw {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		header := harness.Keyed(uuid.NewString())
+		p := harness.ExecRequest{Lang: "bash", Code: "echo $RANDOM$RANDOM$RANDOM; exit 3"}
+		first := c.Exec(t, header, p)
+		if again := c.Exec(t, header, p); first.HTTPStatus != http.StatusOK || again.Raw != first.Raw {
 			t.Errorf("got %v and %v, want the same answer twice", first, again)
 		}
-		other, err := c.request(t.Context(), http.MethodPost, programmatic, header, p)
+		other, err := c.Request(t.Context(), http.MethodPost, harness.Programmatic, header, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other.fails(t, http.StatusConflict, "Idempotency-Key was used for another request")
+		other.Fails(t, http.StatusConflict, "Idempotency-Key was used for another request")
 	})
+}
+
+// TestManyExecArguments sends arguments up to the limits, and beyond.
+func TestManyExecArguments(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		run := func(lang, code string, args ...string) harness.Answer {
+			t.Helper()
+			a, err := c.Request(t.Context(), http.MethodPost, "/exec", nil, map[string]any{"lang": lang, "code": code, "args": args})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		most := make([]string, 1000)
+		for i := range most {
+			most[i] = strings.Repeat("x", 1048)
+		}
+		long := strings.Repeat("x", 128<<10-1)
+		for _, lang := range []string{"py", "bash"} {
+			code := map[string]string{"py": "import sys; print(len(sys.argv) - 1, sum(map(len, sys.argv[1:])))", "bash": `all="$*"; echo $# $(( ${#all} - $# + 1 ))`}[lang]
+			if a := run(lang, code, most...); a.Stdout != "1000 1048000\n" {
+				t.Errorf("%s: got %v, want all arguments", lang, a)
+			}
+			if a := run(lang, code, long, "x"); a.Stdout != "2 131072\n" {
+				t.Errorf("%s: got %v, want all arguments", lang, a)
+			}
+		}
+		for text, args := range map[string][]string{
+			"Too many args provided. Maximum is 1000.":   append(most, ""),
+			"args[1] is 131072 bytes, maximum is 131071": {"", long + "x"},
+			"args have more than 1048576 bytes together": {long, long, long, long, long, long, long, long, "123456789"},
+		} {
+			if a := run("py", "print(1)", args...); a.HTTPStatus != 400 || a.Error != text {
+				t.Errorf("got %v, want 400 %s", a, text)
+			}
+		}
+	})
+}
+
+// TestTenMillionExecArguments is refused without being taken apart.
+func TestTenMillionExecArguments(t *testing.T) {
+	t.Parallel()
+	s := harness.ServeAlone(t, harness.ProcessSetup(), nil)
+	before := s.ResidentMiB(t)
+	body := `{"lang":"py","code":"print(1)","args":[` + strings.Repeat(`"",`, 10_000_000) + `""]}`
+	a, err := s.Alice().Request(t.Context(), http.MethodPost, "/exec", nil, body)
+	if err != nil || a.HTTPStatus != 400 || a.Error != "Too many args provided. Maximum is 1000." {
+		t.Errorf("got %v %v, want 400", a, err)
+	}
+	// The body is there twice while it grows, and once more as garbage.
+	if after := s.ResidentMiB(t); after > before+250 {
+		t.Errorf("a body of 30 MB took the server from %d to %d MiB", before, after)
+	}
 }

@@ -1,104 +1,87 @@
-package tests
+package contract
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"fermata/tests/harness"
 )
-
-// keyed is the header of a start that may be repeated.
-func keyed(key string) http.Header { return http.Header{"Idempotency-Key": {key}} }
-
-// postKeyed is post with a key.
-func (c client) postKeyed(t testing.TB, key string, body any) answer {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	a, err := c.request(ctx, http.MethodPost, programmatic, keyed(key), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// awkward calls a tool with what a JSON encoder may write in another way.
-var awkward = program{Code: "got = await ask(text='<&>\u2028é', n=1.50)\nprint(got['text'], got['n'])", Tools: tools("ask")}
-
-const askedAgain = "got %v for the same request, want the answer again: %v"
 
 // TestRetries repeats requests: every answer is that of the first, byte for byte.
 func TestRetries(t *testing.T) {
-	overSetups(t, eachStore, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
+	harness.OverSetups(t, harness.EachStore, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
 		restart := func(t *testing.T) {
 			t.Helper()
-			if err := server.kill(); err != nil {
+			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			if err := server.start(); err != nil {
+			if err := server.Start(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		same := func(t *testing.T, again, first answer) {
+		same := func(t *testing.T, again, first harness.Answer) {
 			t.Helper()
-			if again.raw != first.raw || again.code != first.code {
-				t.Errorf(askedAgain, again, first)
+			if again.Raw != first.Raw || again.HTTPStatus != first.HTTPStatus {
+				t.Errorf(harness.AskedAgain, again, first)
 			}
 		}
 		t.Run("a round", func(t *testing.T) {
-			twice := program{Code: "await ask(n=0)\n" + awkward.Code, Tools: awkward.Tools}
-			start := server.alice().pause(t, twice)
-			pause := server.alice().pause(t, start.answers(echo))
-			same(t, server.alice().post(t, start.answers(echo)), pause)
+			twice := harness.Program{Code: "await ask(n=0)\n" + harness.Awkward.Code, Tools: harness.Awkward.Tools}
+			start := server.Alice().Pause(t, twice)
+			pause := server.Alice().Pause(t, start.Continue(harness.Echo))
+			same(t, server.Alice().Post(t, start.Continue(harness.Echo)), pause)
 			restart(t)
-			same(t, server.alice().post(t, start.answers(echo)), pause)
-			server.alice().post(t, start.answers(value("0"))).fails(t, 400, "Invalid continuation token")
-			end := server.alice().post(t, pause.answers(echo))
-			end.completes(t, "<&>\u2028é 1.5\n")
-			same(t, server.alice().post(t, pause.answers(echo)), end)
+			same(t, server.Alice().Post(t, start.Continue(harness.Echo)), pause)
+			server.Alice().Post(t, start.Continue(harness.Value("0"))).Fails(t, 400, "Invalid continuation token")
+			end := server.Alice().Post(t, pause.Continue(harness.Echo))
+			end.Completes(t, "<&>\u2028é 1.5\n")
+			same(t, server.Alice().Post(t, pause.Continue(harness.Echo)), end)
 			restart(t)
-			same(t, server.alice().post(t, pause.answers(echo)), end)
-			server.alice().post(t, pause.answers(value("0"))).fails(t, 400, "Execution expired")
-			server.alice().post(t, start.answers(echo)).fails(t, 400, "Execution expired")
+			same(t, server.Alice().Post(t, pause.Continue(harness.Echo)), end)
+			server.Alice().Post(t, pause.Continue(harness.Value("0"))).Fails(t, 400, "Execution expired")
+			server.Alice().Post(t, start.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
 		})
 		t.Run("a start", func(t *testing.T) {
 			key := uuid.NewString()
-			pause := server.alice().postKeyed(t, key, awkward)
-			same(t, server.alice().postKeyed(t, key, awkward), pause)
+			pause := server.Alice().PostKeyed(t, key, harness.Awkward)
+			same(t, server.Alice().PostKeyed(t, key, harness.Awkward), pause)
 			restart(t)
-			same(t, server.alice().postKeyed(t, key, awkward), pause)
+			same(t, server.Alice().PostKeyed(t, key, harness.Awkward), pause)
 			const reused = "Idempotency-Key was used for another request"
-			server.alice().postKeyed(t, key, paused).fails(t, 409, reused)
-			if other := server.bob().postKeyed(t, key, awkward); other.Token == pause.Token || other.Status != pause.Status {
+			server.Alice().PostKeyed(t, key, harness.AskOnce).Fails(t, 409, reused)
+			if other := server.Bob().PostKeyed(t, key, harness.Awkward); other.Token == pause.Token || other.Status != pause.Status {
 				t.Errorf("got %v for another principal's start, want an execution of its own", other)
 			}
-			server.alice().post(t, pause.answers(echo)).completes(t, "<&>\u2028é 1.5\n")
-			server.alice().postKeyed(t, key, awkward).fails(t, 409, "The execution that this Idempotency-Key started has gone on")
+			server.Alice().Post(t, pause.Continue(harness.Echo)).Completes(t, "<&>\u2028é 1.5\n")
+			server.Alice().PostKeyed(t, key, harness.Awkward).Fails(t, 409, "The execution that this Idempotency-Key started has gone on")
 			restart(t)
-			server.alice().postKeyed(t, key, awkward).fails(t, 409, "The execution that this Idempotency-Key started has gone on")
-			server.alice().postKeyed(t, key, paused).fails(t, 409, reused)
+			server.Alice().PostKeyed(t, key, harness.Awkward).Fails(t, 409, "The execution that this Idempotency-Key started has gone on")
+			server.Alice().PostKeyed(t, key, harness.AskOnce).Fails(t, 409, reused)
 		})
 		t.Run("a start that ends", func(t *testing.T) {
-			key, random := uuid.NewString(), program{Code: "import uuid\nprint(uuid.uuid4())"}
-			end := server.alice().postKeyed(t, key, random)
-			same(t, server.alice().postKeyed(t, key, random), end)
+			key, random := uuid.NewString(), harness.Program{Code: "import uuid\nprint(uuid.uuid4())"}
+			end := server.Alice().PostKeyed(t, key, random)
+			same(t, server.Alice().PostKeyed(t, key, random), end)
 			restart(t)
-			same(t, server.alice().postKeyed(t, key, random), end)
-			if other := server.alice().postKeyed(t, uuid.NewString(), random); other.Stdout == end.Stdout {
+			same(t, server.Alice().PostKeyed(t, key, random), end)
+			if other := server.Alice().PostKeyed(t, uuid.NewString(), random); other.Stdout == end.Stdout {
 				t.Errorf("two keys have one execution: %v", other)
 			}
 		})
 		t.Run("while a start runs", func(t *testing.T) {
-			key, slow := uuid.NewString(), program{Code: "import time, uuid\ntime.sleep(1)\nprint(uuid.uuid4())"}
+			key, slow := uuid.NewString(), harness.Program{Code: "import time, uuid\ntime.sleep(1)\nprint(uuid.uuid4())"}
 			var wg sync.WaitGroup
-			answers := make([]answer, 6)
+			answers := make([]harness.Answer, 6)
 			for i := range answers {
 				wg.Go(func() {
-					a, err := server.alice().request(t.Context(), http.MethodPost, programmatic, keyed(key), slow)
+					a, err := server.Alice().Request(t.Context(), http.MethodPost, harness.Programmatic, harness.Keyed(key), slow)
 					if err != nil {
 						t.Error(err)
 					}
@@ -114,20 +97,20 @@ func TestRetries(t *testing.T) {
 			}
 		})
 		t.Run("a start whose client has left", func(t *testing.T) {
-			key, slow := uuid.NewString(), program{Code: "import time\ntime.sleep(1)\nprint(await ask(n=1))", Tools: tools("ask")}
+			key, slow := uuid.NewString(), harness.Program{Code: "import time\ntime.sleep(1)\nprint(await ask(n=1))", Tools: harness.Tools("ask")}
 			ctx, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer leave()
-			if a, err := server.alice().request(ctx, http.MethodPost, programmatic, keyed(key), slow); err == nil {
+			if a, err := server.Alice().Request(ctx, http.MethodPost, harness.Programmatic, harness.Keyed(key), slow); err == nil {
 				t.Fatalf("got %v, want the client to have left", a)
 			}
-			pause := server.alice().postKeyed(t, key, slow)
-			server.alice().post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
+			pause := server.Alice().PostKeyed(t, key, slow)
+			server.Alice().Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		})
 		t.Run("a start that was running when the server was killed", func(t *testing.T) {
-			key, slow := uuid.NewString(), program{Code: "import time\ntime.sleep(2)\nprint('ran')"}
+			key, slow := uuid.NewString(), harness.Program{Code: "import time\ntime.sleep(2)\nprint('ran')"}
 			answers := make(chan error, 1)
 			go func() {
-				_, err := server.alice().request(t.Context(), http.MethodPost, programmatic, keyed(key), slow)
+				_, err := server.Alice().Request(t.Context(), http.MethodPost, harness.Programmatic, harness.Keyed(key), slow)
 				answers <- err
 			}()
 			time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
@@ -135,9 +118,124 @@ func TestRetries(t *testing.T) {
 			if err := <-answers; err == nil {
 				t.Error("a request to a server that was killed had an answer")
 			}
-			a := server.alice().postKeyed(t, key, slow)
-			a.completes(t, "ran\n")
-			same(t, server.alice().postKeyed(t, key, slow), a)
+			a := server.Alice().PostKeyed(t, key, slow)
+			a.Completes(t, "ran\n")
+			same(t, server.Alice().PostKeyed(t, key, slow), a)
 		})
+	})
+}
+
+// TestRacingContinuations posts two continuations of one round at once: one of them
+// has an effect, once.
+func TestRacingContinuations(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		p := harness.Program{Code: harness.Py(`
+			effects = []
+			effects.append(await ask())
+			print(effects)
+		`), Tools: harness.Tools("ask")}
+		race := func(t *testing.T, one, other string) (answers [2]harness.Answer) {
+			t.Helper()
+			pause := c.Pause(t, p)
+			ready := make(chan struct{})
+			var wg sync.WaitGroup
+			for i, raw := range []string{one, other} {
+				wg.Go(func() {
+					next := pause.Continue(harness.Value(raw))
+					<-ready
+					var err error
+					if answers[i], err = c.Send(t.Context(), next); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			close(ready)
+			wg.Wait()
+			return answers
+		}
+		rounds := 200
+		if testing.Short() || s.Docker() {
+			rounds = 20
+		}
+		t.Run("different", func(t *testing.T) {
+			t.Parallel()
+			for range rounds {
+				answers := race(t, "1", "2")
+				completed := 0
+				for i, a := range answers {
+					switch {
+					case a.Status == "completed":
+						completed++
+						a.Completes(t, fmt.Sprintf("[%d]\n", i+1))
+					case a.HTTPStatus == http.StatusConflict:
+						a.Fails(t, 409, "Another continuation is already in flight for this execution; retry shortly")
+					default:
+						a.Fails(t, 400, "Execution expired") // It came after the end.
+					}
+				}
+				if completed != 1 {
+					t.Fatalf("%d of two continuations had an effect, want 1: %v", completed, answers)
+				}
+			}
+		})
+		t.Run("identical", func(t *testing.T) {
+			t.Parallel()
+			for range rounds {
+				answers := race(t, "1", "1")
+				answers[0].Completes(t, "[1]\n")
+				if answers[0].Raw != answers[1].Raw {
+					t.Fatalf("got %v and %v for one request, want one answer", answers[0], answers[1])
+				}
+			}
+		})
+		t.Run("while it runs", func(t *testing.T) {
+			t.Parallel()
+			pause := c.Pause(t, harness.Program{Code: "import time\nx = await ask()\ntime.sleep(1)\nprint(x)", Tools: harness.Tools("ask")})
+			first := make(chan harness.Answer, 1)
+			go func() {
+				a, err := c.Send(t.Context(), pause.Continue(harness.Value("1")))
+				if err != nil {
+					t.Error(err)
+				}
+				first <- a
+			}()
+			time.Sleep(300 * time.Millisecond) // No answer tells that the first one has begun.
+			began := time.Now()
+			c.Post(t, pause.Continue(harness.Value("2"))).Fails(t, 409, "Another continuation is already in flight for this execution; retry shortly")
+			if took := time.Since(began); took > 500*time.Millisecond {
+				t.Errorf("the refusal came after %v, want it at once", took)
+			}
+			a := <-first
+			a.Completes(t, "1\n")
+		})
+	})
+}
+
+// TestKeyedStartOnReplicas sends one start to all servers at once.
+func TestKeyedStartOnReplicas(t *testing.T) {
+	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+		c, key := harness.Alices(servers), uuid.NewString()
+		slow := harness.Program{Code: "import time, uuid\ntime.sleep(0.5)\nprint(uuid.uuid4(), await ask(n=1))", Tools: harness.Tools("ask")}
+		answers := make([]harness.Answer, 6)
+		var wg sync.WaitGroup
+		for i := range answers {
+			wg.Go(func() {
+				var err error
+				if answers[i], err = c[i%3].Request(t.Context(), http.MethodPost, harness.Programmatic, harness.Keyed(key), slow); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, a := range answers {
+			if a.Raw != answers[0].Raw || a.Status != "tool_call_required" {
+				t.Errorf(harness.AskedAgain, a, answers[0])
+			}
+		}
+		c[1].PostKeyed(t, key, harness.AskOnce).Fails(t, 409, "Idempotency-Key was used for another request")
+		if end := c[2].Post(t, answers[0].Continue(harness.Echo)); end.Status != "completed" {
+			t.Errorf("got %v, want it completed", end)
+		}
 	})
 }

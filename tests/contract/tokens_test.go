@@ -1,4 +1,4 @@
-package tests
+package contract
 
 import (
 	"crypto/hmac"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // A forger takes tokens apart and makes new ones.
@@ -55,10 +57,10 @@ func (f forger) signed(key string) string {
 
 func TestForgedTokens(t *testing.T) {
 	const invalid = "Invalid continuation token"
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		c := server.alice()
-		pause := c.pause(t, paused)
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
 		good := open(t, pause.Token)
 		// refused checks that a token is refused and that the good one stays good.
 		refused := func(t *testing.T, token string) {
@@ -66,7 +68,7 @@ func TestForgedTokens(t *testing.T) {
 			if token == pause.Token {
 				t.Fatal("this is the good token")
 			}
-			c.post(t, continuation{token, pause.answers(echo).Results}).fails(t, 400, invalid)
+			c.Post(t, harness.Continuation{Token: token, Results: pause.Continue(harness.Echo).Results}).Fails(t, 400, invalid)
 		}
 		for claim, old := range good.claims {
 			for _, value := range []any{nil, "", "other", 7, -1, 1e18, true, []any{old}, map[string]any{}} {
@@ -110,7 +112,7 @@ func TestForgedTokens(t *testing.T) {
 		forged := good
 		forged.header = maps.Clone(good.header)
 		forged.header["x"] = 1
-		refused(t, forged.signed(secret))
+		refused(t, forged.signed(harness.Secret))
 
 		token := pause.Token
 		parts := strings.Split(token, ".")
@@ -134,101 +136,101 @@ func TestForgedTokens(t *testing.T) {
 			flipped[i] ^= 1
 			refused(t, string(flipped))
 		}
-		c.post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
+		c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 	})
 }
 
 func TestTokensOfOtherRounds(t *testing.T) {
-	two := program{Code: "print(await ask(n=1))\nprint(await ask(n=2))", Tools: tools("ask")}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		c := server.alice()
+	two := harness.Program{Code: "print(await ask(n=1))\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		c := server.Alice()
 		t.Run("an old round", func(t *testing.T) {
-			first := c.pause(t, two)
-			second := c.pause(t, first.answers(echo))
+			first := c.Pause(t, two)
+			second := c.Pause(t, first.Continue(harness.Echo))
 			if first.Token == second.Token {
 				t.Error("both rounds have one token")
 			}
-			other := first.answers(value(`"another"`))
-			c.post(t, other).fails(t, 400, "Invalid continuation token")
-			mixed := second.answers(echo)
+			other := first.Continue(harness.Value(`"another"`))
+			c.Post(t, other).Fails(t, 400, "Invalid continuation token")
+			mixed := second.Continue(harness.Echo)
 			mixed.Token = first.Token
-			c.post(t, mixed).fails(t, 400, "Invalid continuation token")
-			c.post(t, second.answers(echo)).completes(t, "{'n': 1}\n{'n': 2}\n")
+			c.Post(t, mixed).Fails(t, 400, "Invalid continuation token")
+			c.Post(t, second.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
 		})
 		t.Run("an old round, the same request", func(t *testing.T) {
-			first := c.pause(t, two)
-			second := c.pause(t, first.answers(echo))
-			again := c.post(t, first.answers(echo))
-			if again.raw != second.raw {
+			first := c.Pause(t, two)
+			second := c.Pause(t, first.Continue(harness.Echo))
+			again := c.Post(t, first.Continue(harness.Echo))
+			if again.Raw != second.Raw {
 				t.Errorf("got %v, want the answer again: %v", again, second)
 			}
-			c.post(t, second.answers(echo)).completes(t, "{'n': 1}\n{'n': 2}\n")
+			c.Post(t, second.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
 		})
 		t.Run("after the end", func(t *testing.T) {
-			pause := c.pause(t, paused)
-			end := c.post(t, pause.answers(echo))
-			end.completes(t, "{'n': 1}\n")
-			if again := c.post(t, pause.answers(echo)); again.raw != end.raw || again.code != end.code {
+			pause := c.Pause(t, harness.AskOnce)
+			end := c.Post(t, pause.Continue(harness.Echo))
+			end.Completes(t, "{'n': 1}\n")
+			if again := c.Post(t, pause.Continue(harness.Echo)); again.Raw != end.Raw || again.HTTPStatus != end.HTTPStatus {
 				t.Errorf("got %v for the same request, want the answer again: %v", again, end)
 			}
-			c.post(t, pause.answers(value("2"))).fails(t, 400, "Execution expired")
-			server.bob().post(t, pause.answers(echo)).fails(t, 403, "Forbidden")
+			c.Post(t, pause.Continue(harness.Value("2"))).Fails(t, 400, "Execution expired")
+			server.Bob().Post(t, pause.Continue(harness.Echo)).Fails(t, 403, "Forbidden")
 		})
 		t.Run("results of another execution", func(t *testing.T) {
 			// Ids are counted by execution, so these fit; each token leads to its own.
-			one, other := c.pause(t, paused), c.pause(t, paused)
-			c.post(t, one.answers(value("1"))).completes(t, "1\n")
-			c.post(t, other.answers(value("2"))).completes(t, "2\n")
+			one, other := c.Pause(t, harness.AskOnce), c.Pause(t, harness.AskOnce)
+			c.Post(t, one.Continue(harness.Value("1"))).Completes(t, "1\n")
+			c.Post(t, other.Continue(harness.Value("2"))).Completes(t, "2\n")
 		})
 		t.Run("another session", func(t *testing.T) {
-			one := c.pause(t, program{Code: paused.Code, Tools: paused.Tools, Session: "session-a-01234567890"})
-			other := c.pause(t, program{Code: paused.Code, Tools: paused.Tools, Session: "session-b-01234567890"})
+			one := c.Pause(t, harness.Program{Code: harness.AskOnce.Code, Tools: harness.AskOnce.Tools, Session: "session-a-01234567890"})
+			other := c.Pause(t, harness.Program{Code: harness.AskOnce.Code, Tools: harness.AskOnce.Tools, Session: "session-b-01234567890"})
 			forged := open(t, one.Token)
 			forged.claims["ses"] = "session-b-01234567890"
-			c.post(t, continuation{forged.signed(secret), one.answers(echo).Results}).fails(t, 400, "Invalid continuation token")
-			c.post(t, one.answers(echo)).completes(t, "{'n': 1}\n")
-			c.post(t, other.answers(echo)).completes(t, "{'n': 1}\n")
+			c.Post(t, harness.Continuation{Token: forged.signed(harness.Secret), Results: one.Continue(harness.Echo).Results}).Fails(t, 400, "Invalid continuation token")
+			c.Post(t, one.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+			c.Post(t, other.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		})
 		t.Run("of another server", func(t *testing.T) {
-			pause := c.pause(t, paused)
-			other := serve(t, s, settings{"SECRET": "another secret of at least 32 bytes"}).alice()
-			other.post(t, pause.answers(echo)).fails(t, 400, "Invalid continuation token")
-			c.post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
+			pause := c.Pause(t, harness.AskOnce)
+			other := harness.Serve(t, s, harness.Settings{"SECRET": "another secret of at least 32 bytes"}).Alice()
+			other.Post(t, pause.Continue(harness.Echo)).Fails(t, 400, "Invalid continuation token")
+			c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		})
 	})
 }
 
 // TestPauseLifetime checks what becomes of an execution that nobody goes on with.
 func TestPauseLifetime(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
 			t.Skip("waits for the end of a pause")
 		}
 		lifetime := 2 * time.Second
-		if s.docker() {
+		if s.Docker() {
 			// Five containers one after the other, and each takes a moment.
 			lifetime = 10 * time.Second
 		}
-		server := serveAlone(t, s, settings{"PAUSE_TTL": lifetime.String(), "POOL_SIZE": "1"})
-		c := server.alice()
-		before := resting(server.processes)
-		var pauses []answer
+		server := harness.ServeAlone(t, s, harness.Settings{"PAUSE_TTL": lifetime.String(), "POOL_SIZE": "1"})
+		c := server.Alice()
+		before := harness.Resting(server.Processes)
+		var pauses []harness.Answer
 		for range 5 {
-			pauses = append(pauses, c.pause(t, paused))
+			pauses = append(pauses, c.Pause(t, harness.AskOnce))
 		}
-		if got, want := server.processes(), before+5; got < want {
+		if got, want := server.Processes(), before+5; got < want {
 			t.Errorf("%d processes with 5 pauses, want at least %d", got, want)
 		}
 		time.Sleep(lifetime / 2)
-		c.post(t, pauses[4].answers(echo)).completes(t, "{'n': 1}\n")
+		c.Post(t, pauses[4].Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		time.Sleep(lifetime/2 + 500*time.Millisecond) // The rest of the pause, and a little more.
-		err := within(4*time.Second, func() error { return atMost("processes", server.processes(), before) })
+		err := harness.Within(4*time.Second, func() error { return harness.AtMost("processes", server.Processes(), before) })
 		if err != nil {
 			t.Errorf("after the pauses have ended: %v", err)
 		}
 		for _, pause := range pauses[:4] {
-			c.post(t, pause.answers(echo)).fails(t, 400, "Execution expired")
+			c.Post(t, pause.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package tests
+package deploy
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
 // TestCompose runs what compose.yaml describes: a program that is paused survives the
@@ -30,7 +32,7 @@ func TestCompose(t *testing.T) {
 		"FERMATA_PORT="+port, "FERMATA_API_KEYS=alice:a-key-of-alice")
 	compose := func(arguments ...string) string {
 		t.Helper()
-		words := append(composeCommand(), "--file", "../compose.yaml", "--project-name", project)
+		words := append(composeCommand(), "--file", "../../compose.yaml", "--project-name", project)
 		words = append(words, arguments...)
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Env = environment
@@ -45,7 +47,7 @@ func TestCompose(t *testing.T) {
 			t.Log(compose("logs"))
 		}
 		compose("down", "--volumes")
-		err := within(clearTimeout, func() error {
+		err := harness.Within(harness.ClearTimeout, func() error {
 			out, err := exec.Command("docker", "ps", "--all", "--quiet", "--filter", "label=fermata.server").Output()
 			if err == nil && len(out) > 0 {
 				err = fmt.Errorf("containers are left: %q", out)
@@ -57,16 +59,16 @@ func TestCompose(t *testing.T) {
 		}
 	})
 
-	alice := client{"http://127.0.0.1:" + port, "a-key-of-alice"}
+	alice := harness.Client{URL: "http://127.0.0.1:" + port, Key: "a-key-of-alice"}
 	up := func() {
 		t.Helper()
 		compose("up", "--detach", "--wait")
 		if t.Failed() {
 			t.FailNow()
 		}
-		err := within(startTimeout, func() error {
-			a, err := alice.request(t.Context(), http.MethodGet, "/health", nil, nil)
-			if err == nil && a.code != http.StatusOK {
+		err := harness.Within(harness.StartTimeout, func() error {
+			a, err := alice.Request(t.Context(), http.MethodGet, "/health", nil, nil)
+			if err == nil && a.HTTPStatus != http.StatusOK {
 				err = fmt.Errorf("GET /health: %v", a)
 			}
 			return err
@@ -76,10 +78,10 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	up()
-	paused := alice.pause(t, program{Code: "print(await lookup(n=1))", Tools: tools("lookup")})
+	paused := alice.Pause(t, harness.Program{Code: "print(await lookup(n=1))", Tools: harness.Tools("lookup")})
 	compose("kill", "server")
 	up()
-	if a := alice.post(t, paused.answers(value("7"))); a.Status != "completed" || a.Stdout != "7\n" {
+	if a := alice.Post(t, paused.Continue(harness.Value("7"))); a.Status != "completed" || a.Stdout != "7\n" {
 		t.Errorf("after a killed server the program gets %v, want it completed", a)
 	}
 }

@@ -1,4 +1,4 @@
-package tests
+package deploy
 
 import (
 	"os"
@@ -8,18 +8,19 @@ import (
 	"testing"
 )
 
-// namedTest matches a test in a text, and the package that it says it is in.
+// namedTest matches the name of a test in a document, and the package that the document says
+// it is in.
 var namedTest = regexp.MustCompile("`(Test\\w+)`(?: in `([\\w/]+)`)?")
 
-// TestNamedTests checks that the tests that texts name as their witnesses are there.
+// TestNamedTests checks that the tests that the documents name as their evidence exist.
 func TestNamedTests(t *testing.T) {
 	t.Parallel()
-	there := map[string]string{} // what the tests of a package are, by its directory
-	read := func(dir string) string {
-		if text, ok := there[dir]; ok {
+	known := map[string]string{} // the text of all tests that match a pattern
+	read := func(pattern string) string {
+		if text, ok := known[pattern]; ok {
 			return text
 		}
-		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*_test.go"))
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,14 +32,14 @@ func TestNamedTests(t *testing.T) {
 			}
 			all.Write(text)
 		}
-		there[dir] = all.String()
+		known[pattern] = all.String()
 		return all.String()
 	}
 	for _, tc := range []struct {
 		file  string
 		least int
 	}{{"README.md", 30}, {"docs/librechat.md", 30}} {
-		text, err := os.ReadFile(filepath.Join("..", tc.file))
+		text, err := os.ReadFile(filepath.Join("..", "..", tc.file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,12 +48,12 @@ func TestNamedTests(t *testing.T) {
 			t.Errorf("%s names %d tests, want at least %d: is this the way it names them?", tc.file, len(named), tc.least)
 		}
 		for _, m := range named {
-			dir := m[2]
-			if dir == "" {
-				dir = "tests"
+			where, pattern := m[2], m[2]+"/*_test.go"
+			if where == "" || where == "tests" {
+				where, pattern = "any folder of tests", "tests/*/*_test.go"
 			}
-			if !strings.Contains(read(dir), "\nfunc "+m[1]+"(t *testing.T) {") {
-				t.Errorf("%s names %s in %s, which is not there", tc.file, m[1], dir)
+			if !strings.Contains(read(pattern), "\nfunc "+m[1]+"(t *testing.T) {") {
+				t.Errorf("%s names %s in %s, which does not exist", tc.file, m[1], where)
 			}
 		}
 	}

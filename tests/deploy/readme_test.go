@@ -1,4 +1,4 @@
-package tests
+package deploy
 
 import (
 	"os"
@@ -6,16 +6,18 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
 // TestREADME runs the commands of the README's first screen and compares what they
 // print with what it says, but for ids and tokens.
 func TestREADME(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil && !inCI {
+	if _, err := exec.LookPath("curl"); err != nil && !harness.InCI {
 		t.Skip("curl is not installed")
 	}
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,18 +25,18 @@ func TestREADME(t *testing.T) {
 	if len(blocks) != 5 || !strings.Contains(blocks[0][2], "serve --auth off") {
 		t.Fatalf("the README begins with %v, want a command that serves, and two commands with an answer each", blocks)
 	}
-	s, err := startServer(with(common, settings{"AUTH": "off", "API_KEYS": ""}))
+	s, err := harness.StartServer(harness.With(harness.Common, harness.Settings{"AUTH": "off", "API_KEYS": ""}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAfter(t, s)
+	harness.StopAfter(t, s)
 	dir := t.TempDir()
 	for i := 1; i < 5; i += 2 {
 		command, want := blocks[i], blocks[i+1]
 		if command[1] != "sh" || want[1] != "json" {
 			t.Fatalf("got a %s block and a %s block, want a command and its answer", command[1], want[1])
 		}
-		script := strings.ReplaceAll(command[2], "localhost:8000", strings.TrimPrefix(s.url, "http://"))
+		script := strings.ReplaceAll(command[2], "localhost:8000", strings.TrimPrefix(s.URL, "http://"))
 		cmd := exec.Command("bash", "-euo", "pipefail", "-c", script)
 		cmd.Dir = dir
 		got, err := cmd.Output()

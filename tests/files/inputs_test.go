@@ -1,4 +1,4 @@
-package tests
+package files
 
 import (
 	"fmt"
@@ -6,77 +6,79 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
-// TestInputs gives programs files.
-func TestInputs(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+// TestInputFiles gives programs files.
+func TestInputFiles(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		t.Run("before the first line", func(t *testing.T) {
-			a, b := c.upload(t, one("whatever", "1,2\n")), c.upload(t, one("empty", ""))
+			a, b := c.Upload(t, harness.OneFile("whatever", "1,2\n")), c.Upload(t, harness.OneFile("empty", ""))
 			b.Session, b.Storage = b.Storage, ""
 			long := strings.Repeat("0123456789", 300_000)
-			big := c.upload(t, one("big", long))
-			got := c.post(t, program{Files: []fileRef{a.as("sub/dir/ü.csv"), b, big}, Code: py(`
+			big := c.Upload(t, harness.OneFile("big", long))
+			got := c.Post(t, harness.Program{Files: []harness.FileRef{a.As("sub/dir/ü.csv"), b, big}, Code: harness.Py(`
 				print(open("sub/dir/ü.csv").read(), os.path.getsize("empty"), sorted(os.listdir("/mnt/data")))
 				content = open("big").read()
 				print(len(content), content == "0123456789" * 300_000)
 				open("sub/dir/ü.csv", "a").write("3,4")
 			`)})
-			got.completes(t, "1,2\n 0 ['big', 'empty', 'sub']\n3000000 True\n")
-			got.leaves(t, "big inherited", "empty inherited", "sub/dir/ü.csv modified")
-			if content := c.download(t, a); content != "1,2\n" {
+			got.Completes(t, "1,2\n 0 ['big', 'empty', 'sub']\n3000000 True\n")
+			got.Leaves(t, "big inherited", "empty inherited", "sub/dir/ü.csv modified")
+			if content := c.Download(t, a); content != "1,2\n" {
 				t.Errorf("the upload has become %q, want it as it was", content)
 			}
 		})
 		t.Run("with calls", func(t *testing.T) {
 			// The program follows right after a large file, and its results come later.
-			big := c.upload(t, one("big", strings.Repeat("x", 7_000_001)))
+			big := c.Upload(t, harness.OneFile("big", strings.Repeat("x", 7_000_001)))
 			for range 5 {
-				a, _ := c.run(t, program{Files: []fileRef{big}, Tools: tools("ask"), Code: "print(await ask(n=os.path.getsize('big')))"}, echo)
-				a.completes(t, "{'n': 7000001}\n")
+				a, _ := c.Run(t, harness.Program{Files: []harness.FileRef{big}, Tools: harness.Tools("ask"), Code: "print(await ask(n=os.path.getsize('big')))"}, harness.Echo)
+				a.Completes(t, "{'n': 7000001}\n")
 			}
 		})
 		t.Run("the last of a name", func(t *testing.T) {
-			var files []fileRef
+			var files []harness.FileRef
 			for i, name := range []string{"a", "a", "d", "d/x", "e/x", "e"} {
-				files = append(files, c.upload(t, one("x", strconv.Itoa(i))).as(name))
+				files = append(files, c.Upload(t, harness.OneFile("x", strconv.Itoa(i))).As(name))
 			}
-			c.post(t, program{Files: files, Code: "print(open('a').read(), open('d/x').read(), open('e').read())"}).completes(t, "1 3 5\n")
+			c.Post(t, harness.Program{Files: files, Code: "print(open('a').read(), open('d/x').read(), open('e').read())"}).Completes(t, "1 3 5\n")
 		})
 		t.Run("many", func(t *testing.T) {
-			f := c.upload(t, one("x", "x"))
-			var files []fileRef
+			f := c.Upload(t, harness.OneFile("x", "x"))
+			var files []harness.FileRef
 			for i := range 300 {
-				files = append(files, f.as(strconv.Itoa(i)))
+				files = append(files, f.As(strconv.Itoa(i)))
 			}
-			a := c.post(t, program{Files: files, Code: "print(len(os.listdir()))"})
-			a.completes(t, "300\n")
+			a := c.Post(t, harness.Program{Files: files, Code: "print(len(os.listdir()))"})
+			a.Completes(t, "300\n")
 			if len(a.Files) != 300 {
 				t.Errorf("got %d files, want 300", len(a.Files))
 			}
-			c.post(t, program{Files: append(files, f), Code: "print()"}).fails(t, 400, "Too many files provided (301). Maximum is 300.")
+			c.Post(t, harness.Program{Files: append(files, f), Code: "print()"}).Fails(t, 400, "Too many files provided (301). Maximum is 300.")
 		})
 	})
 }
 
-// TestInputsTooLarge gives a program more than it has room for.
-func TestInputsTooLarge(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, settings{"DISK": "4MB"}).alice()
-		f := c.upload(t, one("x", strings.Repeat("x", 2_500_000)))
-		c.post(t, program{Files: []fileRef{f}, Code: "print(1)"}).completes(t, "1\n")
-		c.post(t, program{Files: []fileRef{f, f.as("y")}, Code: "print(1)"}).fails(t, 413, "session_input_too_large")
+// TestInputFilesTooLarge gives a program more than it has room for.
+func TestInputFilesTooLarge(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, harness.Settings{"DISK": "4MB"}).Alice()
+		f := c.Upload(t, harness.OneFile("x", strings.Repeat("x", 2_500_000)))
+		c.Post(t, harness.Program{Files: []harness.FileRef{f}, Code: "print(1)"}).Completes(t, "1\n")
+		c.Post(t, harness.Program{Files: []harness.FileRef{f, f.As("y")}, Code: "print(1)"}).Fails(t, 413, "session_input_too_large")
 	})
 }
 
-// TestRefusedReferences refers to files as one may not.
-func TestRefusedReferences(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		f := c.upload(t, one("x", "x"))
+// TestRefusedFileReferences refers to files as one may not.
+func TestRefusedFileReferences(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		f := c.Upload(t, harness.OneFile("x", "x"))
 		good := fmt.Sprintf(`"id":"%s","session_id":"%s"`, f.ID, f.Storage)
-		skill := c.upload(t, one("x", "skill").with("kind", "skill").with("id", "s").with("version", "2"))
+		skill := c.Upload(t, harness.OneFile("x", "skill").With("kind", "skill").With("id", "s").With("version", "2"))
 		ofSkill := fmt.Sprintf(`{"id":"%s","session_id":"%s","name":"x"`, skill.ID, skill.Storage)
 		for name, tc := range map[string]struct {
 			files string
@@ -115,7 +117,7 @@ func TestRefusedReferences(t *testing.T) {
 			"of another session": {`[{"id":"` + skill.ID + `","session_id":"` + f.Storage + `","name":"x"}]`, 403, "Unauthorized file reference"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				c.post(t, request(`"files":`+tc.files)).fails(t, tc.code, tc.text)
+				c.Post(t, harness.RequestJSON(`"files":`+tc.files)).Fails(t, tc.code, tc.text)
 			})
 		}
 		for name, files := range map[string]string{
@@ -124,51 +126,51 @@ func TestRefusedReferences(t *testing.T) {
 			"nulls":       `[{` + good + `,"storage_session_id":null,"name":"..a","kind":null,"resource_id":null,"version":null}]`,
 			"its skill":   `[` + ofSkill + `,"kind":"skill","resource_id":"s","version":2.0}]`,
 		} {
-			t.Run(name, func(t *testing.T) { c.post(t, request(`"files":`+files)).completes(t, "1\n") })
+			t.Run(name, func(t *testing.T) { c.Post(t, harness.RequestJSON(`"files":`+files)).Completes(t, "1\n") })
 		}
 	})
 }
 
-// TestSessions goes on with the files of a session.
-func TestSessions(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		c := server.alice()
+// TestFilesOfSessions goes on with the files of a session.
+func TestFilesOfSessions(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		c := server.Alice()
 		const look = "print({n: open(n).read() for n in sorted(os.listdir()) if os.path.isfile(n)})\n"
-		first := c.post(t, program{Code: "for n in 'abc': open(n, 'w').write(n)"})
-		first.leaves(t, "a", "b", "c")
-		second := c.post(t, program{Session: first.Session, Code: look + "open('a', 'a').write('!')\nos.remove('b')"})
-		second.completes(t, "{'a': 'a', 'b': 'b', 'c': 'c'}\n")
-		second.leaves(t, "a modified", "c inherited")
+		first := c.Post(t, harness.Program{Code: "for n in 'abc': open(n, 'w').write(n)"})
+		first.Leaves(t, "a", "b", "c")
+		second := c.Post(t, harness.Program{Session: first.Session, Code: look + "open('a', 'a').write('!')\nos.remove('b')"})
+		second.Completes(t, "{'a': 'a', 'b': 'b', 'c': 'c'}\n")
+		second.Leaves(t, "a modified", "c inherited")
 		if want := []string{"b"}; !slices.Equal(second.Deleted, want) || second.Session != first.Session {
 			t.Errorf("got %v, want %q deleted in session %s", second, want, first.Session)
 		}
-		third := c.post(t, program{Session: first.Session, Code: look + "1/0"})
+		third := c.Post(t, harness.Program{Session: first.Session, Code: look + "1/0"})
 		if want := "{'a': 'a!', 'c': 'c'}\n"; third.Stdout != want {
 			t.Errorf("stdout = %q, want %q", third.Stdout, want)
 		}
-		third.leaves(t, "a inherited", "c inherited")
+		third.Leaves(t, "a inherited", "c inherited")
 		// What a client refers to is there, whatever became of it in the session, and
 		// nothing else is.
-		c.post(t, program{Session: first.Session, Files: []fileRef{first.file(t, "b").fileRef}, Code: look}).completes(t, "{'b': 'b'}\n")
-		again := c.post(t, program{Session: first.Session, Code: look + "open('b', 'w').write('new')"})
-		again.completes(t, "{'a': 'a!', 'c': 'c'}\n")
-		c.post(t, program{Session: first.Session, Code: look}).completes(t, "{'a': 'a!', 'b': 'new', 'c': 'c'}\n")
+		c.Post(t, harness.Program{Session: first.Session, Files: []harness.FileRef{first.File(t, "b").FileRef}, Code: look}).Completes(t, "{'b': 'b'}\n")
+		again := c.Post(t, harness.Program{Session: first.Session, Code: look + "open('b', 'w').write('new')"})
+		again.Completes(t, "{'a': 'a!', 'c': 'c'}\n")
+		c.Post(t, harness.Program{Session: first.Session, Code: look}).Completes(t, "{'a': 'a!', 'b': 'new', 'c': 'c'}\n")
 		// A file, then a directory, of one name.
-		turned := c.post(t, program{Code: "open('a', 'w').write('file')"})
-		c.post(t, program{Session: turned.Session, Code: "os.remove('a')\nos.mkdir('a')\nopen('a/b', 'w').write('below')"})
-		c.post(t, program{Session: turned.Session, Code: "print(open('a/b').read())"}).completes(t, "below\n")
+		turned := c.Post(t, harness.Program{Code: "open('a', 'w').write('file')"})
+		c.Post(t, harness.Program{Session: turned.Session, Code: "os.remove('a')\nos.mkdir('a')\nopen('a/b', 'w').write('below')"})
+		c.Post(t, harness.Program{Session: turned.Session, Code: "print(open('a/b').read())"}).Completes(t, "below\n")
 
-		upload := c.upload(t, one("up", "loaded"))
-		c.post(t, program{Session: upload.Storage, Code: look}).completes(t, "{'up': 'loaded'}\n")
-		foreign := server.bob().post(t, program{Session: first.Session, Code: look + "open('a', 'w').write('bob')"})
-		foreign.completes(t, "{}\n")
+		upload := c.Upload(t, harness.OneFile("up", "loaded"))
+		c.Post(t, harness.Program{Session: upload.Storage, Code: look}).Completes(t, "{'up': 'loaded'}\n")
+		foreign := server.Bob().Post(t, harness.Program{Session: first.Session, Code: look + "open('a', 'w').write('bob')"})
+		foreign.Completes(t, "{}\n")
 		if foreign.Session == first.Session {
 			t.Errorf("session_id = %s, want another than that of another principal", foreign.Session)
 		}
-		if fresh := c.post(t, program{Session: unknownID, Code: look}); fresh.Stdout != "{}\n" || fresh.Session != unknownID {
+		if fresh := c.Post(t, harness.Program{Session: unknownID, Code: look}); fresh.Stdout != "{}\n" || fresh.Session != unknownID {
 			t.Errorf("got %v, want an empty session with the id that was asked for", fresh)
 		}
-		c.post(t, program{Session: first.Session, Code: look}).completes(t, "{'a': 'a!', 'b': 'new', 'c': 'c'}\n")
+		c.Post(t, harness.Program{Session: first.Session, Code: look}).Completes(t, "{'a': 'a!', 'b': 'new', 'c': 'c'}\n")
 	})
 }

@@ -1,4 +1,4 @@
-package tests
+package files
 
 import (
 	"maps"
@@ -7,26 +7,28 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
-// TestOutputs runs programs that leave files.
-func TestOutputs(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+// TestFilesLeft runs programs that leave files.
+func TestFilesLeft(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		t.Run("new files", func(t *testing.T) {
-			a := c.post(t, program{Code: py(`
+			a := c.Post(t, harness.Program{Code: harness.Py(`
 				os.makedirs("out/empty")
 				open("out/a.csv", "w").write("a,b\n")
 				open("ü 名` + "\u200d" + `.txt", "w").write("x")
 				open("nothing", "w")
 			`)})
-			a.completes(t, "")
-			a.leaves(t, "nothing", "out/a.csv", "out/empty/.dirkeep", "ü 名\u200d.txt")
-			f := a.file(t, "out/a.csv")
-			if f.Session != a.Session || f.Storage != a.Session || !sessionForm.MatchString(f.ID) {
+			a.Completes(t, "")
+			a.Leaves(t, "nothing", "out/a.csv", "out/empty/.dirkeep", "ü 名\u200d.txt")
+			f := a.File(t, "out/a.csv")
+			if f.Session != a.Session || f.Storage != a.Session || !harness.IDForm.MatchString(f.ID) {
 				t.Errorf("got %v, want the session of the answer under both names, and an id of 21 characters", a)
 			}
-			if got := c.download(t, f.fileRef); got != "a,b\n" {
+			if got := c.Download(t, f.FileRef); got != "a,b\n" {
 				t.Errorf("downloaded %q, want %q", got, "a,b\n")
 			}
 		})
@@ -34,7 +36,7 @@ func TestOutputs(t *testing.T) {
 		t.Run("read-only inputs", func(t *testing.T) { testReadOnly(t, c) })
 		t.Run("endings", func(t *testing.T) { testFilesOfEndings(t, c) })
 		t.Run("what is not the program's", func(t *testing.T) {
-			a := c.post(t, program{Code: py(`
+			a := c.Post(t, harness.Program{Code: harness.Py(`
 				os.makedirs(".cache/deep")
 				open(".cache/deep/x", "w")
 				open(".hidden", "w")
@@ -43,18 +45,18 @@ func TestOutputs(t *testing.T) {
 				py_compile.compile("mine.py")
 				import mine
 			`)})
-			a.completes(t, "")
-			a.leaves(t, ".hidden", "mine.py")
+			a.Completes(t, "")
+			a.Leaves(t, ".hidden", "mine.py")
 		})
 	})
 }
 
-func testInputsAfterwards(t *testing.T, c client) {
-	var files []fileRef
+func testInputsAfterwards(t *testing.T, c harness.Client) {
+	var files []harness.FileRef
 	for _, name := range []string{"kept", "changed", "same size", "gone", ".hidden/kept", "a dir", "a socket"} {
-		files = append(files, c.upload(t, one(name, "old "+name)))
+		files = append(files, c.Upload(t, harness.OneFile(name, "old "+name)))
 	}
-	a := c.post(t, program{Files: files, Code: py(`
+	a := c.Post(t, harness.Program{Files: files, Code: harness.Py(`
 		open("changed", "a").write("!")
 		open("same size", "w").write("new same size")
 		os.remove("gone")
@@ -67,37 +69,37 @@ func testInputsAfterwards(t *testing.T, c client) {
 		socket.socket(socket.AF_UNIX).bind("a socket")
 		open("new", "w")
 	`)})
-	a.completes(t, "")
-	a.leaves(t, ".hidden/kept inherited", "a dir/x", "changed modified", "kept inherited", "new", "same size modified")
+	a.Completes(t, "")
+	a.Leaves(t, ".hidden/kept inherited", "a dir/x", "changed modified", "kept inherited", "new", "same size modified")
 	if want := []string{"a dir", "a socket", "gone"}; !slices.Equal(a.Deleted, want) {
 		t.Errorf("deleted_files = %q, want %q", a.Deleted, want)
 	}
 	if a.Truncation != nil || a.Delivery != nil {
 		t.Errorf("got %v, want every file kept", a)
 	}
-	kept, input := a.file(t, "kept"), files[0]
+	kept, input := a.File(t, "kept"), files[0]
 	if kept.ID != input.ID || kept.Storage != input.Storage || kept.Kind != "user" || kept.Resource != input.ID {
 		t.Errorf("inherited = %+v, want it to be the input %+v", kept, input)
 	}
-	changed, input := a.file(t, "changed"), files[1]
+	changed, input := a.File(t, "changed"), files[1]
 	if from := changed.ModifiedFrom; changed.ID == input.ID || from.ID != input.ID || from.Storage != input.Storage {
 		t.Errorf("modified = %+v from %+v, want a new id, and that of the input %+v", changed, from, input)
 	}
-	for f, want := range map[fileRef]string{changed.fileRef: "old changed!", a.file(t, "same size").fileRef: "new same size", input: "old changed", files[3]: "old gone"} {
-		if got := c.download(t, f); got != want {
+	for f, want := range map[harness.FileRef]string{changed.FileRef: "old changed!", a.File(t, "same size").FileRef: "new same size", input: "old changed", files[3]: "old gone"} {
+		if got := c.Download(t, f); got != want {
 			t.Errorf("%s is %q, want %q", f.Name, got, want)
 		}
 	}
 }
 
-func testReadOnly(t *testing.T, c client) {
+func testReadOnly(t *testing.T, c harness.Client) {
 	// What is an agent's or a skill's always is.
-	agent := c.upload(t, one("agent.txt", "agent").with("kind", "agent").with("id", "agent_1"))
+	agent := c.Upload(t, harness.OneFile("agent.txt", "agent").With("kind", "agent").With("id", "agent_1"))
 	agent.Kind, agent.Resource = "agent", "agent_1"
-	skill := c.upload(t, one("skill/SKILL.md", "skill").with("kind", "skill").with("id", "s").with("version", "3"))
+	skill := c.Upload(t, harness.OneFile("skill/SKILL.md", "skill").With("kind", "skill").With("id", "s").With("version", "3"))
 	skill.Kind, skill.Resource, skill.Version = "skill", "s", 3
-	own := c.upload(t, one("own.txt", "own").with("read_only", "true"))
-	a := c.post(t, program{Files: []fileRef{agent, skill, own}, Code: py(`
+	own := c.Upload(t, harness.OneFile("own.txt", "own").With("read_only", "true"))
+	a := c.Post(t, harness.Program{Files: []harness.FileRef{agent, skill, own}, Code: harness.Py(`
 		os.remove("own.txt")
 		open("own.txt", "w").write("changed")
 		try:
@@ -109,9 +111,9 @@ func testReadOnly(t *testing.T, c client) {
 		os.remove("skill/SKILL.md")
 		os.rmdir("skill")
 	`)})
-	a.completes(t, "refused\n")
-	a.leaves(t, "agent.txt inherited", "own.txt inherited", "skill/SKILL.md inherited")
-	if got := a.file(t, "skill/SKILL.md").fileRef; got.Kind != "skill" || got.Resource != "s" || got.Version != 3 || got.ID != skill.ID {
+	a.Completes(t, "refused\n")
+	a.Leaves(t, "agent.txt inherited", "own.txt inherited", "skill/SKILL.md inherited")
+	if got := a.File(t, "skill/SKILL.md").FileRef; got.Kind != "skill" || got.Resource != "s" || got.Version != 3 || got.ID != skill.ID {
 		t.Errorf("inherited = %+v, want it to be the input %+v", got, skill)
 	}
 	if len(a.Deleted) > 0 {
@@ -120,7 +122,7 @@ func testReadOnly(t *testing.T, c client) {
 }
 
 // testFilesOfEndings runs programs that leave a file and end in some way.
-func testFilesOfEndings(t *testing.T, c client) {
+func testFilesOfEndings(t *testing.T, c harness.Client) {
 	for name, tc := range map[string]struct {
 		code    string
 		status  int
@@ -135,16 +137,16 @@ func testFilesOfEndings(t *testing.T, c client) {
 		"no syntax": {"x = ", 200, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			input := c.upload(t, one("input", "x"))
-			a := c.post(t, program{Code: "open('left', 'w').write('it')\n" + tc.code, Timeout: tc.timeout, Files: []fileRef{input}})
+			input := c.Upload(t, harness.OneFile("input", "x"))
+			a := c.Post(t, harness.Program{Code: "open('left', 'w').write('it')\n" + tc.code, Timeout: tc.timeout, Files: []harness.FileRef{input}})
 			if name == "no syntax" {
 				// It has not run.
-				a.leaves(t, "input inherited")
+				a.Leaves(t, "input inherited")
 				return
 			}
-			a.fails(t, tc.status, tc.error)
-			a.leaves(t, "input inherited", "left")
-			if got := c.download(t, a.file(t, "left").fileRef); got != "it" {
+			a.Fails(t, tc.status, tc.error)
+			a.Leaves(t, "input inherited", "left")
+			if got := c.Download(t, a.File(t, "left").FileRef); got != "it" {
 				t.Errorf("downloaded %q, want %q", got, "it")
 			}
 		})
@@ -153,20 +155,20 @@ func testFilesOfEndings(t *testing.T, c client) {
 
 // TestFilesOfTooManyRounds ends a program at the round limit.
 func TestFilesOfTooManyRounds(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		a, _ := c.run(t, program{Tools: tools("ask"), Code: py(`
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		a, _ := c.Run(t, harness.Program{Tools: harness.Tools("ask"), Code: harness.Py(`
 			open("left", "w").write("it")
 			for n in range(21):
 			    await ask(n=n)
-		`)}, echo)
-		a.fails(t, 400, "Exceeded maximum round trips (20)")
-		a.leaves(t, "left")
+		`)}, harness.Echo)
+		a.Fails(t, 400, "Exceeded maximum round trips (20)")
+		a.Leaves(t, "left")
 	})
 }
 
-// TestHostileOutputs runs programs that leave what could harm those who look at it.
-func TestHostileOutputs(t *testing.T) {
+// TestHostileFilesLeft runs programs that leave what could harm those who look at it.
+func TestHostileFilesLeft(t *testing.T) {
 	cases := []struct {
 		name, code string
 		files      []string
@@ -269,13 +271,13 @@ func TestHostileOutputs(t *testing.T) {
 			os._exit(0)
 		`},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
-				a := c.post(t, program{Code: py(tc.code)})
-				a.completes(t, "")
-				a.leaves(t, tc.files...)
+				a := c.Post(t, harness.Program{Code: harness.Py(tc.code)})
+				a.Completes(t, "")
+				a.Leaves(t, tc.files...)
 				var reasons map[string]int
 				var skipped []string
 				if a.Truncation != nil {
@@ -289,14 +291,14 @@ func TestHostileOutputs(t *testing.T) {
 				}
 				for _, f := range a.Files {
 					// A log that was being written is as long as it was in the end.
-					if got := c.download(t, f.fileRef); got != f.Name && f.Name != "log" {
+					if got := c.Download(t, f.FileRef); got != f.Name && f.Name != "log" {
 						t.Errorf("%s has the contents %q, want its name", f.Name, got)
 					}
 				}
 			})
 		}
 		t.Run("100,000 files", func(t *testing.T) {
-			a := c.post(t, program{Code: py(`
+			a := c.Post(t, harness.Program{Code: harness.Py(`
 				os.makedirs("deep/er")
 				made = 0
 				try:
@@ -305,17 +307,17 @@ func TestHostileOutputs(t *testing.T) {
 				except OSError:
 				    print(end="")
 			`)})
-			a.completes(t, "")
+			a.Completes(t, "")
 			if len(a.Files) != 50 || a.Truncation == nil || a.Truncation.Reasons["max_files"] < 10_000 || len(a.Truncation.Skipped) != 20 {
 				t.Errorf("got %d files of %v, want 50, the others left out, and 20 names of them", len(a.Files), a)
 			}
 		})
 		t.Run("inputs that are no files any more", func(t *testing.T) {
-			var files []fileRef
+			var files []harness.FileRef
 			for i := range 3 {
-				files = append(files, c.upload(t, one(strconv.Itoa(i), "x")))
+				files = append(files, c.Upload(t, harness.OneFile(strconv.Itoa(i), "x")))
 			}
-			a := c.post(t, program{Files: files, Code: py(`
+			a := c.Post(t, harness.Program{Files: files, Code: harness.Py(`
 				for n in range(3):
 				    os.remove(str(n))
 				os.symlink("/etc/passwd", "0")
@@ -323,8 +325,8 @@ func TestHostileOutputs(t *testing.T) {
 				os.link("a", "1")
 				os.chmod("a", 0)
 			`)})
-			a.completes(t, "")
-			a.leaves(t)
+			a.Completes(t, "")
+			a.Leaves(t)
 			if want := []string{"0", "2"}; !slices.Equal(a.Deleted, want) || a.Truncation == nil || !slices.Equal(a.Truncation.Skipped, []string{"1", "a"}) {
 				t.Errorf("got %v, want %q deleted, and 1 and a left out", a, want)
 			}
@@ -332,42 +334,42 @@ func TestHostileOutputs(t *testing.T) {
 	})
 }
 
-// TestOutputLimits sets limits of its own.
-func TestOutputLimits(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, settings{"OUTPUT_FILES": "2", "OUTPUT_FILE_SIZE": "2MB", "FILES_QUOTA": "5MB", "FILE_SIZE": "3MB"}).alice()
-		large := c.upload(t, one("large", strings.Repeat("x", 2_500_000)))
-		a := c.post(t, program{Files: []fileRef{large}, Code: py(`
+// TestLimitsOfFilesLeft sets limits of its own.
+func TestLimitsOfFilesLeft(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, harness.Settings{"OUTPUT_FILES": "2", "OUTPUT_FILE_SIZE": "2MB", "FILES_QUOTA": "5MB", "FILE_SIZE": "3MB"}).Alice()
+		large := c.Upload(t, harness.OneFile("large", strings.Repeat("x", 2_500_000)))
+		a := c.Post(t, harness.Program{Files: []harness.FileRef{large}, Code: harness.Py(`
 			for name in "abc":
 			    open(name, "w").write(name)
 			open("0", "wb").write(bytes(2_000_000))
 			open("00", "wb").write(bytes(2_000_001))
 		`)})
-		a.leaves(t, "0", "a", "large inherited")
+		a.Leaves(t, "0", "a", "large inherited")
 		if got := a.Truncation; got == nil || got.Reasons["max_files"] != 2 || got.Reasons["size"] != 1 || got.Count != 3 || got.Code != "artifact_truncated" {
 			t.Errorf("got %v, want one file too large and two too many", a)
 		}
 		// There is room for about half a megabyte.
-		b := c.post(t, program{Code: py(`
+		b := c.Post(t, harness.Program{Code: harness.Py(`
 			open("a", "w").write("a")
 			open("b", "wb").write(bytes(1_000_000))
 		`)})
-		b.completes(t, "")
-		b.leaves(t, "a")
+		b.Completes(t, "")
+		b.Leaves(t, "a")
 		if got := b.Delivery; got == nil || got.Code != "artifact_delivery_failed" || got.Status != "partial" || got.Attempted != 2 || got.Delivered != 1 || got.Failed != 1 {
 			t.Errorf("got %v, want one of two files delivered", b)
 		}
-		if r := c.files(t, http.MethodDelete, "/files/"+large.Storage+"/"+large.ID); r.code != 200 {
+		if r := c.Files(t, http.MethodDelete, "/files/"+large.Storage+"/"+large.ID); r.HTTPStatus != 200 {
 			t.Fatalf("DELETE: got %v, want it deleted", r)
 		}
-		if a := c.post(t, program{Code: "open('b', 'wb').write(bytes(1_000_000))"}); a.Delivery != nil {
+		if a := c.Post(t, harness.Program{Code: "open('b', 'wb').write(bytes(1_000_000))"}); a.Delivery != nil {
 			t.Errorf("got %v, want it kept where there is room again", a)
 		}
-		holes := serve(t, s, settings{"DISK": "4MB"}).alice().post(t, program{Code: py(`
+		holes := harness.Serve(t, s, harness.Settings{"DISK": "4MB"}).Alice().Post(t, harness.Program{Code: harness.Py(`
 			for name in "abcde":
 			    open(name, "wb").truncate(1_500_000)
 		`)})
-		holes.leaves(t, "a", "b")
+		holes.Leaves(t, "a", "b")
 		if got := holes.Truncation; got == nil || got.Reasons["size"] != 3 {
 			t.Errorf("got %v, want the holes that are larger than the disk left out", holes)
 		}

@@ -1,28 +1,30 @@
-package tests
+package files
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
 // TestFilesAndKilledServers kills the server between the pause and the end of programs
 // that have files, and after it.
 func TestFilesAndKilledServers(t *testing.T) {
-	overSetups(t, eachStore|ordinaryUser, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
+	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
 		restart := func() {
 			t.Helper()
-			if err := errors.Join(server.kill(), server.start()); err != nil {
+			if err := errors.Join(server.Kill(), server.Start()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		c := server.alice()
-		files := []fileRef{
-			c.upload(t, one("kept", strings.Repeat("k", 3_000_000))), c.upload(t, one("changed", "old")), c.upload(t, one("gone", "old")),
-			c.upload(t, one("fixed", "old").with("read_only", "true")),
+		c := server.Alice()
+		files := []harness.FileRef{
+			c.Upload(t, harness.OneFile("kept", strings.Repeat("k", 3_000_000))), c.Upload(t, harness.OneFile("changed", "old")), c.Upload(t, harness.OneFile("gone", "old")),
+			c.Upload(t, harness.OneFile("fixed", "old").With("read_only", "true")),
 		}
-		pause := c.pause(t, program{Files: files, Tools: tools("ask"), Code: py(`
+		pause := c.Pause(t, harness.Program{Files: files, Tools: harness.Tools("ask"), Code: harness.Py(`
 			open("early", "w").write("early")
 			open("fixed-not", "w").write(open("fixed").read())
 			await ask(n=1)
@@ -32,45 +34,45 @@ func TestFilesAndKilledServers(t *testing.T) {
 			raise SystemExit(4)
 		`)})
 		restart()
-		c = server.alice()
-		end := c.post(t, pause.answers(echo))
-		end.fails(t, 200, "Sandbox exited with code 4")
-		end.leaves(t, "changed modified", "early", "fixed inherited", "fixed-not", "kept inherited", "late")
+		c = server.Alice()
+		end := c.Post(t, pause.Continue(harness.Echo))
+		end.Fails(t, 200, "Sandbox exited with code 4")
+		end.Leaves(t, "changed modified", "early", "fixed inherited", "fixed-not", "kept inherited", "late")
 		if len(end.Deleted) != 1 || end.Deleted[0] != "gone" {
 			t.Errorf("deleted_files = %q, want gone", end.Deleted)
 		}
 		restart()
-		c = server.alice()
-		if again := c.post(t, pause.answers(echo)); again.raw != end.raw {
+		c = server.Alice()
+		if again := c.Post(t, pause.Continue(harness.Echo)); again.Raw != end.Raw {
 			t.Errorf("the same request again: got %v, want %v", again, end)
 		}
 		for name, want := range map[string]string{"changed": "new", "early": "early", "fixed-not": "old", "late": string(make([]byte, 2_000_000))} {
-			if got := c.download(t, end.file(t, name).fileRef); got != want {
+			if got := c.Download(t, end.File(t, name).FileRef); got != want {
 				t.Errorf("%s is %.100q, want %.100q", name, got, want)
 			}
 		}
-		c.post(t, program{Session: end.Session, Code: "print(sorted(os.listdir()))"}).completes(t, "['changed', 'early', 'fixed-not', 'late']\n")
+		c.Post(t, harness.Program{Session: end.Session, Code: "print(sorted(os.listdir()))"}).Completes(t, "['changed', 'early', 'fixed-not', 'late']\n")
 	})
 }
 
 // TestKeyedStartWithFiles repeats a start with files, also when a server died in between.
 func TestKeyedStartWithFiles(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		f := server.alice().upload(t, one("x", "x"))
-		p := program{Files: []fileRef{f}, Tools: tools("ask"), Code: "open('y', 'w').write(open('x').read())\nawait ask()\nprint('end')"}
-		pause := server.alice().postKeyed(t, "key-of-files", p)
-		if again := server.alice().postKeyed(t, "key-of-files", p); pause.Status != "tool_call_required" || again.raw != pause.raw {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		f := server.Alice().Upload(t, harness.OneFile("x", "x"))
+		p := harness.Program{Files: []harness.FileRef{f}, Tools: harness.Tools("ask"), Code: "open('y', 'w').write(open('x').read())\nawait ask()\nprint('end')"}
+		pause := server.Alice().PostKeyed(t, "key-of-files", p)
+		if again := server.Alice().PostKeyed(t, "key-of-files", p); pause.Status != "tool_call_required" || again.Raw != pause.Raw {
 			t.Fatalf("got %v, then %v; want one pause", pause, again)
 		}
-		if err := errors.Join(server.kill(), server.start()); err != nil {
+		if err := errors.Join(server.Kill(), server.Start()); err != nil {
 			t.Fatal(err)
 		}
-		if again := server.alice().postKeyed(t, "key-of-files", p); again.raw != pause.raw {
+		if again := server.Alice().PostKeyed(t, "key-of-files", p); again.Raw != pause.Raw {
 			t.Errorf("got %v, want %v again", again, pause)
 		}
-		end := server.alice().post(t, pause.answers(echo))
-		end.completes(t, "end\n")
-		end.leaves(t, "x inherited", "y")
+		end := server.Alice().Post(t, pause.Continue(harness.Echo))
+		end.Completes(t, "end\n")
+		end.Leaves(t, "x inherited", "y")
 	})
 }

@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"slices"
@@ -6,51 +6,51 @@ import (
 	"testing"
 )
 
-// A programCase is a program and how it is to end.
-type programCase struct {
-	name, code string
-	tools      []tool
-	answer     handler // echo if nil
-	timeout    int
-	lang       string
+// A Case is a program and how it is to end.
+type Case struct {
+	Name, Code string
+	Tools      []Tool
+	Answer     Handler // echo if nil
+	Timeout    int
+	Lang       string
 	// stdout is all that is printed. If error is set the program fails with it.
-	stdout, error string
+	Stdout, Error string
 	// stderr is what is to be found there, in this order; without any, nothing is.
-	stderr []string
+	Stderr []string
 	// batches are the numbers of calls by round, if that matters.
-	batches []int
+	Batches []int
 }
 
-// runCases runs programs on a server.
-func runCases(t *testing.T, c client, cases []programCase) {
+// RunCases runs programs on a server.
+func RunCases(t *testing.T, c Client, cases []Case) {
 	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
+		t.Run(tc.Name, func(t *testing.T) {
 			t.Parallel()
-			if tc.answer == nil {
-				tc.answer = echo
+			if tc.Answer == nil {
+				tc.Answer = Echo
 			}
-			a, batches := c.run(t, program{Code: py(tc.code), Tools: tc.tools, Timeout: tc.timeout, Lang: tc.lang}, tc.answer)
-			if tc.error == "" {
-				a.completes(t, tc.stdout)
+			a, batches := c.Run(t, Program{Code: Py(tc.Code), Tools: tc.Tools, Timeout: tc.Timeout, Lang: tc.Lang}, tc.Answer)
+			if tc.Error == "" {
+				a.Completes(t, tc.Stdout)
 			} else {
-				a.fails(t, 200, tc.error)
-				if a.Stdout != tc.stdout {
-					t.Errorf("stdout = %q, want %q", a.Stdout, tc.stdout)
+				a.Fails(t, 200, tc.Error)
+				if a.Stdout != tc.Stdout {
+					t.Errorf("stdout = %q, want %q", a.Stdout, tc.Stdout)
 				}
 			}
-			contains(t, "stderr", a.Stderr, tc.stderr...)
-			if len(tc.stderr) == 0 && a.Stderr != "" {
+			Contains(t, "stderr", a.Stderr, tc.Stderr...)
+			if len(tc.Stderr) == 0 && a.Stderr != "" {
 				t.Errorf("stderr = %q, want nothing", a.Stderr)
 			}
-			if tc.batches != nil && !slices.Equal(batches, tc.batches) {
-				t.Errorf("calls by round = %v, want %v", batches, tc.batches)
+			if tc.Batches != nil && !slices.Equal(batches, tc.Batches) {
+				t.Errorf("calls by round = %v, want %v", batches, tc.Batches)
 			}
 		})
 	}
 }
 
-// contains checks that text has the pieces in this order.
-func contains(t testing.TB, what, text string, pieces ...string) {
+// Contains checks that text has the pieces in this order.
+func Contains(t testing.TB, what, text string, pieces ...string) {
 	t.Helper()
 	rest := text
 	for _, piece := range pieces {

@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"context"
@@ -21,31 +21,31 @@ const (
 	// fullImage is the sandbox image with all libraries.
 	fullImage = "fermata-sandbox"
 	// plainImage is one without, whose containers start three times as fast.
-	plainImage = "fermata-tests-plain"
+	BareImage = "fermata-tests-plain"
 	// dockerTimeout bounds a question to the Docker engine.
 	dockerTimeout = 10 * time.Second
 )
 
-// plainDockerfile is what the README has users write for images of their own.
-const plainDockerfile = `FROM python:3.11-slim
+// bareDockerfile is what the README has users write for images of their own.
+const bareDockerfile = `FROM python:3.11-slim
 COPY --from=fermata-sandbox /opt/fermata /opt/fermata
 USER 1000:1000
 `
 
-// dockerSettings choose Docker. Where one container after the other is made requests
+// DockerSettings choose Docker. Where one container after the other is made requests
 // may have to wait for theirs.
-var dockerSettings = settings{"SANDBOX": "docker", "DOCKER_IMAGE": plainImage, "QUEUE_TIMEOUT": "60s"}
+var DockerSettings = Settings{"SANDBOX": "docker", "DOCKER_IMAGE": BareImage, "QUEUE_TIMEOUT": "60s"}
 
-// hasDocker reports whether there are a Docker engine and the sandbox image.
-var hasDocker = sync.OnceValue(func() bool {
+// HasDocker reports whether there are a Docker engine and the sandbox image.
+var HasDocker = sync.OnceValue(func() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
 	defer cancel()
-	return inCI || exec.CommandContext(ctx, "docker", "image", "inspect", fullImage).Run() == nil
+	return InCI || exec.CommandContext(ctx, "docker", "image", "inspect", fullImage).Run() == nil
 })
 
-// hasGVisor reports whether the Docker engine can run containers with gVisor.
-var hasGVisor = sync.OnceValue(func() bool {
-	if inCI {
+// HasGVisor reports whether the Docker engine can run containers with gVisor.
+var HasGVisor = sync.OnceValue(func() bool {
+	if InCI {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
@@ -54,50 +54,50 @@ var hasGVisor = sync.OnceValue(func() bool {
 	return err == nil && slices.Contains(strings.Fields(string(runtimes)), "runsc")
 })
 
-// needDocker skips a test where there is no Docker engine.
-func needDocker(t *testing.T) {
+// NeedDocker skips a test where there is no Docker engine.
+func NeedDocker(t *testing.T) {
 	t.Helper()
-	if !hasDocker() {
+	if !HasDocker() {
 		t.Skipf("no Docker engine has the image %s", fullImage)
 	}
 }
 
-// buildPlainImage makes the plain image, once.
-var buildPlainImage = sync.OnceValue(func() error {
-	build := exec.Command("docker", "build", "--quiet", "--tag", plainImage, "-")
-	build.Stdin = strings.NewReader(plainDockerfile)
+// BuildBareImage makes the plain image, once.
+var BuildBareImage = sync.OnceValue(func() error {
+	build := exec.Command("docker", "build", "--quiet", "--tag", BareImage, "-")
+	build.Stdin = strings.NewReader(bareDockerfile)
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the image %s: %w\n%s", plainImage, err, out)
+		return fmt.Errorf("build the image %s: %w\n%s", BareImage, err, out)
 	}
 	return nil
 })
 
-// libraries are the settings of a server whose programs have pandas, jq and the like.
-func (s setup) libraries() settings {
-	if s.docker() {
-		return settings{"DOCKER_IMAGE": fullImage}
+// Libraries are the settings of a server whose programs have pandas, jq and the like.
+func (s Setup) Libraries() Settings {
+	if s.Docker() {
+		return Settings{"DOCKER_IMAGE": fullImage}
 	}
 	return nil
 }
 
-func (s setup) docker() bool { return s.settings["SANDBOX"] == "docker" }
+func (s Setup) Docker() bool { return s.Settings["SANDBOX"] == "docker" }
 
-// dockerClient talks to the Docker engine that DOCKER_HOST names.
-var dockerClient = sync.OnceValues(func() (*dockerapi.Client, error) {
+// DockerClient talks to the Docker engine that DOCKER_HOST names.
+var DockerClient = sync.OnceValues(func() (*dockerapi.Client, error) {
 	return dockerapi.NewClientWithOpts(dockerapi.FromEnv, dockerapi.WithAPIVersionNegotiation())
 })
 
-// containers returns the containers that a server has made, or one that lived in its
+// Containers returns the containers that a server has made, or one that lived in its
 // state directory before it.
-func (s *server) containers(ctx context.Context) ([]container.Summary, error) {
-	if s.settings["SANDBOX"] != "docker" {
+func (s *Server) Containers(ctx context.Context) ([]container.Summary, error) {
+	if s.Settings["SANDBOX"] != "docker" {
 		return nil, nil
 	}
-	home, err := os.ReadFile(filepath.Join(s.settings["STATE_DIR"], "home"))
+	home, err := os.ReadFile(filepath.Join(s.Settings["STATE_DIR"], "home"))
 	if err != nil || len(home) == 0 {
 		return nil, nil // It has not come as far as to make any.
 	}
-	c, err := dockerClient()
+	c, err := DockerClient()
 	if err != nil {
 		return nil, err
 	}
@@ -117,20 +117,20 @@ func (s *server) containers(ctx context.Context) ([]container.Summary, error) {
 }
 
 // contained returns the first processes of the server's containers.
-func (s *server) contained() []process {
+func (s *Server) contained() []Process {
 	ctx := context.Background()
-	list, err := s.containers(ctx)
+	list, err := s.Containers(ctx)
 	if err != nil || len(list) == 0 {
 		return nil
 	}
-	c, err := dockerClient()
+	c, err := DockerClient()
 	if err != nil {
 		return nil
 	}
-	var first []process
+	var first []Process
 	for _, one := range list {
 		if found, err := c.ContainerInspect(ctx, one.ID); err == nil && found.State.Pid != 0 {
-			first = append(first, process{pid: found.State.Pid})
+			first = append(first, Process{PID: found.State.Pid})
 		}
 	}
 	return first

@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// A fileRef is a file as a client refers to it.
-type fileRef struct {
+// A FileRef is a file as a client refers to it.
+type FileRef struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	Session  string `json:"session_id,omitempty"`
@@ -25,15 +25,15 @@ type fileRef struct {
 	Version  int    `json:"version,omitempty"`
 }
 
-// as returns the reference with another name.
-func (f fileRef) as(name string) fileRef {
+// As returns the reference with another name.
+func (f FileRef) As(name string) FileRef {
 	f.Name = name
 	return f
 }
 
 // A leftFile is a file in an answer.
 type leftFile struct {
-	fileRef
+	FileRef
 	Inherited    bool `json:"inherited"`
 	ModifiedFrom *struct {
 		ID      string `json:"id"`
@@ -57,8 +57,8 @@ type leftFiles struct {
 	} `json:"artifact_truncation"`
 }
 
-// names returns the names of the files of an answer, each with what it is.
-func (l leftFiles) names() (names []string) {
+// Names returns the names of the files of an answer, each with what it is.
+func (l leftFiles) Names() (names []string) {
 	for _, f := range l.Files {
 		switch {
 		case f.Inherited:
@@ -72,8 +72,8 @@ func (l leftFiles) names() (names []string) {
 	return names
 }
 
-// file returns the file of this name.
-func (a answer) file(t testing.TB, name string) leftFile {
+// File returns the file of this name.
+func (a Answer) File(t testing.TB, name string) leftFile {
 	t.Helper()
 	i := slices.IndexFunc(a.Files, func(f leftFile) bool { return f.Name == name })
 	if i < 0 {
@@ -82,114 +82,114 @@ func (a answer) file(t testing.TB, name string) leftFile {
 	return a.Files[i]
 }
 
-// leaves checks the names of the files in an answer.
-func (a answer) leaves(t testing.TB, want ...string) {
+// Leaves checks the names of the files in an answer.
+func (a Answer) Leaves(t testing.TB, want ...string) {
 	t.Helper()
-	if got := a.names(); !slices.Equal(got, want) {
+	if got := a.Names(); !slices.Equal(got, want) {
 		t.Errorf("files = %q, want %q (%v)", got, want, a)
 	}
 }
 
-// A reply is what a server says to a request for files.
-type reply struct {
-	code   int
-	header http.Header
-	body   string
+// A Reply is what a server says to a request for files.
+type Reply struct {
+	HTTPStatus int
+	Header     http.Header
+	Body       string
 }
 
-func (r reply) String() string { return fmt.Sprintf("%d %.1000s", r.code, r.body) }
+func (r Reply) String() string { return fmt.Sprintf("%d %.1000s", r.HTTPStatus, r.Body) }
 
-// sendFiles sends a request for files.
-func (c client) sendFiles(method, path, contentType string, body io.Reader) (reply, error) {
-	r, err := http.NewRequest(method, c.url+path, body)
+// SendFiles sends a request for files.
+func (c Client) SendFiles(method, path, contentType string, body io.Reader) (Reply, error) {
+	r, err := http.NewRequest(method, c.URL+path, body)
 	if err != nil {
-		return reply{}, err
+		return Reply{}, err
 	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	c.authorize(r)
+	c.Authorize(r)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return reply{}, err
+		return Reply{}, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	return reply{response.StatusCode, response.Header, string(text)}, err
+	return Reply{response.StatusCode, response.Header, string(text)}, err
 }
 
-// files sends a request for files that has no body.
-func (c client) files(t testing.TB, method, path string) reply {
+// Files sends a request for files that has no body.
+func (c Client) Files(t testing.TB, method, path string) Reply {
 	t.Helper()
-	r, err := c.sendFiles(method, path, "", nil)
+	r, err := c.SendFiles(method, path, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// A form is a multipart body: fields, then files.
-type form struct {
-	fields map[string]string
-	files  []formFile
+// A Form is a multipart body: fields, then files.
+type Form struct {
+	Fields map[string]string
+	Files  []FormFile
 }
 
-type formFile struct{ name, content string }
+type FormFile struct{ Name, Content string }
 
-// one returns a form with one file.
-func one(name, content string) form { return form{files: []formFile{{name, content}}} }
+// OneFile returns a form with one file.
+func OneFile(name, content string) Form { return Form{Files: []FormFile{{name, content}}} }
 
-// with returns the form with one more field.
-func (f form) with(name, value string) form {
+// With returns the form with one more field.
+func (f Form) With(name, value string) Form {
 	fields := map[string]string{name: value}
-	maps.Copy(fields, f.fields)
-	f.fields = fields
+	maps.Copy(fields, f.Fields)
+	f.Fields = fields
 	return f
 }
 
-// encode returns the body and its type.
-func (f form) encode() (body *bytes.Buffer, contentType string, err error) {
+// Encode returns the body and its type.
+func (f Form) Encode() (body *bytes.Buffer, contentType string, err error) {
 	body = &bytes.Buffer{}
 	w := multipart.NewWriter(body)
-	for name, value := range f.fields {
+	for name, value := range f.Fields {
 		if err := w.WriteField(name, value); err != nil {
 			return nil, "", err
 		}
 	}
-	for _, file := range f.files {
+	for _, file := range f.Files {
 		header := textproto.MIMEHeader{}
-		name := strings.NewReplacer("\\", "\\\\", `"`, `\"`).Replace(file.name)
+		name := strings.NewReplacer("\\", "\\\\", `"`, `\"`).Replace(file.Name)
 		header.Set("Content-Disposition", `form-data; name="file"; filename="`+name+`"`)
 		header.Set("Content-Type", "application/octet-stream")
 		part, err := w.CreatePart(header)
 		if err != nil {
 			return nil, "", err
 		}
-		if _, err := io.WriteString(part, file.content); err != nil {
+		if _, err := io.WriteString(part, file.Content); err != nil {
 			return nil, "", err
 		}
 	}
 	return body, w.FormDataContentType(), w.Close()
 }
 
-// uploadTo sends a form to a route.
-func (c client) uploadTo(t testing.TB, path string, f form) reply {
+// UploadTo sends a form to a route.
+func (c Client) UploadTo(t testing.TB, path string, f Form) Reply {
 	t.Helper()
-	body, contentType, err := f.encode()
+	body, contentType, err := f.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.sendFiles(http.MethodPost, path, contentType, body)
+	r, err := c.SendFiles(http.MethodPost, path, contentType, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// upload uploads one file and returns a reference to it.
-func (c client) upload(t testing.TB, f form) fileRef {
+// Upload uploads one file and returns a reference to it.
+func (c Client) Upload(t testing.TB, f Form) FileRef {
 	t.Helper()
-	r := c.uploadTo(t, "/upload", f)
+	r := c.UploadTo(t, "/upload", f)
 	var body struct {
 		Message string `json:"message"`
 		Storage string `json:"storage_session_id"`
@@ -198,18 +198,49 @@ func (c client) upload(t testing.TB, f form) fileRef {
 			ID   string `json:"fileId"`
 		} `json:"files"`
 	}
-	if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.code != 200 || body.Message != "success" || len(body.Files) != 1 {
+	if err := json.Unmarshal([]byte(r.Body), &body); err != nil || r.HTTPStatus != 200 || body.Message != "success" || len(body.Files) != 1 {
 		t.Fatalf("POST /upload: got %v, want one file stored", r)
 	}
-	return fileRef{ID: body.Files[0].ID, Name: body.Files[0].Name, Storage: body.Storage}
+	return FileRef{ID: body.Files[0].ID, Name: body.Files[0].Name, Storage: body.Storage}
 }
 
-// download returns the contents of a file.
-func (c client) download(t testing.TB, f fileRef) string {
+// Download returns the contents of a file.
+func (c Client) Download(t testing.TB, f FileRef) string {
 	t.Helper()
-	r := c.files(t, http.MethodGet, "/download/"+f.Storage+"/"+f.ID)
-	if r.code != 200 {
+	r := c.Files(t, http.MethodGet, "/download/"+f.Storage+"/"+f.ID)
+	if r.HTTPStatus != 200 {
 		t.Fatalf("GET /download of %s: got %v, want its contents", f.Name, r)
 	}
-	return r.body
+	return r.Body
+}
+
+// TryForeignFile tries to get at a file of another principal.
+func TryForeignFile(t *testing.T, c Client, name string, f FileRef) {
+	t.Helper()
+	file := f.Storage + "/" + f.ID
+	for _, scope := range []string{"", "?kind=user", "?kind=user&id=alice", "?kind=agent&id=alice", "?kind=skill&id=alice&version=1", "?entity_id=alice"} {
+		for _, route := range []struct{ method, path string }{
+			{http.MethodGet, "/download/" + file},
+			{http.MethodGet, "/sessions/" + f.Storage + "/objects/" + f.ID},
+			{http.MethodDelete, "/files/" + file},
+			{http.MethodDelete, "/sessions/" + f.Storage + "/objects/" + f.ID},
+			{http.MethodGet, "/files/" + f.Storage},
+		} {
+			if got := c.Files(t, route.method, route.path+scope); got.HTTPStatus != 403 || got.Body != `{"error":"Unauthorized"}` {
+				t.Errorf("%s %s%s as %s: got %v, want 403", route.method, route.path, scope, name, got)
+			}
+		}
+	}
+	for _, kind := range []string{"", "user", "agent", "skill"} {
+		ref := FileRef{ID: f.ID, Name: "x", Storage: f.Storage, Resource: "alice", Kind: kind}
+		if kind == "skill" {
+			ref.Version = 1
+		}
+		c.Post(t, Program{Files: []FileRef{ref}, Code: "print(open('x').read())"}).Fails(t, 403, "Unauthorized file reference")
+	}
+	a := c.Post(t, Program{Session: f.Storage, Code: "print(os.listdir())\nopen('secret', 'w').write('overwritten')"})
+	a.Completes(t, "[]\n")
+	if a.Session == f.Storage {
+		t.Errorf("%s runs in the session of another principal", name)
+	}
 }

@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"bufio"
@@ -15,18 +15,18 @@ import (
 	"syscall"
 )
 
-// A process is one process of this machine. Its start tells it from a later one
+// A Process is one process of this machine. Its start tells it from a later one
 // with the same number.
-type process struct {
-	pid, parent int
-	start       string
-	command     string
-	dead        bool // it has ended and nobody has asked how
+type Process struct {
+	PID, Parent int
+	Start       string
+	Command     string
+	Dead        bool // it has ended and nobody has asked how
 }
 
-// processes returns all processes.
-func processes() map[int]process {
-	found := map[int]process{}
+// AllProcesses returns all processes.
+func AllProcesses() map[int]Process {
+	found := map[int]Process{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // The pattern is good.
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
@@ -45,58 +45,58 @@ func processes() map[int]process {
 		}
 		pid, _ := strconv.Atoi(before)
 		parent, _ := strconv.Atoi(fields[1])
-		found[pid] = process{pid, parent, fields[19], after[:end], fields[0] == "Z" || fields[0] == "X"}
+		found[pid] = Process{pid, parent, fields[19], after[:end], fields[0] == "Z" || fields[0] == "X"}
 	}
 	return found
 }
 
-// descendants returns the roots and all processes below them.
-func descendants(roots []process) []process {
-	all := processes()
-	children := map[int][]process{}
+// Descendants returns the roots and all processes below them.
+func Descendants(roots []Process) []Process {
+	all := AllProcesses()
+	children := map[int][]Process{}
 	for _, p := range all {
-		children[p.parent] = append(children[p.parent], p)
+		children[p.Parent] = append(children[p.Parent], p)
 	}
-	var found []process
+	var found []Process
 	seen := map[int]bool{}
 	for queue := roots; len(queue) > 0; queue = queue[1:] {
 		p := queue[0]
-		now, ok := all[p.pid]
-		if !ok || seen[p.pid] || p.start != "" && p.start != now.start {
+		now, ok := all[p.PID]
+		if !ok || seen[p.PID] || p.Start != "" && p.Start != now.Start {
 			continue
 		}
-		seen[p.pid] = true
+		seen[p.PID] = true
 		found = append(found, now)
-		queue = append(queue, children[p.pid]...)
+		queue = append(queue, children[p.PID]...)
 	}
 	return found
 }
 
-// cleared waits until nothing of the server is left.
-func (s *server) cleared(family []process) error {
-	return within(clearTimeout, func() error { return s.leftovers(family) })
+// Cleared waits until nothing of the server is left.
+func (s *Server) Cleared(family []Process) error {
+	return Within(ClearTimeout, func() error { return s.leftovers(family) })
 }
 
 // leftovers tells which of the processes still run, and what is left of the server
 // in containers, cgroups and files.
-func (s *server) leftovers(family []process) error {
+func (s *Server) leftovers(family []Process) error {
 	var errs []error
-	all := processes()
+	all := AllProcesses()
 	for _, p := range family {
-		if now, ok := all[p.pid]; ok && now.start == p.start && !now.dead {
-			errs = append(errs, fmt.Errorf("process %d (%s) is left", p.pid, p.command))
+		if now, ok := all[p.PID]; ok && now.Start == p.Start && !now.Dead {
+			errs = append(errs, fmt.Errorf("process %d (%s) is left", p.PID, p.Command))
 		}
 	}
-	containers, err := s.containers(context.Background())
+	containers, err := s.Containers(context.Background())
 	errs = append(errs, err)
 	for _, c := range containers {
 		errs = append(errs, fmt.Errorf("container %s is left: %s", c.ID[:12], c.Status))
 	}
-	for _, group := range sandboxGroups(s.groups) {
+	for _, group := range SandboxGroups(s.Groups) {
 		errs = append(errs, fmt.Errorf("cgroup %s is left", group))
 	}
-	errs = append(errs, filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		inner := strings.Count(strings.TrimPrefix(path, s.dir), "/") > 2
+	errs = append(errs, filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
+		inner := strings.Count(strings.TrimPrefix(path, s.Dir), "/") > 2
 		if below, ok := strings.CutPrefix(path, s.filesDir()+"/"); err == nil && ok {
 			// Files have their own life, and so has what a killed server was writing.
 			part := s.killed && strings.HasSuffix(below, ".tmp")
@@ -112,7 +112,7 @@ func (s *server) leftovers(family []process) error {
 			return err
 		case !d.IsDir() && !d.Type().IsRegular():
 			return fmt.Errorf("%s (%v) is left", path, d.Type())
-		case inner, filepath.Dir(path) == filepath.Join(s.dir, "tmp"):
+		case inner, filepath.Dir(path) == filepath.Join(s.Dir, "tmp"):
 			// What a server keeps are files in its state directory, not below.
 			return fmt.Errorf("%s is left", path)
 		}
@@ -125,10 +125,10 @@ func (s *server) leftovers(family []process) error {
 var storedFile = regexp.MustCompile(`^(claims/[A-Za-z0-9_-]{21}|(files|drops|contents/[0-9a-f]{64})/[0-9a-f]{64}/[A-Za-z0-9_-]{21}\.[A-Za-z0-9_-]{21})$`)
 
 // filesDir is where the server keeps the files of its clients.
-func (s *server) filesDir() string { return filepath.Join(s.dir, "state", "files") }
+func (s *Server) filesDir() string { return filepath.Join(s.Dir, "state", "files") }
 
-// storedFiles returns what is in the server's store of files.
-func (s *server) storedFiles() (names []string, err error) {
+// StoredFiles returns what is in the server's store of files.
+func (s *Server) StoredFiles() (names []string, err error) {
 	err = filepath.WalkDir(s.filesDir(), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			names = append(names, strings.TrimPrefix(path, s.filesDir()+"/"))
@@ -197,8 +197,8 @@ func makeGroups(name string) []string {
 	return groups
 }
 
-// sandboxGroups returns the cgroups of sandboxes below those of a server.
-func sandboxGroups(groups []string) []string {
+// SandboxGroups returns the cgroups of sandboxes below those of a server.
+func SandboxGroups(groups []string) []string {
 	var found []string
 	for _, group := range groups {
 		below, _ := filepath.Glob(filepath.Join(group, "fermata", "*", "cgroup.procs")) // The pattern is good.
@@ -209,10 +209,10 @@ func sandboxGroups(groups []string) []string {
 	return found
 }
 
-// removeGroups removes a server's cgroups, when it has ended or before it begins.
-func (s *server) removeGroups() error {
+// RemoveGroups removes a server's cgroups, when it has ended or before it begins.
+func (s *Server) RemoveGroups() error {
 	var errs []error
-	for _, group := range s.groups {
+	for _, group := range s.Groups {
 		for _, dir := range []string{filepath.Join(group, "fermata"), filepath.Join(group, "fermata-server"), group} {
 			if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, fmt.Errorf("remove cgroup %s: %w", dir, err))
@@ -222,8 +222,8 @@ func (s *server) removeGroups() error {
 	return errors.Join(errs...)
 }
 
-// atMost is an error if there are more than limit.
-func atMost(what string, got, limit int) error {
+// AtMost is an error if there are more than limit.
+func AtMost(what string, got, limit int) error {
 	if got > limit {
 		return fmt.Errorf("%d %s, want at most %d", got, what, limit)
 	}

@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"cmp"
@@ -11,11 +11,11 @@ import (
 
 // What a machine may lack. A developer goes without, CI does not: there nothing is
 // left out, so what is missing fails.
-var inCI = os.Getenv("CI") != ""
+var InCI = os.Getenv("CI") != ""
 
-// python is the interpreter that programs run in: PYTHON, or the system's, which is
+// Python is the interpreter that programs run in: PYTHON, or the system's, which is
 // more likely to have the libraries than others on the path.
-func python() string {
+func Python() string {
 	const system = "/usr/bin/python3"
 	if _, err := os.Stat(system); err != nil {
 		return cmp.Or(os.Getenv("PYTHON"), "python3")
@@ -25,12 +25,12 @@ func python() string {
 
 func hasRedis() bool {
 	_, err := exec.LookPath("redis-server")
-	return err == nil || inCI
+	return err == nil || InCI
 }
 
 // enginesHere is how many of the engines there are on this machine.
 func enginesHere() int {
-	if hasDocker() {
+	if HasDocker() {
 		return 2
 	}
 	return 1
@@ -56,13 +56,13 @@ func needRedis(t *testing.T) {
 var scientific = regexp.MustCompile(`\b(np|pd|numpy|pandas)\b`)
 
 var hasLibraries = sync.OnceValue(func() bool {
-	return inCI || exec.Command(python(), "-c", "import numpy, pandas").Run() == nil
+	return InCI || exec.Command(Python(), "-c", "import numpy, pandas").Run() == nil
 })
 
 // needLibraries skips a test whose program uses libraries that are not installed.
 func needLibraries(t testing.TB, code string) {
 	t.Helper()
 	if scientific.MatchString(code) && !hasLibraries() {
-		t.Skipf("%s has no numpy and pandas", python())
+		t.Skipf("%s has no numpy and pandas", Python())
 	}
 }

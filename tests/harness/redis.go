@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A redisServer is a Redis of the tests' own on a Unix socket.
-type redisServer struct {
-	dir    string
-	args   []string
-	client *redis.Client
+// A Redis is a Redis of the tests' own on a Unix socket.
+type Redis struct {
+	Dir    string
+	Args   []string
+	Client *redis.Client
 	cmd    *exec.Cmd
 	// used counts the databases that were given out.
 	used atomic.Int64
@@ -31,22 +31,22 @@ type redisServer struct {
 var commonRedis = newRedis(filepath.Join(os.TempDir(), "fermata-redis-"+strconv.Itoa(os.Getpid())))
 
 // startCommonRedis starts it, for the first server that needs it.
-var startCommonRedis = sync.OnceValue(commonRedis.start)
+var startCommonRedis = sync.OnceValue(commonRedis.Start)
 
 // newRedis returns a Redis that does not run yet. A socket's path has at most 107
 // bytes, so dir must be short.
-func newRedis(dir string, args ...string) *redisServer {
+func newRedis(dir string, args ...string) *Redis {
 	socket := filepath.Join(dir, "s")
 	args = append([]string{
 		"--dir", dir, "--unixsocket", socket, "--port", "0", "--save", "", "--appendonly", "no", "--loglevel", "warning",
 		"--databases", "10000",
 	}, args...)
 	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DialerRetries: 1, MaxRetries: -1})
-	return &redisServer{dir: dir, args: args, client: client}
+	return &Redis{Dir: dir, Args: args, Client: client}
 }
 
-// redisAlone returns a Redis of the test's own, which does not run yet.
-func redisAlone(t *testing.T, args ...string) *redisServer {
+// RedisAlone returns a Redis of the test's own, which does not run yet.
+func RedisAlone(t *testing.T, args ...string) *Redis {
 	t.Helper()
 	needRedis(t)
 	dir, err := os.MkdirTemp("", "redis") //nolint:usetesting // the path would be too long
@@ -54,46 +54,46 @@ func redisAlone(t *testing.T, args ...string) *redisServer {
 		t.Fatal(err)
 	}
 	r := newRedis(dir, args...)
-	t.Cleanup(r.kill)
+	t.Cleanup(r.Kill)
 	return r
 }
 
-// url is what a server takes for its setting.
-func (r *redisServer) url() string { return "unix://" + filepath.Join(r.dir, "s") }
+// URL is what a server takes for its setting.
+func (r *Redis) URL() string { return "unix://" + filepath.Join(r.Dir, "s") }
 
 // database is the url of a database of its own for one server, which then is the
 // only one of its group.
-func (r *redisServer) database() string { return fmt.Sprintf("%s?db=%d", r.url(), r.used.Add(1)) }
+func (r *Redis) database() string { return fmt.Sprintf("%s?db=%d", r.URL(), r.used.Add(1)) }
 
-// start starts Redis and waits until it answers.
-func (r *redisServer) start() error {
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+// Start starts Redis and waits until it answers.
+func (r *Redis) Start() error {
+	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
 		return err
 	}
-	r.cmd = exec.Command("redis-server", r.args...)
+	r.cmd = exec.Command("redis-server", r.Args...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := r.cmd.Start(); err != nil {
 		return fmt.Errorf("start redis-server, which these tests need: %w", err)
 	}
-	err := within(20*time.Second, func() error { return r.client.Ping(context.Background()).Err() })
+	err := Within(20*time.Second, func() error { return r.Client.Ping(context.Background()).Err() })
 	if err != nil {
-		return errors.Join(fmt.Errorf("redis-server does not answer: %w", err), r.crash())
+		return errors.Join(fmt.Errorf("redis-server does not answer: %w", err), r.Crash())
 	}
 	return nil
 }
 
-// crash ends Redis, which keeps its directory.
-func (r *redisServer) crash() error {
+// Crash ends Redis, which keeps its directory.
+func (r *Redis) Crash() error {
 	err := r.cmd.Process.Kill()
 	_ = r.cmd.Wait() // It was killed.
 	return err
 }
 
-// kill ends Redis, if it runs, and removes what it has kept.
-func (r *redisServer) kill() {
+// Kill ends Redis, if it runs, and removes what it has kept.
+func (r *Redis) Kill() {
 	if r.cmd != nil {
-		_ = r.crash() // It may have ended before.
+		_ = r.Crash() // It may have ended before.
 	}
-	_ = r.client.Close()
-	_ = os.RemoveAll(r.dir)
+	_ = r.Client.Close()
+	_ = os.RemoveAll(r.Dir)
 }

@@ -1,4 +1,8 @@
-package tests
+// Package harness starts servers as their users do: the real binary, over HTTP, with every
+// sandbox, store and user that the machine has. It also has a client of the wire contract, and
+// checks that a server leaves nothing behind when it ends. The tests are in the folders beside
+// this one.
+package harness
 
 import (
 	"errors"
@@ -14,11 +18,9 @@ import (
 	"testing"
 )
 
-func TestMain(m *testing.M) { runTests(m) }
-
-// runTests is the TestMain of every folder of tests. It runs the tests, then stops the
+// Main is the TestMain of every folder of tests. It runs the tests, then stops the
 // servers that they shared and fails if one of them has left anything behind.
-func runTests(m *testing.M) {
+func Main(m *testing.M) {
 	flag.Parse()
 	// Tests wait for the server most of the time.
 	if err := flag.Set("test.parallel", "4"); err != nil {
@@ -29,20 +31,20 @@ func runTests(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "--- FAIL: shared servers:", err)
 		code = max(code, 1)
 	}
-	commonRedis.kill()
-	if dir, err := scratch(); err == nil {
+	commonRedis.Kill()
+	if dir, err := Scratch(); err == nil {
 		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }
 
-// scratch returns the directory in which servers live. It is made for the first of them.
-var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "fermata-tests-") })
+// Scratch returns the directory in which servers live. It is made for the first of them.
+var Scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "fermata-tests-") })
 
 // binary returns the server's program, which is built for the first server that starts.
 // FERMATA_TEST_RACE=1 builds it with the race detector.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := scratch()
+	dir, err := Scratch()
 	if err != nil {
 		return "", err
 	}
@@ -63,14 +65,14 @@ var shared pool
 // A pool has one server for each combination of settings.
 type pool struct {
 	mu      sync.Mutex
-	servers map[string]*server
+	servers map[string]*Server
 }
 
-// serve returns a server with the changed settings. Other tests use it at the same time, so
+// Serve returns a server with the changed settings. Other tests use it at the same time, so
 // a test must neither stop it nor count what it has.
-func serve(t *testing.T, s setup, changes settings) *server {
+func Serve(t *testing.T, s Setup, changes Settings) *Server {
 	t.Helper()
-	all := with(s.settings, changes)
+	all := With(s.Settings, changes)
 	var key strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&key, "%s=%s\n", name, all[name])
@@ -80,67 +82,67 @@ func serve(t *testing.T, s setup, changes settings) *server {
 	if running, ok := shared.servers[key.String()]; ok {
 		return running
 	}
-	started, err := startServer(all)
+	started, err := StartServer(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if shared.servers == nil {
-		shared.servers = map[string]*server{}
+		shared.servers = map[string]*Server{}
 	}
 	shared.servers[key.String()] = started
 	return started
 }
 
-// startServer starts a server and returns it when it serves.
-func startServer(all settings) (*server, error) {
-	s, err := newServer(all)
+// StartServer starts a server and returns it when it serves.
+func StartServer(all Settings) (*Server, error) {
+	s, err := NewServer(all)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.start(); err != nil {
-		return nil, errors.Join(err, s.removeGroups())
+	if err := s.Start(); err != nil {
+		return nil, errors.Join(err, s.RemoveGroups())
 	}
 	return s, nil
 }
 
-// serveAlone returns a server of the test's own with the changed settings.
-func serveAlone(t *testing.T, s setup, changes settings) *server {
+// ServeAlone returns a server of the test's own with the changed settings.
+func ServeAlone(t *testing.T, s Setup, changes Settings) *Server {
 	t.Helper()
-	started, err := startServer(with(s.settings, changes))
+	started, err := StartServer(With(s.Settings, changes))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAfter(t, started)
+	StopAfter(t, started)
 	return started
 }
 
-// launchAlone returns a server of the test's own that listens, but need not be healthy.
-func launchAlone(t *testing.T, s setup) *server {
+// LaunchAlone returns a server of the test's own that listens, but need not be healthy.
+func LaunchAlone(t *testing.T, s Setup) *Server {
 	t.Helper()
-	launched, err := newServer(s.settings)
+	launched, err := NewServer(s.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := launched.launch(); err != nil {
-		t.Fatal(errors.Join(err, launched.removeGroups()))
+	if err := launched.Launch(); err != nil {
+		t.Fatal(errors.Join(err, launched.RemoveGroups()))
 	}
-	stopAfter(t, launched)
-	if err := launched.await(); err != nil {
+	StopAfter(t, launched)
+	if err := launched.Await(); err != nil {
 		t.Fatal(err)
 	}
 	return launched
 }
 
-// stopAfter stops a server when the test has ended, and fails the test if the server leaves
+// StopAfter stops a server when the test has ended, and fails the test if the server leaves
 // anything behind.
-func stopAfter(t *testing.T, started *server) {
+func StopAfter(t *testing.T, started *Server) {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := started.stop(); err != nil {
+		if err := started.Stop(); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("log of the server:\n%s", started.log.tail())
+			t.Logf("log of the server:\n%s", started.Log.Tail())
 		}
 	})
 }
@@ -154,10 +156,10 @@ func (p *pool) stop() error {
 	var wg sync.WaitGroup
 	for _, s := range p.servers {
 		wg.Go(func() {
-			if err := s.stop(); err != nil {
+			if err := s.Stop(); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("%w\n%s", err, s.log.tail()))
+				errs = append(errs, fmt.Errorf("%w\n%s", err, s.Log.Tail()))
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"bytes"
@@ -20,42 +20,42 @@ import (
 
 const (
 	// startTimeout is how long a server may take to serve: it imports the libraries.
-	startTimeout = 60 * time.Second
+	StartTimeout = 60 * time.Second
 	// stopTimeout is how long it may take to end with nothing in flight.
-	stopTimeout = 20 * time.Second
+	StopTimeout = 20 * time.Second
 	// clearTimeout is how long what it had may take to go after it: a busy Docker
 	// daemon removes one container after the other.
-	clearTimeout = 20 * time.Second
+	ClearTimeout = 20 * time.Second
 )
 
-// A server is a running server, or one that was killed and may be started again on
+// A Server is a running server, or one that was killed and may be started again on
 // the state that it left.
-type server struct {
-	settings settings
-	dir      string
-	groups   []string // cgroups that it runs in
-	log      *serverLog
-	url      string
+type Server struct {
+	Settings Settings
+	Dir      string
+	Groups   []string // cgroups that it runs in
+	Log      *Log
+	URL      string
 	// attributes are those of its process, if it needs special ones, and become is the
 	// command in front of its own that makes it another user, if it is to be one.
-	attributes *syscall.SysProcAttr
-	become     []string
-	runsAs     string
+	Attributes *syscall.SysProcAttr
+	Become     []string
+	RunsAs     string
 	// command is the server's command, if it is not to serve.
-	command string
+	Command string
 	// dockerHost names its Docker daemon, if it is not that of the tests.
-	dockerHost string
+	DockerHost string
 
-	cmd    *exec.Cmd
-	exited chan struct{}
+	Cmd    *exec.Cmd
+	Exited chan struct{}
 	// killed says that it was, heirs are the processes that it left then.
 	killed bool
-	heirs  []process
+	Heirs  []Process
 }
 
-// newServer returns a server that does not run yet.
-func newServer(all settings) (*server, error) {
-	parent, err := scratch()
+// NewServer returns a server that does not run yet.
+func NewServer(all Settings) (*Server, error) {
+	parent, err := Scratch()
 	if err != nil {
 		return nil, err
 	}
@@ -68,55 +68,55 @@ func newServer(all settings) (*server, error) {
 			return nil, err
 		}
 	}
-	s := &server{settings: with(all, settings{"STATE_DIR": filepath.Join(dir, "state")}), dir: dir}
-	if s.settings["REDIS_URL"] == commonRedis.url() {
+	s := &Server{Settings: With(all, Settings{"STATE_DIR": filepath.Join(dir, "state")}), Dir: dir}
+	if s.Settings["REDIS_URL"] == commonRedis.URL() {
 		if err := startCommonRedis(); err != nil {
 			return nil, err
 		}
-		s.settings["REDIS_URL"] = commonRedis.database()
+		s.Settings["REDIS_URL"] = commonRedis.database()
 	}
-	if s.settings["DOCKER_IMAGE"] == plainImage {
-		if err := buildPlainImage(); err != nil {
+	if s.Settings["DOCKER_IMAGE"] == BareImage {
+		if err := BuildBareImage(); err != nil {
 			return nil, err
 		}
 	}
-	s.groups = makeGroups(filepath.Base(dir))
-	if user, ok := s.settings[runAs]; ok {
-		delete(s.settings, runAs)
-		s.runsAs = user
+	s.Groups = makeGroups(filepath.Base(dir))
+	if user, ok := s.Settings[RunAs]; ok {
+		delete(s.Settings, RunAs)
+		s.RunsAs = user
 		if err := s.as(user); err != nil {
-			return nil, errors.Join(err, s.removeGroups())
+			return nil, errors.Join(err, s.RemoveGroups())
 		}
 	}
 	return s, nil
 }
 
-// start starts the server and waits until it serves.
-func (s *server) start() error {
-	if err := s.launch(); err != nil {
+// Start starts the server and waits until it serves.
+func (s *Server) Start() error {
+	if err := s.Launch(); err != nil {
 		return err
 	}
-	if err := s.await(); err != nil {
+	if err := s.Await(); err != nil {
 		return err
 	}
-	a, err := http.Get(s.url + "/health")
+	a, err := http.Get(s.URL + "/health")
 	if err != nil {
-		return errors.Join(err, s.kill())
+		return errors.Join(err, s.Kill())
 	}
 	defer a.Body.Close()
 	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
-		return errors.Join(fmt.Errorf("GET /health: %v", a.Status), err, s.kill())
+		return errors.Join(fmt.Errorf("GET /health: %v", a.Status), err, s.Kill())
 	}
 	return nil
 }
 
-// launch starts the server.
-func (s *server) launch() error {
+// Launch starts the server.
+func (s *Server) Launch() error {
 	program, err := binary()
 	if err != nil {
 		return err
 	}
-	s.log = &serverLog{serving: make(chan string, 1)}
+	s.Log = &Log{serving: make(chan string, 1)}
 	// The shell moves itself into the cgroups and then becomes the server. In version 2
 	// it cannot go where a server has been, only where that has moved to.
 	join := `for group in $GROUPS_TO_JOIN; do
@@ -124,61 +124,61 @@ func (s *server) launch() error {
 done 2>/dev/null
 unset GROUPS_TO_JOIN
 exec "$@"`
-	command := slices.Concat([]string{"-c", join, "sh"}, s.become, []string{program, cmp.Or(s.command, "serve")})
-	s.cmd = exec.Command("/bin/sh", command...)
-	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + filepath.Join(s.dir, "tmp"), "DOCKER_HOST=" + cmp.Or(s.dockerHost, os.Getenv("DOCKER_HOST"))}
-	s.cmd.Env = append(s.cmd.Env, "GROUPS_TO_JOIN="+strings.Join(s.groups, " "))
-	for name, value := range s.settings {
-		s.cmd.Env = append(s.cmd.Env, "FERMATA_"+name+"="+value)
+	command := slices.Concat([]string{"-c", join, "sh"}, s.Become, []string{program, cmp.Or(s.Command, "serve")})
+	s.Cmd = exec.Command("/bin/sh", command...)
+	s.Cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "TMPDIR=" + filepath.Join(s.Dir, "tmp"), "DOCKER_HOST=" + cmp.Or(s.DockerHost, os.Getenv("DOCKER_HOST"))}
+	s.Cmd.Env = append(s.Cmd.Env, "GROUPS_TO_JOIN="+strings.Join(s.Groups, " "))
+	for name, value := range s.Settings {
+		s.Cmd.Env = append(s.Cmd.Env, "FERMATA_"+name+"="+value)
 	}
-	s.cmd.SysProcAttr = s.attributes
-	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	s.Cmd.SysProcAttr = s.Attributes
+	s.Cmd.Stdout, s.Cmd.Stderr = s.Log, s.Log
 	// A zygote that outlives the server may keep the ends of these pipes open.
-	s.cmd.WaitDelay = time.Second
-	if err := s.cmd.Start(); err != nil {
+	s.Cmd.WaitDelay = time.Second
+	if err := s.Cmd.Start(); err != nil {
 		return err
 	}
-	s.exited = make(chan struct{})
+	s.Exited = make(chan struct{})
 	go func() {
-		defer close(s.exited)
-		_ = s.cmd.Wait() // The state tells.
+		defer close(s.Exited)
+		_ = s.Cmd.Wait() // The state tells.
 	}()
 	return nil
 }
 
-// await waits until the server serves.
-func (s *server) await() error {
+// Await waits until the server serves.
+func (s *Server) Await() error {
 	select {
-	case addr := <-s.log.serving:
-		s.url = "http://" + addr
-	case <-s.exited:
-		return fmt.Errorf("the server ended at start: %v\n%s", s.cmd.ProcessState, s.log.tail())
-	case <-time.After(startTimeout):
-		return errors.Join(fmt.Errorf("the server does not serve after %v\n%s", startTimeout, s.log.tail()), s.kill())
+	case addr := <-s.Log.serving:
+		s.URL = "http://" + addr
+	case <-s.Exited:
+		return fmt.Errorf("the server ended at start: %v\n%s", s.Cmd.ProcessState, s.Log.Tail())
+	case <-time.After(StartTimeout):
+		return errors.Join(fmt.Errorf("the server does not serve after %v\n%s", StartTimeout, s.Log.Tail()), s.Kill())
 	}
 	return nil
 }
 
-// kill ends the server as a crash would. What it was in charge of stays.
-func (s *server) kill() error {
+// Kill ends the server as a crash would. What it was in charge of stays.
+func (s *Server) Kill() error {
 	s.killed = true
-	heirs := descendants(append([]process{{pid: s.cmd.Process.Pid}}, s.heirs...))[1:]
-	err := s.cmd.Process.Signal(syscall.SIGKILL)
-	<-s.exited
+	heirs := Descendants(append([]Process{{PID: s.Cmd.Process.Pid}}, s.Heirs...))[1:]
+	err := s.Cmd.Process.Signal(syscall.SIGKILL)
+	<-s.Exited
 	// To ask a Docker daemon may take longer than what is to be killed runs.
-	s.heirs = slices.Concat(heirs, descendants(s.contained()))
+	s.Heirs = slices.Concat(heirs, Descendants(s.contained()))
 	return err
 }
 
-// family returns the server's process and all processes below it, those that a
+// Family returns the server's process and all processes below it, those that a
 // killed one has left and those in containers included.
-func (s *server) family() []process {
-	return descendants(slices.Concat([]process{{pid: s.cmd.Process.Pid}}, s.heirs, s.contained()))
+func (s *Server) Family() []Process {
+	return Descendants(slices.Concat([]Process{{PID: s.Cmd.Process.Pid}}, s.Heirs, s.contained()))
 }
 
-// resting waits until the number of processes does not change any more, and returns it: a
+// Resting waits until the number of processes does not change any more, and returns it: a
 // server fills its pool, and prepares one more sandbox, while it has nothing else to do.
-func resting(processes func() int) int {
+func Resting(processes func() int) int {
 	last := -1
 	for n := processes(); n != last; n = processes() {
 		last = n
@@ -187,29 +187,29 @@ func resting(processes func() int) int {
 	return last
 }
 
-// processes counts the server's family.
-func (s *server) processes() int { return len(s.family()) }
+// Processes counts the server's family.
+func (s *Server) Processes() int { return len(s.Family()) }
 
-// stop ends the server as an operator would and tells what it has left behind.
-func (s *server) stop() error {
-	family := s.family()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stop the server, which has ended already (%v): %w", s.cmd.ProcessState, err)
+// Stop ends the server as an operator would and tells what it has left behind.
+func (s *Server) Stop() error {
+	family := s.Family()
+	if err := s.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the server, which has ended already (%v): %w", s.Cmd.ProcessState, err)
 	}
 	select {
-	case <-s.exited:
-	case <-time.After(stopTimeout):
-		return errors.Join(fmt.Errorf("the server runs %v after SIGTERM", stopTimeout), s.kill())
+	case <-s.Exited:
+	case <-time.After(StopTimeout):
+		return errors.Join(fmt.Errorf("the server runs %v after SIGTERM", StopTimeout), s.Kill())
 	}
 	var errs []error
-	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+	if code := s.Cmd.ProcessState.ExitCode(); code != 0 {
 		errs = append(errs, fmt.Errorf("the server ended with code %d after SIGTERM, want 0", code))
 	}
-	return errors.Join(append(errs, s.cleared(family), s.removeGroups())...)
+	return errors.Join(append(errs, s.Cleared(family), s.RemoveGroups())...)
 }
 
-// within returns nil as soon as check does, or its last error after limit.
-func within(limit time.Duration, check func() error) error {
+// Within returns nil as soon as check does, or its last error after limit.
+func Within(limit time.Duration, check func() error) error {
 	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(deadline) {
 			return err
@@ -217,8 +217,8 @@ func within(limit time.Duration, check func() error) error {
 	}
 }
 
-// A serverLog is what a server logs. It looks out for the address.
-type serverLog struct {
+// A Log is what a server logs. It looks out for the address.
+type Log struct {
 	serving chan string
 
 	mu    sync.Mutex
@@ -229,7 +229,7 @@ type serverLog struct {
 var servingLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?serving\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*$`)
 
 // Write takes the next bytes of the log.
-func (l *serverLog) Write(p []byte) (int, error) {
+func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text.Write(p)
@@ -243,15 +243,15 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// all returns the whole log.
-func (l *serverLog) all() string {
+// All returns the whole log.
+func (l *Log) All() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// tail returns the end of the log.
-func (l *serverLog) tail() string {
-	text := l.all()
+// Tail returns the end of the log.
+func (l *Log) Tail() string {
+	text := l.All()
 	return text[max(0, len(text)-4000):]
 }

@@ -1,4 +1,4 @@
-package tests
+package harness
 
 import (
 	"errors"
@@ -9,24 +9,24 @@ import (
 	"syscall"
 )
 
-// runAs is no setting of the server: the harness, which must be root then, starts it as
+// RunAs is no setting of the server: the harness, which must be root then, starts it as
 // this user.
 const (
-	runAs  = "the harness runs it as"
-	nobody = "nobody"
+	RunAs  = "the harness runs it as"
+	Nobody = "nobody"
 	// nobodyWithRange is nobody, who has users in /etc/subuid.
-	nobodyWithRange = "nobody with a range"
+	NobodyWithRange = "nobody with a range"
 )
 
 // nobodyID is the user nobody and its group.
 const nobodyID = 65534
 
 // as has the server run as an ordinary user, whose are its directories and cgroups.
-func (s *server) as(user string) error {
+func (s *Server) as(user string) error {
 	// It must get to its program and its directories, which lie in ours.
-	errs := []error{os.Chmod(filepath.Dir(s.dir), 0o711)}
-	own := []string{s.dir, filepath.Join(s.dir, "state"), filepath.Join(s.dir, "tmp")}
-	for _, group := range s.groups {
+	errs := []error{os.Chmod(filepath.Dir(s.Dir), 0o711)}
+	own := []string{s.Dir, filepath.Join(s.Dir, "state"), filepath.Join(s.Dir, "tmp")}
+	for _, group := range s.Groups {
 		own = append(own, group)
 		for _, file := range []string{"cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
 			if _, err := os.Stat(filepath.Join(group, file)); err == nil {
@@ -38,16 +38,16 @@ func (s *server) as(user string) error {
 		errs = append(errs, os.Chown(path, nobodyID, nobodyID))
 	}
 	id := strconv.Itoa(nobodyID)
-	s.become = []string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--"}
+	s.Become = []string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--"}
 	// In a mount namespace of its own it sees other files than the machine has.
-	ranges := filepath.Join(s.dir, "ranges")
+	ranges := filepath.Join(s.Dir, "ranges")
 	text := ""
-	if user == nobodyWithRange {
+	if user == NobodyWithRange {
 		text = "nobody:400000:5000\n"
 	}
 	errs = append(errs, os.WriteFile(ranges, []byte(text), 0o644))
-	s.attributes = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	s.Attributes = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	see := fmt.Sprintf(`mount --bind %[1]s /etc/subuid && mount --bind %[1]s /etc/subgid && exec "$@"`, ranges)
-	s.become = append([]string{"/bin/sh", "-c", see, "sh"}, s.become...)
+	s.Become = append([]string{"/bin/sh", "-c", see, "sh"}, s.Become...)
 	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package tests
+package hostile
 
 import (
 	"bytes"
@@ -17,12 +17,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // fuzzProgram returns a program of tests/hostile/fuzz with these variables in front.
 func fuzzProgram(t *testing.T, name string, variables map[string]any) hostile {
 	t.Helper()
-	p, err := readHostile(filepath.Join("hostile", "fuzz", name))
+	p, err := readHostile(filepath.Join("fuzz", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +46,9 @@ const fuzzedCalls = 100_000
 
 var madeLine = regexp.MustCompile(`(?m)^MADE (\d+)`)
 
-// TestHostileCalls has a program make system calls of all numbers with odd arguments, and
+// TestHostileSystemCalls has a program make system calls of all numbers with odd arguments, and
 // checks the server and the machine as after any other hostile program.
-func TestHostileCalls(t *testing.T) {
+func TestHostileSystemCalls(t *testing.T) {
 	const limit = 30 * time.Second
 	overBesieged(t, func(t *testing.T, b besieged) {
 		a := besiege(t, b)
@@ -96,7 +98,7 @@ func TestHostileFrames(t *testing.T) {
 // goldenFrames are the good and bad frames that both ends are tested against.
 func goldenFrames(t *testing.T) (golden []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "python", "testdata", "frames.json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "python", "testdata", "frames.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +132,7 @@ const (
 // has closed every connection.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
-	b := besieged{name: "process", settings: with(common, hostileSettings), atOnce: 1}
+	b := besieged{name: "process", settings: harness.With(harness.Common, hostileSettings), atOnce: 1}
 	a := besiege(t, b)
 	hostileRounds(t, func(t *testing.T, seed uint64) {
 		ctx, cancel := context.WithTimeout(t.Context(), fuzzedFor)
@@ -166,7 +168,7 @@ func TestHostileConnections(t *testing.T) {
 func (a *arena) goodClient(ctx context.Context, t *testing.T) {
 	for ctx.Err() == nil {
 		begin := time.Now()
-		got, err := a.server.bob().send(t.Context(), program{Code: "print(1)"})
+		got, err := a.server.Bob().Send(t.Context(), harness.Program{Code: "print(1)"})
 		if err != nil || got.Stdout != "1\n" {
 			t.Errorf("a good client got %v (%v), want a program that completes", got, err)
 			return
@@ -185,7 +187,7 @@ func (a *arena) goodClient(ctx context.Context, t *testing.T) {
 // Some are closed by the client. ctx is the time in which connections are made: then no
 // more is sent.
 func (a *arena) connect(ctx context.Context, chance *rand.Rand) error {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(a.server.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(a.server.URL, "http://"))
 	if err != nil {
 		return fmt.Errorf("a connection without a key: %w", err)
 	}

@@ -1,15 +1,17 @@
-package tests
+package isolation
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
-// TestChannel attacks the way that calls and results take, from the program. It may
+// TestChannelAttacks attacks the way that calls and results take, from the program. It may
 // break itself, and nothing else: the answer comes in time, names no tool that was
 // not granted, and the next program runs.
-func TestChannel(t *testing.T) {
+func TestChannelAttacks(t *testing.T) {
 	// frame and friends are what an attacker would have learnt from our source.
 	const tricks = `
 		import gc, json, signal, socket, struct, threading, time
@@ -253,14 +255,14 @@ func TestChannel(t *testing.T) {
 			        pass
 		`},
 	}
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		c := server.alice()
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		c := server.Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				p := program{Code: py(tricks) + py(tc.code), Tools: tools("ask"), Timeout: 2000}
-				a := c.post(t, p)
+				p := harness.Program{Code: harness.Py(tricks) + harness.Py(tc.code), Tools: harness.Tools("ask"), Timeout: 2000}
+				a := c.Post(t, p)
 				for rounds := 0; a.Status == "tool_call_required"; rounds++ {
 					if rounds > 20 {
 						t.Fatal("more than 20 rounds")
@@ -273,9 +275,9 @@ func TestChannel(t *testing.T) {
 							t.Errorf("two calls are %s", call.ID)
 						}
 					}
-					a = c.post(t, a.answers(echo))
+					a = c.Post(t, a.Continue(harness.Echo))
 				}
-				if a.code >= 500 || a.Status != "completed" && a.Status != "error" {
+				if a.HTTPStatus >= 500 || a.Status != "completed" && a.Status != "error" {
 					t.Errorf("got %v, want a program that completed or failed", a)
 				}
 				// One that speaks out of turn in a pause is gone, as one that dies in it.
@@ -288,24 +290,24 @@ func TestChannel(t *testing.T) {
 				if strings.HasPrefix(a.Error, "SyntaxError") || strings.HasPrefix(a.Error, "IndentationError") {
 					t.Errorf("the attack did not run: %s", a.Error)
 				}
-				c.post(t, program{Code: "print(1)"}).completes(t, "1\n")
+				c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 			})
 		}
 		t.Run("a forged call of another tool", func(t *testing.T) {
-			a := c.post(t, program{Code: py(tricks) + "send(frame('C', '[{\"n\":1,\"tool\":\"other\",\"input\":{}}]'))\ntime.sleep(60)", Tools: tools("ask"), Timeout: 2000})
-			a.fails(t, 200, "Sandbox requested an unregistered tool: other")
+			a := c.Post(t, harness.Program{Code: harness.Py(tricks) + "send(frame('C', '[{\"n\":1,\"tool\":\"other\",\"input\":{}}]'))\ntime.sleep(60)", Tools: harness.Tools("ask"), Timeout: 2000})
+			a.Fails(t, 200, "Sandbox requested an unregistered tool: other")
 		})
 		t.Run("a forged call of a granted tool", func(t *testing.T) {
 			// It is worth no more than a call: the server gives the id.
-			pause := c.pause(t, program{Code: py(tricks) + "send(frame('C', '[{\"n\":41,\"tool\":\"ask\",\"id\":\"call_666\",\"input\":{\"x\":1}}]'))\ntime.sleep(60)", Tools: tools("ask"), Timeout: 2000})
-			if got, want := fmt.Sprint(pause.Calls[0].ID, pause.Calls[0].input()), `call_001{"x":1}`; len(pause.Calls) != 1 || got != want {
+			pause := c.Pause(t, harness.Program{Code: harness.Py(tricks) + "send(frame('C', '[{\"n\":41,\"tool\":\"ask\",\"id\":\"call_666\",\"input\":{\"x\":1}}]'))\ntime.sleep(60)", Tools: harness.Tools("ask"), Timeout: 2000})
+			if got, want := fmt.Sprint(pause.Calls[0].ID, pause.Calls[0].CompactInput()), `call_001{"x":1}`; len(pause.Calls) != 1 || got != want {
 				t.Errorf("calls = %v, want one: %s", pause.Calls, want)
 			}
 		})
 		t.Run("printed protocol", func(t *testing.T) {
 			// What a program prints is text, whatever it looks like.
-			a := c.post(t, program{Code: "print('{\"status\":\"tool_call_required\"}')\nsys.stdout.buffer.write(b'\\x00\\x00\\x00\\x02C[]')", Tools: tools("ask")})
-			a.completes(t, "{\"status\":\"tool_call_required\"}\n\x00\x00\x00\x02C[]")
+			a := c.Post(t, harness.Program{Code: "print('{\"status\":\"tool_call_required\"}')\nsys.stdout.buffer.write(b'\\x00\\x00\\x00\\x02C[]')", Tools: harness.Tools("ask")})
+			a.Completes(t, "{\"status\":\"tool_call_required\"}\n\x00\x00\x00\x02C[]")
 		})
 	})
 }

@@ -1,4 +1,4 @@
-package tests
+package isolation
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"fermata/tests/harness"
 )
 
 // forge is what a program needs to speak in its runner's place, on every channel.
@@ -50,18 +52,18 @@ func TestForgedFramesCostLittle(t *testing.T) {
 			    send(kind, b" " * (32 << 20))
 		`},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		alice, bob := server.alice(), server.bob()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		alice, bob := server.Alice(), server.Bob()
 		for _, f := range frames {
 			t.Run(f.name, func(t *testing.T) {
-				bob.post(t, program{Code: "print(1)"}).completes(t, "1\n")
-				before := server.memory(t)
+				bob.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+				before := memoryFromNow(t, server)
 				var attacks sync.WaitGroup
 				for range together {
 					attacks.Go(func() {
-						a, err := alice.send(t.Context(), program{Code: py(forge) + py(f.code), Tools: tools("ask"), Timeout: 20_000})
-						if err != nil || a.code >= 500 || a.Status != "error" {
+						a, err := alice.Send(t.Context(), harness.Program{Code: harness.Py(forge) + harness.Py(f.code), Tools: harness.Tools("ask"), Timeout: 20_000})
+						if err != nil || a.HTTPStatus >= 500 || a.Status != "error" {
 							t.Errorf("got %v, %v, want an error of the program's own", a, err)
 						}
 					})
@@ -70,7 +72,7 @@ func TestForgedFramesCostLittle(t *testing.T) {
 				go func() { attacks.Wait(); close(done) }()
 				for busy := true; busy; {
 					began := time.Now()
-					bob.post(t, program{Code: "print(1)"}).completes(t, "1\n")
+					bob.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 					if took := time.Since(began); took > 15*time.Second {
 						t.Errorf("another key's program took %v", took)
 					}
@@ -80,7 +82,7 @@ func TestForgedFramesCostLittle(t *testing.T) {
 					default:
 					}
 				}
-				if grown := server.peak(t) - before; grown > most {
+				if grown := server.PeakMemory(t) - before; grown > most {
 					t.Errorf("the server took %d MiB, want at most %d", grown>>20, most>>20)
 				}
 			})
@@ -88,17 +90,17 @@ func TestForgedFramesCostLittle(t *testing.T) {
 	})
 }
 
-// memory returns how much memory the server has, from which on peak measures.
-func (s *server) memory(t *testing.T) int {
+// memoryFromNow returns how much memory the server has, from which on peak measures.
+func memoryFromNow(t *testing.T, s *harness.Server) int {
 	t.Helper()
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.cmd.Process.Pid), []byte("5"), 0); err != nil {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.Cmd.Process.Pid), []byte("5"), 0); err != nil {
 		t.Fatal(err)
 	}
-	return s.peak(t)
+	return s.PeakMemory(t)
 }
 
-// TestForgedInputs checks that the server keeps the limits of inputs that the runner keeps.
-func TestForgedInputs(t *testing.T) {
+// TestForgedToolInputs checks that the server keeps the limits of inputs that the runner keeps.
+func TestForgedToolInputs(t *testing.T) {
 	cases := []struct{ name, code, text string }{
 		{"5 MB and a byte", `calls(b'{"x":"' + b"x" * 4_999_993 + b'"}')`, ": it sent a tool input of more than 5000000 bytes"},
 		{"more than 16 MiB at once", `calls(*[b'{"x":"' + b"x" * 4_300_000 + b'"}'] * 4)`, ": it sent tool inputs of more than 16777216 bytes at once"},
@@ -109,13 +111,13 @@ func TestForgedInputs(t *testing.T) {
 		{"no list", `send("C", b"{}"); time.sleep(60)`, ""},
 		{"32 MB", `send("C", b" " * (32 << 20)); time.sleep(60)`, ""},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				a := c.post(t, program{Code: py(forge) + tc.code, Tools: tools("ask"), Timeout: 20_000})
-				a.fails(t, 200, broken+tc.text)
+				a := c.Post(t, harness.Program{Code: harness.Py(forge) + tc.code, Tools: harness.Tools("ask"), Timeout: 20_000})
+				a.Fails(t, 200, broken+tc.text)
 				if a.Stdout != "so far\n" {
 					t.Errorf("stdout = %q, want what was printed", a.Stdout)
 				}
@@ -123,38 +125,14 @@ func TestForgedInputs(t *testing.T) {
 		}
 		t.Run("just so much", func(t *testing.T) {
 			t.Parallel()
-			p := program{Code: "x = await asyncio.gather(*[ask(x='x' * 4_999_992) for _ in range(3)])\nprint(x)", Tools: tools("ask")}
-			a, batches := c.run(t, p, value("1"))
-			a.completes(t, "[1, 1, 1]\n")
+			p := harness.Program{Code: "x = await asyncio.gather(*[ask(x='x' * 4_999_992) for _ in range(3)])\nprint(x)", Tools: harness.Tools("ask")}
+			a, batches := c.Run(t, p, harness.Value("1"))
+			a.Completes(t, "[1, 1, 1]\n")
 			if len(batches) != 1 {
 				t.Errorf("calls by round = %v, want one round", batches)
 			}
 		})
 	})
-}
-
-// TestInputsThatClientsRefuse checks that a program can catch what a client could not read.
-func TestInputsThatClientsRefuse(t *testing.T) {
-	cases := []programCase{
-		{name: "too deep", tools: tools("ask"), stdout: "tool input is nested deeper than 500 levels\n{}\n", code: `
-			x = []
-			for _ in range(600): x = [x]
-			try: await ask(x=x)
-			except ValueError as error: print(error)
-			print(await ask())
-		`},
-		{name: "keys that become one", tools: tools("ask"), stdout: "tool input has an object with the key '1' twice\n{}\n", code: `
-			try: await ask(x=[{1: 1, "1": 2}])
-			except ValueError as error: print(error)
-			print(await ask())
-		`},
-		{name: "too large", tools: tools("ask"), stdout: "tool input is 5000008 bytes of JSON, at most 5000000 are allowed\n{}\n", code: `
-			try: await ask(x="x" * 5_000_000)
-			except ValueError as error: print(error)
-			print(await ask())
-		`},
-	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) { runCases(t, serve(t, s, nil).alice(), cases) })
 }
 
 // TestStrictAnswers checks that every reader of JSON takes the answer, whatever text a program
@@ -169,13 +147,13 @@ func TestStrictAnswers(t *testing.T) {
 		{"forged bytes", `calls(b'{"v":"\xff"}')`, `{"v":"�"}`},
 		{"forged halves", `calls(b'{"v":"\\uDC00\\ud800\\ud83d\\ude00"}')`, `{"v":"��😀"}`},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				a := c.pause(t, program{Code: py(forge) + tc.code, Tools: tools("ask"), Timeout: 20_000})
-				if !jsontext.Value(a.raw).IsValid() {
+				a := c.Pause(t, harness.Program{Code: harness.Py(forge) + tc.code, Tools: harness.Tools("ask"), Timeout: 20_000})
+				if !jsontext.Value(a.Raw).IsValid() {
 					t.Errorf("a strict reader does not take %v", a)
 				}
 				// As jq and others print it.
@@ -187,8 +165,8 @@ func TestStrictAnswers(t *testing.T) {
 		}
 		t.Run("of a shell script", func(t *testing.T) {
 			t.Parallel()
-			a := c.pause(t, program{Code: `ask '{"v":"\udfff"}'`, Lang: "bash", Tools: tools("ask")})
-			if !jsontext.Value(a.raw).IsValid() || json.Valid([]byte(a.raw)) && a.Calls[0].input() != `{"v":"�"}` {
+			a := c.Pause(t, harness.Program{Code: `ask '{"v":"\udfff"}'`, Lang: "bash", Tools: harness.Tools("ask")})
+			if !jsontext.Value(a.Raw).IsValid() || json.Valid([]byte(a.Raw)) && a.Calls[0].CompactInput() != `{"v":"�"}` {
 				t.Errorf("got %v, want U+FFFD in the input", a)
 			}
 		})
@@ -213,16 +191,16 @@ func TestBrokenChannel(t *testing.T) {
 		{"a ready of its own", `send("Y", b"{}"); time.sleep(60)`},
 		{"an end with wrong types", `send("D", b'{"exit":"x"}'); time.sleep(60)`},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				code := py(forge) + py(tc.code)
-				c.post(t, program{Code: code, Tools: tools("ask"), Timeout: 10_000}).fails(t, 200, broken)
-				e := c.exec(t, nil, plain{Lang: "py", Code: code, Timeout: 10_000})
-				if e.code != 200 || e.how() != "- SIGKILL XX "+broken || e.Stderr != "[sandbox] "+broken+"\n" {
-					t.Errorf("got %v, want 200 and what the program did", e.answer)
+				code := harness.Py(forge) + harness.Py(tc.code)
+				c.Post(t, harness.Program{Code: code, Tools: harness.Tools("ask"), Timeout: 10_000}).Fails(t, 200, broken)
+				e := c.Exec(t, nil, harness.ExecRequest{Lang: "py", Code: code, Timeout: 10_000})
+				if e.HTTPStatus != 200 || e.How() != "- SIGKILL XX "+broken || e.Stderr != "[sandbox] "+broken+"\n" {
+					t.Errorf("got %v, want 200 and what the program did", e.Answer)
 				}
 				if e.Stdout != "so far\n" {
 					t.Errorf("stdout = %q, want what was printed", e.Stdout)

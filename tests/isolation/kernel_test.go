@@ -1,4 +1,4 @@
-package tests
+package isolation
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
 // system is the beginning of programs that make system calls by number.
@@ -41,33 +43,33 @@ const bystander = "before = os.getpriority(os.PRIO_PROCESS, 0)\nprint(await ask(
 
 // finds runs a program as alice while one of bob's is paused, which must go on as if
 // nothing had been. It compares what the program reports with what it should.
-func (s *server) finds(t *testing.T, code string, want map[string]string) map[string]string {
+func finds(t *testing.T, s *harness.Server, code string, want map[string]string) map[string]string {
 	t.Helper()
-	paused := s.bob().pause(t, program{Code: bystander, Tools: tools("ask")})
-	found := report(t, s.alice(), py(system)+py(code))
+	paused := s.Bob().Pause(t, harness.Program{Code: bystander, Tools: harness.Tools("ask")})
+	found := report(t, s.Alice(), harness.Py(system)+harness.Py(code))
 	for name, value := range want {
 		if got := found[name]; got != value {
 			t.Errorf("%s: %q, want %q", name, got, value)
 		}
 	}
-	s.bob().post(t, paused.answers(echo)).completes(t, "{} 0\n")
+	s.Bob().Post(t, paused.Continue(harness.Echo)).Completes(t, "{} 0\n")
 	return found
 }
 
 // TestNoSiblings: a child whose parent is outside the sandbox would keep the sandbox
 // from ending.
 func TestNoSiblings(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		before := resting(server.processes)
-		server.finds(t, `
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		before := harness.Resting(server.Processes)
+		finds(t, server, `
 			for name, flags in (("sibling", 0x8000 | 17), ("thread's", 0x8000), ("at its end", 18), ("child", 17)):
 			    pid = call("clone", flags, 0, 0, 0, 0)
 			    if pid == 0:
 			        os._exit(0)
 			    print(name.replace(" ", "-"), pid if isinstance(pid, str) else "done")
 		`, map[string]string{"sibling": "EPERM", "thread's": "EPERM", "at-its-end": "EPERM", "child": "done"})
-		if after := resting(server.processes); after > before {
+		if after := harness.Resting(server.Processes); after > before {
 			t.Errorf("%d processes are left of %d", after, before)
 		}
 	})
@@ -89,38 +91,38 @@ const groupAttacks = `
 `
 
 // strikesAlone checks that the group of a program is its own.
-func strikesAlone(t *testing.T, server *server) {
+func strikesAlone(t *testing.T, server *harness.Server) {
 	t.Helper()
-	paused := server.bob().pause(t, program{Code: bystander, Tools: tools("ask")})
-	for _, code := range []string{"import os\nos.kill(0, 9)", "import os\nos.killpg(0, 19)", py(groupAttacks)} {
-		a := server.alice().post(t, program{Code: code, Timeout: 2000})
-		if a.code != 200 && a.code != 408 || a.Status != "error" {
+	paused := server.Bob().Pause(t, harness.Program{Code: bystander, Tools: harness.Tools("ask")})
+	for _, code := range []string{"import os\nos.kill(0, 9)", "import os\nos.killpg(0, 19)", harness.Py(groupAttacks)} {
+		a := server.Alice().Post(t, harness.Program{Code: code, Timeout: 2000})
+		if a.HTTPStatus != 200 && a.HTTPStatus != 408 || a.Status != "error" {
 			t.Errorf("got %v, want a program that ended or stopped itself", a)
 		}
 	}
-	server.bob().post(t, paused.answers(echo)).completes(t, "{} 0\n")
-	server.bob().post(t, program{Code: "print(1)"}).completes(t, "1\n")
+	server.Bob().Post(t, paused.Continue(harness.Echo)).Completes(t, "{} 0\n")
+	server.Bob().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 }
 
 func TestSignalsToTheGroup(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) { strikesAlone(t, serve(t, s, nil)) })
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) { strikesAlone(t, harness.Serve(t, s, nil)) })
 }
 
 // TestSignalsToTheGroupOfAUser: here all sandboxes are of one user, which may signal
 // them all.
 func TestSignalsToTheGroupOfAUser(t *testing.T) {
 	t.Parallel()
-	all := common
+	all := harness.Common
 	if os.Geteuid() == 0 {
-		all = with(common, settings{runAs: nobody})
+		all = harness.With(harness.Common, harness.Settings{harness.RunAs: harness.Nobody})
 	}
-	s, err := startServer(all)
+	s, err := harness.StartServer(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAfter(t, s)
+	harness.StopAfter(t, s)
 	strikesAlone(t, s)
-	s.finds(t, `
+	finds(t, s, `
 		def write(path):
 		    with open(path) as file:
 		        text = file.read()
@@ -133,10 +135,10 @@ func TestSignalsToTheGroupOfAUser(t *testing.T) {
 	})
 }
 
-// TestWatching: what others open and execute is not to be seen.
-func TestWatching(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		serve(t, s, nil).finds(t, `
+// TestWatchingFiles: what others open and execute is not to be seen.
+func TestWatchingFiles(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		finds(t, harness.Serve(t, s, nil), `
 			print("init", call("inotify_init1", 0))
 			print("add", call("inotify_add_watch", 5, b"/usr/bin", 0xfff))
 			directory = os.open("/usr/bin", os.O_RDONLY)
@@ -157,8 +159,8 @@ func TestWatching(t *testing.T) {
 // TestCountsOfTheUser: what the kernel counts for a user of the host can be taken by no
 // program.
 func TestCountsOfTheUser(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
 		const waiting = `
 			import signal
 			signal.pthread_sigmask(signal.SIG_BLOCK, [40])
@@ -168,8 +170,8 @@ func TestCountsOfTheUser(t *testing.T) {
 			    queued += 1
 			print("queued", queued > 0, queued < 300)
 		`
-		holder := server.alice().pause(t, program{Code: py(system) + py(waiting) + "print('held', await ask())", Tools: tools("ask")})
-		server.finds(t, `
+		holder := server.Alice().Pause(t, harness.Program{Code: harness.Py(system) + harness.Py(waiting) + "print('held', await ask())", Tools: harness.Tools("ask")})
+		finds(t, server, `
 			print("timer", call("timer_create", 0, None, ctypes.byref(ctypes.c_long())))
 			print("queue", call("mq_open", b"x", 0o102, 0o600, None))
 			print("filter", call("seccomp", 2, 0, 0))
@@ -187,18 +189,18 @@ func TestCountsOfTheUser(t *testing.T) {
 			"timer": "ENOSYS", "queue": "EPERM", "filter": "ENOSYS", "own-timer": "124", "huge": "EPERM",
 			"core": "(1, 1)", "core-0": "EPERM", "limit": "done", "left": "[]",
 		})
-		if !s.docker() && os.Geteuid() == 0 {
+		if !s.Docker() && os.Geteuid() == 0 {
 			// Each sandbox is another user of the host.
-			server.finds(t, waiting, map[string]string{"queued": "True True"})
+			finds(t, server, waiting, map[string]string{"queued": "True True"})
 		}
-		server.alice().post(t, holder.answers(echo)).completes(t, "queued True True\nheld {}\n")
+		server.Alice().Post(t, holder.Continue(harness.Echo)).Completes(t, "queued True True\nheld {}\n")
 	})
 }
 
 // TestSocketMemory: connections of a program to itself hold memory of the kernel's.
 func TestSocketMemory(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		found := serve(t, s, settings{"MEMORY": "256MiB"}).finds(t, `
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		found := finds(t, harness.Serve(t, s, harness.Settings{"MEMORY": "256MiB"}), `
 			def pages():
 			    with open("/proc/net/sockstat") as file:
 			        return next(int(line.split()[-1]) for line in file if line.startswith("TCP:"))
@@ -231,8 +233,8 @@ func TestSocketMemory(t *testing.T) {
 // TestSupervisorIsOutOfReach: it is of the same user, and its limits, priority and
 // processors are not the program's to change.
 func TestSupervisorIsOutOfReach(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		serve(t, s, nil).finds(t, `
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		finds(t, harness.Serve(t, s, nil), `
 			limit = (ctypes.c_ulong * 2)(1 << 20, 1 << 20)
 			print("limit", call("prlimit64", 1, 9, ctypes.byref(limit), None))
 			print("read", call("prlimit64", 1, 9, None, ctypes.byref(limit)))
@@ -259,14 +261,14 @@ func TestSupervisorIsOutOfReach(t *testing.T) {
 // TestSharedInodes: times of files that others see, too, are not changed, and the disks
 // that they lie on are not kept busy.
 func TestSharedInodes(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		want := map[string]string{"write": "1", "fsync": "0", "sync": "0", "syncfs": "0", "bytes": "4"}
 		for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-			if !s.docker() { // there these are files of the container's own
+			if !s.Docker() { // there these are files of the container's own
 				want[name] = "EROFS"
 			}
 		}
-		serve(t, s, nil).finds(t, `
+		finds(t, harness.Serve(t, s, nil), `
 			for name in ("null", "zero", "full", "random", "urandom"):
 			    print(name, attempt(os.utime, "/dev/" + name))
 			print("write", os.write(os.open("/dev/null", os.O_WRONLY), b"x"))
@@ -281,8 +283,8 @@ func TestSharedInodes(t *testing.T) {
 
 // TestSocketKinds: the kernel looks for no module and no protocol that is rarely used.
 func TestSocketKinds(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		serve(t, s, nil).finds(t, `
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		finds(t, harness.Serve(t, s, nil), `
 			kinds = {
 			    "multipath": (2, 1, 262), "udplite": (2, 2, 136), "sctp": (2, 1, 132), "dccp": (2, 6, 33), "l2tp": (2, 2, 115), "smc": (2, 1, 256),
 			    "ping": (2, 2, 1), "raw": (2, 3, 1), "packets": (2, 5, 0), "unknown": (2, 1, 200), "mixed": (2, 1, 17), "unix-1": (1, 1, 1), "raw-6": (10, 3, 58),
@@ -302,8 +304,8 @@ func TestSocketKinds(t *testing.T) {
 
 // TestProcTellsOfNoHost reads all that there is in /proc about the machine.
 func TestProcTellsOfNoHost(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		found := serve(t, s, nil).finds(t, `
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		found := finds(t, harness.Serve(t, s, nil), `
 			shown = {"cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version", "self", "thread-self", "net", "mounts", "sys", "sysvipc",
 			         "execdomains", "key-users", "keys", "misc"}
 			told = []
@@ -337,9 +339,9 @@ func TestProcTellsOfNoHost(t *testing.T) {
 // TestRunnerTellsOfNoHost looks for paths of the host, and for what the server told the
 // runner, in all that a program can reach of its own process.
 func TestRunnerTellsOfNoHost(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		server.finds(t, fmt.Sprintf(`
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		finds(t, server, fmt.Sprintf(`
 			needle = "".join(reversed(%q))
 			hits = []
 			frame = sys._getframe().f_back
@@ -367,14 +369,14 @@ func TestRunnerTellsOfNoHost(t *testing.T) {
 			            hits.append(path)
 			print("hits", hits)
 			print("path", [path for path in sys.path + sys.orig_argv if needle in path])
-		`, reversed(filepath.Dir(server.settings["STATE_DIR"]))), map[string]string{"hits": "[]", "path": "[]"})
+		`, reversed(filepath.Dir(server.Settings["STATE_DIR"]))), map[string]string{"hits": "[]", "path": "[]"})
 	})
 }
 
-// TestOfItsOwn: what processes draw when they begin is their own, and hard to guess.
-func TestOfItsOwn(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, s.libraries()).alice()
+// TestRandomSeeds: what processes draw when they begin is their own, and hard to guess.
+func TestRandomSeeds(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, s.Libraries()).Alice()
 		const code = `
 			import multiprocessing
 			print("key", multiprocessing.current_process().authkey.hex())
@@ -413,7 +415,7 @@ func TestEditableInstalls(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	version, err := exec.Command(python(), "-c", "import os, sys; print(*sys.version_info[:2], sep='.'); print(os.path.dirname(sys.executable)); print(sys.executable)").Output()
+	version, err := exec.Command(harness.Python(), "-c", "import os, sys; print(*sys.version_info[:2], sep='.'); print(os.path.dirname(sys.executable)); print(sys.executable)").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,15 +442,15 @@ func TestEditableInstalls(t *testing.T) {
 	if err := errors.Join(os.Symlink(found[2], filepath.Join(venv, "bin", "python3")), os.Chmod(project, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	server := serveAlone(t, processSetup(), settings{"PYTHON": filepath.Join(venv, "bin", "python3")})
-	server.finds(t, fmt.Sprintf(`
+	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.Settings{"PYTHON": filepath.Join(venv, "bin", "python3")})
+	finds(t, server, fmt.Sprintf(`
 		import importlib.util
 		app = "".join(reversed(%q))
 		print("seen", os.path.exists(app), os.path.exists(app + "/.env"), app in sys.path)
 		print("installed", importlib.util.find_spec("installed") is not None)
 		print("editable", importlib.util.find_spec("editable") is not None)
 	`, reversed(app)), map[string]string{"seen": "False False False", "installed": "True", "editable": "False"})
-	if log := server.log.all(); !strings.Contains(log, app) || !strings.Contains(log, "pip install -e") {
+	if log := server.Log.All(); !strings.Contains(log, app) || !strings.Contains(log, "pip install -e") {
 		t.Error("the log does not say what programs cannot import")
 	}
 }

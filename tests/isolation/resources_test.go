@@ -1,13 +1,14 @@
-package tests
+package isolation
 
 import (
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
-func TestMemory(t *testing.T) {
+func TestMemoryLimit(t *testing.T) {
 	cases := []struct{ name, code string }{
 		{"at once", "x = bytearray(1 << 30)"},
 		{"page by page", "x = []\nwhile True: x.append(bytearray(1 << 20))"},
@@ -17,19 +18,19 @@ func TestMemory(t *testing.T) {
 		{"caught, and on", "x = []\nwhile True:\n    try:\n        x.append(bytearray(1 << 20))\n    except MemoryError:\n        pass"},
 		{"after a call", "await ask()\nx = []\nwhile True: x.append(bytearray(1 << 20))"},
 	}
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		c := serve(t, s, with(small, s.libraries())).alice()
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, harness.With(harness.SmallLimits, s.Libraries())).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
 				began := time.Now()
-				a, _ := c.run(t, program{Code: "print('so far')\n" + tc.code, Tools: tools("ask"), Timeout: 20_000}, echo)
-				a.fails(t, 200, "Out of memory")
+				a, _ := c.Run(t, harness.Program{Code: "print('so far')\n" + tc.code, Tools: harness.Tools("ask"), Timeout: 20_000}, harness.Echo)
+				a.Fails(t, 200, "Out of memory")
 				if a.Stdout != "so far\n" {
 					t.Errorf("stdout = %q, want what was printed", a.Stdout)
 				}
 				limit := 15 * time.Second
-				if s.docker() {
+				if s.Docker() {
 					limit += 30 * time.Second // All of them wait for containers first.
 				}
 				if took := time.Since(began); took > limit {
@@ -39,15 +40,15 @@ func TestMemory(t *testing.T) {
 		}
 		t.Run("in a child", func(t *testing.T) {
 			t.Parallel()
-			a := c.post(t, program{Code: py(`
+			a := c.Post(t, harness.Program{Code: harness.Py(`
 				import subprocess
 				code = "x = []\nwhile True: x.append(bytearray(1 << 20))"
 				print(subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL).returncode != 0)
 			`)})
 			if a.Status == "completed" {
-				a.completes(t, "True\n")
+				a.Completes(t, "True\n")
 			} else {
-				a.fails(t, 200, "Out of memory")
+				a.Fails(t, 200, "Out of memory")
 			}
 		})
 	})
@@ -56,9 +57,9 @@ func TestMemory(t *testing.T) {
 // TestForkBomb checks that a program that makes processes without end is held, and
 // that others do not notice.
 func TestForkBomb(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
-		server := serve(t, s, small)
-		c := server.alice()
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, harness.SmallLimits)
+		c := server.Alice()
 		var wg sync.WaitGroup
 		for _, bomb := range []string{
 			"while True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
@@ -67,25 +68,25 @@ func TestForkBomb(t *testing.T) {
 			"import subprocess\nwhile True:\n    try:\n        subprocess.Popen(['setsid', 'sleep', '100'])\n    except OSError:\n        pass",
 		} {
 			wg.Go(func() {
-				a, err := c.send(t.Context(), program{Code: "print('so far')\n" + bomb, Timeout: 3000})
+				a, err := c.Send(t.Context(), harness.Program{Code: "print('so far')\n" + bomb, Timeout: 3000})
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if a.Status != "error" || a.code >= 500 || a.Stdout != "so far\n" {
+				if a.Status != "error" || a.HTTPStatus >= 500 || a.Stdout != "so far\n" {
 					t.Errorf("%q: got %v, want an error and what was printed", bomb, a)
 				}
 			})
 		}
 		for range 10 {
-			if got := server.processes(); got > 400 {
+			if got := server.Processes(); got > 400 {
 				t.Errorf("%d processes, want each bomb held at 32", got)
 			}
-			a, _ := c.run(t, program{Code: "print(await ask(n=1))", Tools: tools("ask")}, echo)
-			a.completes(t, "{'n': 1}\n")
+			a, _ := c.Run(t, harness.Program{Code: "print(await ask(n=1))", Tools: harness.Tools("ask")}, harness.Echo)
+			a.Completes(t, "{'n': 1}\n")
 		}
 		wg.Wait()
-		c.post(t, program{Code: py(`
+		c.Post(t, harness.Program{Code: harness.Py(`
 			import threading
 			threads, failed = [], ""
 			try:
@@ -95,13 +96,13 @@ func TestForkBomb(t *testing.T) {
 			except RuntimeError as error:
 			    failed = type(error).__name__
 			print(failed)
-		`)}).completes(t, "RuntimeError\n")
+		`)}).Completes(t, "RuntimeError\n")
 	})
 }
 
-func TestDisk(t *testing.T) {
-	cases := []programCase{
-		{name: "full", stdout: "OSError ENOSPC\nafter\n", code: `
+func TestDiskLimit(t *testing.T) {
+	cases := []harness.Case{
+		{Name: "full", Stdout: "OSError ENOSPC\nafter\n", Code: `
 			import errno
 			for place in ("/mnt/data",):
 			    try:
@@ -115,7 +116,7 @@ func TestDisk(t *testing.T) {
 			open("after", "w").write("after")
 			print(open("after").read())
 		`},
-		{name: "every writable place", stdout: "['/mnt/data', '/tmp', '/dev/shm']\n", code: `
+		{Name: "every writable place", Stdout: "['/mnt/data', '/tmp', '/dev/shm']\n", Code: `
 			full = []
 			for place in ("/mnt/data", "/tmp", "/dev/shm"):
 			    try:
@@ -129,7 +130,7 @@ func TestDisk(t *testing.T) {
 			            os.remove(f"{place}/{n}")
 			print(full)
 		`},
-		{name: "one large file", stdout: "OSError\n", code: `
+		{Name: "one large file", Stdout: "OSError\n", Code: `
 			import signal
 			try:
 			    with open("large", "wb") as file:
@@ -137,14 +138,14 @@ func TestDisk(t *testing.T) {
 			except OSError:
 			    print("OSError")
 		`},
-		{name: "many files", stdout: "OSError\n", code: `
+		{Name: "many files", Stdout: "OSError\n", Code: `
 			try:
 			    for n in range(200_000):
 			        open(f"{n}", "w").close()
 			except OSError:
 			    print("OSError")
 		`},
-		{name: "descriptors", stdout: "OSError\n{}\n", tools: tools("ask"), code: `
+		{Name: "descriptors", Stdout: "OSError\n{}\n", Tools: harness.Tools("ask"), Code: `
 			files = []
 			try:
 			    while True:
@@ -154,7 +155,7 @@ func TestDisk(t *testing.T) {
 			files.clear()
 			print(await ask())
 		`},
-		{name: "descriptors, and then a call", stdout: "{}\n", tools: tools("ask"), code: `
+		{Name: "descriptors, and then a call", Stdout: "{}\n", Tools: harness.Tools("ask"), Code: `
 			files = []
 			try:
 			    while True:
@@ -163,57 +164,7 @@ func TestDisk(t *testing.T) {
 			    print(await ask())
 		`},
 	}
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) { runCases(t, serve(t, s, small).alice(), cases) })
-}
-
-func TestOutput(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, small).alice()
-		for _, tc := range []struct{ name, code, text string }{
-			{"stdout", "print('head')\nwhile True: print('x' * 1000)", "stdout length exceeded"},
-			{"1 GB on stdout", "print('head', flush=True)\nfor _ in range(1024): os.write(1, bytes(1 << 20))", "stdout length exceeded"},
-			{"stdout of a child", "print('head', flush=True)\nos.system('yes')", "stdout length exceeded"},
-			{"one line", "print('head')\nprint('x' * (20 << 20))", "stdout length exceeded"},
-			{"after a call", "print('head')\nawait ask()\nwhile True: print('x' * 1000)", "stdout length exceeded"},
-			{"stderr", "print('head')\nwhile True: print('x' * 1000, file=sys.stderr)", "stderr length exceeded"},
-		} {
-			t.Run(tc.name, func(t *testing.T) {
-				t.Parallel()
-				a, _ := c.run(t, program{Code: tc.code, Tools: tools("ask"), Timeout: 20_000}, echo)
-				a.fails(t, 200, tc.text)
-				if !strings.HasPrefix(a.Stdout, "head\n") {
-					t.Errorf("got %v, want the head of stdout", a)
-				}
-				if got := max(len(a.Stdout), len(a.Stderr)); got > 64<<10 || got < 60<<10 {
-					t.Errorf("%d bytes were kept, want about %d", got, 64<<10)
-				}
-			})
-		}
-		t.Run("just so much", func(t *testing.T) {
-			t.Parallel()
-			want := strings.Repeat("x", 64<<10-1) + "\n"
-			c.post(t, program{Code: "print('x' * 65535)"}).completes(t, want)
-		})
-		t.Run("in a pause", func(t *testing.T) {
-			t.Parallel()
-			a, _ := c.run(t, program{Code: "print('x' * 40000)\nawait ask()\nprint('y' * 20000)\nawait ask()\nprint('z')", Tools: tools("ask")}, echo)
-			a.completes(t, strings.Repeat("x", 40000)+"\n"+strings.Repeat("y", 20000)+"\nz\n")
-		})
-	})
-}
-
-// TestManyCalls checks that calls cannot flood the server.
-func TestManyCalls(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, settings{"MAX_CALLS": "500"}).alice()
-		a, _ := c.run(t, program{Code: "await asyncio.gather(*[ask(n=n) for n in range(501)])", Tools: tools("ask")}, echo)
-		a.fails(t, 400, "Execution exceeded maximum tool calls (500)")
-		a, _ = c.run(t, program{Code: "for _ in range(3): await asyncio.gather(*[ask(n=n) for n in range(200)])", Tools: tools("ask")}, echo)
-		a.fails(t, 400, "Execution exceeded maximum tool calls (500)")
-		a, batches := c.run(t, program{Code: "x = await asyncio.gather(*[ask(x='x' * 4_000_000) for n in range(8)])\nprint(len(x))", Tools: tools("ask")}, value("1"))
-		a.completes(t, "8\n")
-		if len(batches) < 2 {
-			t.Errorf("calls by round = %v, want 32 MB in more than one", batches)
-		}
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		harness.RunCases(t, harness.Serve(t, s, harness.SmallLimits).Alice(), cases)
 	})
 }

@@ -1,4 +1,4 @@
-package tests
+package isolation
 
 import (
 	"fmt"
@@ -8,14 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
 // report runs a program and returns what it printed, line by line: a name, a space
 // and the finding.
-func report(t *testing.T, c client, code string) map[string]string {
+func report(t *testing.T, c harness.Client, code string) map[string]string {
 	t.Helper()
-	a := c.post(t, program{Code: py(code), Timeout: 20_000})
-	if a.code != 200 || a.Status != "completed" {
+	a := c.Post(t, harness.Program{Code: harness.Py(code), Timeout: 20_000})
+	if a.HTTPStatus != 200 || a.Status != "completed" {
 		t.Fatalf("got %v, want it completed", a)
 	}
 	found := map[string]string{}
@@ -28,8 +30,8 @@ func report(t *testing.T, c client, code string) map[string]string {
 
 // TestPrivileges checks what the kernel says of the process that runs a program.
 func TestPrivileges(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
-		found := report(t, serve(t, s, nil).alice(), `
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		found := report(t, harness.Serve(t, s, nil).Alice(), `
 			for line in open("/proc/self/status"):
 			    name, value = line.split(":")
 			    print(name, value.strip())
@@ -66,7 +68,7 @@ func TestPrivileges(t *testing.T) {
 			t.Errorf("ids after setuid and its kin = %s, want no 0", found["after"])
 		}
 		// The second number of the map is the user on the host, where namespaces tell.
-		if outside := strings.Split(found["map"], ", "); len(outside) == 3 && outside[1] == "'0'" && os.Geteuid() == 0 && s.settings[runAs] != nobody && outside[2] == "'1']" {
+		if outside := strings.Split(found["map"], ", "); len(outside) == 3 && outside[1] == "'0'" && os.Geteuid() == 0 && s.Settings[harness.RunAs] != harness.Nobody && outside[2] == "'1']" {
 			t.Errorf("user map = %s: the program's user is the server's", found["map"])
 		}
 	})
@@ -74,8 +76,8 @@ func TestPrivileges(t *testing.T) {
 
 // TestSystemCalls makes calls that a program has no business with.
 func TestSystemCalls(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		found := report(t, serve(t, s, nil).alice(), `
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		found := report(t, harness.Serve(t, s, nil).Alice(), `
 			import ctypes, errno, platform, socket
 			libc = ctypes.CDLL(None, use_errno=True)
 			numbers = {
@@ -128,13 +130,13 @@ func TestSystemCalls(t *testing.T) {
 }
 
 func TestNetwork(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		address, err := url.Parse(server.url)
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		address, err := url.Parse(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := report(t, server.alice(), fmt.Sprintf(`
+		found := report(t, server.Alice(), fmt.Sprintf(`
 			import socket
 			print("interfaces", [line.split(":")[0].strip() for line in open("/proc/net/dev").read().splitlines()[2:]])
 			print("routes", len(open("/proc/net/route").read().splitlines()[1:]))
@@ -170,10 +172,10 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
-func TestHostFiles(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		dir, err := scratch()
+func TestFilesOfTheHostAreHidden(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		dir, err := harness.Scratch()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +186,7 @@ func TestHostFiles(t *testing.T) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		found := report(t, server.alice(), fmt.Sprintf(`
+		found := report(t, server.Alice(), fmt.Sprintf(`
 			def look(name, path):
 			    try:
 			        if os.path.isdir(path):
@@ -219,7 +221,7 @@ func TestHostFiles(t *testing.T) {
 			for path in ("/mnt/data/x", "/tmp/x"):
 			    print("may:" + path, write(path))
 			print("suid", os.popen("find / -xdev -perm /6000 -newer /proc/1 2>/dev/null | head -1").read().strip())
-		`, canary, server.settings["STATE_DIR"]))
+		`, canary, server.Settings["STATE_DIR"]))
 		for name, got := range found {
 			switch {
 			case strings.HasPrefix(name, "may:"):
@@ -231,7 +233,7 @@ func TestHostFiles(t *testing.T) {
 					t.Errorf("%s: %s, want refused", name, got)
 				}
 			case name == "docker", name == "suid":
-			case s.docker() && slices.Contains([]string{"/run", "/var/lib", "/var/log"}, name): // the image's own
+			case s.Docker() && slices.Contains([]string{"/run", "/var/lib", "/var/log"}, name): // the image's own
 			case got == "seen":
 				t.Errorf("%s is seen", name)
 			}
@@ -242,9 +244,9 @@ func TestHostFiles(t *testing.T) {
 	})
 }
 
-func TestEnvironmentAndMemory(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+func TestSecretsOfTheServerAreHidden(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		// The secrets of the server: in no file, in no memory that a program reads. The
 		// needle is put together there, so that the program does not find itself.
 		found := report(t, c, fmt.Sprintf(`
@@ -277,7 +279,7 @@ func TestEnvironmentAndMemory(t *testing.T) {
 			        # What was just made of the text backwards is here, once or twice.
 			        hits.extend("memory" for needle in needles if data.count(needle) > 8)
 			print("hits", hits)
-		`, reversed(secret), reversed("alice:key-a,bob:key-b")))
+		`, reversed(harness.Secret), reversed("alice:key-a,bob:key-b")))
 		if got := found["environment"]; got != "[]" {
 			t.Errorf("environment of a program has %s", got)
 		}
@@ -289,15 +291,15 @@ func TestEnvironmentAndMemory(t *testing.T) {
 
 // TestSharedMemory checks that no program changes what others see of the libraries.
 func TestSharedMemory(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		found := report(t, c, `
 			with open("/proc/self/maps") as maps:
 			    print("shared", any("rw-p" in line and "memfd" in line for line in maps))
 			json.JSONDecodeError.__doc__ = "changed"
 			print("random", os.urandom(16).hex())
 		`)
-		if want := map[bool]string{true: "False", false: "True"}[s.docker()]; found["shared"] != want {
+		if want := map[bool]string{true: "False", false: "True"}[s.Docker()]; found["shared"] != want {
 			t.Errorf("libraries in shared memory: %s, want %s", found["shared"], want)
 		}
 		second := report(t, c, `
@@ -322,9 +324,9 @@ func reversed(text string) string {
 // TestOtherExecutions checks that one program finds nothing of another that runs
 // beside it.
 func TestOtherExecutions(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
-		server := serve(t, s, nil)
-		pause := server.alice().pause(t, program{Code: py(`
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.Serve(t, s, nil)
+		pause := server.Alice().Pause(t, harness.Program{Code: harness.Py(`
 			import socket, subprocess
 			open("/mnt/data/secret", "w").write("mine")
 			open("/tmp/secret", "w").write("mine")
@@ -341,8 +343,8 @@ func TestOtherExecutions(t *testing.T) {
 			print(await ask())
 			shared.close(); shared.unlink()
 			child.kill()
-		`), Tools: tools("ask")})
-		found := report(t, server.bob(), `
+		`), Tools: harness.Tools("ask")})
+		found := report(t, server.Bob(), `
 			import ctypes, signal, socket
 			print("files", [path for place in ("/mnt/data", "/tmp", "/dev/shm") for path in os.listdir(place)])
 			def connect(*arguments):
@@ -388,14 +390,14 @@ func TestOtherExecutions(t *testing.T) {
 		if got := found["processes"]; got != "1" && got != "2" && got != "3" {
 			t.Errorf("%s processes are to be seen, want the program's own and its supervisor", got)
 		}
-		server.alice().post(t, pause.answers(echo)).completes(t, "{}\n")
+		server.Alice().Post(t, pause.Continue(harness.Echo)).Completes(t, "{}\n")
 	})
 }
 
 // TestSpecialFiles makes files that could harm those who look at them.
 func TestSpecialFiles(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		found := report(t, c, `
 			import stat
 			def refused(name, call):
@@ -442,6 +444,6 @@ func TestSpecialFiles(t *testing.T) {
 		if got := found["suid"]; strings.Contains(got, "'0'") || !strings.Contains(got, "0000000000000000") {
 			t.Errorf("a setuid shell has %s, want no root and no capability", got)
 		}
-		c.post(t, program{Code: "print(os.listdir())"}).completes(t, "[]\n")
+		c.Post(t, harness.Program{Code: "print(os.listdir())"}).Completes(t, "[]\n")
 	})
 }

@@ -1,41 +1,41 @@
-package tests
+package isolation
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
 // asOrdinary runs test with a server of an ordinary user, without users for its sandboxes
 // and with a range of them. Its limits on descriptors are those of many a machine.
-func asOrdinary(t *testing.T, test func(t *testing.T, s *server)) {
+func asOrdinary(t *testing.T, test func(t *testing.T, s *harness.Server)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("becomes other users, which takes root")
 	}
 	t.Parallel()
-	for _, user := range []string{nobody, nobodyWithRange} {
+	for _, user := range []string{harness.Nobody, harness.NobodyWithRange} {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
-			s, err := newServer(with(with(common, quick(t)), settings{runAs: user}))
+			s, err := harness.NewServer(harness.With(harness.Common, harness.Quick(t), harness.Settings{harness.RunAs: user}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.become = append([]string{"prlimit", "--nofile=1024:4096", "--"}, s.become...)
-			if err := s.start(); err != nil {
+			s.Become = append([]string{"prlimit", "--nofile=1024:4096", "--"}, s.Become...)
+			if err := s.Start(); err != nil {
 				t.Fatal(err)
 			}
-			stopAfter(t, s)
+			harness.StopAfter(t, s)
 			test(t, s)
 		})
 	}
 }
 
 // forks is a program that needs processes, threads and descriptors.
-var forks = program{Code: py(`
+var forks = harness.Program{Code: harness.Py(`
 	import threading, time
 	children = []
 	for _ in range(20):
@@ -49,23 +49,23 @@ var forks = program{Code: py(`
 	for thread in threads: thread.join()
 	print(sum(os.waitpid(pid, 0)[1] == 0 for pid in children))
 	print(await ask())
-`), Tools: tools("ask")}
+`), Tools: harness.Tools("ask")}
 
 // goesOn checks that a client's programs do not suffer from those of another.
-func goesOn(t *testing.T, c client) {
+func goesOn(t *testing.T, c harness.Client) {
 	t.Helper()
 	// More than wait in the pool.
 	for range 6 {
-		a := c.pause(t, forks)
-		c.post(t, a.answers(echo)).completes(t, "20\n{}\n")
+		a := c.Pause(t, forks)
+		c.Post(t, a.Continue(harness.Echo)).Completes(t, "20\n{}\n")
 	}
 }
 
 // TestManyProcessesOfOneUser has one client use all the processes that its sandbox may
 // have; the other's sandboxes have theirs.
 func TestManyProcessesOfOneUser(t *testing.T) {
-	asOrdinary(t, func(t *testing.T, s *server) {
-		a := s.alice().pause(t, program{Code: py(`
+	asOrdinary(t, func(t *testing.T, s *harness.Server) {
+		a := s.Alice().Pause(t, harness.Program{Code: harness.Py(`
 			import time
 			made = 0
 			try:
@@ -76,28 +76,28 @@ func TestManyProcessesOfOneUser(t *testing.T) {
 			except OSError:
 			    print(made > 50, made < 64)
 			await ask()
-		`), Tools: tools("ask")})
-		goesOn(t, s.bob())
-		s.alice().post(t, a.answers(echo)).completes(t, "True True\n")
+		`), Tools: harness.Tools("ask")})
+		goesOn(t, s.Bob())
+		s.Alice().Post(t, a.Continue(harness.Echo)).Completes(t, "True True\n")
 	})
 }
 
 // TestManyPausedProgramsOfOneUser has one client pause more programs than one of them may
 // have processes.
 func TestManyPausedProgramsOfOneUser(t *testing.T) {
-	asOrdinary(t, func(t *testing.T, s *server) {
+	asOrdinary(t, func(t *testing.T, s *harness.Server) {
 		for range 70 {
-			s.alice().pause(t, program{Code: "await ask()", Tools: tools("ask")})
+			s.Alice().Pause(t, harness.Program{Code: "await ask()", Tools: harness.Tools("ask")})
 		}
-		goesOn(t, s.bob())
+		goesOn(t, s.Bob())
 	})
 }
 
 // TestDescriptorsInFlightOfOneUser has one client keep as many descriptors in flight as
 // the kernel lets a program have.
 func TestDescriptorsInFlightOfOneUser(t *testing.T) {
-	asOrdinary(t, func(t *testing.T, s *server) {
-		a := s.alice().pause(t, program{Code: py(`
+	asOrdinary(t, func(t *testing.T, s *harness.Server) {
+		a := s.Alice().Pause(t, harness.Program{Code: harness.Py(`
 			import socket
 			pairs = []
 			for size in (250, 1):
@@ -108,18 +108,18 @@ func TestDescriptorsInFlightOfOneUser(t *testing.T) {
 			    except OSError as error:
 			        print(error.strerror)
 			await ask()
-		`), Tools: tools("ask")})
-		goesOn(t, s.bob())
-		s.alice().post(t, a.answers(echo)).completes(t, strings.Repeat("Too many references: cannot splice\n", 2))
+		`), Tools: harness.Tools("ask")})
+		goesOn(t, s.Bob())
+		s.Alice().Post(t, a.Continue(harness.Echo)).Completes(t, strings.Repeat("Too many references: cannot splice\n", 2))
 	})
 }
 
 // TestEpollOfOneUser checks that programs do without epoll where all sandboxes have the
 // server's user: its watches are counted for a user, and a server without any ends.
 func TestEpollOfOneUser(t *testing.T) {
-	asOrdinary(t, func(t *testing.T, s *server) {
-		c := s.alice()
-		a := c.post(t, program{Code: py(`
+	asOrdinary(t, func(t *testing.T, s *harness.Server) {
+		c := s.Alice()
+		a := c.Post(t, harness.Program{Code: harness.Py(`
 			import ctypes, select, subprocess, sys, threading
 			def create():
 			    try:
@@ -141,190 +141,60 @@ func TestEpollOfOneUser(t *testing.T) {
 			print((await (await asyncio.create_subprocess_exec("echo", "of a child", stdout=subprocess.PIPE)).communicate())[0].decode(), end="")
 		`)})
 		with := "epoll\nTrue\nEpollSelector\n"
-		if s.runsAs == nobody {
+		if s.RunsAs == harness.Nobody {
 			with = "Function not implemented\nFalse\nPollSelector\n"
 		}
-		a.completes(t, with+"over a socket\nof a child\n")
-		goesOn(t, s.bob())
+		a.Completes(t, with+"over a socket\nof a child\n")
+		goesOn(t, s.Bob())
 	})
 }
 
-// TestNoCgroups checks that a server without cgroups does not start unless it is told to,
-// and tells a newcomer how to go on.
-func TestNoCgroups(t *testing.T) {
+// TestOrdinaryUser runs the server as a user without any rights: no cgroups are to be
+// had, and programs are isolated and limited all the same.
+func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("becomes another user, which takes root")
+		t.Skip("every other test runs as an ordinary user here")
 	}
 	t.Parallel()
-	s, err := newServer(with(common, settings{runAs: nobody}))
+	s, err := harness.NewServer(harness.With(harness.Common, harness.Settings{"MEMORY": "256MiB", "PIDS": "32", "CGROUPS": "optional", harness.RunAs: harness.Nobody}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.removeGroups(); err != nil {
+	if err := s.RemoveGroups(); err != nil {
 		t.Fatal(err)
 	}
-	s.groups = nil
-	if err := s.launch(); err != nil {
+	s.Groups = nil
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	err = s.await()
-	if err == nil {
-		t.Fatal("a server without cgroups serves", s.stop())
-	}
-	for _, want := range []string{
-		"may not make cgroups", "systemd-run --user --scope -p Delegate=yes", "FERMATA_SANDBOX=docker", "FERMATA_CGROUPS=optional",
-		"64 × 512 MiB", "3 × 256 MiB",
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the server said %q, want %q in it", err, want)
-		}
-	}
-	if left, _ := os.ReadDir(filepath.Join(s.dir, "state", "sandboxes")); len(left) > 0 {
-		t.Errorf("%d zygotes were started", len(left))
-	}
-}
+	harness.StopAfter(t, s)
+	c := s.Alice()
 
-// runCheck runs fermata check as a server would run, and returns the state of each thing.
-func (s *server) runCheck(t *testing.T) (states map[string]string, printed string, code int) {
-	t.Helper()
-	s.command = "check"
-	if err := s.launch(); err != nil {
-		t.Fatal(err)
+	c.Pause(t, harness.Program{Code: "print(await ask())", Tools: harness.Tools("ask")})
+	a := c.Post(t, harness.Program{Code: harness.Py(`
+		import os
+		status = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
+		print(os.getuid(), status["CapEff"].strip(), status["NoNewPrivs"].strip(), status["Seccomp"].strip())
+		print(sorted(os.listdir("/sys/class/net")) if os.path.exists("/sys") else "no /sys")
+	`)})
+	a.Completes(t, "1000 0000000000000000 1 2\nno /sys\n")
+	c.Post(t, harness.Program{Code: "x = bytearray(300 << 20)"}).Fails(t, 200, "Out of memory")
+	a = c.Post(t, harness.Program{Code: harness.Py(`
+		import os, time
+		children = 0
+		try:
+		    while True:
+		        if os.fork() == 0:
+		            time.sleep(60)
+		        children += 1
+		except BlockingIOError:
+		    print("stopped", children <= 32)
+	`)})
+	a.Completes(t, "stopped True\n")
+	if file := filepath.Join(s.Dir, "state", "secret"); c.Post(t, harness.Program{Code: "print(open('" + file + "').read())"}).Stdout != "" {
+		t.Error("a program has read the server's secret")
 	}
-	<-s.exited
-	if err := s.removeGroups(); err != nil {
-		t.Error(err)
-	}
-	states, printed = map[string]string{}, s.log.all()
-	for line := range strings.Lines(printed) {
-		if f := strings.Split(strings.TrimSpace(line), "  "); len(f) > 1 {
-			f = slices.DeleteFunc(f, func(cell string) bool { return cell == "" })
-			states[f[0]] = strings.TrimSpace(f[1])
-		}
-	}
-	return states, printed, s.cmd.ProcessState.ExitCode()
-}
-
-// TestCheck runs fermata check on machines that have less and less, as its user sees them.
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("becomes other users, which takes root")
-	}
-	python, err := barePython()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name     string
-		settings settings
-		groups   bool
-		code     int
-		// states are those that are not ok.
-		states map[string]string
-		says   []string
-	}{
-		{name: "root", groups: true, says: []string{"one for each sandbox, from 200000", "user 1000, capabilities 0000000000000000, no_new_privs 1", "it may write to /dev/shm, /mnt/data, /tmp"}},
-		{name: "a user with a range", groups: true, settings: settings{runAs: nobodyWithRange}, says: []string{"one for each sandbox, from 400000 to 404999"}},
-		{
-			name: "a user with too small a range", groups: true, settings: settings{runAs: nobodyWithRange, "MAX_SANDBOXES": "5001", "PIDS": "4"},
-			states: map[string]string{"users": "weaker"}, says: []string{"5000 users and 5000 groups for nobody, 5001 of both"},
-		},
-		{
-			name: "a user", groups: true, settings: settings{runAs: nobody},
-			states: map[string]string{"users": "weaker"}, says: []string{"usermod --add-subuids"},
-		},
-		{
-			name: "a user without cgroups", settings: settings{runAs: nobody}, code: 1,
-			states: map[string]string{"users": "weaker", "cgroups": "missing", "program": "missing"},
-			says:   []string{"systemd-run --user --scope -p Delegate=yes", "64 × 512 MiB", "2 are missing"},
-		},
-		{
-			name: "a user who does without cgroups", settings: settings{runAs: nobody, "CGROUPS": "optional"},
-			states: map[string]string{"users": "weaker", "cgroups": "weaker"}, says: []string{"64 × 512 MiB"},
-		},
-		{
-			name: "settings with a mistake", groups: true, settings: settings{"PIDS": "0"}, code: 1,
-			states: map[string]string{"settings": "missing"}, says: []string{"--pids must be more than 0"},
-		},
-		{
-			name: "no Python", groups: true, settings: settings{"PYTHON": "/usr/bin/python9"}, code: 1,
-			states: map[string]string{"Python": "missing", "program": "missing"}, says: []string{"set FERMATA_PYTHON"},
-		},
-		{
-			name: "no Docker", settings: settings{"SANDBOX": "docker"}, code: 1,
-			states: map[string]string{"Docker": "missing", "program": "missing"}, says: []string{"set DOCKER_HOST"},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s, err := newServer(with(with(common, settings{"PYTHON": python}), c.settings))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.dockerHost = "unix://" + filepath.Join(s.dir, "no.sock")
-			if !c.groups {
-				if err := s.removeGroups(); err != nil {
-					t.Fatal(err)
-				}
-				s.groups = nil
-			}
-			states, printed, code := s.runCheck(t)
-			if code != c.code {
-				t.Errorf("the exit code is %d, want %d", code, c.code)
-			}
-			ordinary := []string{"libraries", "limit on swap", "lines", "freezer", "core dumps", "descriptors", "processes"}
-			for _, what := range slices.Sorted(maps.Keys(states)) {
-				// What this machine has of these is not the server's.
-				if want := c.states[what]; states[what] != "ok" && want == "" && !slices.Contains(ordinary, what) {
-					t.Errorf("%s is %s, want ok", what, states[what])
-				}
-			}
-			for what, want := range c.states {
-				if states[what] != want {
-					t.Errorf("%s is %q, want %s", what, states[what], want)
-				}
-			}
-			for _, part := range c.says {
-				if !strings.Contains(printed, part) {
-					t.Errorf("%q is not said", part)
-				}
-			}
-			if left, _ := filepath.Glob(filepath.Join(s.dir, "*", "*")); len(left) > 0 {
-				t.Errorf("%q are left", left)
-			}
-			if t.Failed() {
-				t.Log(printed)
-			}
-		})
-	}
-}
-
-// TestCheckDocker runs fermata check for containers.
-func TestCheckDocker(t *testing.T) {
-	t.Parallel()
-	needDocker(t)
-	for _, c := range []struct {
-		name, image string
-		code        int
-		says        string
-	}{
-		{"an image", plainImage, 0, "user 1000, capabilities 0000000000000000, no_new_privs 1"},
-		{"no image", "fermata-tests-none", 1, "docker build --target sandbox -t fermata-tests-none"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s, err := newServer(with(with(common, dockerSettings), settings{"DOCKER_IMAGE": c.image}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			states, printed, code := s.runCheck(t)
-			if code != c.code || states["Docker"] != "ok" || !strings.Contains(printed, c.says) {
-				t.Errorf("the exit code is %d, want %d and %q in\n%s", code, c.code, c.says, printed)
-			}
-			if left, err := s.containers(t.Context()); err != nil || len(left) > 0 {
-				t.Errorf("%d containers are left, %v, want none", len(left), err)
-			}
-		})
+	if !strings.Contains(s.Log.Tail(), "no cgroup limits") {
+		t.Error("the log does not say that there are no cgroups")
 	}
 }

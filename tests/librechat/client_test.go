@@ -1,4 +1,4 @@
-package tests
+package librechat
 
 import (
 	"bytes"
@@ -10,22 +10,24 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // TestLibreChat drives the server with LibreChat's own client, which is large: 346
 // packages of npm. The client is told of failures by status, or within a 200.
 func TestLibreChat(t *testing.T) {
 	installLibreChat(t)
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		http, inline := settings{"ERROR_STYLE": "http"}, settings{"ERROR_STYLE": "inline"}
-		driveLibreChat(t, serve(t, s, http), "python", "bash", "exec", "files")
-		driveLibreChat(t, serve(t, s, inline), "python", "bash")
-		driveLibreChat(t, serve(t, s, with(http, s.libraries())), "image")
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		http, inline := harness.Settings{"ERROR_STYLE": "http"}, harness.Settings{"ERROR_STYLE": "inline"}
+		driveLibreChat(t, harness.Serve(t, s, http), "python", "bash", "exec", "files")
+		driveLibreChat(t, harness.Serve(t, s, inline), "python", "bash")
+		driveLibreChat(t, harness.Serve(t, s, harness.With(http, s.Libraries())), "image")
 	})
 }
 
 // driveLibreChat has the client try these things.
-func driveLibreChat(t *testing.T, server *server, things ...string) {
+func driveLibreChat(t *testing.T, server *harness.Server, things ...string) {
 	t.Helper()
 	// Over Docker each of a hundred programs may wait for a container to start.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -35,12 +37,11 @@ func driveLibreChat(t *testing.T, server *server, things ...string) {
 		args = append(args, thing+".test.js")
 	}
 	cmd := exec.CommandContext(ctx, "node", args...)
-	cmd.Dir = "librechat"
-	style := server.settings["ERROR_STYLE"]
-	cmd.Env = append(os.Environ(), "FERMATA_URL="+server.url, "FERMATA_KEY=key-a", "FERMATA_OTHER_KEY=key-b", "FERMATA_ERRORS="+style)
+	style := server.Settings["ERROR_STYLE"]
+	cmd.Env = append(os.Environ(), "FERMATA_URL="+server.URL, "FERMATA_KEY=key-a", "FERMATA_OTHER_KEY=key-b", "FERMATA_ERRORS="+style)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("client, error style %s: %v\n%s\nlog of the server:\n%s", style, err, out, server.log.tail())
+		t.Errorf("client, error style %s: %v\n%s\nlog of the server:\n%s", style, err, out, server.Log.Tail())
 		return
 	}
 	t.Logf("client, error style %s:\n%s", style, bytes.TrimSpace(out))
@@ -58,9 +59,9 @@ func installLibreChat(t *testing.T) {
 		}
 	}
 	// npm writes this file last, when everything else is in place.
-	installed, err := os.Stat(filepath.Join("librechat", "node_modules", ".package-lock.json"))
+	installed, err := os.Stat(filepath.Join("node_modules", ".package-lock.json"))
 	if err == nil {
-		lock, err := os.Stat(filepath.Join("librechat", "package-lock.json"))
+		lock, err := os.Stat("package-lock.json")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,6 @@ func installLibreChat(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts")
-	cmd.Dir = "librechat"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("install the client: %v\n%s", err, out)
 	}

@@ -1,4 +1,4 @@
-package tests
+package librechat
 
 import (
 	"crypto/ed25519"
@@ -11,13 +11,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
-// TestChapterNamesTheClient compares the version of the client with the one that is
+// TestGuideNamesTheClient compares the version of the client with the one that is
 // installed.
-func TestChapterNamesTheClient(t *testing.T) {
+func TestGuideNamesTheClient(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("librechat/package.json")
+	raw, err := os.ReadFile("package.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,7 @@ func TestChapterNamesTheClient(t *testing.T) {
 	}
 	want := "`@librechat/agents` " + installed.Dependencies["@librechat/agents"]
 	for _, file := range []string{"README.md", "docs/librechat.md"} {
-		text, err := os.ReadFile(filepath.Join("..", file))
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +41,14 @@ func TestChapterNamesTheClient(t *testing.T) {
 	}
 }
 
-// TestChapterOnLibreChat makes keys and starts a server as the chapter says, and comes
+// TestGuideCommands makes keys and starts a server as the chapter says, and comes
 // with a token that the private key has signed.
-func TestChapterOnLibreChat(t *testing.T) {
+func TestGuideCommands(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("openssl"); err != nil && !inCI {
+	if _, err := exec.LookPath("openssl"); err != nil && !harness.InCI {
 		t.Skip("openssl is not installed")
 	}
-	text, err := os.ReadFile("../docs/librechat.md")
+	text, err := os.ReadFile("../../docs/librechat.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,18 +62,18 @@ func TestChapterOnLibreChat(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", blocks[0][2], err, out)
 	}
-	said := settings{"API_KEYS": ""}
+	said := harness.Settings{"API_KEYS": ""}
 	for _, m := range regexp.MustCompile(`(?m)^FERMATA_(\w+)=(.*)$`).FindAllStringSubmatch(blocks[2][2], -1) {
 		said[m[1]] = m[2]
 	}
 	if said["ADDR"] == "" || said["JWT_KEYS_DIR"] != "keys" {
 		t.Fatalf("the server is to be started with %v, want an address and the directory keys", said)
 	}
-	s, err := startServer(with(with(common, said), settings{"ADDR": common["ADDR"], "JWT_KEYS_DIR": filepath.Join(dir, "keys")}))
+	s, err := harness.StartServer(harness.With(harness.Common, said, harness.Settings{"ADDR": harness.Common["ADDR"], "JWT_KEYS_DIR": filepath.Join(dir, "keys")}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAfter(t, s)
+	harness.StopAfter(t, s)
 	raw, err := os.ReadFile(filepath.Join(dir, "librechat.pem"))
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +90,8 @@ func TestChapterOnLibreChat(t *testing.T) {
 	if !ok {
 		t.Fatalf("the private key is a %T, want an Ed25519 key", key)
 	}
-	s.visitor(t, private, "one", "ada")().post(t, program{Code: "print(1)"}).completes(t, "1\n")
-	if a := s.visitor(t, hostKey(), "one", "ada")().post(t, program{Code: "print(1)"}); a.code != 401 {
+	visitorOf(t, s, private, "one", "ada")().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+	if a := visitorOf(t, s, hostKey(), "one", "ada")().Post(t, harness.Program{Code: "print(1)"}); a.HTTPStatus != 401 {
 		t.Errorf("with another key: got %v, want 401", a)
 	}
 }

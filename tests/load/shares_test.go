@@ -1,4 +1,4 @@
-package tests
+package load
 
 import (
 	"fmt"
@@ -8,43 +8,45 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
-// TestShare checks that no client can have all sandboxes where there is another one.
-func TestShare(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, settings{"MAX_EXECUTIONS": "auto", "MAX_SANDBOXES": "8"})
-		alice, bob := server.alice(), server.bob()
-		p := program{Code: "print(await ask())", Tools: tools("ask")}
-		pauses := []answer{alice.pause(t, p), alice.pause(t, p)}
+// TestShareOfOneClient checks that no client can have all sandboxes where there is another one.
+func TestShareOfOneClient(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Settings{"MAX_EXECUTIONS": "auto", "MAX_SANDBOXES": "8"})
+		alice, bob := server.Alice(), server.Bob()
+		p := harness.Program{Code: "print(await ask())", Tools: harness.Tools("ask")}
+		pauses := []harness.Answer{alice.Pause(t, p), alice.Pause(t, p)}
 		const message = "Too many CodeAPI executions at once: a client may have 2 that run, wait for a sandbox or are paused " +
 			"(FERMATA_MAX_EXECUTIONS). Answer or cancel one of them. Please retry in 5 seconds."
-		for _, start := range []answer{alice.post(t, p), alice.exec(t, nil, plain{Lang: "py", Code: "print(1)"}).answer} {
-			if start.code != http.StatusTooManyRequests || start.Error != "rate_limited" || start.header.Get("Retry-After") != "5" ||
-				!strings.Contains(start.raw, message) {
+		for _, start := range []harness.Answer{alice.Post(t, p), alice.Exec(t, nil, harness.ExecRequest{Lang: "py", Code: "print(1)"}).Answer} {
+			if start.HTTPStatus != http.StatusTooManyRequests || start.Error != "rate_limited" || start.Header.Get("Retry-After") != "5" ||
+				!strings.Contains(start.Raw, message) {
 				t.Errorf("a third execution: got %v, want 429 and the limit", start)
 			}
 		}
-		bob.post(t, program{Code: "print(1)"}).completes(t, "1\n")
-		alice.post(t, pauses[0].answers(value("1"))).completes(t, "1\n")
-		alice.post(t, program{Code: "print(1)"}).completes(t, "1\n")
-		alice.post(t, pauses[1].answers(value("2"))).completes(t, "2\n")
+		bob.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+		alice.Post(t, pauses[0].Continue(harness.Value("1"))).Completes(t, "1\n")
+		alice.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+		alice.Post(t, pauses[1].Continue(harness.Value("2"))).Completes(t, "2\n")
 	})
 }
 
-// TestTurns checks that a client that waits for a sandbox is served before the many requests
+// TestClientsTakeTurns checks that a client that waits for a sandbox is served before the many requests
 // that another one has made before.
-func TestTurns(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
+func TestClientsTakeTurns(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		const sandboxes, many = 4, 200
-		server := serveAlone(t, s, settings{"MAX_SANDBOXES": strconv.Itoa(sandboxes), "QUEUE_TIMEOUT": "60s"})
-		alice, bob := server.alice(), server.bob()
+		server := harness.ServeAlone(t, s, harness.Settings{"MAX_SANDBOXES": strconv.Itoa(sandboxes), "QUEUE_TIMEOUT": "60s"})
+		alice, bob := server.Alice(), server.Bob()
 		var wg sync.WaitGroup
 		defer wg.Wait()
-		ended := make(chan answer, many)
+		ended := make(chan harness.Answer, many)
 		for range many {
 			wg.Go(func() {
-				a, err := alice.send(t.Context(), program{Code: "import time; time.sleep(0.3); print(1)"})
+				a, err := alice.Send(t.Context(), harness.Program{Code: "import time; time.sleep(0.3); print(1)"})
 				if err != nil && t.Context().Err() == nil {
 					t.Error(err)
 				}
@@ -53,7 +55,7 @@ func TestTurns(t *testing.T) {
 		}
 		<-ended // All of them have been sent, but for a few.
 		began := len(ended)
-		bob.post(t, program{Code: "print(1)"}).completes(t, "1\n")
+		bob.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 		// A place after those that are served at this moment.
 		if served := len(ended) - began; served > 10*sandboxes {
 			t.Errorf("%d programs of another client were served first", served)
@@ -63,55 +65,55 @@ func TestTurns(t *testing.T) {
 
 // TestMaxStored checks what a client may have stored, and that others do not notice.
 func TestMaxStored(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, settings{"MAX_STORED": "1MiB"})
-		alice, bob := server.alice(), server.bob()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Settings{"MAX_STORED": "1MiB"})
+		alice, bob := server.Alice(), server.Bob()
 		const full = "Tool calls of this client that wait and its kept answers would take more than 1048576 bytes (FERMATA_MAX_STORED)"
-		large := program{Code: "print('so far')\nprint(await ask(x='x' * 600_000))\nprint('y' * 700_000)", Tools: tools("ask")}
+		large := harness.Program{Code: "print('so far')\nprint(await ask(x='x' * 600_000))\nprint('y' * 700_000)", Tools: harness.Tools("ask")}
 
-		first := alice.pause(t, large)
-		second := alice.post(t, large)
-		second.fails(t, 200, full)
+		first := alice.Pause(t, large)
+		second := alice.Post(t, large)
+		second.Fails(t, 200, full)
 		if second.Stdout != "so far\n" {
 			t.Errorf("stdout = %q, want what was printed", second.Stdout)
 		}
 		// What the runner sends in parts is counted while it comes.
-		alice.post(t, program{Code: "await asyncio.gather(*[ask(x='x' * 600_000) for _ in range(9)])", Tools: tools("ask")}).fails(t, 200, full)
-		alice.post(t, program{Code: "print(1)"}).completes(t, "1\n")
-		other := bob.pause(t, large)
+		alice.Post(t, harness.Program{Code: "await asyncio.gather(*[ask(x='x' * 600_000) for _ in range(9)])", Tools: harness.Tools("ask")}).Fails(t, 200, full)
+		alice.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+		other := bob.Pause(t, large)
 
 		stdout := "so far\n1\n" + strings.Repeat("y", 700_000) + "\n"
-		alice.post(t, first.answers(value("1"))).completes(t, stdout)
+		alice.Post(t, first.Continue(harness.Value("1"))).Completes(t, stdout)
 		// That answer is kept, and leaves no room for such calls.
-		alice.post(t, first.answers(value("1"))).completes(t, stdout)
-		alice.post(t, large).fails(t, 200, full)
-		small := alice.pause(t, program{Code: "await ask()\nprint('y' * 700_000)", Tools: tools("ask")})
-		alice.post(t, small.answers(value("1"))).completes(t, strings.Repeat("y", 700_000)+"\n")
+		alice.Post(t, first.Continue(harness.Value("1"))).Completes(t, stdout)
+		alice.Post(t, large).Fails(t, 200, full)
+		small := alice.Pause(t, harness.Program{Code: "await ask()\nprint('y' * 700_000)", Tools: harness.Tools("ask")})
+		alice.Post(t, small.Continue(harness.Value("1"))).Completes(t, strings.Repeat("y", 700_000)+"\n")
 		// An answer that is not kept is gone as an old one, and nothing runs again.
-		alice.post(t, small.answers(value("1"))).fails(t, 400, "Execution expired")
+		alice.Post(t, small.Continue(harness.Value("1"))).Fails(t, 400, "Execution expired")
 		start := http.Header{"Idempotency-Key": {"large-answer"}}
-		body := program{Code: "print('y' * 700_000)"}
+		body := harness.Program{Code: "print('y' * 700_000)"}
 		for i, want := range []string{"", "Execution expired"} {
-			a, err := alice.request(t.Context(), http.MethodPost, programmatic, start, body)
+			a, err := alice.Request(t.Context(), http.MethodPost, harness.Programmatic, start, body)
 			if err != nil || a.Error != want {
 				t.Errorf("start %d with a key: got %v, %v, want the error %q", i, a, err, want)
 			}
 		}
-		bob.post(t, other.answers(value("1"))).completes(t, stdout)
+		bob.Post(t, other.Continue(harness.Value("1"))).Completes(t, stdout)
 	})
 }
 
 // TestStoredIsForgotten checks that an answer counts for as long as it is kept, and no longer.
 func TestStoredIsForgotten(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serveAlone(t, s, settings{"MAX_STORED": "1MiB", "KEEP": "1ms"}).alice()
-		p := program{Code: "await ask()\nprint('y' * 700_000)", Tools: tools("ask")}
-		c.run(t, p, value("1"))
-		large := program{Code: "await ask(x='x' * 600_000)", Tools: tools("ask")}
-		c.post(t, large).fails(t, 200, "Tool calls of this client that wait and its kept answers would take more than 1048576 bytes (FERMATA_MAX_STORED)")
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.ServeAlone(t, s, harness.Settings{"MAX_STORED": "1MiB", "KEEP": "1ms"}).Alice()
+		p := harness.Program{Code: "await ask()\nprint('y' * 700_000)", Tools: harness.Tools("ask")}
+		c.Run(t, p, harness.Value("1"))
+		large := harness.Program{Code: "await ask(x='x' * 600_000)", Tools: harness.Tools("ask")}
+		c.Post(t, large).Fails(t, 200, "Tool calls of this client that wait and its kept answers would take more than 1048576 bytes (FERMATA_MAX_STORED)")
 		// The store keeps a record 30 s longer than the answer is good for.
-		if err := within(2*time.Minute, func() error {
-			if a := c.post(t, large); a.Status != "tool_call_required" {
+		if err := harness.Within(2*time.Minute, func() error {
+			if a := c.Post(t, large); a.Status != "tool_call_required" {
 				return fmt.Errorf("got %v, want a pause", a)
 			}
 			return nil

@@ -1,4 +1,4 @@
-package tests
+package load
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // soakExecutions is how many programs TestSoak runs; FERMATA_TEST_SOAK changes it.
@@ -18,14 +20,14 @@ const soakExecutions = 10_000
 // TestSoak runs programs that end in every way, thousands of them on one server, and
 // looks for what they leave. It takes minutes and is run by `make soak`.
 func TestSoak(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		total := soakTotal(t)
 		// Answers are kept for a moment only: what they take is no leak.
-		server := serveAlone(t, s, settings{"PAUSE_TTL": "2s", "KEEP": "1s", "QUEUE_TIMEOUT": "60s"})
-		soak(t, server.alice(), max(50, total/20)) // What stays is made: buffers, threads.
-		before := server.rest(t)
-		soak(t, server.alice(), total)
-		if after := server.rest(t); !after.within(before) {
+		server := harness.ServeAlone(t, s, harness.Settings{"PAUSE_TTL": "2s", "KEEP": "1s", "QUEUE_TIMEOUT": "60s"})
+		soak(t, server.Alice(), max(50, total/20)) // What stays is made: buffers, threads.
+		before := usageAtRest(t, server)
+		soak(t, server.Alice(), total)
+		if after := usageAtRest(t, server); !noMoreThan(after, before) {
 			t.Errorf("usage after %d executions: %+v, before: %+v", total, after, before)
 		}
 	})
@@ -46,9 +48,9 @@ func soakTotal(t *testing.T) int {
 }
 
 // soak runs programs by eight clients at once.
-func soak(t *testing.T, c client, total int) {
+func soak(t *testing.T, c harness.Client, total int) {
 	t.Helper()
-	ways := []func(ctx context.Context, c client, i int) error{fiveRounds, raises, exits, isLeft, isDropped}
+	ways := []func(ctx context.Context, c harness.Client, i int) error{harness.FiveRounds, raises, exits, isLeft, isDropped}
 	var next atomic.Int64
 	var clients sync.WaitGroup
 	for range 8 {
@@ -64,10 +66,10 @@ func soak(t *testing.T, c client, total int) {
 }
 
 // raises runs a program that fails between two calls.
-func raises(ctx context.Context, c client, i int) error {
-	a, err := c.send(ctx, program{Code: fmt.Sprintf("await ask(n=%d)\nraise ValueError(%[1]d)", i), Tools: tools("ask")})
+func raises(ctx context.Context, c harness.Client, i int) error {
+	a, err := c.Send(ctx, harness.Program{Code: fmt.Sprintf("await ask(n=%d)\nraise ValueError(%[1]d)", i), Tools: harness.Tools("ask")})
 	if err == nil {
-		a, err = c.send(ctx, a.answers(echo))
+		a, err = c.Send(ctx, a.Continue(harness.Echo))
 	}
 	if want := fmt.Sprintf("ValueError: %d", i); err == nil && a.Error != want {
 		return fmt.Errorf("got %v, want the error %q", a, want)
@@ -76,9 +78,9 @@ func raises(ctx context.Context, c client, i int) error {
 }
 
 // exits runs a program that ends its process while a child of it runs.
-func exits(ctx context.Context, c client, i int) error {
+func exits(ctx context.Context, c harness.Client, i int) error {
 	code := fmt.Sprintf("import subprocess\nsubprocess.Popen(['sleep', '60'])\nos._exit(%d)", i%100)
-	a, err := c.send(ctx, program{Code: code})
+	a, err := c.Send(ctx, harness.Program{Code: code})
 	if want := fmt.Sprintf("Sandbox exited with code %d", i%100); err == nil && i%100 != 0 && a.Error != want {
 		return fmt.Errorf("got %v, want the error %q", a, want)
 	}
@@ -86,8 +88,8 @@ func exits(ctx context.Context, c client, i int) error {
 }
 
 // isLeft runs a program whose client never comes back to it.
-func isLeft(ctx context.Context, c client, i int) error {
-	a, err := c.send(ctx, program{Code: fmt.Sprintf("data = bytearray(1 << 20)\nawait ask(n=%d)", i), Tools: tools("ask")})
+func isLeft(ctx context.Context, c harness.Client, i int) error {
+	a, err := c.Send(ctx, harness.Program{Code: fmt.Sprintf("data = bytearray(1 << 20)\nawait ask(n=%d)", i), Tools: harness.Tools("ask")})
 	if err == nil && a.Status != "tool_call_required" {
 		return fmt.Errorf("got %v, want a pause", a)
 	}
@@ -95,10 +97,10 @@ func isLeft(ctx context.Context, c client, i int) error {
 }
 
 // isDropped runs a program whose client goes while it runs.
-func isDropped(ctx context.Context, c client, _ int) error {
+func isDropped(ctx context.Context, c harness.Client, _ int) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
-	a, err := c.send(ctx, program{Code: "while True: pass"})
+	a, err := c.Send(ctx, harness.Program{Code: "while True: pass"})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
@@ -108,15 +110,15 @@ func isDropped(ctx context.Context, c client, _ int) error {
 	return err
 }
 
-// rest waits until nothing that a server has running changes any more and returns its usage.
-func (s *server) rest(t *testing.T) usage {
+// usageAtRest waits until nothing that a server has running changes any more and returns its usage.
+func usageAtRest(t *testing.T, s *harness.Server) harness.Usage {
 	t.Helper()
-	var u usage
-	err := within(time.Minute, func() error {
-		before := s.usage()
+	var u harness.Usage
+	err := harness.Within(time.Minute, func() error {
+		before := s.Usage()
 		// Longer than a pause lasts here.
 		time.Sleep(3 * time.Second)
-		if u = s.usage(); u.processes != before.processes || u.groups != before.groups || u.files != before.files {
+		if u = s.Usage(); u.Processes != before.Processes || u.Groups != before.Groups || u.Files != before.Files {
 			return fmt.Errorf("the server does not come to rest: %+v, then %+v", before, u)
 		}
 		return nil
@@ -127,9 +129,9 @@ func (s *server) rest(t *testing.T) usage {
 	return u
 }
 
-// within reports whether u is no more than before, but for noise: connections of ours
+// noMoreThan reports whether u is no more than before, but for noise: connections of ours
 // and memory that the runtime has not given back.
-func (u usage) within(before usage) bool {
-	return u.processes <= before.processes && u.groups <= before.groups && u.files <= before.files &&
-		u.descriptors <= before.descriptors+8 && u.inner <= before.inner && u.memory <= before.memory+32<<20
+func noMoreThan(u harness.Usage, before harness.Usage) bool {
+	return u.Processes <= before.Processes && u.Groups <= before.Groups && u.Files <= before.Files &&
+		u.Descriptors <= before.Descriptors+8 && u.Inner <= before.Inner && u.Memory <= before.Memory+32<<20
 }

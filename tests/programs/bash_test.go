@@ -1,4 +1,4 @@
-package tests
+package programs
 
 import (
 	"encoding/json"
@@ -9,31 +9,33 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // runScripts is runCases for shell scripts.
-func runScripts(t *testing.T, c client, cases []programCase) {
+func runScripts(t *testing.T, c harness.Client, cases []harness.Case) {
 	cases = slices.Clone(cases) // The other setups have them, too.
 	for i := range cases {
-		cases[i].lang = "bash"
+		cases[i].Lang = "bash"
 	}
-	runCases(t, c, cases)
+	harness.RunCases(t, c, cases)
 }
 
 func TestBashCalls(t *testing.T) {
-	cases := []programCase{
+	cases := []harness.Case{
 		{
-			name: "the client's example", tools: tools("query_database"),
-			code: `
+			Name: "the client's example", Tools: harness.Tools("query_database"),
+			Code: `
 				data=$(query_database '{"sql": "SELECT * FROM users"}')
 				echo "$data" | jq '.[] | .name'
 			`,
-			answer: value(`[{"name":"Ada"},{"name":"Bob"}]`),
-			stdout: "\"Ada\"\n\"Bob\"\n", batches: []int{1},
+			Answer: harness.Value(`[{"name":"Ada"},{"name":"Bob"}]`),
+			Stdout: "\"Ada\"\n\"Bob\"\n", Batches: []int{1},
 		},
 		{
-			name: "the client's example of parallel calls, behind its guard", tools: tools("web-search"),
-			code: `
+			Name: "the client's example of parallel calls, behind its guard", Tools: harness.Tools("web-search"),
+			Code: `
 				: &
 				wait "$!"
 				{ sf=$(web_search '{"query": "SF weather"}'); printf '%s\n' "$sf" > /mnt/data/sf.json; } &
@@ -42,177 +44,177 @@ func TestBashCalls(t *testing.T) {
 				echo "SF: $(jq -r .query /mnt/data/sf.json)"
 				echo "NY: $(jq -r .query /mnt/data/ny.json)"
 			`,
-			stdout: "SF: SF weather\nNY: NY weather\n", batches: []int{2},
+			Stdout: "SF: SF weather\nNY: NY weather\n", Batches: []int{2},
 		},
 		{
-			name: "variables outlive pauses", tools: tools("ask"),
-			code: `
+			Name: "variables outlive pauses", Tools: harness.Tools("ask"),
+			Code: `
 				total=0
 				for n in 1 2 3; do
 				    total=$((total + $(ask "{\"n\":$n}" | jq .n)))
 				done
 				echo $total
 			`,
-			stdout: "6\n", batches: []int{1, 1, 1},
+			Stdout: "6\n", Batches: []int{1, 1, 1},
 		},
 		{
-			name: "20 rounds", tools: tools("ask"),
-			code:   `for n in {1..20}; do ask >/dev/null; done; echo $n`,
-			stdout: "20\n", batches: slices.Repeat([]int{1}, 20),
+			Name: "20 rounds", Tools: harness.Tools("ask"),
+			Code:   `for n in {1..20}; do ask >/dev/null; done; echo $n`,
+			Stdout: "20\n", Batches: slices.Repeat([]int{1}, 20),
 		},
 		{
-			name: "20 at once", tools: tools("ask"),
-			code: `
+			Name: "20 at once", Tools: harness.Tools("ask"),
+			Code: `
 				for n in {1..20}; do ask "{\"n\":$n}" >$n & done
 				wait
 				cat $(seq 20) | jq -s 'map(.n) | add'
 			`,
-			stdout: "210\n", batches: []int{20},
+			Stdout: "210\n", Batches: []int{20},
 		},
 		{
-			name: "many of them, more than there can be processes", tools: tools("ask"),
-			code:   `for n in {1..5}; do for n in {1..30}; do ask >>all & done; wait; done; wc -l <all`,
-			stdout: "150\n", batches: slices.Repeat([]int{30}, 5),
+			Name: "many of them, more than there can be processes", Tools: harness.Tools("ask"),
+			Code:   `for n in {1..5}; do for n in {1..30}; do ask >>all & done; wait; done; wc -l <all`,
+			Stdout: "150\n", Batches: slices.Repeat([]int{30}, 5),
 		},
 		{
-			name: "chains side by side", tools: tools("ask"),
-			code: `
+			Name: "chains side by side", Tools: harness.Tools("ask"),
+			Code: `
 				chain() { for step in 1 2 3; do ask >/dev/null; done; }
 				chain & chain & wait
 				echo end
 			`,
-			stdout: "end\n", batches: []int{2, 2, 2},
+			Stdout: "end\n", Batches: []int{2, 2, 2},
 		},
 		{
-			name: "in children", tools: tools("ask"),
-			code:   `printf '1\n2\n3\n' | xargs -P 3 -I{} bash -c 'ask "{\"n\":{}}" >/dev/null'; echo end`,
-			stdout: "end\n", batches: []int{3},
+			Name: "in children", Tools: harness.Tools("ask"),
+			Code:   `printf '1\n2\n3\n' | xargs -P 3 -I{} bash -c 'ask "{\"n\":{}}" >/dev/null'; echo end`,
+			Stdout: "end\n", Batches: []int{3},
 		},
 		{
-			name: "beside one that is busy", tools: tools("ask"),
-			code: `
+			Name: "beside one that is busy", Tools: harness.Tools("ask"),
+			Code: `
 				while :; do :; done &
 				ask
 				kill $!
 			`,
-			stdout: "{}\n", batches: []int{1},
+			Stdout: "{}\n", Batches: []int{1},
 		},
 		{
-			name: "beside one that sleeps", tools: tools("ask"),
-			code: `
+			Name: "beside one that sleeps", Tools: harness.Tools("ask"),
+			Code: `
 				sleep 0.3 &
 				ask
 				wait
 				ask
 			`,
-			stdout: "{}\n{}\n", batches: []int{1, 1},
+			Stdout: "{}\n{}\n", Batches: []int{1, 1},
 		},
-		{name: "no call", code: "echo é; echo no >&2", stdout: "é\n", stderr: []string{"no"}},
-		{name: "no call, with tools", code: "echo 1", tools: tools("ask"), stdout: "1\n", batches: []int{}},
-		{name: "names", code: "get_weather; _1_x; for_tool; tool; echo", tools: tools("get.weather", "1-x", "for", "名前", "echo"), stdout: "{}\n{}\n{}\n{}\n{}\n"},
-		{name: "locale", code: `x=é; echo "${#x} $LC_ALL"`, stdout: "1 C.UTF-8\n"},
-		{name: "no white space in results", code: "ask", tools: tools("ask"), answer: value(`{ "a" : [ 1 , "x  y" ] }`), stdout: "{\"a\":[1,\"x  y\"]}\n"},
+		{Name: "no call", Code: "echo é; echo no >&2", Stdout: "é\n", Stderr: []string{"no"}},
+		{Name: "no call, with tools", Code: "echo 1", Tools: harness.Tools("ask"), Stdout: "1\n", Batches: []int{}},
+		{Name: "names", Code: "get_weather; _1_x; for_tool; tool; echo", Tools: harness.Tools("get.weather", "1-x", "for", "名前", "echo"), Stdout: "{}\n{}\n{}\n{}\n{}\n"},
+		{Name: "locale", Code: `x=é; echo "${#x} $LC_ALL"`, Stdout: "1 C.UTF-8\n"},
+		{Name: "no white space in results", Code: "ask", Tools: harness.Tools("ask"), Answer: harness.Value(`{ "a" : [ 1 , "x  y" ] }`), Stdout: "{\"a\":[1,\"x  y\"]}\n"},
 		{
-			name: "strings are quoted", code: `x=$(ask); echo "$x"; jq -r . <<<"$x"`, tools: tools("ask"),
-			answer: value(`"a\"b"`), stdout: "\"a\\\"b\"\na\"b\n",
+			Name: "strings are quoted", Code: `x=$(ask); echo "$x"; jq -r . <<<"$x"`, Tools: harness.Tools("ask"),
+			Answer: harness.Value(`"a\"b"`), Stdout: "\"a\\\"b\"\na\"b\n",
 		},
 		{
-			name: "numbers keep their digits", tools: tools("ask"),
-			code:   `ask '{"a":12345678901234567890,"b":1.10,"c":1E400}'`,
-			stdout: `{"a":12345678901234567890,"b":1.10,"c":1E400}` + "\n",
+			Name: "numbers keep their digits", Tools: harness.Tools("ask"),
+			Code:   `ask '{"a":12345678901234567890,"b":1.10,"c":1E400}'`,
+			Stdout: `{"a":12345678901234567890,"b":1.10,"c":1E400}` + "\n",
 		},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		runScripts(t, serve(t, s, s.libraries()).alice(), cases)
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		runScripts(t, harness.Serve(t, s, s.Libraries()).Alice(), cases)
 	})
 }
 
 func TestBashErrors(t *testing.T) {
 	const exit1 = "Sandbox exited with code 1"
-	cases := []programCase{
+	cases := []harness.Case{
 		{
-			name: "caught", code: "ask || echo caught", tools: tools("ask"), answer: failure("no such\ncity"),
-			stdout: `{"error":"no such\ncity"}` + "\ncaught\n", stderr: []string{"no such\ncity\n"},
+			Name: "caught", Code: "ask || echo caught", Tools: harness.Tools("ask"), Answer: harness.Failure("no such\ncity"),
+			Stdout: `{"error":"no such\ncity"}` + "\ncaught\n", Stderr: []string{"no such\ncity\n"},
 		},
 		{
-			name: "in a variable", code: `x=$(ask 2>/dev/null) || echo "$x" | jq -r .error`, tools: tools("ask"), answer: failure("'$(exit)\""),
-			stdout: "'$(exit)\"\n",
+			Name: "in a variable", Code: `x=$(ask 2>/dev/null) || echo "$x" | jq -r .error`, Tools: harness.Tools("ask"), Answer: harness.Failure("'$(exit)\""),
+			Stdout: "'$(exit)\"\n",
 		},
-		{name: "not caught", code: "set -e\nask >/dev/null\necho no", tools: tools("ask"), answer: failure("no"), error: exit1, stderr: []string{"no\n"}},
-		{name: "without a message", code: "ask || true", tools: tools("ask"), answer: failure(""), stdout: `{"error":"tool execution failed"}` + "\n", stderr: []string{"tool execution failed"}},
+		{Name: "not caught", Code: "set -e\nask >/dev/null\necho no", Tools: harness.Tools("ask"), Answer: harness.Failure("no"), Error: exit1, Stderr: []string{"no\n"}},
+		{Name: "without a message", Code: "ask || true", Tools: harness.Tools("ask"), Answer: harness.Failure(""), Stdout: `{"error":"tool execution failed"}` + "\n", Stderr: []string{"tool execution failed"}},
 		{
-			name: "one of several", tools: tools("ask", "fail"),
-			code: `ask >a & fail >b 2>/dev/null & wait; cat a b`,
-			answer: func(c call) result {
+			Name: "one of several", Tools: harness.Tools("ask", "fail"),
+			Code: `ask >a & fail >b 2>/dev/null & wait; cat a b`,
+			Answer: func(c harness.Call) harness.Result {
 				if c.Name == "fail" {
-					return failure("no")(c)
+					return harness.Failure("no")(c)
 				}
-				return echo(c)
+				return harness.Echo(c)
 			},
-			stdout: "{}\n{\"error\":\"no\"}\n", batches: []int{2},
+			Stdout: "{}\n{\"error\":\"no\"}\n", Batches: []int{2},
 		},
 		{
-			name: "input is no object", code: "ask text || echo $?", tools: tools("ask"), batches: []int{},
-			stdout: "1\n", stderr: []string{"tool input for ask must be a JSON object, got: text\n"},
+			Name: "input is no object", Code: "ask text || echo $?", Tools: harness.Tools("ask"), Batches: []int{},
+			Stdout: "1\n", Stderr: []string{"tool input for ask must be a JSON object, got: text\n"},
 		},
-		{name: "exit", code: "echo 1; exit 3", stdout: "1\n", error: "Sandbox exited with code 3"},
-		{name: "exit of a child", code: "bash -c 'kill -9 $$'", error: "Sandbox exited with code 137", stderr: []string{"Killed"}},
-		{name: "exit by a signal", code: "kill -TERM $$", error: "Sandbox exited with code -15"},
-		{name: "no such command", code: "nosuch", error: "Sandbox exited with code 127", stderr: []string{"line 1: nosuch: command not found"}},
-		{name: "no such file", code: "cat nosuch", error: exit1, stderr: []string{"cat: nosuch: No such file or directory"}},
-		{name: "syntax", code: "echo 1\nif", stdout: "1\n", error: "Sandbox exited with code 2", stderr: []string{"line 3: syntax error"}},
-		{name: "too many rounds", code: "while :; do ask; done >/dev/null", tools: tools("ask"), error: "Exceeded maximum round trips (20)"},
-		{name: "too much output", code: "yes", error: "stdout length exceeded", stdout: strings.Repeat("y\n", 1<<19)},
+		{Name: "exit", Code: "echo 1; exit 3", Stdout: "1\n", Error: "Sandbox exited with code 3"},
+		{Name: "exit of a child", Code: "bash -c 'kill -9 $$'", Error: "Sandbox exited with code 137", Stderr: []string{"Killed"}},
+		{Name: "exit by a signal", Code: "kill -TERM $$", Error: "Sandbox exited with code -15"},
+		{Name: "no such command", Code: "nosuch", Error: "Sandbox exited with code 127", Stderr: []string{"line 1: nosuch: command not found"}},
+		{Name: "no such file", Code: "cat nosuch", Error: exit1, Stderr: []string{"cat: nosuch: No such file or directory"}},
+		{Name: "syntax", Code: "echo 1\nif", Stdout: "1\n", Error: "Sandbox exited with code 2", Stderr: []string{"line 3: syntax error"}},
+		{Name: "too many rounds", Code: "while :; do ask; done >/dev/null", Tools: harness.Tools("ask"), Error: "Exceeded maximum round trips (20)"},
+		{Name: "too much output", Code: "yes", Error: "stdout length exceeded", Stdout: strings.Repeat("y\n", 1<<19)},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		runScripts(t, serve(t, s, with(settings{"ERROR_STYLE": "inline"}, s.libraries())).alice(), cases)
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		runScripts(t, harness.Serve(t, s, harness.With(harness.Settings{"ERROR_STYLE": "inline"}, s.Libraries())).Alice(), cases)
 	})
 }
 
 // TestBashPartialResults checks that a call without a result is asked for again, as
 // often as it takes.
 func TestBashPartialResults(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		a := c.pause(t, program{Lang: "bash", Tools: tools("ask"), Code: `
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		a := c.Pause(t, harness.Program{Lang: "bash", Tools: harness.Tools("ask"), Code: `
 			for n in 1 2 3; do ask "{\"n\":$n}" >$n & done; wait; cat 1 2 3`})
 		inputs := map[string]string{}
 		for _, call := range a.Calls {
-			inputs[call.ID] = call.input()
+			inputs[call.ID] = call.CompactInput()
 		}
 		for left := len(a.Calls); left > 1; left-- {
-			next := a.answers(echo)
+			next := a.Continue(harness.Echo)
 			next.Results = next.Results[left-1:]
-			a = c.pause(t, next)
+			a = c.Pause(t, next)
 			if len(a.Calls) != left-1 {
 				t.Fatalf("%d calls are pending, want %d", len(a.Calls), left-1)
 			}
 			for _, call := range a.Calls {
-				if got := call.input(); inputs[call.ID] != got {
+				if got := call.CompactInput(); inputs[call.ID] != got {
 					t.Errorf("%s has the input %s now, want %s", call.ID, got, inputs[call.ID])
 				}
 			}
 		}
-		c.post(t, a.answers(echo)).completes(t, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n")
+		c.Post(t, a.Continue(harness.Echo)).Completes(t, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n")
 	})
 }
 
 // TestBashEnds checks that nothing of a script outlives it, and that a pause stops all
 // of it.
 func TestBashEnds(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		t.Run("timeout", func(t *testing.T) {
 			t.Parallel()
-			server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
-			idle := resting(server.processes)
+			server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
+			idle := harness.Resting(server.Processes)
 			for _, code := range []string{
 				"echo begun; sleep 100",
 				"echo begun; while :; do :; done",
 				"echo begun; trap '' TERM INT; (setsid sleep 100 & ); sleep 100 & wait",
 			} {
 				began := time.Now()
-				a := server.alice().post(t, program{Lang: "bash", Code: code, Timeout: 1000})
-				a.fails(t, http.StatusRequestTimeout, "Execution timeout")
+				a := server.Alice().Post(t, harness.Program{Lang: "bash", Code: code, Timeout: 1000})
+				a.Fails(t, http.StatusRequestTimeout, "Execution timeout")
 				if a.Stdout != "begun\n" {
 					t.Errorf("%s: stdout = %q, want what was printed", code, a.Stdout)
 				}
@@ -220,26 +222,26 @@ func TestBashEnds(t *testing.T) {
 					t.Errorf("%s: the answer came after %v, want it after a second", code, took)
 				}
 			}
-			err := within(5*time.Second, func() error { return atMost("processes", server.processes(), idle) })
+			err := harness.Within(5*time.Second, func() error { return harness.AtMost("processes", server.Processes(), idle) })
 			if err != nil {
 				t.Error(err)
 			}
 		})
 		t.Run("what is left in the background", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
+			c := harness.Serve(t, s, nil).Alice()
 			began := time.Now()
 			// The call may go out before the script ends, which is soon.
-			a, _ := c.run(t, program{Lang: "bash", Code: "(sleep 30; echo late) &\nask >/dev/null &\necho end", Tools: tools("ask")}, echo)
-			a.completes(t, "end\n")
+			a, _ := c.Run(t, harness.Program{Lang: "bash", Code: "(sleep 30; echo late) &\nask >/dev/null &\necho end", Tools: harness.Tools("ask")}, harness.Echo)
+			a.Completes(t, "end\n")
 			if took := time.Since(began); took > 15*time.Second {
 				t.Errorf("the answer came after %v, want it when the script ends", took)
 			}
 		})
 		t.Run("nothing goes on in a pause", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
-			a := c.pause(t, program{Lang: "bash", Tools: tools("ask"), Code: `
+			c := harness.Serve(t, s, nil).Alice()
+			a := c.Pause(t, harness.Program{Lang: "bash", Tools: harness.Tools("ask"), Code: `
 				(while :; do echo >>ticks; sleep 0.01; done) &
 				ask >/dev/null
 				before=$(wc -l <ticks)
@@ -247,10 +249,10 @@ func TestBashEnds(t *testing.T) {
 				after=$(wc -l <ticks)
 				kill $!
 				echo $((after - before < 100))`})
-			a = c.pause(t, a.answers(echo))
+			a = c.Pause(t, a.Continue(harness.Echo))
 			// In this time it would tick 200 times.
 			time.Sleep(2 * time.Second)
-			c.post(t, a.answers(echo)).completes(t, "1\n")
+			c.Post(t, a.Continue(harness.Echo)).Completes(t, "1\n")
 		})
 	})
 }
@@ -267,11 +269,11 @@ func TestBashRefusals(t *testing.T) {
 			`Bash tool names "echo" and "echo_tool" normalize to the same function identifier "echo_tool"; rename one to avoid collision`,
 		},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
-				c.post(t, tc.body).fails(t, http.StatusBadRequest, tc.text)
+				c.Post(t, tc.body).Fails(t, http.StatusBadRequest, tc.text)
 			})
 		}
 	})
@@ -284,10 +286,10 @@ func TestBashHostile(t *testing.T) {
 		"'", `"`, "$(touch /tmp/harm)", "`touch /tmp/harm`", "; touch /tmp/harm #", "\n touch /tmp/harm\n", `\`, `\n`, "%s%n", "-n", "-e",
 		"*", "~", "!!", "${x}", "\u2028", "\x01\x1b[31m", "\\u0000", "a\x00b", strings.Repeat("x", 300_000),
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		quoted := func(text string) string {
-			raw, err := marshal(text)
+			raw, err := harness.Marshal(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -301,13 +303,13 @@ func TestBashHostile(t *testing.T) {
 				list[i] = quoted(text)
 			}
 			result := "[" + strings.Join(list, ",") + "]"
-			a, _ := c.run(t, program{Lang: "bash", Code: "ask" + harm + "; true", Tools: tools("ask")}, value(result))
-			a.completes(t, result+"\n")
+			a, _ := c.Run(t, harness.Program{Lang: "bash", Code: "ask" + harm + "; true", Tools: harness.Tools("ask")}, harness.Value(result))
+			a.Completes(t, result+"\n")
 		})
 		t.Run("messages", func(t *testing.T) {
 			t.Parallel()
 			message := strings.Join(texts, "|")
-			a, _ := c.run(t, program{Lang: "bash", Code: "ask" + harm + "; true", Tools: tools("ask")}, failure(message))
+			a, _ := c.Run(t, harness.Program{Lang: "bash", Code: "ask" + harm + "; true", Tools: harness.Tools("ask")}, harness.Failure(message))
 			var got struct{ Error string }
 			if err := json.Unmarshal([]byte(a.Stdout), &got); err != nil || got.Error != message {
 				t.Errorf("stdout = %.200q (%v), want the error as JSON", a.Stdout, err)
@@ -321,19 +323,19 @@ func TestBashHostile(t *testing.T) {
 			for _, text := range texts {
 				input := `{"x":` + quoted(text) + `}`
 				script := "ask '" + strings.ReplaceAll(input, "'", `'\''`) + "' >/dev/null" + harm + "; true"
-				a := c.pause(t, program{Lang: "bash", Code: script, Tools: tools("ask")})
-				if got := a.Calls[0].input(); got != input {
+				a := c.Pause(t, harness.Program{Lang: "bash", Code: script, Tools: harness.Tools("ask")})
+				if got := a.Calls[0].CompactInput(); got != input {
 					t.Errorf("input = %.200s, want %.200s", got, input)
 				}
-				c.post(t, a.answers(echo)).completes(t, "")
+				c.Post(t, a.Continue(harness.Echo)).Completes(t, "")
 			}
 		})
 		t.Run("names", func(t *testing.T) {
 			t.Parallel()
 			for _, text := range texts {
 				name := "x" + strings.ReplaceAll(text, strings.Repeat("x", 300_000), "y")
-				a, _ := c.run(t, program{Lang: "bash", Code: "declare -F | grep -v fermata | wc -l" + harm + "; true", Tools: tools(name)}, echo)
-				a.completes(t, "1\n")
+				a, _ := c.Run(t, harness.Program{Lang: "bash", Code: "declare -F | grep -v fermata | wc -l" + harm + "; true", Tools: harness.Tools(name)}, harness.Echo)
+				a.Completes(t, "1\n")
 			}
 		})
 	})
@@ -341,18 +343,18 @@ func TestBashHostile(t *testing.T) {
 
 // TestBashForgery has a script say things to the desk of its tools that no function says.
 func TestBashForgery(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for i, said := range []string{`''`, `'7\0{}\0'`, `'-1\0{}\0'`, `'x\0{}\0'`, `'0\0'`, `'\0\0\0\0'`, `'99999999999999999999\0{}\0'`} {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
 				// What is cut short is given up when the script goes on.
-				a, batches := c.run(t, program{Lang: "bash", Tools: tools("ask"), Code: `
+				a, batches := c.Run(t, harness.Program{Lang: "bash", Tools: harness.Tools("ask"), Code: `
 					exec {fd}<>/dev/tcp/127.0.0.1/$__FERMATA_PORT
 					printf ` + said + ` >&$fd
 					exec {fd}>&-
-					ask`}, echo)
-				a.completes(t, "{}\n")
+					ask`}, harness.Echo)
+				a.Completes(t, "{}\n")
 				// -1 is a tool, though by another number: a program may call what it was granted.
 				if slices.Max(batches) > 2 || len(batches) > 2 {
 					t.Errorf("calls by round = %v, want one call, or two", batches)
@@ -364,16 +366,16 @@ func TestBashForgery(t *testing.T) {
 
 // TestBashSurvives checks that a script goes on where it was when the server is killed.
 func TestBashSurvives(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, quick(t))
-		a := server.alice().pause(t, program{Lang: "bash", Code: "x=$RANDOM; echo $x; ask >/dev/null & ask >/dev/null & wait; echo $x", Tools: tools("ask")})
-		if err := server.kill(); err != nil {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Quick(t))
+		a := server.Alice().Pause(t, harness.Program{Lang: "bash", Code: "x=$RANDOM; echo $x; ask >/dev/null & ask >/dev/null & wait; echo $x", Tools: harness.Tools("ask")})
+		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := server.start(); err != nil {
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		a = server.alice().post(t, a.answers(echo))
+		a = server.Alice().Post(t, a.Continue(harness.Echo))
 		before, after, _ := strings.Cut(strings.TrimSpace(a.Stdout), "\n")
 		if a.Status != "completed" || before == "" || before != after {
 			t.Errorf("got %v, want it completed with the same number twice", a)
@@ -383,14 +385,14 @@ func TestBashSurvives(t *testing.T) {
 
 // TestBashTools checks that the programs which scripts use are within reach.
 func TestBashTools(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, s.libraries()).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, s.Libraries()).Alice()
 		for _, name := range []string{"bash", "cat", "sed", "awk", "grep", "sort", "find", "xargs", "tar", "jq", "python3"} {
-			if _, err := exec.LookPath(name); err != nil && !inCI {
+			if _, err := exec.LookPath(name); err != nil && !harness.InCI {
 				t.Logf("left out: %s is not installed", name)
 				continue
 			}
-			c.post(t, program{Lang: "bash", Code: "command -v " + name + " >/dev/null && echo yes"}).completes(t, "yes\n")
+			c.Post(t, harness.Program{Lang: "bash", Code: "command -v " + name + " >/dev/null && echo yes"}).Completes(t, "yes\n")
 		}
 	})
 }

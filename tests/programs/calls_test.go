@@ -1,4 +1,4 @@
-package tests
+package programs
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
 // weather is the contract's example: the text of a template literal, indented by
@@ -23,15 +25,15 @@ const weather = `
     `
 
 func TestExample(t *testing.T) {
-	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
-		c := serve(t, s, s.libraries()).alice()
-		pause := c.pause(t, program{Code: weather, Tools: []tool{{
+	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, s.Libraries()).Alice()
+		pause := c.Pause(t, harness.Program{Code: weather, Tools: []harness.Tool{{
 			Name: "get_weather", Description: "Get current weather for a city",
 			Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
 		}}})
 		inputs := map[string]string{}
 		for _, call := range pause.Calls {
-			inputs[call.ID] = call.input()
+			inputs[call.ID] = call.CompactInput()
 		}
 		for id, want := range map[string]string{"call_001": `{"city":"New York"}`, "call_002": `{"city":"London"}`, "call_003": `{"city":"Tokyo"}`} {
 			if inputs[id] != want {
@@ -39,88 +41,88 @@ func TestExample(t *testing.T) {
 			}
 		}
 		temperature := map[string]string{"call_001": "20", "call_002": "15.5", "call_003": "27"}
-		a := c.post(t, pause.answers(func(c call) result {
-			return result{Result: json.RawMessage(`{"temperature":` + temperature[c.ID] + `}`)}
+		a := c.Post(t, pause.Continue(func(c harness.Call) harness.Result {
+			return harness.Result{Result: json.RawMessage(`{"temperature":` + temperature[c.ID] + `}`)}
 		}))
-		a.completes(t, "New York:\n      20°\nLondon:\n      15.5°\nTokyo:\n      27°\n20.833333333333332\n")
+		a.Completes(t, "New York:\n      20°\nLondon:\n      15.5°\nTokyo:\n      27°\n20.833333333333332\n")
 	})
 }
 
 func TestRounds(t *testing.T) {
 	repeat := func(n int) []int { return slices.Repeat([]int{1}, n) }
-	cases := []programCase{
+	cases := []harness.Case{
 		{
-			name: "one call", code: `print(await ask(n=1))`, tools: tools("ask"),
-			stdout: "{'n': 1}\n", batches: []int{1},
+			Name: "one call", Code: `print(await ask(n=1))`, Tools: harness.Tools("ask"),
+			Stdout: "{'n': 1}\n", Batches: []int{1},
 		},
 		{
-			name: "100 at once", tools: tools("ask"),
-			code: `
+			Name: "100 at once", Tools: harness.Tools("ask"),
+			Code: `
 				results = await asyncio.gather(*[ask(n=n) for n in range(100)])
 				print(results == [{"n": n} for n in range(100)])
 			`,
-			stdout: "True\n", batches: []int{100},
+			Stdout: "True\n", Batches: []int{100},
 		},
 		{
-			name: "20 rounds", tools: tools("ask"),
-			code: `
+			Name: "20 rounds", Tools: harness.Tools("ask"),
+			Code: `
 				for n in range(20):
 				    assert await ask(n=n) == {"n": n}
 				print(n)
 			`,
-			stdout: "19\n", batches: repeat(20),
+			Stdout: "19\n", Batches: repeat(20),
 		},
 		{
-			name: "nested tasks", tools: tools("ask"),
-			code: `
+			Name: "nested tasks", Tools: harness.Tools("ask"),
+			Code: `
 				async def leaf(n):
 				    return (await ask(n=n))["n"]
 				async def branch(n):
 				    return sum(await asyncio.gather(leaf(n), asyncio.create_task(leaf(n + 1))))
 				print(await asyncio.gather(branch(1), branch(10)))
 			`,
-			stdout: "[3, 21]\n", batches: []int{4},
+			Stdout: "[3, 21]\n", Batches: []int{4},
 		},
 		{
-			name: "a task group", tools: tools("ask"),
-			code: `
+			Name: "a task group", Tools: harness.Tools("ask"),
+			Code: `
 				async with asyncio.TaskGroup() as group:
 				    tasks = [group.create_task(ask(n=n)) for n in range(3)]
 				print([task.result()["n"] for task in tasks])
 			`,
-			stdout: "[0, 1, 2]\n", batches: []int{3},
+			Stdout: "[0, 1, 2]\n", Batches: []int{3},
 		},
 		{
-			name: "as completed", tools: tools("ask"),
-			code: `
+			Name: "as completed", Tools: harness.Tools("ask"),
+			Code: `
 				print(sorted([(await done)["n"] for done in asyncio.as_completed([ask(n=n) for n in range(3)])]))
 			`,
-			stdout: "[0, 1, 2]\n", batches: []int{3},
+			Stdout: "[0, 1, 2]\n", Batches: []int{3},
 		},
 		{
-			name: "chains side by side", tools: tools("ask"),
-			code: `
+			Name: "chains side by side", Tools: harness.Tools("ask"),
+			Code: `
 				async def chain(n):
 				    for step in range(3):
 				        n = (await ask(n=n + 1))["n"]
 				    return n
 				print(await asyncio.gather(chain(0), chain(10)))
 			`,
-			stdout: "[3, 13]\n", batches: []int{2, 2, 2},
+			Stdout: "[3, 13]\n", Batches: []int{2, 2, 2},
 		},
 		{
-			name: "an async generator", tools: tools("ask"),
-			code: `
+			Name: "an async generator", Tools: harness.Tools("ask"),
+			Code: `
 				async def pages():
 				    for n in range(3):
 				        yield (await ask(n=n))["n"]
 				print([n async for n in pages()])
 			`,
-			stdout: "[0, 1, 2]\n", batches: repeat(3),
+			Stdout: "[0, 1, 2]\n", Batches: repeat(3),
 		},
 		{
-			name: "an async context manager", tools: tools("ask"),
-			code: `
+			Name: "an async context manager", Tools: harness.Tools("ask"),
+			Code: `
 				from contextlib import asynccontextmanager
 				@asynccontextmanager
 				async def session():
@@ -129,11 +131,11 @@ func TestRounds(t *testing.T) {
 				async with session() as s:
 				    print(s)
 			`,
-			stdout: "{'n': 'in'}\n{'n': 'out'}\n", batches: repeat(2),
+			Stdout: "{'n': 'in'}\n{'n': 'out'}\n", Batches: repeat(2),
 		},
 		{
-			name: "asyncio.run in a program without await", tools: tools("ask"),
-			code: `
+			Name: "asyncio.run in a program without await", Tools: harness.Tools("ask"),
+			Code: `
 				import asyncio
 				async def main():
 				    print(await ask(n=1))
@@ -141,64 +143,64 @@ func TestRounds(t *testing.T) {
 				if __name__ == "__main__":
 				    asyncio.run(main())
 			`,
-			stdout: "{'n': 1}\n[{'n': 2}, {'n': 3}]\n", batches: []int{1, 2},
+			Stdout: "{'n': 1}\n[{'n': 2}, {'n': 3}]\n", Batches: []int{1, 2},
 		},
 		{
-			name: "asyncio.run twice", tools: tools("ask"),
-			code: `
+			Name: "asyncio.run twice", Tools: harness.Tools("ask"),
+			Code: `
 				async def main(n):
 				    return (await ask(n=n))["n"]
 				print(asyncio.run(main(1)), asyncio.run(main(2)))
 			`,
-			stdout: "1 2\n", batches: repeat(2),
+			Stdout: "1 2\n", Batches: repeat(2),
 		},
 		{
-			name: "asyncio.run of a stub", tools: tools("ask"),
-			code:   `print(asyncio.run(ask(n=1)))`,
-			stdout: "{'n': 1}\n",
+			Name: "asyncio.run of a stub", Tools: harness.Tools("ask"),
+			Code:   `print(asyncio.run(ask(n=1)))`,
+			Stdout: "{'n': 1}\n",
 		},
 		{
-			name: "a loop made by hand", tools: tools("ask"),
-			code: `
+			Name: "a loop made by hand", Tools: harness.Tools("ask"),
+			Code: `
 				loop = asyncio.new_event_loop()
 				print(loop.run_until_complete(ask(n=1)))
 				loop.close()
 			`,
-			stdout: "{'n': 1}\n",
+			Stdout: "{'n': 1}\n",
 		},
 		{
-			name: "asyncio.run in threads of an async program", tools: tools("ask"),
-			code: `
+			Name: "asyncio.run in threads of an async program", Tools: harness.Tools("ask"),
+			Code: `
 				def work(n):
 				    return asyncio.run(ask(n=n))["n"]
 				print(await asyncio.gather(*[asyncio.to_thread(work, n) for n in range(3)]))
 			`,
-			stdout: "[0, 1, 2]\n", batches: []int{3},
+			Stdout: "[0, 1, 2]\n", Batches: []int{3},
 		},
 		{
-			name: "a thread pool in a program without await", tools: tools("ask"),
-			code: `
+			Name: "a thread pool in a program without await", Tools: harness.Tools("ask"),
+			Code: `
 				from concurrent.futures import ThreadPoolExecutor
 				def work(n):
 				    return asyncio.run(ask(n=n))["n"]
 				with ThreadPoolExecutor(4) as executor:
 				    print(list(executor.map(work, range(4))))
 			`,
-			stdout: "[0, 1, 2, 3]\n", batches: []int{4},
+			Stdout: "[0, 1, 2, 3]\n", Batches: []int{4},
 		},
 		{
-			name: "run_coroutine_threadsafe", tools: tools("ask"),
-			code: `
+			Name: "run_coroutine_threadsafe", Tools: harness.Tools("ask"),
+			Code: `
 				loop = asyncio.get_running_loop()
 				def work(n):
 				    return asyncio.run_coroutine_threadsafe(ask(n=n), loop).result()["n"]
 				print(await asyncio.gather(*[asyncio.to_thread(work, n) for n in range(2)]))
 			`,
-			stdout: "[0, 1]\n",
+			Stdout: "[0, 1]\n",
 		},
 		{
-			name: "a thread that still runs", tools: tools("ask"),
-			code: `
+			Name: "a thread that still runs", Tools: harness.Tools("ask"),
+			Code: `
 				import threading, time
 				stop = threading.Event()
 				def spin():
@@ -210,20 +212,20 @@ func TestRounds(t *testing.T) {
 				stop.set()
 				thread.join()
 			`,
-			stdout: "{'n': 1}\n", batches: []int{1},
+			Stdout: "{'n': 1}\n", Batches: []int{1},
 		},
 		{
-			name: "a call does not wait for a sibling that sleeps", tools: tools("ask"), timeout: 3000,
-			code: `
+			Name: "a call does not wait for a sibling that sleeps", Tools: harness.Tools("ask"), Timeout: 3000,
+			Code: `
 				sleeper = asyncio.create_task(asyncio.sleep(60))
 				print(await ask(n=1))
 				sleeper.cancel()
 			`,
-			stdout: "{'n': 1}\n", batches: []int{1},
+			Stdout: "{'n': 1}\n", Batches: []int{1},
 		},
 		{
-			name: "a call that is cancelled before it goes out", tools: tools("ask"),
-			code: `
+			Name: "a call that is cancelled before it goes out", Tools: harness.Tools("ask"),
+			Code: `
 				task = asyncio.create_task(ask(n=1))
 				await asyncio.sleep(0)
 				task.cancel()
@@ -233,20 +235,20 @@ func TestRounds(t *testing.T) {
 				    print("cancelled")
 				print(await ask(n=2))
 			`,
-			stdout: "cancelled\n{'n': 2}\n", batches: []int{1},
+			Stdout: "cancelled\n{'n': 2}\n", Batches: []int{1},
 		},
 		{
-			name: "a task that is left behind", tools: tools("ask"),
-			code: `
+			Name: "a task that is left behind", Tools: harness.Tools("ask"),
+			Code: `
 				left = asyncio.create_task(ask(n=1))
 				await asyncio.sleep(0)
 				print("end")
 			`,
-			stdout: "end\n", batches: []int{},
+			Stdout: "end\n", Batches: []int{},
 		},
 		{
-			name: "values stay as they were", tools: tools("ask"),
-			code: `
+			Name: "values stay as they were", Tools: harness.Tools("ask"),
+			Code: `
 				import io
 				buffer, numbers, text = io.StringIO(), iter(range(10)), "x" * 1000
 				buffer.write("before "); next(numbers)
@@ -254,16 +256,16 @@ func TestRounds(t *testing.T) {
 				buffer.write("after")
 				print(buffer.getvalue(), next(numbers), len(text))
 			`,
-			stdout: "before after 1 1000\n",
+			Stdout: "before after 1 1000\n",
 		},
 	}
-	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		runCases(t, c, cases)
+	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		harness.RunCases(t, c, cases)
 		t.Run("a 21st pause", func(t *testing.T) {
 			t.Parallel()
-			a, batches := c.run(t, program{Code: "while True:\n    await ask()\n", Tools: tools("ask")}, echo)
-			a.fails(t, 400, "Exceeded maximum round trips (20)")
+			a, batches := c.Run(t, harness.Program{Code: "while True:\n    await ask()\n", Tools: harness.Tools("ask")}, harness.Echo)
+			a.Fails(t, 400, "Exceeded maximum round trips (20)")
 			if len(batches) != 20 {
 				t.Errorf("%d rounds, want 20", len(batches))
 			}
@@ -272,89 +274,89 @@ func TestRounds(t *testing.T) {
 }
 
 func TestToolErrors(t *testing.T) {
-	runFailing := func(message string) handler {
-		return func(c call) result {
+	runFailing := func(message string) harness.Handler {
+		return func(c harness.Call) harness.Result {
 			if c.Name == "bad" {
-				return failure(message)(c)
+				return harness.Failure(message)(c)
 			}
-			return echo(c)
+			return harness.Echo(c)
 		}
 	}
-	both := tools("bad", "good")
-	cases := []programCase{
+	both := harness.Tools("bad", "good")
+	cases := []harness.Case{
 		{
-			name: "caught", tools: both, answer: runFailing("no such city"),
-			code: `
+			Name: "caught", Tools: both, Answer: runFailing("no such city"),
+			Code: `
 				try:
 				    await bad(n=1)
 				except ToolExecutionError as error:
 				    print(str(error), isinstance(error, RuntimeError), type(error).__name__)
 				print(await good(n=2))
 			`,
-			stdout: "no such city True ToolExecutionError\n{'n': 2}\n",
+			Stdout: "no such city True ToolExecutionError\n{'n': 2}\n",
 		},
 		{
-			name: "caught as RuntimeError", tools: both, answer: runFailing("no"),
-			code: `
+			Name: "caught as RuntimeError", Tools: both, Answer: runFailing("no"),
+			Code: `
 				try:
 				    await bad()
 				except RuntimeError as error:
 				    print(error)
 			`,
-			stdout: "no\n",
+			Stdout: "no\n",
 		},
 		{
-			name: "exactly the message", tools: both, answer: runFailing(" \"'\\ <b>&\n\u2028é😀\t "),
-			code: `
+			Name: "exactly the message", Tools: both, Answer: runFailing(" \"'\\ <b>&\n\u2028é😀\t "),
+			Code: `
 				try:
 				    await bad()
 				except ToolExecutionError as error:
 				    print(ascii(str(error)))
 			`,
-			stdout: `' "\'\\ <b>&\n\u2028\xe9\U0001f600\t '` + "\n",
+			Stdout: `' "\'\\ <b>&\n\u2028\xe9\U0001f600\t '` + "\n",
 		},
 		{
-			name: "without a message", tools: both, answer: runFailing(""),
-			code: `
+			Name: "without a message", Tools: both, Answer: runFailing(""),
+			Code: `
 				try:
 				    await bad()
 				except ToolExecutionError as error:
 				    print(error)
 			`,
-			stdout: "tool execution failed\n",
+			Stdout: "tool execution failed\n",
 		},
 		{
-			name: "not caught", tools: both, answer: runFailing("no such city"),
-			code: `
+			Name: "not caught", Tools: both, Answer: runFailing("no such city"),
+			Code: `
 				print("before")
 				await bad()
 				print("after")
 			`,
-			stdout: "before\n", error: "ToolExecutionError: no such city",
-			stderr: []string{"Traceback (most recent call last):\n", `line 2`, "await bad()", "ToolExecutionError: no such city\n"},
+			Stdout: "before\n", Error: "ToolExecutionError: no such city",
+			Stderr: []string{"Traceback (most recent call last):\n", `line 2`, "await bad()", "ToolExecutionError: no such city\n"},
 		},
 		{
-			name: "in a gather", tools: both, answer: runFailing("no"),
-			code: `
+			Name: "in a gather", Tools: both, Answer: runFailing("no"),
+			Code: `
 				results = await asyncio.gather(good(n=1), bad(), good(n=2), return_exceptions=True)
 				print([repr(result) for result in results])
 			`,
-			stdout: `["{'n': 1}", "ToolExecutionError('no')", "{'n': 2}"]` + "\n", batches: []int{3},
+			Stdout: `["{'n': 1}", "ToolExecutionError('no')", "{'n': 2}"]` + "\n", Batches: []int{3},
 		},
 		{
-			name: "in a gather that raises", tools: both, answer: runFailing("no"),
-			code: `
+			Name: "in a gather that raises", Tools: both, Answer: runFailing("no"),
+			Code: `
 				try:
 				    await asyncio.gather(good(n=1), bad(), good(n=2))
 				except ToolExecutionError as error:
 				    print(error)
 				print(await good(n=3))
 			`,
-			stdout: "no\n{'n': 3}\n", batches: []int{3, 1},
+			Stdout: "no\n{'n': 3}\n", Batches: []int{3, 1},
 		},
 		{
-			name: "in a task group", tools: both, answer: runFailing("no"),
-			code: `
+			Name: "in a task group", Tools: both, Answer: runFailing("no"),
+			Code: `
 				try:
 				    async with asyncio.TaskGroup() as group:
 				        group.create_task(bad())
@@ -362,17 +364,17 @@ func TestToolErrors(t *testing.T) {
 				except* ToolExecutionError as errors:
 				    print(errors.exceptions)
 			`,
-			stdout: "(ToolExecutionError('no'),)\n",
+			Stdout: "(ToolExecutionError('no'),)\n",
 		},
 		{
-			name: "tried again", tools: both,
-			answer: func(c call) result {
+			Name: "tried again", Tools: both,
+			Answer: func(c harness.Call) harness.Result {
 				if c.ID == "call_001" {
-					return failure("busy")(c)
+					return harness.Failure("busy")(c)
 				}
-				return echo(c)
+				return harness.Echo(c)
 			},
-			code: `
+			Code: `
 				for attempt in range(3):
 				    try:
 				        print(await good(attempt=attempt))
@@ -380,16 +382,16 @@ func TestToolErrors(t *testing.T) {
 				    except ToolExecutionError:
 				        print("again")
 			`,
-			stdout: "again\n{'attempt': 1}\n", batches: []int{1, 1},
+			Stdout: "again\n{'attempt': 1}\n", Batches: []int{1, 1},
 		},
 	}
-	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		runCases(t, c, cases)
+	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		harness.RunCases(t, c, cases)
 		t.Run("a result beside the error is ignored", func(t *testing.T) {
-			pause := c.pause(t, paused)
-			a := c.post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","result":1,"is_error":true,"error_message":null}]}`)
-			a.fails(t, 200, "ToolExecutionError: tool execution failed")
+			pause := c.Pause(t, harness.AskOnce)
+			a := c.Post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","result":1,"is_error":true,"error_message":null}]}`)
+			a.Fails(t, 200, "ToolExecutionError: tool execution failed")
 		})
 	})
 }
@@ -397,91 +399,91 @@ func TestToolErrors(t *testing.T) {
 // TestPartialResults checks that missing results are asked for again and that their
 // order does not matter.
 func TestPartialResults(t *testing.T) {
-	gather := program{Code: "print(await asyncio.gather(*[ask(n=n) for n in range(4)]))", Tools: tools("ask")}
+	gather := harness.Program{Code: "print(await asyncio.gather(*[ask(n=n) for n in range(4)]))", Tools: harness.Tools("ask")}
 	const stdout = "[{'n': 0}, {'n': 1}, {'n': 2}, {'n': 3}]\n"
-	only := func(a answer, ids ...string) continuation {
-		next := a.answers(echo)
-		next.Results = slices.DeleteFunc(next.Results, func(r result) bool { return !slices.Contains(ids, r.CallID) })
+	only := func(a harness.Answer, ids ...string) harness.Continuation {
+		next := a.Continue(harness.Echo)
+		next.Results = slices.DeleteFunc(next.Results, func(r harness.Result) bool { return !slices.Contains(ids, r.CallID) })
 		return next
 	}
-	ids := func(a answer) string {
+	ids := func(a harness.Answer) string {
 		var list []string
 		for _, call := range a.Calls {
-			list = append(list, call.ID+call.input())
+			list = append(list, call.ID+call.CompactInput())
 		}
 		return strings.Join(list, " ")
 	}
-	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		t.Run("two and two", func(t *testing.T) {
-			again := c.pause(t, only(c.pause(t, gather), "call_001", "call_003"))
+			again := c.Pause(t, only(c.Pause(t, gather), "call_001", "call_003"))
 			if got, want := ids(again), `call_002{"n":1} call_004{"n":3}`; got != want {
 				t.Errorf("calls of the second pause = %s, want %s", got, want)
 			}
-			c.post(t, again.answers(echo)).completes(t, stdout)
+			c.Post(t, again.Continue(harness.Echo)).Completes(t, stdout)
 		})
 		t.Run("one by one, the last first", func(t *testing.T) {
-			a := c.pause(t, gather)
+			a := c.Pause(t, gather)
 			for _, id := range []string{"call_004", "call_003", "call_002"} {
-				a = c.pause(t, only(a, id))
+				a = c.Pause(t, only(a, id))
 			}
-			c.post(t, a.answers(echo)).completes(t, stdout)
+			c.Post(t, a.Continue(harness.Echo)).Completes(t, stdout)
 		})
 		t.Run("other order", func(t *testing.T) {
-			a := c.pause(t, gather)
-			next := a.answers(echo)
+			a := c.Pause(t, gather)
+			next := a.Continue(harness.Echo)
 			slices.Reverse(next.Results)
-			c.post(t, next).completes(t, stdout)
+			c.Post(t, next).Completes(t, stdout)
 		})
 		t.Run("an answered call is not pending", func(t *testing.T) {
-			again := c.pause(t, only(c.pause(t, gather), "call_001"))
-			next := again.answers(echo)
-			next.Results = append(next.Results, result{CallID: "call_001"})
-			c.post(t, next).fails(t, 400, "tool_results[call_001] was not issued by the sandbox for this execution")
-			c.post(t, again.answers(echo)).completes(t, stdout)
+			again := c.Pause(t, only(c.Pause(t, gather), "call_001"))
+			next := again.Continue(harness.Echo)
+			next.Results = append(next.Results, harness.Result{CallID: "call_001"})
+			c.Post(t, next).Fails(t, 400, "tool_results[call_001] was not issued by the sandbox for this execution")
+			c.Post(t, again.Continue(harness.Echo)).Completes(t, stdout)
 		})
 		t.Run("missing ones with new ones", func(t *testing.T) {
-			a := c.pause(t, program{Code: py(`
+			a := c.Pause(t, harness.Program{Code: harness.Py(`
 				async def chain(n):
 				    await ask(n=n)
 				    return (await ask(n=n + 10))["n"]
 				print(await asyncio.gather(chain(0), chain(1)))
-			`), Tools: tools("ask")})
-			a = c.pause(t, only(a, "call_001"))
+			`), Tools: harness.Tools("ask")})
+			a = c.Pause(t, only(a, "call_001"))
 			if got, want := ids(a), `call_002{"n":1} call_003{"n":10}`; got != want {
 				t.Errorf("calls of the second pause = %s, want %s", got, want)
 			}
-			a = c.pause(t, a.answers(echo))
-			c.post(t, a.answers(echo)).completes(t, "[10, 11]\n")
+			a = c.Pause(t, a.Continue(harness.Echo))
+			c.Post(t, a.Continue(harness.Echo)).Completes(t, "[10, 11]\n")
 		})
 		t.Run("a call given up on", func(t *testing.T) {
-			a := c.pause(t, program{Code: py(`
+			a := c.Pause(t, harness.Program{Code: harness.Py(`
 				first = asyncio.create_task(ask(n=1))
 				done, waiting = await asyncio.wait([first, asyncio.create_task(ask(n=2))], return_when="FIRST_COMPLETED")
 				for task in waiting:
 				    task.cancel()
 				print(len(done), await ask(n=3))
-			`), Tools: tools("ask")})
-			a = c.pause(t, only(a, "call_001"))
+			`), Tools: harness.Tools("ask")})
+			a = c.Pause(t, only(a, "call_001"))
 			if got, want := ids(a), `call_003{"n":3}`; got != want {
 				t.Errorf("calls of the second pause = %s, want %s", got, want)
 			}
-			c.post(t, a.answers(echo)).completes(t, "1 {'n': 3}\n")
+			c.Post(t, a.Continue(harness.Echo)).Completes(t, "1 {'n': 3}\n")
 		})
 	})
 }
 
 // TestCallIDs checks that ids count over the whole execution.
 func TestCallIDs(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		a := c.pause(t, program{Code: py(`
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		a := c.Pause(t, harness.Program{Code: harness.Py(`
 			await asyncio.gather(*[ask(n=n) for n in range(3)])
 			await asyncio.gather(*[ask(n=n) for n in range(997)])
 			await ask()
-		`), Tools: tools("ask")})
+		`), Tools: harness.Tools("ask")})
 		next := 1
-		for ; a.Status == "tool_call_required"; a = c.post(t, a.answers(echo)) {
+		for ; a.Status == "tool_call_required"; a = c.Post(t, a.Continue(harness.Echo)) {
 			for _, call := range a.Calls {
 				if want := fmt.Sprintf("call_%03d", next); call.ID != want {
 					t.Fatalf("id of call %d = %s, want %s", next, call.ID, want)
@@ -491,6 +493,22 @@ func TestCallIDs(t *testing.T) {
 		}
 		if a.Error != "Execution exceeded maximum tool calls (1000)" && next != 1002 {
 			t.Errorf("got %v after %d calls, want 1001 calls, or the limit of 1000 named", a, next-1)
+		}
+	})
+}
+
+// TestManyCalls checks that calls cannot flood the server.
+func TestManyCalls(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, harness.Settings{"MAX_CALLS": "500"}).Alice()
+		a, _ := c.Run(t, harness.Program{Code: "await asyncio.gather(*[ask(n=n) for n in range(501)])", Tools: harness.Tools("ask")}, harness.Echo)
+		a.Fails(t, 400, "Execution exceeded maximum tool calls (500)")
+		a, _ = c.Run(t, harness.Program{Code: "for _ in range(3): await asyncio.gather(*[ask(n=n) for n in range(200)])", Tools: harness.Tools("ask")}, harness.Echo)
+		a.Fails(t, 400, "Execution exceeded maximum tool calls (500)")
+		a, batches := c.Run(t, harness.Program{Code: "x = await asyncio.gather(*[ask(x='x' * 4_000_000) for n in range(8)])\nprint(len(x))", Tools: harness.Tools("ask")}, harness.Value("1"))
+		a.Completes(t, "8\n")
+		if len(batches) < 2 {
+			t.Errorf("calls by round = %v, want 32 MB in more than one", batches)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package tests
+package programs
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // watch lets a program tell for how long each of its processes and threads once did not run.
@@ -80,13 +82,13 @@ var restlessPrograms = []restless{
 }
 
 // program does the work, pauses, and prints for how long all of it stood still.
-func (r restless) program() program {
-	code := watch + py(r.work) + "all_run()\nawait ask(n=1)\nprint(stillness(), flush=True)\nos._exit(0)\n"
-	return program{Code: code, Tools: tools("ask"), Timeout: 6000}
+func (r restless) program() harness.Program {
+	code := watch + harness.Py(r.work) + "all_run()\nawait ask(n=1)\nprint(stillness(), flush=True)\nos._exit(0)\n"
+	return harness.Program{Code: code, Tools: harness.Tools("ask"), Timeout: 6000}
 }
 
 // stoodStill checks that nothing of a program has run for a while.
-func (a answer) stoodStill(t *testing.T, name string, atLeast time.Duration) {
+func stoodStill(t *testing.T, a harness.Answer, name string, atLeast time.Duration) {
 	t.Helper()
 	got, err := strconv.ParseFloat(strings.TrimSpace(a.Stdout), 64)
 	switch {
@@ -100,19 +102,19 @@ func (a answer) stoodStill(t *testing.T, name string, atLeast time.Duration) {
 // TestNothingRunsInAPause checks that a program that does not come to rest is stopped in a
 // pause, whatever it does about it where there is a freezer.
 func TestNothingRunsInAPause(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, r := range restlessPrograms {
-			if r.hostile && !strings.HasPrefix(s.name, "process") {
+			if r.hostile && !strings.HasPrefix(s.Name, "process") {
 				continue
 			}
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				p := r.program()
 				p.Timeout = 20_000 // A machine may be busy.
-				pause := c.pause(t, p)
+				pause := c.Pause(t, p)
 				time.Sleep(4 * time.Second) // A pause.
-				c.post(t, pause.answers(echo)).stoodStill(t, r.name, 3*time.Second)
+				stoodStill(t, c.Post(t, pause.Continue(harness.Echo)), r.name, 3*time.Second)
 			})
 		}
 	})
@@ -121,23 +123,23 @@ func TestNothingRunsInAPause(t *testing.T) {
 // TestWhatRunsInAPauseIsCounted has programs wake themselves in a pause. Where they can, the
 // pause ends when they have used up their time.
 func TestWhatRunsInAPauseIsCounted(t *testing.T) {
-	overSetups(t, dockerOnly, func(t *testing.T, s setup) { // Processes cannot.
-		server := serveAlone(t, s, settings{"METRICS_ADDR": "127.0.0.1:0"})
-		c := server.alice()
+	harness.OverSetups(t, harness.Docker, func(t *testing.T, s harness.Setup) { // Processes cannot.
+		server := harness.ServeAlone(t, s, harness.Settings{"METRICS_ADDR": "127.0.0.1:0"})
+		c := server.Alice()
 		ended := 0.0
 		for _, r := range restlessPrograms {
 			if !r.hostile {
 				continue
 			}
-			pause := c.pause(t, r.program())
+			pause := c.Pause(t, r.program())
 			want := map[string]float64{`fermata_executions_total{state="timed_out"}`: ended + 1}
-			if err := within(30*time.Second, func() error { return compareMetrics(server.metrics(t), want) }); err != nil {
+			if err := harness.Within(30*time.Second, func() error { return harness.CompareMetrics(server.Metrics(t), want) }); err != nil {
 				// It may have been stopped for good by chance.
-				c.post(t, pause.answers(echo)).stoodStill(t, r.name, 15*time.Second)
+				stoodStill(t, c.Post(t, pause.Continue(harness.Echo)), r.name, 15*time.Second)
 				continue
 			}
 			ended++
-			c.post(t, pause.answers(echo)).fails(t, 400, "Execution expired")
+			c.Post(t, pause.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
 		}
 	})
 }
@@ -152,7 +154,7 @@ await ask(n=1)
 time.sleep(%v)
 print("done")
 `
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		for _, c := range []struct {
 			name string
 			rest float64
@@ -160,11 +162,11 @@ print("done")
 		}{{"within its time", 0.5, "completed"}, {"beyond its time", 60, "error"}} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				client := serve(t, s, nil).alice()
-				pause := client.pause(t, program{Code: fmt.Sprintf(code, c.rest), Tools: tools("ask"), Timeout: 4000})
+				client := harness.Serve(t, s, nil).Alice()
+				pause := client.Pause(t, harness.Program{Code: fmt.Sprintf(code, c.rest), Tools: harness.Tools("ask"), Timeout: 4000})
 				time.Sleep(6 * time.Second) // A pause.
 				began := time.Now()
-				a := client.post(t, pause.answers(echo))
+				a := client.Post(t, pause.Continue(harness.Echo))
 				if a.Status != c.want {
 					t.Errorf("got %v, want status %s", a, c.want)
 				}
@@ -207,11 +209,11 @@ all_run()
 await ask(n=1)
 await ask(still=stillness())
 `
-	overSetups(t, processesOnly, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		pause := c.pause(t, program{Code: code, Tools: tools("ask"), Timeout: 10_000})
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		pause := c.Pause(t, harness.Program{Code: code, Tools: harness.Tools("ask"), Timeout: 10_000})
 		time.Sleep(4 * time.Second) // A pause.
-		a := c.pause(t, pause.answers(echo))
+		a := c.Pause(t, pause.Continue(harness.Echo))
 		var input struct{ Still float64 }
 		if err := json.Unmarshal(a.Calls[0].Input, &input); err != nil || input.Still < 3 {
 			t.Errorf("the program stood still for %.2fs of a pause of 4s (%v)", input.Still, err)
@@ -222,26 +224,26 @@ await ask(still=stillness())
 // TestKilledServerLeavesPausesFrozen kills the server of programs that do not come to rest:
 // they stand still, and go on with the next server.
 func TestKilledServerLeavesPausesFrozen(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		c := server.alice()
-		pauses := map[string]answer{}
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		c := server.Alice()
+		pauses := map[string]harness.Answer{}
 		for _, r := range restlessPrograms {
-			if !r.hostile || strings.HasPrefix(s.name, "process") {
-				pauses[r.name] = c.pause(t, r.program())
+			if !r.hostile || strings.HasPrefix(s.Name, "process") {
+				pauses[r.name] = c.Pause(t, r.program())
 			}
 		}
 		time.Sleep(500 * time.Millisecond)
-		if err := server.kill(); err != nil {
+		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if err := server.start(); err != nil {
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		c = server.alice()
+		c = server.Alice()
 		for name, pause := range pauses {
-			c.post(t, pause.answers(echo)).stoodStill(t, name, 3*time.Second)
+			stoodStill(t, c.Post(t, pause.Continue(harness.Echo)), name, 3*time.Second)
 		}
 	})
 }
@@ -249,8 +251,8 @@ func TestKilledServerLeavesPausesFrozen(t *testing.T) {
 // TestNothingFrozenIsLeft kills, at a pause, what would let the program go on or die: no
 // process of it is left, and the next program runs.
 func TestNothingFrozenIsLeft(t *testing.T) {
-	const zygote, supervisor = 1, 2                            // how many PID namespaces below the server's
-	overSetups(t, processesOnly, func(t *testing.T, s setup) { // A container dies with its first process.
+	const zygote, supervisor = 1, 2                                                // how many PID namespaces below the server's
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) { // A container dies with its first process.
 		for _, c := range []struct {
 			name   string
 			server bool
@@ -263,14 +265,14 @@ func TestNothingFrozenIsLeft(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
-				client := server.alice()
-				pause := client.pause(t, restlessPrograms[1].program())
+				server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
+				client := server.Alice()
+				pause := client.Pause(t, restlessPrograms[1].program())
 				time.Sleep(300 * time.Millisecond) // Until it is frozen.
 				own := len(namespaces(os.Getpid()))
-				var victims, program []process
-				for _, p := range server.family() {
-					switch ids := namespaces(p.pid); {
+				var victims, program []harness.Process
+				for _, p := range server.Family() {
+					switch ids := namespaces(p.PID); {
 					case len(ids) == own+c.depth && ids[len(ids)-1] == "1":
 						victims = append(victims, p)
 					case len(ids) == own+supervisor:
@@ -281,30 +283,30 @@ func TestNothingFrozenIsLeft(t *testing.T) {
 					t.Fatalf("found %v to kill and the program %v", victims, program)
 				}
 				if c.server {
-					if err := server.kill(); err != nil {
+					if err := server.Kill(); err != nil {
 						t.Fatal(err)
 					}
 				}
 				for _, p := range victims {
-					_ = syscall.Kill(p.pid, syscall.SIGKILL) // An idle one may have ended with the server.
+					_ = syscall.Kill(p.PID, syscall.SIGKILL) // An idle one may have ended with the server.
 				}
 				if c.server {
-					if err := server.start(); err != nil {
+					if err := server.Start(); err != nil {
 						t.Fatal(err)
 					}
-					client = server.alice()
+					client = server.Alice()
 				}
-				if a := client.post(t, pause.answers(echo)); a.Status != "error" || a.code >= 500 {
+				if a := client.Post(t, pause.Continue(harness.Echo)); a.Status != "error" || a.HTTPStatus >= 500 {
 					t.Errorf("got %v, want an error that is not the server's", a)
 				}
-				err := within(20*time.Second, func() error {
-					all := processes()
+				err := harness.Within(20*time.Second, func() error {
+					all := harness.AllProcesses()
 					for _, p := range program {
-						if now, ok := all[p.pid]; ok && now.start == p.start && !now.dead {
-							return fmt.Errorf("process %d (%s) of the program is left", p.pid, p.command)
+						if now, ok := all[p.PID]; ok && now.Start == p.Start && !now.Dead {
+							return fmt.Errorf("process %d (%s) of the program is left", p.PID, p.Command)
 						}
 					}
-					a, err := client.send(t.Context(), printsOne)
+					a, err := client.Send(t.Context(), printsOne)
 					if err == nil && a.Stdout != "1\n" {
 						err = fmt.Errorf("got %v, want it completed", a)
 					}
@@ -318,7 +320,7 @@ func TestNothingFrozenIsLeft(t *testing.T) {
 	})
 }
 
-var printsOne = program{Code: "print(1)"}
+var printsOne = harness.Program{Code: "print(1)"}
 
 // namespaces returns the ids of a process, one for each PID namespace that it is in.
 func namespaces(pid int) []string {

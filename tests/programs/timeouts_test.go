@@ -1,9 +1,11 @@
-package tests
+package programs
 
 import (
 	"fmt"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 func TestTimeouts(t *testing.T) {
@@ -92,21 +94,21 @@ func TestTimeouts(t *testing.T) {
 			await asyncio.sleep(0)
 		`},
 	}
-	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
 				began := time.Now()
-				a := c.post(t, program{Code: "print('so far')\nsys.stdout.write('no line end')\nprint('oops', file=sys.stderr)\n" + py(tc.code), Timeout: 1000})
+				a := c.Post(t, harness.Program{Code: "print('so far')\nsys.stdout.write('no line end')\nprint('oops', file=sys.stderr)\n" + harness.Py(tc.code), Timeout: 1000})
 				took := time.Since(began)
-				a.fails(t, 408, "Execution timeout")
+				a.Fails(t, 408, "Execution timeout")
 				if want := "so far\nno line end"; a.Stdout != want {
 					t.Errorf("stdout = %q, want %q", a.Stdout, want)
 				}
-				contains(t, "stderr", a.Stderr, "oops\n")
+				harness.Contains(t, "stderr", a.Stderr, "oops\n")
 				limit := 3 * time.Second
-				if s.docker() {
+				if s.Docker() {
 					limit += 20 * time.Second // All of them wait for containers first.
 				}
 				if took < 900*time.Millisecond || took > limit {
@@ -116,80 +118,80 @@ func TestTimeouts(t *testing.T) {
 		}
 		t.Run("a program that ends in time", func(t *testing.T) {
 			t.Parallel()
-			c.post(t, program{Code: "print(1)", Timeout: 1000}).completes(t, "1\n")
+			c.Post(t, harness.Program{Code: "print(1)", Timeout: 1000}).Completes(t, "1\n")
 		})
 		t.Run("the token of an execution that timed out", func(t *testing.T) {
 			t.Parallel()
-			pause := c.pause(t, program{Code: "print('a')\nawait ask()\nprint('b')\nwhile True: pass", Tools: tools("ask"), Timeout: 1000})
-			a := c.post(t, pause.answers(echo))
-			a.fails(t, 408, "Execution timeout")
+			pause := c.Pause(t, harness.Program{Code: "print('a')\nawait ask()\nprint('b')\nwhile True: pass", Tools: harness.Tools("ask"), Timeout: 1000})
+			a := c.Post(t, pause.Continue(harness.Echo))
+			a.Fails(t, 408, "Execution timeout")
 			if a.Stdout != "a\nb\n" {
 				t.Errorf("stdout = %q, want that of both rounds", a.Stdout)
 			}
-			c.post(t, pause.answers(value("2"))).fails(t, 400, "Execution expired")
+			c.Post(t, pause.Continue(harness.Value("2"))).Fails(t, 400, "Execution expired")
 		})
 	})
 }
 
 // TestBudget checks which time counts.
 func TestBudget(t *testing.T) {
-	burn := func(seconds float64, rounds int) program {
-		return program{Code: fmt.Sprintf(py(`
+	burn := func(seconds float64, rounds int) harness.Program {
+		return harness.Program{Code: fmt.Sprintf(harness.Py(`
 			import time
 			for n in range(%d):
 			    end = time.monotonic() + %g
 			    while time.monotonic() < end: pass
 			    await ask(n=n)
 			print("end")
-		`), rounds, seconds), Tools: tools("ask"), Timeout: 2000}
+		`), rounds, seconds), Tools: harness.Tools("ask"), Timeout: 2000}
 	}
-	slowly := func(c call) result {
+	slowly := func(c harness.Call) harness.Result {
 		time.Sleep(900 * time.Millisecond)
-		return echo(c)
+		return harness.Echo(c)
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
 			t.Skip("takes its time")
 		}
 		t.Run("pauses are free", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
-			a, _ := c.run(t, burn(0.1, 3), slowly)
-			a.completes(t, "end\n")
+			c := harness.Serve(t, s, nil).Alice()
+			a, _ := c.Run(t, burn(0.1, 3), slowly)
+			a.Completes(t, "end\n")
 		})
 		t.Run("the rounds are summed", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
-			a, batches := c.run(t, burn(0.4, 20), echo)
-			a.fails(t, 408, "Execution timeout")
+			c := harness.Serve(t, s, nil).Alice()
+			a, batches := c.Run(t, burn(0.4, 20), harness.Echo)
+			a.Fails(t, 408, "Execution timeout")
 			if len(batches) > 4 {
 				t.Errorf("%d rounds of 400 ms fit into 2 s", len(batches))
 			}
 		})
 		t.Run("wall clock", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, settings{"TIMEOUT_CLOCK": "wall"}).alice()
-			a, _ := c.run(t, burn(0.1, 3), slowly)
-			if (a.code != 408 || a.Error != "Execution timeout") && (a.code != 400 || a.Error != "Execution expired") {
+			c := harness.Serve(t, s, harness.Settings{"TIMEOUT_CLOCK": "wall"}).Alice()
+			a, _ := c.Run(t, burn(0.1, 3), slowly)
+			if (a.HTTPStatus != 408 || a.Error != "Execution timeout") && (a.HTTPStatus != 400 || a.Error != "Execution expired") {
 				t.Errorf("got %v, want the time to be over", a)
 			}
 		})
 		t.Run("timers of the program stand still", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
-			a, _ := c.run(t, program{Code: py(`
+			c := harness.Serve(t, s, nil).Alice()
+			a, _ := c.Run(t, harness.Program{Code: harness.Py(`
 				began = asyncio.get_running_loop().time()
 				print(await asyncio.wait_for(ask(n=1), 0.5))
 				async with asyncio.timeout(0.5):
 				    print(await ask(n=2))
 				print(asyncio.get_running_loop().time() - began < 0.5)
-			`), Tools: tools("ask")}, slowly)
-			a.completes(t, "{'n': 1}\n{'n': 2}\nTrue\n")
+			`), Tools: harness.Tools("ask")}, slowly)
+			a.Completes(t, "{'n': 1}\n{'n': 2}\nTrue\n")
 		})
 		t.Run("a timeout that comes while the program runs", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
-			a, _ := c.run(t, program{Code: py(`
+			c := harness.Serve(t, s, nil).Alice()
+			a, _ := c.Run(t, harness.Program{Code: harness.Py(`
 				import time
 				async def slow():
 				    await ask(n=1)
@@ -198,13 +200,13 @@ func TestBudget(t *testing.T) {
 				    await asyncio.wait_for(slow(), 0.2)
 				except TimeoutError:
 				    print("in time")
-			`), Tools: tools("ask")}, echo)
-			a.completes(t, "in time\n")
+			`), Tools: harness.Tools("ask")}, harness.Echo)
+			a.Completes(t, "in time\n")
 		})
 		t.Run("nothing moves while paused", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
-			a, _ := c.run(t, program{Code: py(`
+			c := harness.Serve(t, s, nil).Alice()
+			a, _ := c.Run(t, harness.Program{Code: harness.Py(`
 				import threading, time
 				count, stop = 0, False
 				def tick():
@@ -221,13 +223,13 @@ func TestBudget(t *testing.T) {
 				stop = True
 				thread.join()
 				print(after - before < 20)
-			`), Tools: tools("ask")}, slowly)
-			a.completes(t, "True\n")
+			`), Tools: harness.Tools("ask")}, slowly)
+			a.Completes(t, "True\n")
 		})
 		t.Run("no other process moves, either", func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, s, nil).alice()
-			a, _ := c.run(t, program{Code: py(`
+			c := harness.Serve(t, s, nil).Alice()
+			a, _ := c.Run(t, harness.Program{Code: harness.Py(`
 				import mmap, time
 				count = mmap.mmap(-1, 8)
 				child = os.fork()
@@ -239,8 +241,8 @@ func TestBudget(t *testing.T) {
 				await ask()
 				print(int.from_bytes(count[:]) - before < 20)
 				os.kill(child, 9)
-			`), Tools: tools("ask")}, slowly)
-			a.completes(t, "True\n")
+			`), Tools: harness.Tools("ask")}, slowly)
+			a.Completes(t, "True\n")
 		})
 	})
 }

@@ -1,14 +1,16 @@
-package tests
+package programs
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"fermata/tests/harness"
 )
 
-// TestArguments checks what a client gets for what a program passes.
-func TestArguments(t *testing.T) {
+// TestArgumentValues checks what a client gets for what a program passes.
+func TestArgumentValues(t *testing.T) {
 	const setUp = `
 		import collections, dataclasses, datetime, decimal, enum, fractions, pathlib, uuid
 		@dataclasses.dataclass
@@ -88,16 +90,16 @@ func TestArguments(t *testing.T) {
 		{`cycle`, "ValueError: Circular reference detected"},
 		{`"x" * 6_000_000`, "ValueError: tool input is "},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, s.libraries()).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, s.Libraries()).Alice()
 		for _, tc := range cases {
 			t.Run(tc.expression, func(t *testing.T) {
 				t.Parallel()
-				pause := c.pause(t, program{Code: py(fmt.Sprintf(setUp, tc.expression)), Tools: tools("ask")})
-				if got, want := pause.Calls[0].input(), compact(`{"x": `+tc.want+`}`); got != want {
+				pause := c.Pause(t, harness.Program{Code: harness.Py(fmt.Sprintf(setUp, tc.expression)), Tools: harness.Tools("ask")})
+				if got, want := pause.Calls[0].CompactInput(), harness.Compact(`{"x": `+tc.want+`}`); got != want {
 					t.Errorf("input = %s, want %s", got, want)
 				}
-				if a := c.post(t, pause.answers(value("null"))); a.Status != "completed" {
+				if a := c.Post(t, pause.Continue(harness.Value("null"))); a.Status != "completed" {
 					t.Errorf("got %v, want it completed", a)
 				}
 			})
@@ -105,27 +107,27 @@ func TestArguments(t *testing.T) {
 		for _, tc := range refused {
 			t.Run(tc.expression, func(t *testing.T) {
 				t.Parallel()
-				code := strings.Replace(py(fmt.Sprintf(setUp, tc.expression)), "await ask(x=", "good = asyncio.create_task(ask(x='good'))\ntry:\n    await ask(x=", 1) + py(`
+				code := strings.Replace(harness.Py(fmt.Sprintf(setUp, tc.expression)), "await ask(x=", "good = asyncio.create_task(ask(x='good'))\ntry:\n    await ask(x=", 1) + harness.Py(`
 					except (TypeError, ValueError) as error:
 					    print(f"{type(error).__name__}: {error}"[:100])
 					print(await good)
 				`)
-				pause := c.pause(t, program{Code: code, Tools: tools("ask")})
-				if len(pause.Calls) != 1 || pause.Calls[0].input() != `{"x":"good"}` {
+				pause := c.Pause(t, harness.Program{Code: code, Tools: harness.Tools("ask")})
+				if len(pause.Calls) != 1 || pause.Calls[0].CompactInput() != `{"x":"good"}` {
 					t.Errorf("calls = %v, want the good one only", pause.Calls)
 				}
-				a := c.post(t, pause.answers(echo))
+				a := c.Post(t, pause.Continue(harness.Echo))
 				if a.Status != "completed" {
 					t.Fatalf("got %v, want it completed", a)
 				}
-				contains(t, "stdout", a.Stdout, tc.want, "\n{'x': 'good'}\n")
+				harness.Contains(t, "stdout", a.Stdout, tc.want, "\n{'x': 'good'}\n")
 			})
 		}
 	})
 }
 
-// TestCalling checks the ways to call a stub.
-func TestCalling(t *testing.T) {
+// TestWaysToCall checks the ways to call a stub.
+func TestWaysToCall(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","default":3},"not-a-name":{},"self":{}},"required":["city"]}`)
 	cases := []struct{ name, call, want, refused string }{
 		{"keywords", `ask(city="a", days=2)`, `{"city": "a", "days": 2}`, ""},
@@ -142,27 +144,27 @@ func TestCalling(t *testing.T) {
 		{"too many positions", `ask(1, 2, 3, 4, 5, 6)`, "", "TypeError"},
 		{"twice", `ask("a", city="b")`, "", "TypeError"},
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
-				p := program{
+				p := harness.Program{
 					Code:  "try:\n    await " + tc.call + "\nexcept TypeError as error:\n    print('TypeError')\n",
-					Tools: []tool{{Name: "ask", Parameters: schema}},
+					Tools: []harness.Tool{{Name: "ask", Parameters: schema}},
 				}
 				if tc.refused != "" {
-					c.post(t, p).completes(t, tc.refused+"\n")
+					c.Post(t, p).Completes(t, tc.refused+"\n")
 					return
 				}
-				if got, want := c.pause(t, p).Calls[0].input(), compact(tc.want); got != want {
+				if got, want := c.Pause(t, p).Calls[0].CompactInput(), harness.Compact(tc.want); got != want {
 					t.Errorf("input = %s, want %s", got, want)
 				}
 			})
 		}
 		t.Run("what a stub tells of itself", func(t *testing.T) {
-			a := c.post(t, program{
+			a := c.Post(t, harness.Program{
 				Code: "print(get_weather.__name__)\nprint(get_weather.__doc__)\nhelp(get_weather)\nimport inspect\nprint(inspect.iscoroutinefunction(get_weather))",
-				Tools: []tool{{
+				Tools: []harness.Tool{{
 					Name: "get-weather", Description: "Current \"\"\" weather \\N{x} {0} %s",
 					Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","description":"which city"}},"required":["city"]}`),
 				}},
@@ -170,7 +172,7 @@ func TestCalling(t *testing.T) {
 			if a.Status != "completed" {
 				t.Fatalf("got %v, want it completed", a)
 			}
-			contains(t, "stdout", a.Stdout, "get_weather\n", `Current """ weather \N{x} {0} %s`, "city", "which city", "get_weather(city: str", "True\n")
+			harness.Contains(t, "stdout", a.Stdout, "get_weather\n", `Current """ weather \N{x} {0} %s`, "city", "which city", "get_weather(city: str", "True\n")
 		})
 	})
 }
@@ -182,15 +184,15 @@ func TestToolNames(t *testing.T) {
 		"__debug__", "__init__", "__file__", "__annotations__", "名前", "...", "🙂", "x\"y", `x\n"""`, "for", "None", "123data", "tool\nname",
 		"a\u00a0b", "search_mcp_my-server", "tool", "Any", "Literal", "invoke", "ToolExecutionError", "BaseException", "dumps", "stub",
 	}
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
-		grant := tools(hostile...)
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		grant := harness.Tools(hostile...)
 		for i := range grant {
 			grant[i].Description = "'''\"\"\"\\\n\x00\r\u2028{}%s" + grant[i].Name
 			grant[i].Parameters = json.RawMessage(`{"type":"object","properties":{"a b":{},"class":{},"\"\"\"":{},"self":{"default":"\\\"'''"}}}`)
 		}
 		t.Run("a program that uses none", func(t *testing.T) {
-			c.post(t, program{Code: "import sys, math\nif __name__ == '__main__':\n    sys.stdout.write(str(math.floor(2.5)))", Tools: grant}).completes(t, "2")
+			c.Post(t, harness.Program{Code: "import sys, math\nif __name__ == '__main__':\n    sys.stdout.write(str(math.floor(2.5)))", Tools: grant}).Completes(t, "2")
 		})
 		identifiers := map[string]string{
 			"print": "print", "json": "json", "asyncio": "asyncio", "for_tool": "for", "None_tool": "None", "_123data": "123data",
@@ -200,21 +202,21 @@ func TestToolNames(t *testing.T) {
 		for identifier, name := range identifiers {
 			t.Run(identifier, func(t *testing.T) {
 				t.Parallel()
-				pause := c.pause(t, program{Code: "x = await " + identifier + "(n=1)\nimport sys\nsys.stdout.write(repr(x))", Tools: grant})
+				pause := c.Pause(t, harness.Program{Code: "x = await " + identifier + "(n=1)\nimport sys\nsys.stdout.write(repr(x))", Tools: grant})
 				if got := pause.Calls[0].Name; got != name {
 					t.Errorf("name of the call = %q, want %q", got, name)
 				}
 				if identifier == "__import__" {
 					return // The import statement of the program would call it, too.
 				}
-				c.post(t, pause.answers(echo)).completes(t, "{'n': 1}")
+				c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}")
 			})
 		}
 	})
 }
 
-// TestResults checks what a program gets for what a client sends.
-func TestResults(t *testing.T) {
+// TestResultValues checks what a program gets for what a client sends.
+func TestResultValues(t *testing.T) {
 	cases := []struct{ name, result, expression string }{
 		{"null", `null`, `None`},
 		{"true", `true`, `True`},
@@ -240,34 +242,58 @@ func TestResults(t *testing.T) {
 		{"an empty name", `{"":""}`, `{"": ""}`},
 		{"error in the result", `{"error":"x","n":5}`, `{"error": "x", "n": 5}`},
 	}
-	overSetups(t, eachEngine|onGVisor, func(t *testing.T, s setup) {
-		c := serve(t, s, nil).alice()
+	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				pause := c.pause(t, program{Code: "import sys\nsys.set_int_max_str_digits(0)\nx, want = await ask(), " + tc.expression + "\nprint(x == want, type(x) is type(want), repr(x) == repr(want))", Tools: tools("ask")})
+				pause := c.Pause(t, harness.Program{Code: "import sys\nsys.set_int_max_str_digits(0)\nx, want = await ask(), " + tc.expression + "\nprint(x == want, type(x) is type(want), repr(x) == repr(want))", Tools: harness.Tools("ask")})
 				// The result is sent byte for byte.
-				a := c.post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","is_error":false,"result":`+tc.result+`}]}`)
-				a.completes(t, "True True True\n")
+				a := c.Post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","is_error":false,"result":`+tc.result+`}]}`)
+				a.Completes(t, "True True True\n")
 			})
 		}
 		t.Run("deep", func(t *testing.T) {
 			const depth = 400
-			pause := c.pause(t, program{Code: "x, n = await ask(), 0\nwhile x:\n    x, n = x[0], n + 1\nprint(n)", Tools: tools("ask")})
-			a := c.post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","result":`+strings.Repeat("[", depth+1)+strings.Repeat("]", depth+1)+`}]}`)
-			a.completes(t, fmt.Sprintln(depth))
+			pause := c.Pause(t, harness.Program{Code: "x, n = await ask(), 0\nwhile x:\n    x, n = x[0], n + 1\nprint(n)", Tools: harness.Tools("ask")})
+			a := c.Post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","result":`+strings.Repeat("[", depth+1)+strings.Repeat("]", depth+1)+`}]}`)
+			a.Completes(t, fmt.Sprintln(depth))
 		})
 		t.Run("too deep", func(t *testing.T) {
 			const depth = 200_000
-			pause := c.pause(t, paused)
-			a := c.post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","result":`+strings.Repeat("[", depth)+strings.Repeat("]", depth)+`}]}`)
-			if a.code >= 500 || a.Status != "error" {
+			pause := c.Pause(t, harness.AskOnce)
+			a := c.Post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","result":`+strings.Repeat("[", depth)+strings.Repeat("]", depth)+`}]}`)
+			if a.HTTPStatus >= 500 || a.Status != "error" {
 				t.Errorf("got %v, want a refusal or an error of the program", a)
 			}
 		})
 		t.Run("large", func(t *testing.T) {
-			pause := c.pause(t, program{Code: "x = await ask()\nprint(len(x), x[:3], set(x))", Tools: tools("ask")})
-			c.post(t, pause.answers(value(`"`+strings.Repeat("x", 4_900_000)+`"`))).completes(t, "4900000 xxx {'x'}\n")
+			pause := c.Pause(t, harness.Program{Code: "x = await ask()\nprint(len(x), x[:3], set(x))", Tools: harness.Tools("ask")})
+			c.Post(t, pause.Continue(harness.Value(`"`+strings.Repeat("x", 4_900_000)+`"`))).Completes(t, "4900000 xxx {'x'}\n")
 		})
 	})
+}
+
+// TestToolInputsThatClientsRefuse checks that a program can catch what a client could not read.
+func TestToolInputsThatClientsRefuse(t *testing.T) {
+	cases := []harness.Case{
+		{Name: "too deep", Tools: harness.Tools("ask"), Stdout: "tool input is nested deeper than 500 levels\n{}\n", Code: `
+			x = []
+			for _ in range(600): x = [x]
+			try: await ask(x=x)
+			except ValueError as error: print(error)
+			print(await ask())
+		`},
+		{Name: "keys that become one", Tools: harness.Tools("ask"), Stdout: "tool input has an object with the key '1' twice\n{}\n", Code: `
+			try: await ask(x=[{1: 1, "1": 2}])
+			except ValueError as error: print(error)
+			print(await ask())
+		`},
+		{Name: "too large", Tools: harness.Tools("ask"), Stdout: "tool input is 5000008 bytes of JSON, at most 5000000 are allowed\n{}\n", Code: `
+			try: await ask(x="x" * 5_000_000)
+			except ValueError as error: print(error)
+			print(await ask())
+		`},
+	}
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) { harness.RunCases(t, harness.Serve(t, s, nil).Alice(), cases) })
 }

@@ -1,4 +1,4 @@
-package tests
+package survival
 
 import (
 	"context"
@@ -21,6 +21,8 @@ import (
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
 	dockerapi "github.com/docker/docker/client"
+
+	"fermata/tests/harness"
 )
 
 // daemonTimeout is how long a Docker daemon may take to serve, or to end.
@@ -31,20 +33,20 @@ type dockerDaemon struct {
 	dir    string
 	client *dockerapi.Client
 	cmd    *exec.Cmd
-	log    *serverLog
+	log    *harness.Log
 }
 
 // daemonAlone starts a daemon that has the plain image.
 func daemonAlone(t *testing.T) *dockerDaemon {
 	t.Helper()
-	needDocker(t)
+	harness.NeedDocker(t)
 	if os.Geteuid() != 0 {
-		if inCI {
+		if harness.InCI {
 			t.Fatal("a Docker daemon needs root")
 		}
 		t.Skip("a Docker daemon needs root")
 	}
-	if err := buildPlainImage(); err != nil {
+	if err := harness.BuildBareImage(); err != nil {
 		t.Fatal(err)
 	}
 	// Its sockets have short names, and its images lie on a disk.
@@ -52,13 +54,13 @@ func daemonAlone(t *testing.T) *dockerDaemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dockerDaemon{dir: dir, log: &serverLog{}}
+	d := &dockerDaemon{dir: dir, log: &harness.Log{}}
 	t.Cleanup(func() {
 		if err := d.remove(); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("log of the Docker daemon:\n%s", d.log.tail())
+			t.Logf("log of the Docker daemon:\n%s", d.log.Tail())
 		}
 	})
 	if d.client, err = dockerapi.NewClientWithOpts(dockerapi.WithHost(d.host()), dockerapi.WithAPIVersionNegotiation()); err != nil {
@@ -67,9 +69,9 @@ func daemonAlone(t *testing.T) *dockerDaemon {
 	if err := d.start(); err != nil {
 		t.Fatal(err)
 	}
-	load := exec.CommandContext(t.Context(), "/bin/sh", "-c", `docker save "$1" | docker --host "$2" load`, "sh", plainImage, d.host())
+	load := exec.CommandContext(t.Context(), "/bin/sh", "-c", `docker save "$1" | docker --host "$2" load`, "sh", harness.BareImage, d.host())
 	if out, err := load.CombinedOutput(); err != nil {
-		t.Fatalf("load the image %s: %v\n%s", plainImage, err, out)
+		t.Fatalf("load the image %s: %v\n%s", harness.BareImage, err, out)
 	}
 	return d
 }
@@ -84,7 +86,7 @@ func (d *dockerDaemon) start() error {
 	if err := d.cmd.Start(); err != nil {
 		return err
 	}
-	return within(daemonTimeout, func() error {
+	return harness.Within(daemonTimeout, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := d.client.Ping(ctx)
@@ -100,7 +102,7 @@ func (d *dockerDaemon) kill() error {
 	// for it in vain.
 	text, readErr := os.ReadFile(filepath.Join(d.dir, "run", "containerd", "containerd.pid"))
 	pid, parseErr := strconv.Atoi(string(text))
-	gone := within(daemonTimeout, func() error {
+	gone := harness.Within(daemonTimeout, func() error {
 		if pid > 0 && syscall.Kill(pid, 0) == nil {
 			return fmt.Errorf("containerd, process %d, outlives the Docker daemon", pid)
 		}
@@ -135,8 +137,8 @@ func (d *dockerDaemon) left(ctx context.Context) error {
 	networks, netErr := d.client.NetworkList(ctx, network.ListOptions{})
 	volumes, volErr := d.client.VolumeList(ctx, volume.ListOptions{})
 	// Without a bridge these are none and host.
-	return errors.Join(err, netErr, volErr, atMost("containers", len(containers), 0),
-		atMost("networks", len(networks), 2), atMost("volumes", len(volumes.Volumes), 0))
+	return errors.Join(err, netErr, volErr, harness.AtMost("containers", len(containers), 0),
+		harness.AtMost("networks", len(networks), 2), harness.AtMost("volumes", len(volumes.Volumes), 0))
 }
 
 // harm does to a container, one of all, what an operator or the machine may do.
@@ -169,24 +171,24 @@ func TestContainersAndDaemonKilled(t *testing.T) {
 	t.Parallel()
 	total, daemonKills := count(40, 1000), count(2, 10)
 	d := daemonAlone(t)
-	server, err := newServer(with(with(common, dockerSettings), settings{"KEEP": "1s", "MAX_SANDBOXES": "12"}))
+	server, err := harness.NewServer(harness.With(harness.Common, harness.DockerSettings, harness.Settings{"KEEP": "1s", "MAX_SANDBOXES": "12"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.dockerHost = d.host()
-	if err := server.start(); err != nil {
+	server.DockerHost = d.host()
+	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if server.cmd.ProcessState == nil {
-			_ = server.kill() // The test could not go on.
+		if server.Cmd.ProcessState == nil {
+			_ = server.Kill() // The test could not go on.
 		}
 	})
-	c := server.alice()
-	if err := fiveRounds(t.Context(), c, 0); err != nil {
+	c := server.Alice()
+	if err := harness.FiveRounds(t.Context(), c, 0); err != nil {
 		t.Fatal(err)
 	}
-	before := server.usage()
+	before := server.Usage()
 
 	ctx, finish := context.WithCancel(t.Context())
 	var harms, clients sync.WaitGroup
@@ -200,7 +202,7 @@ func TestContainersAndDaemonKilled(t *testing.T) {
 	for range 6 {
 		clients.Go(func() {
 			for next.Add(1) <= int64(total) && !t.Failed() {
-				ok, err := c.survive(t.Context())
+				ok, err := survive(t.Context(), c)
 				if err != nil {
 					t.Error(err)
 				}
@@ -211,7 +213,7 @@ func TestContainersAndDaemonKilled(t *testing.T) {
 		})
 	}
 	for n := range daemonKills {
-		err := within(10*time.Minute, func() error {
+		err := harness.Within(10*time.Minute, func() error {
 			if done := next.Load(); done < int64((n+1)*total/(daemonKills+1)) && !t.Failed() {
 				return fmt.Errorf("only %d programs have run", done)
 			}
@@ -233,43 +235,43 @@ func TestContainersAndDaemonKilled(t *testing.T) {
 	if completed.Load() == 0 {
 		t.Error("no program completed")
 	}
-	err = within(time.Minute, func() error { return fiveRounds(t.Context(), c, 1) })
+	err = harness.Within(time.Minute, func() error { return harness.FiveRounds(t.Context(), c, 1) })
 	if err != nil {
 		t.Errorf("after all that: %v", err)
 	}
-	err = within(time.Minute, func() error {
-		after := server.usage()
-		return errors.Join(atMost("descriptors", after.descriptors, before.descriptors+8), atMost("files", after.files, before.files))
+	err = harness.Within(time.Minute, func() error {
+		after := server.Usage()
+		return errors.Join(harness.AtMost("descriptors", after.Descriptors, before.Descriptors+8), harness.AtMost("files", after.Files, before.Files))
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	if err := server.stop(); err != nil {
+	if err := server.Stop(); err != nil {
 		t.Error(err)
 	}
-	if err := within(30*time.Second, func() error { return d.left(t.Context()) }); err != nil {
+	if err := harness.Within(30*time.Second, func() error { return d.left(t.Context()) }); err != nil {
 		t.Error(err)
 	}
 }
 
 // survive runs a program that may lose its sandbox at any time. It reports whether it
 // completed; to end with a clear error is no failure, to hang or to lie is.
-func (c client) survive(ctx context.Context) (bool, error) {
+func survive(ctx context.Context, c harness.Client) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	var body any = program{Code: "a = await ask(n=1)\nb = await ask(n=2)\nprint(a, b)", Tools: tools("ask"), Timeout: 5000}
+	var body any = harness.Program{Code: "a = await ask(n=1)\nb = await ask(n=2)\nprint(a, b)", Tools: harness.Tools("ask"), Timeout: 5000}
 	for {
-		a, err := c.send(ctx, body)
+		a, err := c.Send(ctx, body)
 		switch {
 		case err != nil:
 			return false, err
-		case a.code == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "":
+		case a.HTTPStatus == http.StatusServiceUnavailable && a.Header.Get("Retry-After") != "":
 			time.Sleep(100 * time.Millisecond)
 		case a.Status == "tool_call_required":
-			body = a.answers(echo)
+			body = a.Continue(harness.Echo)
 		case a.Status == "completed" && a.Stdout == "{'n': 1} {'n': 2}\n":
 			return true, nil
-		case a.Status == "error" && a.Error != "" && a.code < 500:
+		case a.Status == "error" && a.Error != "" && a.HTTPStatus < 500:
 			return false, nil
 		default:
 			return false, fmt.Errorf("got %v, want a pause, the end or a clear error", a)

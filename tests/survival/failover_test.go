@@ -1,4 +1,4 @@
-package tests
+package survival
 
 import (
 	"errors"
@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"fermata/tests/harness"
 )
 
 // sentinelAlone starts a Sentinel that watches a primary, and returns a url for it.
-func sentinelAlone(t *testing.T, primary string) (*redisServer, string) {
+func sentinelAlone(t *testing.T, primary string) (*harness.Redis, string) {
 	t.Helper()
 	const name = "fermata"
 	dir := t.TempDir()
@@ -22,7 +24,7 @@ func sentinelAlone(t *testing.T, primary string) (*redisServer, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := freeAddr(t)
+	addr := harness.FreeAddr(t)
 	_, own, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
@@ -33,12 +35,12 @@ func sentinelAlone(t *testing.T, primary string) (*redisServer, string) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &redisServer{
-		dir: dir, args: []string{config, "--sentinel"},
-		client: redis.NewClient(&redis.Options{Addr: addr, DialerRetries: 1, MaxRetries: -1}),
+	s := &harness.Redis{
+		Dir: dir, Args: []string{config, "--sentinel"},
+		Client: redis.NewClient(&redis.Options{Addr: addr, DialerRetries: 1, MaxRetries: -1}),
 	}
-	t.Cleanup(s.kill)
-	if err := s.start(); err != nil {
+	t.Cleanup(s.Kill)
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	return s, "redis://" + addr + "?master_name=" + name
@@ -48,23 +50,23 @@ func sentinelAlone(t *testing.T, primary string) (*redisServer, string) {
 // was its replica.
 func TestRedisFailsOver(t *testing.T) {
 	t.Parallel()
-	for _, e := range engines() {
-		t.Run(e.name, func(t *testing.T) {
+	for _, e := range harness.Engines() {
+		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			addr, other := freeAddr(t), freeAddr(t)
+			addr, other := harness.FreeAddr(t), harness.FreeAddr(t)
 			_, port, _ := net.SplitHostPort(addr) // It has one.
 			_, otherPort, _ := net.SplitHostPort(other)
-			primary := redisAlone(t, "--bind", "127.0.0.1", "--port", port)
-			replica := redisAlone(t, "--bind", "127.0.0.1", "--port", otherPort, "--replicaof", "127.0.0.1 "+port)
-			for _, r := range []*redisServer{primary, replica} {
-				if err := r.start(); err != nil {
+			primary := harness.RedisAlone(t, "--bind", "127.0.0.1", "--port", port)
+			replica := harness.RedisAlone(t, "--bind", "127.0.0.1", "--port", otherPort, "--replicaof", "127.0.0.1 "+port)
+			for _, r := range []*harness.Redis{primary, replica} {
+				if err := r.Start(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			sentinel, url := sentinelAlone(t, addr)
-			err := within(30*time.Second, func() error {
-				state := replica.client.Info(t.Context(), "replication").Val()
-				found, err := sentinel.client.Do(t.Context(), "SENTINEL", "REPLICAS", "fermata").Slice()
+			err := harness.Within(30*time.Second, func() error {
+				state := replica.Client.Info(t.Context(), "replication").Val()
+				found, err := sentinel.Client.Do(t.Context(), "SENTINEL", "REPLICAS", "fermata").Slice()
 				if err != nil || len(found) == 0 || !strings.Contains(state, "master_link_status:up") {
 					return errors.Join(err, fmt.Errorf("the replica is not ready: %v, %s", found, state))
 				}
@@ -73,20 +75,20 @@ func TestRedisFailsOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := launchAlone(t, setup{e.name, with(with(with(common, e.settings), quick(t)), settings{"REDIS_URL": url})})
-			c := server.alice()
-			c.tells(t, 200, "healthy")
-			pause := c.pause(t, paused)
+			server := harness.LaunchAlone(t, harness.Setup{Name: e.Name, Settings: harness.With(harness.Common, e.Settings, harness.Quick(t), harness.Settings{"REDIS_URL": url})})
+			c := server.Alice()
+			tells(t, c, 200, "healthy")
+			pause := c.Pause(t, harness.AskOnce)
 			stop := walkers(t, c)
 			time.Sleep(time.Second) // Programs run.
-			if err := primary.crash(); err != nil {
+			if err := primary.Crash(); err != nil {
 				t.Fatal(err)
 			}
-			c.tells(t, 503, "unhealthy")
-			c.tells(t, 200, "healthy")
+			tells(t, c, 503, "unhealthy")
+			tells(t, c, 200, "healthy")
 			time.Sleep(time.Second) // They do so again.
 			stop()
-			c.post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
+			c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		})
 	}
 }

@@ -1,23 +1,24 @@
-package tests
+package survival
 
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // TestKilledWhilePaused kills the server while programs are paused: its successor
 // goes on with them.
 func TestKilledWhilePaused(t *testing.T) {
-	overSetups(t, eachStore|onGVisor|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		c := server.alice()
-		p := program{Code: py(`
+	harness.OverSetups(t, harness.EachStore|harness.GVisor|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		c := server.Alice()
+		p := harness.Program{Code: harness.Py(`
 			import io
 			values, buffer = {"list": [1, 2]}, io.StringIO("text")
 			print("before", buffer.read(2))
@@ -27,74 +28,74 @@ func TestKilledWhilePaused(t *testing.T) {
 			print("between")
 			second = await asyncio.gather(ask(n=2), ask(n=3))
 			print(values, buffer.read(), second, open("/mnt/data/file").read())
-		`), Tools: tools("ask")}
+		`), Tools: harness.Tools("ask")}
 		const stdout = "before te\nbetween\n{'list': [1, 2, 1]} xt [{'n': 2}, {'n': 3}] on disk\n"
 		restart := func() {
 			t.Helper()
-			if err := server.kill(); err != nil {
+			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			if err := server.start(); err != nil {
+			if err := server.Start(); err != nil {
 				t.Fatal(err)
 			}
-			c = server.alice()
+			c = server.Alice()
 		}
 
-		first, answered, ended := c.pause(t, p), c.pause(t, p), c.pause(t, paused)
-		second := c.pause(t, answered.answers(echo))
-		end := c.post(t, ended.answers(echo))
-		end.completes(t, "{'n': 1}\n")
+		first, answered, ended := c.Pause(t, p), c.Pause(t, p), c.Pause(t, harness.AskOnce)
+		second := c.Pause(t, answered.Continue(harness.Echo))
+		end := c.Post(t, ended.Continue(harness.Echo))
+		end.Completes(t, "{'n': 1}\n")
 		restart()
 
 		// An identical retry of what was answered before gets the same bytes.
-		if again := c.post(t, answered.answers(echo)); again.raw != second.raw {
+		if again := c.Post(t, answered.Continue(harness.Echo)); again.Raw != second.Raw {
 			t.Errorf("retry of an answered round: got %v, want %v", again, second)
 		}
-		if again := c.post(t, ended.answers(echo)); again.raw != end.raw {
+		if again := c.Post(t, ended.Continue(harness.Echo)); again.Raw != end.Raw {
 			t.Errorf("retry of the last round: got %v, want %v", again, end)
 		}
-		c.post(t, answered.answers(value("0"))).fails(t, 400, "Invalid continuation token")
-		c.post(t, ended.answers(value("0"))).fails(t, 400, "Execution expired")
-		server.bob().post(t, first.answers(echo)).fails(t, 403, "Forbidden")
+		c.Post(t, answered.Continue(harness.Value("0"))).Fails(t, 400, "Invalid continuation token")
+		c.Post(t, ended.Continue(harness.Value("0"))).Fails(t, 400, "Execution expired")
+		server.Bob().Post(t, first.Continue(harness.Echo)).Fails(t, 403, "Forbidden")
 
-		next := c.pause(t, first.answers(echo))
+		next := c.Pause(t, first.Continue(harness.Echo))
 		restart()
-		c.post(t, next.answers(echo)).completes(t, stdout)
-		c.post(t, second.answers(echo)).completes(t, stdout)
-		c.post(t, program{Code: "print(1)"}).completes(t, "1\n")
+		c.Post(t, next.Continue(harness.Echo)).Completes(t, stdout)
+		c.Post(t, second.Continue(harness.Echo)).Completes(t, stdout)
+		c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	})
 }
 
 // TestKilledWhileRunning kills the server while a program runs. The program must
 // not run twice, and its client must not wait for ever.
 func TestKilledWhileRunning(t *testing.T) {
-	overSetups(t, eachStore|onGVisor|ordinaryUser, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		c := server.alice()
+	harness.OverSetups(t, harness.EachStore|harness.GVisor|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		c := server.Alice()
 
-		p := program{Code: py(`
+		p := harness.Program{Code: harness.Py(`
 			import time
 			count = 0
 			await ask(n=0)
 			count += 1
 			time.sleep(1.5)
 			print("ran", count, "times", await ask(n=count))
-		`), Tools: tools("ask")}
-		pause, start := c.pause(t, p), make(chan error, 2)
+		`), Tools: harness.Tools("ask")}
+		pause, start := c.Pause(t, p), make(chan error, 2)
 		go func() {
-			_, err := c.send(t.Context(), pause.answers(echo))
+			_, err := c.Send(t.Context(), pause.Continue(harness.Echo))
 			start <- err
 		}()
 		go func() {
-			_, err := c.send(t.Context(), program{Code: "import time\ntime.sleep(60)"})
+			_, err := c.Send(t.Context(), harness.Program{Code: "import time\ntime.sleep(60)"})
 			start <- err
 		}()
 		// Another continuation gets 409 as soon as this one is there, and can do nothing
 		// before: no call has this id.
-		other := continuation{pause.Token, []result{{CallID: "call_999"}}}
-		err := within(10*time.Second, func() error {
-			a, err := c.send(t.Context(), other)
-			if err == nil && a.code != http.StatusConflict {
+		other := harness.Continuation{Token: pause.Token, Results: []harness.Result{{CallID: "call_999"}}}
+		err := harness.Within(10*time.Second, func() error {
+			a, err := c.Send(t.Context(), other)
+			if err == nil && a.HTTPStatus != http.StatusConflict {
 				err = fmt.Errorf("got %v, want 409", a)
 			}
 			return err
@@ -102,7 +103,7 @@ func TestKilledWhileRunning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := server.kill(); err != nil {
+		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -110,83 +111,44 @@ func TestKilledWhileRunning(t *testing.T) {
 				t.Error("a request to a server that was killed had an answer")
 			}
 		}
-		if err := server.start(); err != nil {
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		c = server.alice()
+		c = server.Alice()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		again, err := c.send(ctx, pause.answers(echo))
+		again, err := c.Send(ctx, pause.Continue(harness.Echo))
 		if err != nil {
 			t.Fatalf("retry after the crash: %v", err)
 		}
 		if again.Status != "tool_call_required" {
-			again.fails(t, 400, "Execution expired") // It may be lost, but then clearly.
+			again.Fails(t, 400, "Execution expired") // It may be lost, but then clearly.
 			return
 		}
-		if got, want := again.Calls[0].input(), `{"n":1}`; got != want {
+		if got, want := again.Calls[0].CompactInput(), `{"n":1}`; got != want {
 			t.Errorf("input = %s, want %s", got, want)
 		}
-		c.post(t, again.answers(value("7"))).completes(t, "ran 1 times 7\n")
-	})
-}
-
-// TestStop checks that a server that is asked to stop answers what is under way.
-func TestStop(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		c := server.alice()
-		c.pause(t, paused)
-		answers := make(chan answer, 1)
-		go func() {
-			a, err := c.send(t.Context(), program{Code: "import time\nprint('begun', flush=True)\ntime.sleep(1)\nprint('ended')"})
-			if err != nil {
-				t.Error(err)
-			}
-			answers <- a
-		}()
-		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
-		family := server.family()
-		if err := server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		a := <-answers
-		a.completes(t, "begun\nended\n")
-		select {
-		case <-server.exited:
-		case <-time.After(stopTimeout):
-			t.Fatalf("the server runs %v after SIGTERM", stopTimeout)
-		}
-		if code := server.cmd.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("the server ended with code %d, want 0", code)
-		}
-		if err := server.cleared(family); err != nil {
-			t.Error(err)
-		}
-		if err := server.start(); err != nil {
-			t.Fatal(err)
-		}
-		server.alice().post(t, program{Code: "print(1)"}).completes(t, "1\n")
+		c.Post(t, again.Continue(harness.Value("7"))).Completes(t, "ran 1 times 7\n")
 	})
 }
 
 // TestSandboxesKilled kills everything below the server: the paused programs are lost,
 // clearly, and the next ones run.
 func TestSandboxesKilled(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, nil)
-		c := server.alice()
-		pause := c.pause(t, paused)
-		for _, p := range server.family()[1:] {
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
+		for _, p := range server.Family()[1:] {
 			// It may have ended with another one before.
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
-		a := c.post(t, pause.answers(echo))
-		if a.Status != "error" || a.code >= 500 {
+		a := c.Post(t, pause.Continue(harness.Echo))
+		if a.Status != "error" || a.HTTPStatus >= 500 {
 			t.Errorf("got %v, want an error that is not the server's", a)
 		}
-		err := within(20*time.Second, func() error {
-			a, err := c.send(t.Context(), program{Code: "print(1)"})
+		err := harness.Within(20*time.Second, func() error {
+			a, err := c.Send(t.Context(), harness.Program{Code: "print(1)"})
 			if err == nil && a.Stdout != "1\n" {
 				err = fmt.Errorf("got %v, want it completed", a)
 			}
@@ -198,77 +160,33 @@ func TestSandboxesKilled(t *testing.T) {
 	})
 }
 
-// TestClientLeaves checks what becomes of a program whose client has gone.
-func TestClientLeaves(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, settings{"POOL_SIZE": "1"})
-		c := server.alice()
-		t.Run("in the first request", func(t *testing.T) {
-			before := resting(server.processes)
-			ctx, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			defer leave()
-			if a, err := c.send(ctx, program{Code: "import os\nfor _ in range(5): os.fork()\nwhile True: pass"}); err == nil {
-				t.Fatalf("got %v, want the client to have left", a)
-			}
-			err := within(3*time.Second, func() error { return atMost("processes", server.processes(), before) })
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		t.Run("in a continuation", func(t *testing.T) {
-			pause := c.pause(t, program{Code: "import time\nx = await ask(n=1)\ntime.sleep(1)\nprint(x)", Tools: tools("ask")})
-			ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer leave()
-			if a, err := c.send(ctx, pause.answers(echo)); err == nil {
-				t.Fatalf("got %v, want the client to have left", a)
-			}
-			var wg sync.WaitGroup
-			answers := make([]answer, 4)
-			for i := range answers {
-				wg.Go(func() {
-					var err error
-					if answers[i], err = c.send(t.Context(), pause.answers(echo)); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-			for _, a := range append(answers, c.post(t, pause.answers(echo))) {
-				a.completes(t, "{'n': 1}\n")
-				if a.raw != answers[0].raw {
-					t.Errorf("got %v and %v for one request, want one answer", a, answers[0])
+// TestKilledAtAnyInstant kills the server again and again while programs run, are
+// paused, start and end, while the pool is filled, and while its successor takes over.
+func TestKilledAtAnyInstant(t *testing.T) {
+	kills := count(10, 200)
+	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Quick(t))
+		stop := walkers(t, server.Alice())
+		for n := range kills {
+			if n%3 == 0 {
+				// Before it has begun to serve, or not long after.
+				time.Sleep(rand.N(400 * time.Millisecond))
+			} else {
+				if err := server.Await(); err != nil {
+					t.Fatal(err)
 				}
+				time.Sleep(rand.N(600 * time.Millisecond))
 			}
-		})
-		t.Run("in the middle of a body", func(t *testing.T) {
-			ctx, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer leave()
-			body := &stuck{text: strings.NewReader(`{"code":"print(`), until: ctx.Done()}
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.url+programmatic, body)
-			if err != nil {
+			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			r.Header.Set("X-API-Key", "key-a")
-			r.Header.Set("Content-Type", "application/json")
-			if a, err := http.DefaultClient.Do(r); err == nil {
-				defer a.Body.Close()
-				t.Errorf("got %v, want no answer to half a request", a.Status)
+			if err := server.Launch(); err != nil {
+				t.Fatal(err)
 			}
-			c.post(t, program{Code: "print(1)"}).completes(t, "1\n")
-		})
+		}
+		if err := server.Await(); err != nil {
+			t.Fatal(err)
+		}
+		stop()
 	})
-}
-
-// A stuck body has no end.
-type stuck struct {
-	text  *strings.Reader
-	until <-chan struct{}
-}
-
-func (s *stuck) Read(p []byte) (int, error) {
-	if n, err := s.text.Read(p); err == nil {
-		return n, nil
-	}
-	<-s.until
-	return 0, context.Canceled
 }

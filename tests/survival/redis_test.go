@@ -1,4 +1,4 @@
-package tests
+package survival
 
 import (
 	"context"
@@ -8,25 +8,27 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // overRedis runs test over every engine with a Redis of the test's own.
-func overRedis(t *testing.T, test func(t *testing.T, s setup, redis *redisServer), args ...string) {
+func overRedis(t *testing.T, test func(t *testing.T, s harness.Setup, redis *harness.Redis), args ...string) {
 	t.Parallel()
-	for _, e := range engines() {
-		t.Run(e.name, func(t *testing.T) {
+	for _, e := range harness.Engines() {
+		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			redis := redisAlone(t, args...)
-			all := with(with(common, e.settings), quick(t))
-			test(t, setup{e.name, with(all, settings{"REDIS_URL": redis.url()})}, redis)
+			redis := harness.RedisAlone(t, args...)
+			all := harness.With(harness.Common, e.Settings, harness.Quick(t))
+			test(t, harness.Setup{Name: e.Name, Settings: harness.With(all, harness.Settings{"REDIS_URL": redis.URL()})}, redis)
 		})
 	}
 }
 
 // health returns what a server says of itself.
-func (c client) health(t testing.TB, path string) answer {
+func health(t testing.TB, c harness.Client, path string) harness.Answer {
 	t.Helper()
-	a, err := c.request(t.Context(), http.MethodGet, path, nil, nil)
+	a, err := c.Request(t.Context(), http.MethodGet, path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +36,11 @@ func (c client) health(t testing.TB, path string) answer {
 }
 
 // tells checks that both health checks say this soon.
-func (c client) tells(t testing.TB, code int, status string) {
+func tells(t testing.TB, c harness.Client, code int, status string) {
 	t.Helper()
 	for _, path := range []string{"/health", "/ready", "/v1/health"} {
-		err := within(20*time.Second, func() error {
-			if a := c.health(t, path); a.code != code || a.Status != status {
+		err := harness.Within(20*time.Second, func() error {
+			if a := health(t, c, path); a.HTTPStatus != code || a.Status != status {
 				return fmt.Errorf("GET %s: got %v, want %d %s", path, a, code, status)
 			}
 			return nil
@@ -49,13 +51,13 @@ func (c client) tells(t testing.TB, code int, status string) {
 	}
 }
 
-// unavailable checks that a request is refused for want of Redis, in bounded time.
-func (c client) unavailable(t testing.TB, body any) {
+// isUnavailable checks that a request is refused for want of Redis, in bounded time.
+func isUnavailable(t testing.TB, c harness.Client, body any) {
 	t.Helper()
 	began := time.Now()
-	a := c.post(t, body)
-	a.fails(t, 503, "The execution store is not available; retry shortly")
-	if a.header.Get("Retry-After") == "" {
+	a := c.Post(t, body)
+	a.Fails(t, 503, "The execution store is not available; retry shortly")
+	if a.Header.Get("Retry-After") == "" {
 		t.Errorf("got %v without Retry-After", a)
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -65,59 +67,59 @@ func (c client) unavailable(t testing.TB, body any) {
 
 // TestRedisDownAtStart starts the server before its Redis.
 func TestRedisDownAtStart(t *testing.T) {
-	overRedis(t, func(t *testing.T, s setup, redis *redisServer) {
-		server := launchAlone(t, s)
-		c := server.alice()
-		c.tells(t, 503, "unhealthy")
-		c.unavailable(t, program{Code: "print(1)"})
-		if !strings.Contains(server.log.all(), "the store is not available") {
-			t.Errorf("the log does not say what is wrong:\n%s", server.log.tail())
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		tells(t, c, 503, "unhealthy")
+		isUnavailable(t, c, harness.Program{Code: "print(1)"})
+		if !strings.Contains(server.Log.All(), "the store is not available") {
+			t.Errorf("the log does not say what is wrong:\n%s", server.Log.Tail())
 		}
-		if err := redis.start(); err != nil {
+		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		c.tells(t, 200, "healthy")
-		c.post(t, c.pause(t, paused).answers(echo)).completes(t, "{'n': 1}\n")
+		tells(t, c, 200, "healthy")
+		c.Post(t, c.Pause(t, harness.AskOnce).Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 	})
 }
 
 // TestRedisDownWhenTheServerComesBack kills both, and starts the server first: what
 // it left goes on when Redis is there again.
 func TestRedisDownWhenTheServerComesBack(t *testing.T) {
-	overRedis(t, func(t *testing.T, s setup, redis *redisServer) {
-		if err := redis.start(); err != nil {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		server := launchAlone(t, s)
-		c := server.alice()
-		pause := c.pause(t, paused)
-		if err := server.kill(); err != nil {
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
+		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := redis.crash(); err != nil {
+		if err := redis.Crash(); err != nil {
 			t.Fatal(err)
 		}
-		if err := server.launch(); err != nil {
+		if err := server.Launch(); err != nil {
 			t.Fatal(err)
 		}
-		if err := server.await(); err != nil {
+		if err := server.Await(); err != nil {
 			t.Fatal(err)
 		}
-		c.tells(t, 503, "unhealthy")
-		c.unavailable(t, pause.answers(echo))
-		if err := redis.start(); err != nil {
+		tells(t, c, 503, "unhealthy")
+		isUnavailable(t, c, pause.Continue(harness.Echo))
+		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		a, err := c.insist(t.Context(), nil, pause.answers(echo))
+		a, err := insist(t.Context(), c, nil, pause.Continue(harness.Echo))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.completes(t, "{'n': 1}\n")
-		c.tells(t, 200, "healthy")
+		a.Completes(t, "{'n': 1}\n")
+		tells(t, c, 200, "healthy")
 		// What the killed one had ready goes when Redis has told that nobody needs it.
-		err = within(clearTimeout, func() error {
-			left := slices.DeleteFunc(descendants(server.heirs), func(p process) bool { return p.dead })
-			return atMost("processes of the killed server", len(left), 0)
+		err = harness.Within(harness.ClearTimeout, func() error {
+			left := slices.DeleteFunc(harness.Descendants(server.Heirs), func(p harness.Process) bool { return p.Dead })
+			return harness.AtMost("processes of the killed server", len(left), 0)
 		})
 		if err != nil {
 			t.Error(err)
@@ -134,32 +136,32 @@ func TestRedisRestarts(t *testing.T) {
 		"without its data": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			overRedis(t, func(t *testing.T, s setup, redis *redisServer) {
-				if err := redis.start(); err != nil {
+			overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+				if err := redis.Start(); err != nil {
 					t.Fatal(err)
 				}
-				server := launchAlone(t, s)
-				c := server.alice()
+				server := harness.LaunchAlone(t, s)
+				c := server.Alice()
 				restart := func(down func()) {
 					t.Helper()
-					if err := redis.crash(); err != nil {
+					if err := redis.Crash(); err != nil {
 						t.Fatal(err)
 					}
 					down()
-					if err := redis.start(); err != nil {
+					if err := redis.Start(); err != nil {
 						t.Fatal(err)
 					}
 				}
 
-				twice := program{Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)\nprint(await ask(n=2))", Tools: tools("ask")}
-				waits, pauses, ends := c.pause(t, paused), c.pause(t, twice), c.pause(t, program{
-					Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)", Tools: tools("ask"),
+				twice := harness.Program{Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
+				waits, pauses, ends := c.Pause(t, harness.AskOnce), c.Pause(t, twice), c.Pause(t, harness.Program{
+					Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)", Tools: harness.Tools("ask"),
 				})
 				// Two run while Redis goes: one to its next pause, one to its end.
-				answers := make(chan answer, 2)
-				for _, body := range []continuation{pauses.answers(echo), ends.answers(echo)} {
+				answers := make(chan harness.Answer, 2)
+				for _, body := range []harness.Continuation{pauses.Continue(harness.Echo), ends.Continue(harness.Echo)} {
 					go func() {
-						a, err := c.send(t.Context(), body)
+						a, err := c.Send(t.Context(), body)
 						if err != nil {
 							t.Error(err)
 						}
@@ -168,23 +170,23 @@ func TestRedisRestarts(t *testing.T) {
 				}
 				time.Sleep(500 * time.Millisecond) // No answer tells that a program has begun.
 				restart(func() {
-					c.unavailable(t, waits.answers(echo))
-					c.tells(t, 503, "unhealthy")
+					isUnavailable(t, c, waits.Continue(harness.Echo))
+					tells(t, c, 503, "unhealthy")
 					for range 2 {
 						// The end needs no record to be told; the pause does.
-						if a := <-answers; a.code != 200 && a.code != 503 {
+						if a := <-answers; a.HTTPStatus != 200 && a.HTTPStatus != 503 {
 							t.Errorf("got %v without Redis, want an answer or 503", a)
 						}
 					}
 				})
-				next, err := c.insist(t.Context(), nil, pauses.answers(echo))
+				next, err := insist(t.Context(), c, nil, pauses.Continue(harness.Echo))
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.post(t, next.answers(echo)).completes(t, "{'n': 1}\n{'n': 2}\n")
-				c.post(t, ends.answers(echo)).completes(t, "{'n': 1}\n")
-				c.post(t, waits.answers(echo)).completes(t, "{'n': 1}\n")
-				c.tells(t, 200, "healthy")
+				c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
+				c.Post(t, ends.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+				c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+				tells(t, c, 200, "healthy")
 				stop := walkers(t, c)
 				for range 3 {
 					restart(func() { time.Sleep(300 * time.Millisecond) })
@@ -198,71 +200,71 @@ func TestRedisRestarts(t *testing.T) {
 
 // TestRedisHangs has Redis hang for longer than any command may take.
 func TestRedisHangs(t *testing.T) {
-	overRedis(t, func(t *testing.T, s setup, redis *redisServer) {
-		if err := redis.start(); err != nil {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		server := launchAlone(t, s)
-		c := server.alice()
-		pause := c.pause(t, paused)
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
 		stop := walkers(t, c)
-		if err := redis.client.Do(t.Context(), "CLIENT", "PAUSE", "10000", "ALL").Err(); err != nil {
+		if err := redis.Client.Do(t.Context(), "CLIENT", "PAUSE", "10000", "ALL").Err(); err != nil {
 			t.Fatal(err)
 		}
-		c.unavailable(t, pause.answers(echo))
-		c.tells(t, 503, "unhealthy")
-		a, err := c.insist(t.Context(), nil, pause.answers(echo))
+		isUnavailable(t, c, pause.Continue(harness.Echo))
+		tells(t, c, 503, "unhealthy")
+		a, err := insist(t.Context(), c, nil, pause.Continue(harness.Echo))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.completes(t, "{'n': 1}\n")
-		c.tells(t, 200, "healthy")
+		a.Completes(t, "{'n': 1}\n")
+		tells(t, c, 200, "healthy")
 		stop()
 	})
 }
 
 // TestRedisFull fills Redis up: it answers, but takes no writes.
 func TestRedisFull(t *testing.T) {
-	overRedis(t, func(t *testing.T, s setup, redis *redisServer) {
-		if err := redis.start(); err != nil {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		server := launchAlone(t, s)
-		c := server.alice()
-		pause := c.pause(t, paused)
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
 		stop := walkers(t, c)
 		limit := func(bytes string) {
 			t.Helper()
-			if err := redis.client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+			if err := redis.Client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		limit("1")
-		c.unavailable(t, pause.answers(echo))
-		c.tells(t, 503, "unhealthy")
-		c.unavailable(t, program{Code: "print(1)"})
+		isUnavailable(t, c, pause.Continue(harness.Echo))
+		tells(t, c, 503, "unhealthy")
+		isUnavailable(t, c, harness.Program{Code: "print(1)"})
 		limit("0")
-		c.tells(t, 200, "healthy")
-		c.post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
+		tells(t, c, 200, "healthy")
+		c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		stop()
 	}, "--maxmemory-policy", "noeviction")
 }
 
 // TestRedisSlow has every command take a while.
 func TestRedisSlow(t *testing.T) {
-	overRedis(t, func(t *testing.T, s setup, redis *redisServer) {
-		if err := redis.start(); err != nil {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		server := launchAlone(t, s)
-		stop := walkers(t, server.alice())
+		server := harness.LaunchAlone(t, s)
+		stop := walkers(t, server.Alice())
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		for ctx.Err() == nil {
 			// Nobody else is served meanwhile.
-			_ = redis.client.Do(ctx, "DEBUG", "SLEEP", "0.2").Err()
+			_ = redis.Client.Do(ctx, "DEBUG", "SLEEP", "0.2").Err()
 		}
 		stop()
-		server.alice().tells(t, 200, "healthy")
+		tells(t, server.Alice(), 200, "healthy")
 	}, "--enable-debug-command", "yes")
 }

@@ -1,4 +1,4 @@
-package tests
+package survival
 
 import (
 	"bytes"
@@ -12,25 +12,27 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"fermata/tests/harness"
 )
 
-// signalled sends a signal and waits for the end, which must be an orderly one.
-func (s *server) signalled(t *testing.T, number syscall.Signal, limit time.Duration) {
+// endBySignal sends a signal and waits for the end, which must be an orderly one.
+func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit time.Duration) {
 	t.Helper()
 	began := time.Now()
-	s.heirs = s.family()[1:]
-	if err := s.cmd.Process.Signal(number); err != nil {
+	s.Heirs = s.Family()[1:]
+	if err := s.Cmd.Process.Signal(number); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-s.exited:
-	case <-time.After(stopTimeout + limit):
+	case <-s.Exited:
+	case <-time.After(harness.StopTimeout + limit):
 		t.Fatalf("the server runs %v after %v", time.Since(began), number)
 	}
 	// Before it begins to, a signal ends it as it ends any process.
-	status, _ := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	early := status.Signaled() && status.Signal() == number && s.log.all() == ""
-	if code := s.cmd.ProcessState.ExitCode(); code != 0 && !early {
+	status, _ := s.Cmd.ProcessState.Sys().(syscall.WaitStatus)
+	early := status.Signaled() && status.Signal() == number && s.Log.All() == ""
+	if code := s.Cmd.ProcessState.ExitCode(); code != 0 && !early {
 		t.Errorf("the server ended with code %d after %v, want 0", code, number)
 	}
 	if took := time.Since(began); took > limit {
@@ -38,11 +40,11 @@ func (s *server) signalled(t *testing.T, number syscall.Signal, limit time.Durat
 	}
 }
 
-// later posts in the background.
-func (c client) later(t *testing.T, body any) <-chan answer {
-	answers := make(chan answer, 1)
+// sendLater posts in the background.
+func sendLater(t *testing.T, c harness.Client, body any) <-chan harness.Answer {
+	answers := make(chan harness.Answer, 1)
 	go func() {
-		a, err := c.send(t.Context(), body)
+		a, err := c.Send(t.Context(), body)
 		if err != nil {
 			t.Error(err)
 		}
@@ -52,68 +54,68 @@ func (c client) later(t *testing.T, body any) <-chan answer {
 }
 
 // busy runs for a while after its call.
-func busy(seconds float64) program {
-	return program{Code: fmt.Sprintf("import time\nx = await ask(n=1)\ntime.sleep(%g)\nprint(x)\nprint(await ask(n=2))", seconds), Tools: tools("ask")}
+func busy(seconds float64) harness.Program {
+	return harness.Program{Code: fmt.Sprintf("import time\nx = await ask(n=1)\ntime.sleep(%g)\nprint(x)\nprint(await ask(n=2))", seconds), Tools: harness.Tools("ask")}
 }
 
 // TestDrainEnds stops the server with what SIGTERM does by default.
 func TestDrainEnds(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, quick(t))
-		c := server.alice()
-		waits, runs := c.pause(t, paused), c.pause(t, busy(1))
-		round := c.later(t, runs.answers(echo))
-		start := c.later(t, program{Code: "import time\ntime.sleep(1)\nprint('ran')"})
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Quick(t))
+		c := server.Alice()
+		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
+		round := sendLater(t, c, runs.Continue(harness.Echo))
+		start := sendLater(t, c, harness.Program{Code: "import time\ntime.sleep(1)\nprint('ran')"})
 		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
-		family := server.family()
-		server.signalled(t, syscall.SIGTERM, 10*time.Second)
+		family := server.Family()
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
 		next := <-round
 		if next.Status != "tool_call_required" {
 			t.Errorf("got %v for the round that ran, want its pause", next)
 		}
-		(<-start).completes(t, "ran\n")
-		if err := server.cleared(family); err != nil {
+		(<-start).Completes(t, "ran\n")
+		if err := server.Cleared(family); err != nil {
 			t.Error(err)
 		}
-		if err := server.start(); err != nil {
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		c.post(t, waits.answers(echo)).fails(t, 400, "Execution expired")
-		c.post(t, next.answers(echo)).fails(t, 400, "Execution expired")
-		c.post(t, program{Code: "print(1)"}).completes(t, "1\n")
+		c.Post(t, waits.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
+		c.Post(t, next.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
+		c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	})
 }
 
 // TestDrainKeeps stops a server that is to leave what is paused to the next one.
 func TestDrainKeeps(t *testing.T) {
-	overSetups(t, eachStore|ordinaryUser|ordinaryUserWithRange, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, with(quick(t), settings{"DRAIN": "keep"}))
-		c := server.alice()
-		waits, runs := c.pause(t, paused), c.pause(t, busy(1))
+	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
+		c := server.Alice()
+		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
 		key := uuid.NewString()
-		started := c.postKeyed(t, key, awkward)
-		round := c.later(t, runs.answers(echo))
+		started := c.PostKeyed(t, key, harness.Awkward)
+		round := sendLater(t, c, runs.Continue(harness.Echo))
 		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
-		server.signalled(t, syscall.SIGTERM, 10*time.Second)
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
 		next := <-round
 		if next.Status != "tool_call_required" {
 			t.Fatalf("got %v for the round that ran, want its pause", next)
 		}
-		if err := server.start(); err != nil {
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		c.post(t, waits.answers(echo)).completes(t, "{'n': 1}\n")
-		if again := c.post(t, runs.answers(echo)); again.raw != next.raw {
-			t.Errorf(askedAgain, again, next)
+		c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+		if again := c.Post(t, runs.Continue(harness.Echo)); again.Raw != next.Raw {
+			t.Errorf(harness.AskedAgain, again, next)
 		}
-		if again := c.postKeyed(t, key, awkward); again.raw != started.raw {
-			t.Errorf(askedAgain, again, started)
+		if again := c.PostKeyed(t, key, harness.Awkward); again.Raw != started.Raw {
+			t.Errorf(harness.AskedAgain, again, started)
 		}
-		c.post(t, next.answers(echo)).completes(t, "{'n': 1}\n{'n': 2}\n")
+		c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
 		// What nobody goes on with is the last server's to end.
-		server.signalled(t, syscall.SIGTERM, 10*time.Second)
-		server.settings["DRAIN"] = "end"
-		if err := server.start(); err != nil {
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		server.Settings["DRAIN"] = "end"
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -124,22 +126,22 @@ func TestDrainTimeout(t *testing.T) {
 	t.Parallel()
 	for _, drain := range []string{"end", "keep"} {
 		t.Run(drain, func(t *testing.T) {
-			overSetups(t, eachEngine, func(t *testing.T, s setup) {
-				server := serveAlone(t, s, with(quick(t), settings{"DRAIN": drain, "DRAIN_TIMEOUT": "1s"}))
-				c := server.alice()
-				answers := c.later(t, program{Code: "print('begun', flush=True)\nwhile True: pass"})
+			harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+				server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": drain, "DRAIN_TIMEOUT": "1s"}))
+				c := server.Alice()
+				answers := sendLater(t, c, harness.Program{Code: "print('begun', flush=True)\nwhile True: pass"})
 				time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
-				family := server.family()
-				server.signalled(t, syscall.SIGTERM, 6*time.Second)
+				family := server.Family()
+				endBySignal(t, server, syscall.SIGTERM, 6*time.Second)
 				a := <-answers
-				a.fails(t, http.StatusOK, cancelledText)
+				a.Fails(t, http.StatusOK, harness.CancelledText)
 				if a.Stdout != "begun\n" {
 					t.Errorf("stdout = %q, want what was printed so far", a.Stdout)
 				}
-				if err := server.cleared(family); err != nil {
+				if err := server.Cleared(family); err != nil {
 					t.Error(err)
 				}
-				if err := server.start(); err != nil {
+				if err := server.Start(); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -149,44 +151,44 @@ func TestDrainTimeout(t *testing.T) {
 
 // TestInterrupted presses Ctrl-C: the whole foreground group gets the signal.
 func TestInterrupted(t *testing.T) {
-	overSetups(t, eachEngine|ordinaryUser, func(t *testing.T, s setup) {
-		all := with(s.settings, quick(t))
-		server, err := newServer(all)
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		all := harness.With(s.Settings, harness.Quick(t))
+		server, err := harness.NewServer(all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if server.attributes == nil {
-			server.attributes = &syscall.SysProcAttr{}
+		if server.Attributes == nil {
+			server.Attributes = &syscall.SysProcAttr{}
 		}
-		server.attributes.Setpgid = true
-		if err := server.start(); err != nil {
+		server.Attributes.Setpgid = true
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		stopAfter(t, server)
-		c := server.alice()
-		runs := c.pause(t, busy(1))
-		c.pause(t, paused)
-		round := c.later(t, runs.answers(echo))
+		harness.StopAfter(t, server)
+		c := server.Alice()
+		runs := c.Pause(t, busy(1))
+		c.Pause(t, harness.AskOnce)
+		round := sendLater(t, c, runs.Continue(harness.Echo))
 		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
-		family := server.family()
-		if err := syscall.Kill(-server.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		family := server.Family()
+		if err := syscall.Kill(-server.Cmd.Process.Pid, syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case <-server.exited:
-		case <-time.After(stopTimeout):
-			t.Fatalf("the server runs %v after Ctrl-C", stopTimeout)
+		case <-server.Exited:
+		case <-time.After(harness.StopTimeout):
+			t.Fatalf("the server runs %v after Ctrl-C", harness.StopTimeout)
 		}
-		if code := server.cmd.ProcessState.ExitCode(); code != 0 {
+		if code := server.Cmd.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("the server ended with code %d, want 0", code)
 		}
 		if a := <-round; a.Status != "tool_call_required" {
 			t.Errorf("got %v for the round that ran, want its pause", a)
 		}
-		if err := server.cleared(family); err != nil {
+		if err := server.Cleared(family); err != nil {
 			t.Error(err)
 		}
-		if err := server.start(); err != nil {
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -194,16 +196,16 @@ func TestInterrupted(t *testing.T) {
 
 // TestStoppedAtStart stops the server before it serves, sooner and later.
 func TestStoppedAtStart(t *testing.T) {
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, quick(t))
-		server.signalled(t, syscall.SIGTERM, 10*time.Second)
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Quick(t))
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
 		for n := range 8 {
-			if err := server.launch(); err != nil {
+			if err := server.Launch(); err != nil {
 				t.Fatal(err)
 			}
 			// It takes a while until it is the server, and not the shell that starts it.
-			err := within(5*time.Second, func() error {
-				if !catches(server.cmd.Process.Pid, syscall.SIGTERM) {
+			err := harness.Within(5*time.Second, func() error {
+				if !catches(server.Cmd.Process.Pid, syscall.SIGTERM) {
 					return errors.New("the server has not begun")
 				}
 				return nil
@@ -212,13 +214,13 @@ func TestStoppedAtStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Duration(n*n) * 5 * time.Millisecond)
-			family := server.family()
-			server.signalled(t, syscall.SIGTERM, 10*time.Second)
-			if err := server.cleared(family); err != nil {
+			family := server.Family()
+			endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+			if err := server.Cleared(family); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := server.start(); err != nil {
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -240,23 +242,62 @@ func catches(pid int, number syscall.Signal) bool {
 // one goes on with them.
 func TestRollingRestart(t *testing.T) {
 	restarts := count(5, 50)
-	overSetups(t, eachEngine, func(t *testing.T, s setup) {
-		server := serveAlone(t, s, with(quick(t), settings{"DRAIN": "keep"}))
-		stop := walkers(t, server.alice())
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
+		stop := walkers(t, server.Alice())
 		for range restarts {
 			time.Sleep(300 * time.Millisecond)
-			server.signalled(t, syscall.SIGTERM, 15*time.Second)
-			if err := server.start(); err != nil {
+			endBySignal(t, server, syscall.SIGTERM, 15*time.Second)
+			if err := server.Start(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if lost := stop(); lost > 0 {
 			t.Errorf("%d programs were lost, want none", lost)
 		}
-		server.signalled(t, syscall.SIGTERM, 15*time.Second)
-		server.settings["DRAIN"] = "end"
-		if err := server.start(); err != nil {
+		endBySignal(t, server, syscall.SIGTERM, 15*time.Second)
+		server.Settings["DRAIN"] = "end"
+		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// TestStop checks that a server that is asked to stop answers what is under way.
+func TestStop(t *testing.T) {
+	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		c := server.Alice()
+		c.Pause(t, harness.AskOnce)
+		answers := make(chan harness.Answer, 1)
+		go func() {
+			a, err := c.Send(t.Context(), harness.Program{Code: "import time\nprint('begun', flush=True)\ntime.sleep(1)\nprint('ended')"})
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- a
+		}()
+		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
+		family := server.Family()
+		if err := server.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		a := <-answers
+		a.Completes(t, "begun\nended\n")
+		select {
+		case <-server.Exited:
+		case <-time.After(harness.StopTimeout):
+			t.Fatalf("the server runs %v after SIGTERM", harness.StopTimeout)
+		}
+		if code := server.Cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("the server ended with code %d, want 0", code)
+		}
+		if err := server.Cleared(family); err != nil {
+			t.Error(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	})
 }

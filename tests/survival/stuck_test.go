@@ -1,4 +1,4 @@
-package tests
+package survival
 
 import (
 	"bufio"
@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,13 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-const (
-	// answerLimit is how long a server may take until it answers, whatever there is.
-	answerLimit = 10 * time.Second
-	// closeLimit is how long it may take to end once programs have been waited for.
-	closeLimit = 16 * time.Second
+	"fermata/tests/harness"
 )
 
 // needFreezer skips a test where processes cannot be frozen one by one.
@@ -37,7 +31,7 @@ func needFreezer(t *testing.T) string {
 }
 
 // freeze freezes processes. One of version 1 that is killed does not die until it is thawed.
-func freeze(t *testing.T, frozen []process) (thaw func()) {
+func freeze(t *testing.T, frozen []harness.Process) (thaw func()) {
 	t.Helper()
 	group := filepath.Join(needFreezer(t), "fermata-tests-"+strconv.Itoa(os.Getpid())+"-"+t.Name())
 	if err := os.Mkdir(group, 0o755); err != nil {
@@ -50,12 +44,12 @@ func freeze(t *testing.T, frozen []process) (thaw func()) {
 		}
 	}
 	for _, p := range frozen {
-		write("cgroup.procs", strconv.Itoa(p.pid))
+		write("cgroup.procs", strconv.Itoa(p.PID))
 	}
 	write("freezer.state", "FROZEN")
 	thaw = sync.OnceFunc(func() {
 		write("freezer.state", "THAWED")
-		if err := within(clearTimeout, func() error { return syscall.Rmdir(group) }); err != nil {
+		if err := harness.Within(harness.ClearTimeout, func() error { return syscall.Rmdir(group) }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -63,45 +57,27 @@ func freeze(t *testing.T, frozen []process) (thaw func()) {
 	return thaw
 }
 
-// workers returns the processes of the server's zygote that run programs, or wait for one:
+// workersOf returns the processes of the server's zygote that run programs, or wait for one:
 // the children of the nursery.
-func (s *server) workers() (found []process) {
-	family := s.family()
-	children := map[int][]process{}
+func workersOf(s *harness.Server) (found []harness.Process) {
+	family := s.Family()
+	children := map[int][]harness.Process{}
 	for _, p := range family {
-		children[p.parent] = append(children[p.parent], p)
+		children[p.Parent] = append(children[p.Parent], p)
 	}
-	for _, zygote := range children[s.cmd.Process.Pid] {
-		for _, p := range children[zygote.pid] {
-			found = append(found, children[p.pid]...)
+	for _, zygote := range children[s.Cmd.Process.Pid] {
+		for _, p := range children[zygote.PID] {
+			found = append(found, children[p.PID]...)
 		}
 	}
 	return found
 }
 
-// answersSoon launches a server and checks that it answers in time, and with this health.
-func (s *server) answersSoon(t *testing.T, health int) {
+// awaitStuck waits until so many of the server's sandboxes are stuck.
+func awaitStuck(t *testing.T, s *harness.Server, want func(n float64) bool) {
 	t.Helper()
-	began := time.Now()
-	if err := s.launch(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.await(); err != nil {
-		t.Fatal(err)
-	}
-	if a := s.alice().health(t, "/health"); a.code != health {
-		t.Errorf("GET /health: got %v, want %d", a, health)
-	}
-	if took := time.Since(began); took > answerLimit {
-		t.Errorf("the server answered after %v, want at most %v\n%s", took, answerLimit, s.log.tail())
-	}
-}
-
-// stuck waits until so many of the server's sandboxes are stuck.
-func (s *server) stuck(t *testing.T, want func(n float64) bool) {
-	t.Helper()
-	err := within(90*time.Second, func() error {
-		if n := s.metrics(t)["fermata_pool_stuck"]; !want(n) {
+	err := harness.Within(90*time.Second, func() error {
+		if n := s.Metrics(t)["fermata_pool_stuck"]; !want(n) {
 			return fmt.Errorf("fermata_pool_stuck = %v", n)
 		}
 		return nil
@@ -112,6 +88,7 @@ func (s *server) stuck(t *testing.T, want func(n float64) bool) {
 }
 
 func some(n float64) bool { return n > 0 }
+
 func none(n float64) bool { return n == 0 }
 
 // TestStuckSandboxes has a server leave sandboxes that cannot end. The next one answers all
@@ -119,20 +96,20 @@ func none(n float64) bool { return n == 0 }
 func TestStuckSandboxes(t *testing.T) {
 	t.Parallel()
 	needFreezer(t)
-	server := serveAlone(t, processSetup(), with(quick(t), settings{"METRICS_ADDR": "127.0.0.1:0", "POOL_SIZE": "3", "MAX_SANDBOXES": "3"}))
-	resting(server.processes)
-	frozen := server.workers()
+	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.With(harness.Quick(t), harness.Settings{"METRICS_ADDR": "127.0.0.1:0", "POOL_SIZE": "3", "MAX_SANDBOXES": "3"}))
+	harness.Resting(server.Processes)
+	frozen := workersOf(server)
 	if len(frozen) < 3 {
 		t.Fatalf("there are %d workers, want 3 that wait ready", len(frozen))
 	}
 	thaw := freeze(t, frozen)
-	if err := server.kill(); err != nil {
+	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	server.answersSoon(t, http.StatusOK)
-	server.stuck(t, some)
-	err := within(10*time.Second, func() error {
-		if text := server.log.all(); !strings.Contains(text, "sandboxes cannot be destroyed and are tried again") {
+	answersSoon(t, server, http.StatusOK)
+	awaitStuck(t, server, some)
+	err := harness.Within(10*time.Second, func() error {
+		if text := server.Log.All(); !strings.Contains(text, "sandboxes cannot be destroyed and are tried again") {
 			return fmt.Errorf("the log does not tell of stuck sandboxes:\n%s", text)
 		}
 		return nil
@@ -141,14 +118,14 @@ func TestStuckSandboxes(t *testing.T) {
 		t.Error(err)
 	}
 	// As many as the ceiling are stuck, and half of it serves.
-	server.alice().post(t, program{Code: "print(1)"}).completes(t, "1\n")
+	server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	// One server after the other may find them.
-	server.signalled(t, syscall.SIGTERM, closeLimit)
-	server.answersSoon(t, http.StatusOK)
-	server.stuck(t, some)
+	endBySignal(t, server, syscall.SIGTERM, closeLimit)
+	answersSoon(t, server, http.StatusOK)
+	awaitStuck(t, server, some)
 	thaw()
-	server.stuck(t, none)
-	server.alice().post(t, program{Code: "print(2)"}).completes(t, "2\n")
+	awaitStuck(t, server, none)
+	server.Alice().Post(t, harness.Program{Code: "print(2)"}).Completes(t, "2\n")
 }
 
 // TestStopWithAStuckSandbox stops a server whose sandboxes cannot end, while somebody keeps
@@ -156,10 +133,10 @@ func TestStuckSandboxes(t *testing.T) {
 func TestStopWithAStuckSandbox(t *testing.T) {
 	t.Parallel()
 	needFreezer(t)
-	server := serveAlone(t, processSetup(), with(quick(t), settings{"METRICS_ADDR": "127.0.0.1:0"}))
-	c := server.alice()
-	c.pause(t, paused)
-	addr := server.metricsAddr(t)
+	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.With(harness.Quick(t), harness.Settings{"METRICS_ADDR": "127.0.0.1:0"}))
+	c := server.Alice()
+	c.Pause(t, harness.AskOnce)
+	addr := server.MetricsAddr(t)
 	half, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -168,13 +145,13 @@ func TestStopWithAStuckSandbox(t *testing.T) {
 	if _, err := io.WriteString(half, "GET /metrics HTTP/1.1\r\nHost: x\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	thaw := freeze(t, server.workers())
-	server.signalled(t, syscall.SIGTERM, closeLimit)
+	thaw := freeze(t, workersOf(server))
+	endBySignal(t, server, syscall.SIGTERM, closeLimit)
 	// Also while it starts.
-	server.begins(t)
-	server.signalled(t, syscall.SIGTERM, closeLimit)
+	launchOnly(t, server)
+	endBySignal(t, server, syscall.SIGTERM, closeLimit)
 	thaw()
-	if err := server.start(); err != nil {
+	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -183,14 +160,14 @@ func TestStopWithAStuckSandbox(t *testing.T) {
 // lasts, and another zygote takes its place.
 func TestZygoteStops(t *testing.T) {
 	t.Parallel()
-	server := serveAlone(t, processSetup(), with(quick(t), settings{"QUEUE_TIMEOUT": "2s"}))
-	c := server.alice()
-	pause := c.pause(t, paused)
-	resting(server.processes)
+	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.With(harness.Quick(t), harness.Settings{"QUEUE_TIMEOUT": "2s"}))
+	c := server.Alice()
+	pause := c.Pause(t, harness.AskOnce)
+	harness.Resting(server.Processes)
 	var zygote int
-	for _, p := range server.family() {
-		if p.parent == server.cmd.Process.Pid {
-			zygote = p.pid
+	for _, p := range server.Family() {
+		if p.Parent == server.Cmd.Process.Pid {
+			zygote = p.PID
 		}
 	}
 	if err := syscall.Kill(zygote, syscall.SIGSTOP); err != nil {
@@ -199,146 +176,24 @@ func TestZygoteStops(t *testing.T) {
 	began := time.Now()
 	for n := 0; ; {
 		asked := time.Now()
-		a := c.post(t, program{Code: "print(1)"})
+		a := c.Post(t, harness.Program{Code: "print(1)"})
 		if took := time.Since(asked); took > answerLimit {
 			t.Errorf("a request was answered after %v, want at most %v", took, answerLimit)
 		}
 		if a.Status == "completed" {
 			n++
-		} else if a.code != http.StatusServiceUnavailable {
+		} else if a.HTTPStatus != http.StatusServiceUnavailable {
 			t.Fatalf("got %v, want 503 until there is another zygote", a)
 		}
 		if n == 10 { // more than were ready
 			break
 		}
 		if time.Since(began) > time.Minute {
-			t.Fatalf("after %v there is no other zygote:\n%s", time.Since(began), server.log.tail())
+			t.Fatalf("after %v there is no other zygote:\n%s", time.Since(began), server.Log.Tail())
 		}
 	}
 	// What the old one has made lives on.
-	c.post(t, pause.answers(echo)).completes(t, "{'n': 1}\n")
-}
-
-// hole is an address that takes connections and never answers.
-func hole(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	swallow(t, l)
-	return l.Addr().String()
-}
-
-// swallow takes connections and never answers.
-func swallow(t *testing.T, l net.Listener) {
-	t.Helper()
-	var mu sync.Mutex
-	var held []net.Conn
-	t.Cleanup(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range held {
-			_ = c.Close()
-		}
-	})
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			held = append(held, c)
-			mu.Unlock()
-		}
-	}()
-}
-
-// TestStartsAndStopsWhileRedisHangs starts a server whose Redis never answers, and stops it.
-func TestStartsAndStopsWhileRedisHangs(t *testing.T) {
-	t.Parallel()
-	server, err := newServer(with(with(common, quick(t)), settings{"REDIS_URL": "redis://" + hole(t)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.answersSoon(t, http.StatusServiceUnavailable)
-	stopAfter(t, server)
-	server.alice().unavailable(t, program{Code: "print(1)"})
-	server.signalled(t, syscall.SIGTERM, closeLimit)
-	server.begins(t)
-}
-
-// begins launches a server and returns while it starts.
-func (s *server) begins(t *testing.T) {
-	t.Helper()
-	if err := s.launch(); err != nil {
-		t.Fatal(err)
-	}
-	err := within(answerLimit, func() error {
-		if !catches(s.cmd.Process.Pid, syscall.SIGTERM) {
-			return errors.New("the server has not begun")
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// It comes to what hangs in no time; no event tells.
-	time.Sleep(time.Second)
-}
-
-// TestStartsAndStopsWhileTheBucketHangs starts a server whose bucket does not answer, and
-// stops it: programs without files run meanwhile, and health tells.
-func TestStartsAndStopsWhileTheBucketHangs(t *testing.T) {
-	t.Parallel()
-	parameters := url.Values{"endpoint": {"http://" + hole(t)}, "region": {"us-east-1"}, "use_path_style": {"true"}, "anonymous": {"true"}}
-	server, err := newServer(with(with(common, quick(t)), settings{"FILES_URL": "s3://files?" + parameters.Encode()}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.answersSoon(t, http.StatusServiceUnavailable)
-	stopAfter(t, server)
-	server.alice().post(t, program{Code: "print(1)"}).completes(t, "1\n")
-	if !strings.Contains(server.log.all(), "there are no files until the bucket answers") {
-		t.Errorf("the log does not say what is wrong:\n%s", server.log.tail())
-	}
-	server.signalled(t, syscall.SIGTERM, closeLimit)
-	server.begins(t)
-}
-
-// TestDockerHangsAtStart starts a server whose Docker daemon never answers: it ends, with a
-// word that tells.
-func TestDockerHangsAtStart(t *testing.T) {
-	t.Parallel()
-	server, err := newServer(with(with(common, quick(t)), settings{"SANDBOX": "docker"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.removeGroups() })
-	server.dockerHost = "tcp://" + hole(t)
-	for _, interrupted := range []bool{false, true} {
-		began := time.Now()
-		server.begins(t)
-		if interrupted {
-			if err := server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-		}
-		select {
-		case <-server.exited:
-		case <-time.After(startTimeout):
-			_ = server.kill()
-			t.Fatalf("the server runs %v without a Docker daemon", startTimeout)
-		}
-		if took := time.Since(began); took > answerLimit+time.Second {
-			t.Errorf("the server ended after %v, want at most %v", took, answerLimit)
-		}
-		if text := server.log.all(); !interrupted && !strings.Contains(text, "daemon does not answer") {
-			t.Errorf("the server does not say what is wrong:\n%s", text)
-		}
-	}
+	c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 }
 
 // A dockerProxy stands between a server and its Docker daemon, and can hold removals back.
@@ -349,7 +204,7 @@ type dockerProxy struct {
 
 func proxyDocker(t *testing.T) *dockerProxy {
 	t.Helper()
-	needDocker(t)
+	harness.NeedDocker(t)
 	daemon := strings.TrimPrefix(os.Getenv("DOCKER_HOST"), "unix://")
 	if daemon == "" {
 		daemon = "/var/run/docker.sock"
@@ -416,29 +271,29 @@ func (p *dockerProxy) pass(client net.Conn, daemon string) {
 func TestDockerRefusesRemovals(t *testing.T) {
 	t.Parallel()
 	proxy := proxyDocker(t)
-	server, err := newServer(with(with(common, dockerSettings), settings{"METRICS_ADDR": "127.0.0.1:0", "ADDR": freeAddr(t), "POOL_SIZE": "1"}))
+	server, err := harness.NewServer(harness.With(harness.Common, harness.DockerSettings, harness.Settings{"METRICS_ADDR": "127.0.0.1:0", "ADDR": harness.FreeAddr(t), "POOL_SIZE": "1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.dockerHost = proxy.host
-	if err := server.start(); err != nil {
+	server.DockerHost = proxy.host
+	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	release := sync.OnceFunc(func() { close(proxy.hold) })
-	stopAfter(t, server)
+	harness.StopAfter(t, server)
 	t.Cleanup(release)
-	if err := server.kill(); err != nil {
+	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	left, err := server.containers(context.Background())
-	if err := errors.Join(err, atMost("containers missing", 1-len(left), 0)); err != nil {
+	left, err := server.Containers(context.Background())
+	if err := errors.Join(err, harness.AtMost("containers missing", 1-len(left), 0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.start(); err != nil {
+	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	server.stuck(t, some)
-	server.alice().post(t, program{Code: "print(1)"}).completes(t, "1\n")
+	awaitStuck(t, server, some)
+	server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	release()
-	server.stuck(t, none)
+	awaitStuck(t, server, none)
 }

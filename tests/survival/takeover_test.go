@@ -1,26 +1,28 @@
-package tests
+package survival
 
 import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"fermata/tests/harness"
 )
 
 // dockerReplicas returns servers that share a Redis and a Docker engine.
-func dockerReplicas(t *testing.T) []*server {
+func dockerReplicas(t *testing.T) []*harness.Server {
 	t.Helper()
-	needDocker(t)
-	redis := redisAlone(t)
-	if err := redis.start(); err != nil {
+	harness.NeedDocker(t)
+	redis := harness.RedisAlone(t)
+	if err := redis.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var servers []*server
+	var servers []*harness.Server
 	for range 3 {
-		all := with(with(common, dockerSettings), settings{
-			"ADDR": freeAddr(t), "REDIS_URL": redis.url(), "POOL_SIZE": "1",
-			"SECRET": secret + t.Name(), // which the containers are shared by
+		all := harness.With(harness.Common, harness.DockerSettings, harness.Settings{
+			"ADDR": harness.FreeAddr(t), "REDIS_URL": redis.URL(), "POOL_SIZE": "1",
+			"SECRET": harness.Secret + t.Name(), // which the containers are shared by
 		})
-		servers = append(servers, launchAlone(t, setup{"docker", all}))
+		servers = append(servers, harness.LaunchAlone(t, harness.Setup{Name: "docker", Settings: all}))
 	}
 	return servers
 }
@@ -30,36 +32,36 @@ func dockerReplicas(t *testing.T) []*server {
 func TestReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	servers := dockerReplicas(t)
-	c := alices(servers)
-	waits := c[0].pause(t, program{Code: "x = [1]\nx.append(await ask(n=1))\nprint(x)\nprint(await ask(n=2))", Tools: tools("ask")})
-	runs := c[0].pause(t, program{Code: "import time\ncount = await ask(n=0)\ntime.sleep(2)\nprint(count, await ask(n=1))", Tools: tools("ask")})
+	c := harness.Alices(servers)
+	waits := c[0].Pause(t, harness.Program{Code: "x = [1]\nx.append(await ask(n=1))\nprint(x)\nprint(await ask(n=2))", Tools: harness.Tools("ask")})
+	runs := c[0].Pause(t, harness.Program{Code: "import time\ncount = await ask(n=0)\ntime.sleep(2)\nprint(count, await ask(n=1))", Tools: harness.Tools("ask")})
 	lost := make(chan error, 1)
 	go func() {
-		_, err := c[0].send(t.Context(), runs.answers(value("7")))
+		_, err := c[0].Send(t.Context(), runs.Continue(harness.Value("7")))
 		lost <- err
 	}()
 	time.Sleep(500 * time.Millisecond) // No answer tells that a program has begun.
-	if err := servers[0].kill(); err != nil {
+	if err := servers[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-lost; err == nil {
 		t.Error("a request to a server that was killed had an answer")
 	}
 	// It takes as long as the dead one's lease; the request waits.
-	next := c[1].post(t, waits.answers(echo))
+	next := c[1].Post(t, waits.Continue(harness.Echo))
 	if next.Status != "tool_call_required" {
 		t.Fatalf("got %v from another server, want the next pause", next)
 	}
-	c[2].post(t, next.answers(echo)).completes(t, "[1, {'n': 1}]\n{'n': 2}\n")
-	next = c[2].post(t, runs.answers(value("7")))
+	c[2].Post(t, next.Continue(harness.Echo)).Completes(t, "[1, {'n': 1}]\n{'n': 2}\n")
+	next = c[2].Post(t, runs.Continue(harness.Value("7")))
 	if next.Status != "tool_call_required" {
 		t.Fatalf("got %v from another server, want the answer that the dead one owed", next)
 	}
-	if again := c[1].post(t, runs.answers(value("7"))); again.raw != next.raw {
-		t.Errorf(askedAgain, again, next)
+	if again := c[1].Post(t, runs.Continue(harness.Value("7"))); again.Raw != next.Raw {
+		t.Errorf(harness.AskedAgain, again, next)
 	}
-	c[1].post(t, next.answers(value("8"))).completes(t, "7 8\n")
-	if err := servers[0].start(); err != nil {
+	c[1].Post(t, next.Continue(harness.Value("8"))).Completes(t, "7 8\n")
+	if err := servers[0].Start(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,14 +74,14 @@ func TestReplicasTakeOverInTurn(t *testing.T) {
 	}
 	t.Parallel()
 	servers := dockerReplicas(t)
-	stop := walkers(t, client{balance(t, servers), "key-a"})
+	stop := walkers(t, harness.Client{URL: balance(t, servers), Key: "key-a"})
 	for n := range 3 {
 		time.Sleep(rand.N(2 * time.Second))
-		if err := servers[n].kill(); err != nil {
+		if err := servers[n].Kill(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(8 * time.Second)
-		if err := servers[n].start(); err != nil {
+		if err := servers[n].Start(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,33 @@
+package harness
+
+import (
+	"testing"
+)
+
+// OverReplicas runs test over three servers that share a Redis, with each of the engines.
+func OverReplicas(t *testing.T, engines []part, test func(t *testing.T, servers []*Server)) {
+	t.Parallel()
+	for _, e := range engines {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			redis := RedisAlone(t)
+			if err := redis.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var servers []*Server
+			for range 3 {
+				all := With(Common, e.Settings, Quick(t))
+				servers = append(servers, LaunchAlone(t, Setup{e.Name, With(all, Settings{"REDIS_URL": redis.URL()})}))
+			}
+			test(t, servers)
+		})
+	}
+}
+
+func Alices(servers []*Server) []Client {
+	list := make([]Client, len(servers))
+	for i, s := range servers {
+		list[i] = s.Alice()
+	}
+	return list
+}
