@@ -6,22 +6,22 @@ import (
 	"testing"
 )
 
-// A Case is a program and how it is to end.
+// A Case is a program and how it must end.
 type Case struct {
 	Name, Code string
 	Tools      []Tool
-	Answer     Handler // echo if nil
+	Answer     Handler // Echo if nil
 	Timeout    int
 	Lang       string
-	// stdout is all that is printed. If error is set the program fails with it.
+	// Stdout is all that the program prints. If Error is set, the program must fail with it.
 	Stdout, Error string
-	// stderr is what is to be found there, in this order; without any, nothing is.
+	// Stderr are pieces that stderr must contain in this order. Without any it must be empty.
 	Stderr []string
-	// batches are the numbers of calls by round, if that matters.
+	// Batches are the numbers of calls in each round; nil does not check them.
 	Batches []int
 }
 
-// RunCases runs programs on a server.
+// RunCases runs each case as a parallel subtest.
 func RunCases(t *testing.T, c Client, cases []Case) {
 	for _, tc := range cases {
 		t.Run(tc.Name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func RunCases(t *testing.T, c Client, cases []Case) {
 	}
 }
 
-// Contains checks that text has the pieces in this order.
+// Contains checks that text contains the pieces in this order.
 func Contains(t testing.TB, what, text string, pieces ...string) {
 	t.Helper()
 	rest := text

@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
+// Programmatic is the path of programs that call tools.
 const Programmatic = "/exec/programmatic"
 
-// A Client talks to a server with a key, or with a token of LibreChat in its place.
+// A Client sends requests to a server. Its key is an API key or a token of LibreChat.
 type Client struct {
 	URL, Key string
 }
 
-// Authorize adds the credentials to a request.
+// Authorize adds the client's credentials to a request.
 func (c Client) Authorize(r *http.Request) {
 	switch {
 	case strings.Count(c.Key, ".") == 2:
@@ -31,13 +32,13 @@ func (c Client) Authorize(r *http.Request) {
 	}
 }
 
-// Alice is the principal of most tests.
+// Alice returns a client that is the principal alice, as in most tests.
 func (s *Server) Alice() Client { return Client{s.URL, "key-a"} }
 
-// Bob is another.
+// Bob returns a client that is another principal, bob.
 func (s *Server) Bob() Client { return Client{s.URL, "key-b"} }
 
-// A Program is an initial request.
+// A Program is the request that starts an execution.
 type Program struct {
 	Code    string    `json:"code"`
 	Tools   []Tool    `json:"tools,omitempty"`
@@ -47,13 +48,14 @@ type Program struct {
 	Lang    string    `json:"lang,omitempty"`
 }
 
+// A Tool is a tool that a program may call.
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// Tools returns tools with these names.
+// Tools returns tools with these names and nothing else.
 func Tools(names ...string) []Tool {
 	list := make([]Tool, len(names))
 	for i, name := range names {
@@ -62,7 +64,7 @@ func Tools(names ...string) []Tool {
 	return list
 }
 
-// Py takes the tabs off a program that is indented as the Go code around it.
+// Py removes the indentation of a program that is indented with tabs, like the Go code around it.
 func Py(code string) string {
 	code = strings.TrimRight(strings.TrimPrefix(code, "\n"), "\t")
 	margin := code[:len(code)-len(strings.TrimLeft(code, "\t"))]
@@ -73,12 +75,13 @@ func Py(code string) string {
 	return b.String()
 }
 
-// A Continuation is a request that goes on.
+// A Continuation is the request that continues an execution with the results of its calls.
 type Continuation struct {
 	Token   string   `json:"continuation_token"`
 	Results []Result `json:"tool_results"`
 }
 
+// A Result is the result of one call.
 type Result struct {
 	CallID  string          `json:"call_id"`
 	Result  json.RawMessage `json:"result,omitempty"`
@@ -86,16 +89,17 @@ type Result struct {
 	Message string          `json:"error_message,omitempty"`
 }
 
+// A Call is a call of a tool, as the server passes it on to the client.
 type Call struct {
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 }
 
-// CompactInput returns the input of a call without the spaces that it may have.
+// CompactInput returns the input of a call without insignificant spaces.
 func (c Call) CompactInput() string { return Compact(string(c.Input)) }
 
-// Compact takes the spaces out of JSON, or returns what is none as it is.
+// Compact removes insignificant spaces from JSON. Text that is not JSON comes back unchanged.
 func Compact(raw string) string {
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(raw)); err != nil {
@@ -104,7 +108,8 @@ func Compact(raw string) string {
 	return b.String()
 }
 
-// An Answer is what a server answers.
+// An Answer is the answer to a Program or a Continuation: a pause, the end, or an error. Raw is
+// its body, byte for byte.
 type Answer struct {
 	HTTPStatus int         `json:"-"`
 	Header     http.Header `json:"-"`
@@ -118,10 +123,10 @@ type Answer struct {
 	Stderr  string `json:"stderr"`
 	Error   string `json:"error"`
 
-	leftFiles
+	LeftFiles
 }
 
-// String shows an answer in a failure.
+// String shows an answer in the message of a failed test.
 func (a Answer) String() string {
 	raw := a.Raw
 	if len(raw) > 3000 {
@@ -130,8 +135,8 @@ func (a Answer) String() string {
 	return fmt.Sprintf("%d %s", a.HTTPStatus, raw)
 }
 
-// Request sends a request and returns the answer. A []byte or string is the body as
-// it is, all else is sent as JSON.
+// Request sends a request and returns the answer, whatever its status. A body that is a []byte or
+// a string is sent unchanged, any other value as JSON.
 func (c Client) Request(ctx context.Context, method, path string, header http.Header, body any) (Answer, error) {
 	var raw []byte
 	switch b := body.(type) {
@@ -169,7 +174,7 @@ func (c Client) Request(ctx context.Context, method, path string, header http.He
 	return a, nil
 }
 
-// Marshal is json.Marshal without escapes of HTML.
+// Marshal is json.Marshal without the escapes for HTML.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -178,12 +183,12 @@ func Marshal(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Send posts to the programmatic endpoint.
+// Send posts a Program, a Continuation or the text of one.
 func (c Client) Send(ctx context.Context, body any) (Answer, error) {
 	return c.Request(ctx, http.MethodPost, Programmatic, nil, body)
 }
 
-// Post sends and expects an answer, of whatever kind.
+// Post is Send for tests: it fails the test if there is no answer, and gives up after a minute.
 func (c Client) Post(t testing.TB, body any) Answer {
 	t.Helper()
 	if p, ok := body.(Program); ok {
@@ -198,7 +203,7 @@ func (c Client) Post(t testing.TB, body any) Answer {
 	return a
 }
 
-// Pause posts and expects a pause.
+// Pause is Post for a request that must be answered with a pause.
 func (c Client) Pause(t testing.TB, body any) Answer {
 	t.Helper()
 	a := c.Post(t, body)
@@ -208,7 +213,7 @@ func (c Client) Pause(t testing.TB, body any) Answer {
 	return a
 }
 
-// Continue returns a continuation with each call's result.
+// Continue returns the continuation of a pause, with the result that handle returns for each call.
 func (a Answer) Continue(handle Handler) Continuation {
 	next := Continuation{Token: a.Token, Results: []Result{}}
 	for _, call := range a.Calls {
@@ -219,24 +224,24 @@ func (a Answer) Continue(handle Handler) Continuation {
 	return next
 }
 
-// A Handler makes the result of a call.
+// A Handler plays the client's tools: it returns the result of a call.
 type Handler func(Call) Result
 
-// Echo returns the input of a call.
+// Echo is a Handler that returns the input of the call.
 func Echo(c Call) Result { return Result{Result: c.Input} }
 
-// Value returns a handler that returns this JSON.
+// Value returns a Handler that returns this JSON for each call.
 func Value(raw string) Handler {
 	return func(Call) Result { return Result{Result: json.RawMessage(raw)} }
 }
 
-// Failure returns a handler of tools that fail.
+// Failure returns a Handler whose calls all fail with this message.
 func Failure(message string) Handler {
 	return func(Call) Result { return Result{IsError: true, Message: message} }
 }
 
-// Run posts a program and answers its calls until it ends. It returns how it ended
-// and how many calls each round had.
+// Run starts a program and answers its calls until it ends. It returns the last answer and the
+// number of calls in each round.
 func (c Client) Run(t testing.TB, p Program, handle Handler) (Answer, []int) {
 	t.Helper()
 	var batches []int
@@ -248,7 +253,7 @@ func (c Client) Run(t testing.TB, p Program, handle Handler) (Answer, []int) {
 	return a, batches
 }
 
-// Completes checks that the program completed and printed this.
+// Completes checks that the program completed, and that it printed stdout.
 func (a Answer) Completes(t testing.TB, stdout string) {
 	t.Helper()
 	if a.HTTPStatus != http.StatusOK || a.Status != "completed" || a.Error != "" {
@@ -260,7 +265,7 @@ func (a Answer) Completes(t testing.TB, stdout string) {
 	}
 }
 
-// Fails checks that the request failed with this code and error.
+// Fails checks that the request failed with this HTTP status and error.
 func (a Answer) Fails(t testing.TB, code int, text string) {
 	t.Helper()
 	if a.HTTPStatus != code || a.Error != text {
@@ -275,12 +280,13 @@ func (a Answer) Fails(t testing.TB, code int, text string) {
 // that stops.
 const CancelledText = "Programmatic execution request cancelled"
 
-// AskOnce is a program that waits for the tool "ask" and prints what it gets.
+// AskOnce is a program that calls the tool "ask" once and prints the result.
 var AskOnce = Program{Code: "print(await ask(n=1))\n", Tools: Tools("ask")}
 
-// RequestJSON returns the JSON of a program that is otherwise good with these members.
+// RequestJSON returns a valid request as JSON, with these members added.
 func RequestJSON(members ...string) string {
 	return `{"code":"print(1)",` + strings.Join(members, ",") + `}`
 }
 
+// IDForm is the form of the ids of sessions and files.
 var IDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{21}$`)

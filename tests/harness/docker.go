@@ -18,32 +18,32 @@ import (
 )
 
 const (
-	// fullImage is the sandbox image with all libraries.
+	// fullImage is the sandbox image, which has the libraries.
 	fullImage = "fermata-sandbox"
-	// plainImage is one without, whose containers start three times as fast.
+	// BareImage is an image without libraries, whose containers start three times as fast.
 	BareImage = "fermata-tests-plain"
-	// dockerTimeout bounds a question to the Docker engine.
+	// dockerTimeout is how long the Docker daemon may take to answer a question.
 	dockerTimeout = 10 * time.Second
 )
 
-// bareDockerfile is what the README has users write for images of their own.
+// bareDockerfile is what the README tells users to write for an image of their own.
 const bareDockerfile = `FROM python:3.11-slim
 COPY --from=fermata-sandbox /opt/fermata /opt/fermata
 USER 1000:1000
 `
 
-// DockerSettings choose Docker. Where one container after the other is made requests
-// may have to wait for theirs.
+// DockerSettings choose Docker. Requests may have to wait long for a container, since the daemon
+// makes one after the other.
 var DockerSettings = Settings{"SANDBOX": "docker", "DOCKER_IMAGE": BareImage, "QUEUE_TIMEOUT": "60s"}
 
-// HasDocker reports whether there are a Docker engine and the sandbox image.
+// HasDocker reports whether the machine has a Docker daemon with the sandbox image.
 var HasDocker = sync.OnceValue(func() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
 	defer cancel()
 	return InCI || exec.CommandContext(ctx, "docker", "image", "inspect", fullImage).Run() == nil
 })
 
-// HasGVisor reports whether the Docker engine can run containers with gVisor.
+// HasGVisor reports whether the Docker daemon can run containers with gVisor.
 var HasGVisor = sync.OnceValue(func() bool {
 	if InCI {
 		return true
@@ -54,7 +54,7 @@ var HasGVisor = sync.OnceValue(func() bool {
 	return err == nil && slices.Contains(strings.Fields(string(runtimes)), "runsc")
 })
 
-// NeedDocker skips a test where there is no Docker engine.
+// NeedDocker skips a test if the machine has no Docker daemon.
 func NeedDocker(t *testing.T) {
 	t.Helper()
 	if !HasDocker() {
@@ -62,7 +62,7 @@ func NeedDocker(t *testing.T) {
 	}
 }
 
-// BuildBareImage makes the plain image, once.
+// BuildBareImage builds BareImage, once.
 var BuildBareImage = sync.OnceValue(func() error {
 	build := exec.Command("docker", "build", "--quiet", "--tag", BareImage, "-")
 	build.Stdin = strings.NewReader(bareDockerfile)
@@ -72,7 +72,7 @@ var BuildBareImage = sync.OnceValue(func() error {
 	return nil
 })
 
-// Libraries are the settings of a server whose programs have pandas, jq and the like.
+// Libraries returns the settings of a server whose programs have pandas, jq and the like.
 func (s Setup) Libraries() Settings {
 	if s.Docker() {
 		return Settings{"DOCKER_IMAGE": fullImage}
@@ -80,22 +80,23 @@ func (s Setup) Libraries() Settings {
 	return nil
 }
 
+// Docker reports whether the sandboxes are containers.
 func (s Setup) Docker() bool { return s.Settings["SANDBOX"] == "docker" }
 
-// DockerClient talks to the Docker engine that DOCKER_HOST names.
+// DockerClient returns a client of the Docker daemon that DOCKER_HOST names.
 var DockerClient = sync.OnceValues(func() (*dockerapi.Client, error) {
 	return dockerapi.NewClientWithOpts(dockerapi.FromEnv, dockerapi.WithAPIVersionNegotiation())
 })
 
-// Containers returns the containers that a server has made, or one that lived in its
-// state directory before it.
+// Containers returns the containers that the server has made, or an earlier server with the same
+// state directory.
 func (s *Server) Containers(ctx context.Context) ([]container.Summary, error) {
 	if s.Settings["SANDBOX"] != "docker" {
 		return nil, nil
 	}
 	home, err := os.ReadFile(filepath.Join(s.Settings["STATE_DIR"], "home"))
 	if err != nil || len(home) == 0 {
-		return nil, nil // It has not come as far as to make any.
+		return nil, nil // The server has not got as far as making any.
 	}
 	c, err := DockerClient()
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *Server) Containers(ctx context.Context) ([]container.Summary, error) {
 	return own, nil
 }
 
-// contained returns the first processes of the server's containers.
+// contained returns the first process of each of the server's containers.
 func (s *Server) contained() []Process {
 	ctx := context.Background()
 	list, err := s.Containers(ctx)

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
+// ExecPath is the path of programs without tools.
 const ExecPath = "/exec"
 
-// A ExecRequest is a request to run a program without tools.
+// An ExecRequest is a request to run a program without tools.
 type ExecRequest struct {
 	Lang    string    `json:"lang"`
 	Code    string    `json:"code"`
@@ -20,7 +21,8 @@ type ExecRequest struct {
 	Files   []FileRef `json:"files,omitempty"`
 }
 
-// An ExecAnswer is what a server answers it.
+// An ExecAnswer is the answer to an ExecRequest. Word is its member "status", a short code for
+// the way in which the program ended.
 type ExecAnswer struct {
 	Answer
 
@@ -32,8 +34,7 @@ type ExecAnswer struct {
 	Files    json.RawMessage `json:"files"`
 }
 
-// Exec runs a program without tools. A body that is a plain is sent as JSON, all else
-// as it is.
+// Exec runs a program without tools. The body is an ExecRequest, or text that is sent unchanged.
 func (c Client) Exec(t testing.TB, header http.Header, body any) ExecAnswer {
 	t.Helper()
 	if p, ok := body.(ExecRequest); ok {
@@ -51,7 +52,8 @@ func (c Client) Exec(t testing.TB, header http.Header, body any) ExecAnswer {
 	return e
 }
 
-// How tells how a program ended, in short.
+// How summarizes how a program ended: its exit code, signal, status and message, with "-" for
+// each that is null.
 func (e ExecAnswer) How() string {
 	text := func(s *string) string {
 		if s == nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// A FileRef is a file as a client refers to it.
+// A FileRef is how a client refers to a file in a request.
 type FileRef struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -25,14 +25,14 @@ type FileRef struct {
 	Version  int    `json:"version,omitempty"`
 }
 
-// As returns the reference with another name.
+// As returns the reference under another name.
 func (f FileRef) As(name string) FileRef {
 	f.Name = name
 	return f
 }
 
-// A leftFile is a file in an answer.
-type leftFile struct {
+// A LeftFile is a file that a program leaves, as the answer describes it.
+type LeftFile struct {
 	FileRef
 	Inherited    bool `json:"inherited"`
 	ModifiedFrom *struct {
@@ -41,9 +41,9 @@ type leftFile struct {
 	} `json:"modified_from"`
 }
 
-// leftFiles are what an answer says of files.
-type leftFiles struct {
-	Files    []leftFile `json:"files"`
+// LeftFiles are the members of an answer that are about files.
+type LeftFiles struct {
+	Files    []LeftFile `json:"files"`
 	Deleted  []string   `json:"deleted_files"`
 	Delivery *struct {
 		Code, Status                 string
@@ -57,8 +57,9 @@ type leftFiles struct {
 	} `json:"artifact_truncation"`
 }
 
-// Names returns the names of the files of an answer, each with what it is.
-func (l leftFiles) Names() (names []string) {
+// Names returns the name of each file in an answer, followed by "inherited" or "modified" if it
+// was an input of the program.
+func (l LeftFiles) Names() (names []string) {
 	for _, f := range l.Files {
 		switch {
 		case f.Inherited:
@@ -72,17 +73,17 @@ func (l leftFiles) Names() (names []string) {
 	return names
 }
 
-// File returns the file of this name.
-func (a Answer) File(t testing.TB, name string) leftFile {
+// File returns the file with this name, and fails the test if there is none.
+func (a Answer) File(t testing.TB, name string) LeftFile {
 	t.Helper()
-	i := slices.IndexFunc(a.Files, func(f leftFile) bool { return f.Name == name })
+	i := slices.IndexFunc(a.Files, func(f LeftFile) bool { return f.Name == name })
 	if i < 0 {
 		t.Fatalf("got %v, want a file %s in it", a, name)
 	}
 	return a.Files[i]
 }
 
-// Leaves checks the names of the files in an answer.
+// Leaves checks which files an answer has, by what Names returns.
 func (a Answer) Leaves(t testing.TB, want ...string) {
 	t.Helper()
 	if got := a.Names(); !slices.Equal(got, want) {
@@ -90,7 +91,7 @@ func (a Answer) Leaves(t testing.TB, want ...string) {
 	}
 }
 
-// A Reply is what a server says to a request for files.
+// A Reply is the answer to a request of the file routes.
 type Reply struct {
 	HTTPStatus int
 	Header     http.Header
@@ -99,7 +100,7 @@ type Reply struct {
 
 func (r Reply) String() string { return fmt.Sprintf("%d %.1000s", r.HTTPStatus, r.Body) }
 
-// SendFiles sends a request for files.
+// SendFiles sends a request to a file route.
 func (c Client) SendFiles(method, path, contentType string, body io.Reader) (Reply, error) {
 	r, err := http.NewRequest(method, c.URL+path, body)
 	if err != nil {
@@ -118,7 +119,7 @@ func (c Client) SendFiles(method, path, contentType string, body io.Reader) (Rep
 	return Reply{response.StatusCode, response.Header, string(text)}, err
 }
 
-// Files sends a request for files that has no body.
+// Files sends a request without a body to a file route.
 func (c Client) Files(t testing.TB, method, path string) Reply {
 	t.Helper()
 	r, err := c.SendFiles(method, path, "", nil)
@@ -128,15 +129,16 @@ func (c Client) Files(t testing.TB, method, path string) Reply {
 	return r
 }
 
-// A Form is a multipart body: fields, then files.
+// A Form is a multipart body: first the fields, then the files.
 type Form struct {
 	Fields map[string]string
 	Files  []FormFile
 }
 
+// A FormFile is one file of a form.
 type FormFile struct{ Name, Content string }
 
-// OneFile returns a form with one file.
+// OneFile returns a form with one file and no fields.
 func OneFile(name, content string) Form { return Form{Files: []FormFile{{name, content}}} }
 
 // With returns the form with one more field.
@@ -147,7 +149,7 @@ func (f Form) With(name, value string) Form {
 	return f
 }
 
-// Encode returns the body and its type.
+// Encode returns the body and its content type.
 func (f Form) Encode() (body *bytes.Buffer, contentType string, err error) {
 	body = &bytes.Buffer{}
 	w := multipart.NewWriter(body)
@@ -172,7 +174,7 @@ func (f Form) Encode() (body *bytes.Buffer, contentType string, err error) {
 	return body, w.FormDataContentType(), w.Close()
 }
 
-// UploadTo sends a form to a route.
+// UploadTo sends a form to a file route.
 func (c Client) UploadTo(t testing.TB, path string, f Form) Reply {
 	t.Helper()
 	body, contentType, err := f.Encode()
@@ -186,7 +188,7 @@ func (c Client) UploadTo(t testing.TB, path string, f Form) Reply {
 	return r
 }
 
-// Upload uploads one file and returns a reference to it.
+// Upload uploads the one file of a form and returns a reference to it.
 func (c Client) Upload(t testing.TB, f Form) FileRef {
 	t.Helper()
 	r := c.UploadTo(t, "/upload", f)
@@ -204,7 +206,7 @@ func (c Client) Upload(t testing.TB, f Form) FileRef {
 	return FileRef{ID: body.Files[0].ID, Name: body.Files[0].Name, Storage: body.Storage}
 }
 
-// Download returns the contents of a file.
+// Download returns the contents of a file, and fails the test if it cannot.
 func (c Client) Download(t testing.TB, f FileRef) string {
 	t.Helper()
 	r := c.Files(t, http.MethodGet, "/download/"+f.Storage+"/"+f.ID)
@@ -214,7 +216,8 @@ func (c Client) Download(t testing.TB, f FileRef) string {
 	return r.Body
 }
 
-// TryForeignFile tries to get at a file of another principal.
+// TryForeignFile checks that a client cannot reach a file of another principal, by any route.
+// name is the client's, for messages.
 func TryForeignFile(t *testing.T, c Client, name string, f FileRef) {
 	t.Helper()
 	file := f.Storage + "/" + f.ID

@@ -15,23 +15,23 @@ import (
 	"syscall"
 )
 
-// A Process is one process of this machine. Its start tells it from a later one
-// with the same number.
+// A Process is a process of this machine. Start is when it began, which tells it apart from a
+// later process with the same number.
 type Process struct {
 	PID, Parent int
 	Start       string
 	Command     string
-	Dead        bool // it has ended and nobody has asked how
+	Dead        bool // a zombie: it has ended and its parent has not waited for it
 }
 
-// AllProcesses returns all processes.
+// AllProcesses returns all processes of this machine by their numbers.
 func AllProcesses() map[int]Process {
 	found := map[int]Process{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // The pattern is good.
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
 		if err != nil {
-			continue // It has ended.
+			continue // The process has ended.
 		}
 		// 17 (name, which may have spaces) S 1 …; the start is field 22.
 		before, after, _ := strings.Cut(string(stat), " (")
@@ -72,13 +72,14 @@ func Descendants(roots []Process) []Process {
 	return found
 }
 
-// Cleared waits until nothing of the server is left.
+// Cleared waits until nothing of the server is left: neither the processes of family nor
+// containers, cgroups or files.
 func (s *Server) Cleared(family []Process) error {
 	return Within(ClearTimeout, func() error { return s.leftovers(family) })
 }
 
-// leftovers tells which of the processes still run, and what is left of the server
-// in containers, cgroups and files.
+// leftovers returns an error that names what is left of the server: processes of family,
+// containers, cgroups and files.
 func (s *Server) leftovers(family []Process) error {
 	var errs []error
 	all := AllProcesses()
@@ -98,7 +99,7 @@ func (s *Server) leftovers(family []Process) error {
 	errs = append(errs, filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
 		inner := strings.Count(strings.TrimPrefix(path, s.Dir), "/") > 2
 		if below, ok := strings.CutPrefix(path, s.filesDir()+"/"); err == nil && ok {
-			// Files have their own life, and so has what a killed server was writing.
+			// Clients' files outlive the server, and a killed one may leave a half-written file.
 			part := s.killed && strings.HasSuffix(below, ".tmp")
 			if !d.IsDir() && !part && !storedFile.MatchString(below) {
 				return fmt.Errorf("%s is left", path)
@@ -113,7 +114,7 @@ func (s *Server) leftovers(family []Process) error {
 		case !d.IsDir() && !d.Type().IsRegular():
 			return fmt.Errorf("%s (%v) is left", path, d.Type())
 		case inner, filepath.Dir(path) == filepath.Join(s.Dir, "tmp"):
-			// What a server keeps are files in its state directory, not below.
+			// A server keeps files in its state directory, and none in folders below it.
 			return fmt.Errorf("%s is left", path)
 		}
 		return nil
@@ -121,13 +122,13 @@ func (s *Server) leftovers(family []Process) error {
 	return errors.Join(errs...)
 }
 
-// storedFile is what a store of files has in its directory.
+// storedFile matches the names in the directory of the store of files.
 var storedFile = regexp.MustCompile(`^(claims/[A-Za-z0-9_-]{21}|(files|drops|contents/[0-9a-f]{64})/[0-9a-f]{64}/[A-Za-z0-9_-]{21}\.[A-Za-z0-9_-]{21})$`)
 
-// filesDir is where the server keeps the files of its clients.
+// filesDir returns the directory in which the server keeps the files of its clients.
 func (s *Server) filesDir() string { return filepath.Join(s.Dir, "state", "files") }
 
-// StoredFiles returns what is in the server's store of files.
+// StoredFiles returns the names of everything in the server's store of files.
 func (s *Server) StoredFiles() (names []string, err error) {
 	err = filepath.WalkDir(s.filesDir(), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -138,8 +139,8 @@ func (s *Server) StoredFiles() (names []string, err error) {
 	return names, err
 }
 
-// cgroupMounts returns the directories of this process's cgroups that sandboxes may
-// be limited by.
+// cgroupMounts returns the directories of this process's cgroups, one for each hierarchy that can
+// limit a sandbox.
 func cgroupMounts() []string {
 	own := map[string]string{}
 	cgroup, err := os.ReadFile("/proc/self/cgroup")
@@ -177,8 +178,8 @@ func cgroupMounts() []string {
 	return mounts
 }
 
-// makeGroups makes cgroups for one server, so that what it leaves in them can be
-// told from what others do. It returns none where it may not.
+// makeGroups makes cgroups for one server, so that what it leaves there can be told apart from
+// what other servers leave. It returns none where it has no right to make them.
 func makeGroups(name string) []string {
 	var groups []string
 	for _, mount := range cgroupMounts() {
@@ -187,8 +188,8 @@ func makeGroups(name string) []string {
 			continue
 		}
 		if have, err := os.ReadFile(filepath.Join(group, "cgroup.controllers")); err == nil && !strings.Contains(string(have), "memory") {
-			// In version 2 a group without controllers would keep the server from
-			// finding one with them.
+			// With cgroup version 2, a group without controllers would keep the server from
+			// finding one that has them.
 			_ = os.Remove(group)
 			continue
 		}
@@ -197,7 +198,7 @@ func makeGroups(name string) []string {
 	return groups
 }
 
-// SandboxGroups returns the cgroups of sandboxes below those of a server.
+// SandboxGroups returns the cgroups of sandboxes below the cgroups of a server.
 func SandboxGroups(groups []string) []string {
 	var found []string
 	for _, group := range groups {
@@ -209,7 +210,7 @@ func SandboxGroups(groups []string) []string {
 	return found
 }
 
-// RemoveGroups removes a server's cgroups, when it has ended or before it begins.
+// RemoveGroups removes the server's cgroups, after it has ended or before it is launched.
 func (s *Server) RemoveGroups() error {
 	var errs []error
 	for _, group := range s.Groups {
@@ -222,7 +223,7 @@ func (s *Server) RemoveGroups() error {
 	return errors.Join(errs...)
 }
 
-// AtMost is an error if there are more than limit.
+// AtMost returns an error if got is more than limit. what names the things that were counted.
 func AtMost(what string, got, limit int) error {
 	if got > limit {
 		return fmt.Errorf("%d %s, want at most %d", got, what, limit)

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// What a machine may lack. A developer goes without, CI does not: there nothing is
-// left out, so what is missing fails.
+// InCI says that this is a run of CI, in which nothing may be missing on the machine: a test
+// that needs what a developer's machine may lack fails there and is skipped elsewhere.
 var InCI = os.Getenv("CI") != ""
 
-// Python is the interpreter that programs run in: PYTHON, or the system's, which is
-// more likely to have the libraries than others on the path.
+// Python returns the interpreter for programs: PYTHON, or else the system's, which is more likely
+// to have the libraries than another one on the path.
 func Python() string {
 	const system = "/usr/bin/python3"
 	if _, err := os.Stat(system); err != nil {
@@ -28,7 +28,7 @@ func hasRedis() bool {
 	return err == nil || InCI
 }
 
-// enginesHere is how many of the engines there are on this machine.
+// enginesHere returns how many of the sandboxes this machine has.
 func enginesHere() int {
 	if HasDocker() {
 		return 2
@@ -36,7 +36,7 @@ func enginesHere() int {
 	return 1
 }
 
-// storesHere is how many of the stores there are on this machine.
+// storesHere returns how many of the stores this machine has.
 func storesHere() int {
 	if hasRedis() {
 		return 2
@@ -44,7 +44,7 @@ func storesHere() int {
 	return 1
 }
 
-// needRedis skips a test where there is no Redis.
+// needRedis skips a test if the machine has no Redis.
 func needRedis(t *testing.T) {
 	t.Helper()
 	if !hasRedis() {
@@ -52,14 +52,15 @@ func needRedis(t *testing.T) {
 	}
 }
 
-// scientific matches programs that use numpy or pandas by the names they find ready.
+// scientific matches programs that use numpy or pandas, also by the names np and pd, which are
+// ready without an import.
 var scientific = regexp.MustCompile(`\b(np|pd|numpy|pandas)\b`)
 
 var hasLibraries = sync.OnceValue(func() bool {
 	return InCI || exec.Command(Python(), "-c", "import numpy, pandas").Run() == nil
 })
 
-// needLibraries skips a test whose program uses libraries that are not installed.
+// needLibraries skips a test if its program uses libraries that the machine lacks.
 func needLibraries(t testing.TB, code string) {
 	t.Helper()
 	if scientific.MatchString(code) && !hasLibraries() {

@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
+// metricsLine matches the line of the log that tells the address of the metrics.
 var metricsLine = regexp.MustCompile(`msg="metrics are served" addr=(\S+)`)
 
-// MetricsAddr is the address of the server's metrics.
+// MetricsAddr returns the address of the server's metrics.
 func (s *Server) MetricsAddr(t testing.TB) string {
 	t.Helper()
 	addr := metricsLine.FindStringSubmatch(s.Log.All())
@@ -23,7 +24,7 @@ func (s *Server) MetricsAddr(t testing.TB) string {
 	return addr[1]
 }
 
-// Scrape returns what the server's address for metrics answers.
+// Scrape returns the page of the server's metrics.
 func (s *Server) Scrape(t testing.TB) string {
 	t.Helper()
 	response, err := http.Get("http://" + s.MetricsAddr(t) + "/metrics")
@@ -40,7 +41,7 @@ func (s *Server) Scrape(t testing.TB) string {
 	return string(text)
 }
 
-// Metrics returns the value of each series.
+// Metrics returns the value of each series of the server's metrics.
 func (s *Server) Metrics(t testing.TB) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -56,7 +57,7 @@ func (s *Server) Metrics(t testing.TB) map[string]float64 {
 	return values
 }
 
-// CompareMetrics reports series that have other values than they should, or none.
+// CompareMetrics returns an error that names each wanted series whose value differs or is missing.
 func CompareMetrics(got, want map[string]float64) error {
 	var errs []error
 	for series, value := range want {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Quick are the settings of a server that starts in no time, since its Python has no
-// libraries to import, and always at the same address.
+// Quick returns the settings of a server that starts fast, since its Python has no libraries to
+// import, and that has the same address after each restart.
 func Quick(t *testing.T) Settings {
 	t.Helper()
 	python, err := BarePython()
@@ -20,6 +20,7 @@ func Quick(t *testing.T) Settings {
 	return Settings{"PYTHON": python, "ADDR": FreeAddr(t), "POOL_SIZE": "4"}
 }
 
+// BarePython returns a Python without libraries, which is made once.
 var BarePython = sync.OnceValues(func() (string, error) {
 	dir, err := Scratch()
 	if err != nil {
@@ -33,7 +34,7 @@ var BarePython = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "bin", "python3"), nil
 })
 
-// FreeAddr returns an address that was free.
+// FreeAddr returns an address of this machine that nobody listened on a moment ago.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

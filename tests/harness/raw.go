@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// AtOnce is how long an answer may take that needs nothing but the head of a request, on
-// a machine that is busy.
+// AtOnce is how long an answer to the head of a request may take. The server needs no time for
+// it, but the machine may be busy.
 const AtOnce = 10 * time.Second
 
-// SendRaw sends the head of a request, and whatever follows it, over a connection of its own.
+// SendRaw opens a connection and sends text over it: the head of a request, or all of it.
 func (s *Server) SendRaw(t testing.TB, text string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
@@ -25,12 +25,12 @@ func (s *Server) SendRaw(t testing.TB, text string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	// The server may close a connection before it has all of this.
+	// The server may close the connection before it has read everything.
 	_, _ = io.WriteString(conn, text)
 	return conn
 }
 
-// ReadAnswer reads the answer on a connection.
+// ReadAnswer reads an answer from a connection.
 func ReadAnswer(conn net.Conn, within time.Duration) (status int, body string, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return 0, "", err
@@ -44,7 +44,8 @@ func ReadAnswer(conn net.Conn, within time.Duration) (status int, body string, e
 	return response.StatusCode, string(text), err
 }
 
-// AwaitClose returns nil if the server closes the connection in time.
+// AwaitClose waits until the server closes a connection. It returns an error if the server does
+// not do so in time.
 func AwaitClose(conn net.Conn, within time.Duration) error {
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return err
@@ -53,5 +54,5 @@ func AwaitClose(conn net.Conn, within time.Duration) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("the connection is open after %v", within)
 	}
-	return nil // However it ended.
+	return nil // The connection has ended, with or without an error.
 }

@@ -17,24 +17,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Redis is a Redis of the tests' own on a Unix socket.
+// A Redis is a Redis server of the tests, which listens on a Unix socket.
 type Redis struct {
 	Dir    string
 	Args   []string
 	Client *redis.Client
 	cmd    *exec.Cmd
-	// used counts the databases that were given out.
+	// used counts the databases that servers have been given.
 	used atomic.Int64
 }
 
-// commonRedis is the Redis of all servers whose test does not break it.
+// commonRedis is the Redis of all servers whose tests leave it alone.
 var commonRedis = newRedis(filepath.Join(os.TempDir(), "fermata-redis-"+strconv.Itoa(os.Getpid())))
 
-// startCommonRedis starts it, for the first server that needs it.
+// startCommonRedis starts commonRedis for the first server that needs it.
 var startCommonRedis = sync.OnceValue(commonRedis.Start)
 
-// newRedis returns a Redis that does not run yet. A socket's path has at most 107
-// bytes, so dir must be short.
+// newRedis returns a Redis that does not run yet. dir must be short, since the path of a socket
+// has at most 107 bytes.
 func newRedis(dir string, args ...string) *Redis {
 	socket := filepath.Join(dir, "s")
 	args = append([]string{
@@ -58,11 +58,11 @@ func RedisAlone(t *testing.T, args ...string) *Redis {
 	return r
 }
 
-// URL is what a server takes for its setting.
+// URL returns the value of the setting REDIS_URL for this Redis.
 func (r *Redis) URL() string { return "unix://" + filepath.Join(r.Dir, "s") }
 
-// database is the url of a database of its own for one server, which then is the
-// only one of its group.
+// database returns the URL of an unused database, so that a server has no other server in its
+// group.
 func (r *Redis) database() string { return fmt.Sprintf("%s?db=%d", r.URL(), r.used.Add(1)) }
 
 // Start starts Redis and waits until it answers.
@@ -82,14 +82,14 @@ func (r *Redis) Start() error {
 	return nil
 }
 
-// Crash ends Redis, which keeps its directory.
+// Crash kills Redis. Its data stays.
 func (r *Redis) Crash() error {
 	err := r.cmd.Process.Kill()
 	_ = r.cmd.Wait() // It was killed.
 	return err
 }
 
-// Kill ends Redis, if it runs, and removes what it has kept.
+// Kill kills Redis, if it runs, and removes its data.
 func (r *Redis) Kill() {
 	if r.cmd != nil {
 		_ = r.Crash() // It may have ended before.

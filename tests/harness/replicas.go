@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// OverReplicas runs test over three servers that share a Redis, with each of the engines.
-func OverReplicas(t *testing.T, engines []part, test func(t *testing.T, servers []*Server)) {
+// OverReplicas runs test over three servers that share a Redis, with each of these sandboxes.
+func OverReplicas(t *testing.T, engines []Part, test func(t *testing.T, servers []*Server)) {
 	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.Name, func(t *testing.T) {
@@ -24,6 +24,7 @@ func OverReplicas(t *testing.T, engines []part, test func(t *testing.T, servers 
 	}
 }
 
+// Alices returns a client of each server that is the principal alice.
 func Alices(servers []*Server) []Client {
 	list := make([]Client, len(servers))
 	for i, s := range servers {

@@ -19,41 +19,41 @@ import (
 )
 
 const (
-	// startTimeout is how long a server may take to serve: it imports the libraries.
+	// StartTimeout is how long a server may take until it serves: Python imports the libraries.
 	StartTimeout = 60 * time.Second
-	// stopTimeout is how long it may take to end with nothing in flight.
+	// StopTimeout is how long a server may take to end when no request is in flight.
 	StopTimeout = 20 * time.Second
-	// clearTimeout is how long what it had may take to go after it: a busy Docker
-	// daemon removes one container after the other.
+	// ClearTimeout is how long its processes and containers may take to vanish after it: a busy
+	// Docker daemon removes one container after the other.
 	ClearTimeout = 20 * time.Second
 )
 
-// A Server is a running server, or one that was killed and may be started again on
+// A Server is a server of the tests. It may run, or have ended; then it can be started again on
 // the state that it left.
 type Server struct {
 	Settings Settings
 	Dir      string
-	Groups   []string // cgroups that it runs in
+	Groups   []string // the cgroups that it runs in
 	Log      *Log
 	URL      string
-	// attributes are those of its process, if it needs special ones, and become is the
-	// command in front of its own that makes it another user, if it is to be one.
+	// Attributes are those of its process; they may be nil. Become is a command that runs the
+	// server's own, as another user for instance. RunsAs is that user.
 	Attributes *syscall.SysProcAttr
 	Become     []string
 	RunsAs     string
-	// command is the server's command, if it is not to serve.
+	// Command is the subcommand of fermata, "serve" if empty.
 	Command string
-	// dockerHost names its Docker daemon, if it is not that of the tests.
+	// DockerHost is its Docker daemon; if empty, it is that of the tests.
 	DockerHost string
 
 	Cmd    *exec.Cmd
 	Exited chan struct{}
-	// killed says that it was, heirs are the processes that it left then.
+	// killed says that the server was killed. Heirs are the processes that it then left.
 	killed bool
 	Heirs  []Process
 }
 
-// NewServer returns a server that does not run yet.
+// NewServer returns a server with a directory and cgroups of its own, which does not run yet.
 func NewServer(all Settings) (*Server, error) {
 	parent, err := Scratch()
 	if err != nil {
@@ -91,7 +91,7 @@ func NewServer(all Settings) (*Server, error) {
 	return s, nil
 }
 
-// Start starts the server and waits until it serves.
+// Start starts the server and waits until it is healthy.
 func (s *Server) Start() error {
 	if err := s.Launch(); err != nil {
 		return err
@@ -110,15 +110,16 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Launch starts the server.
+// Launch starts the server and returns at once.
 func (s *Server) Launch() error {
 	program, err := binary()
 	if err != nil {
 		return err
 	}
 	s.Log = &Log{serving: make(chan string, 1)}
-	// The shell moves itself into the cgroups and then becomes the server. In version 2
-	// it cannot go where a server has been, only where that has moved to.
+	// The shell moves itself into the cgroups and then becomes the server. With cgroup version 2 a
+	// group in which a server has already run takes no processes; the group below it, which that
+	// server had moved to, does.
 	join := `for group in $GROUPS_TO_JOIN; do
 	echo $$ >"$group/cgroup.procs" || echo $$ >"$group/fermata-server/cgroup.procs" || exit 1
 done 2>/dev/null
@@ -133,7 +134,7 @@ exec "$@"`
 	}
 	s.Cmd.SysProcAttr = s.Attributes
 	s.Cmd.Stdout, s.Cmd.Stderr = s.Log, s.Log
-	// A zygote that outlives the server may keep the ends of these pipes open.
+	// A zygote that outlives the server may keep these pipes open.
 	s.Cmd.WaitDelay = time.Second
 	if err := s.Cmd.Start(); err != nil {
 		return err
@@ -141,12 +142,12 @@ exec "$@"`
 	s.Exited = make(chan struct{})
 	go func() {
 		defer close(s.Exited)
-		_ = s.Cmd.Wait() // The state tells.
+		_ = s.Cmd.Wait() // ProcessState tells how it ended.
 	}()
 	return nil
 }
 
-// Await waits until the server serves.
+// Await waits until the server listens.
 func (s *Server) Await() error {
 	select {
 	case addr := <-s.Log.serving:
@@ -159,25 +160,26 @@ func (s *Server) Await() error {
 	return nil
 }
 
-// Kill ends the server as a crash would. What it was in charge of stays.
+// Kill ends the server as a crash would. Its sandboxes and its state stay.
 func (s *Server) Kill() error {
 	s.killed = true
 	heirs := Descendants(append([]Process{{PID: s.Cmd.Process.Pid}}, s.Heirs...))[1:]
 	err := s.Cmd.Process.Signal(syscall.SIGKILL)
 	<-s.Exited
-	// To ask a Docker daemon may take longer than what is to be killed runs.
+	// Asking Docker comes last: it may take longer than the program runs during which the test
+	// wants to kill the server.
 	s.Heirs = slices.Concat(heirs, Descendants(s.contained()))
 	return err
 }
 
-// Family returns the server's process and all processes below it, those that a
-// killed one has left and those in containers included.
+// Family returns the server's process and all processes below it, including those in containers
+// and those that the server left when it was killed before.
 func (s *Server) Family() []Process {
 	return Descendants(slices.Concat([]Process{{PID: s.Cmd.Process.Pid}}, s.Heirs, s.contained()))
 }
 
-// Resting waits until the number of processes does not change any more, and returns it: a
-// server fills its pool, and prepares one more sandbox, while it has nothing else to do.
+// Resting waits until the number of processes no longer changes, and returns it: a server fills
+// its pool while it has nothing else to do.
 func Resting(processes func() int) int {
 	last := -1
 	for n := processes(); n != last; n = processes() {
@@ -187,10 +189,11 @@ func Resting(processes func() int) int {
 	return last
 }
 
-// Processes counts the server's family.
+// Processes returns the number of processes of the server's family.
 func (s *Server) Processes() int { return len(s.Family()) }
 
-// Stop ends the server as an operator would and tells what it has left behind.
+// Stop ends the server as an operator would. It returns an error if the server leaves anything
+// behind.
 func (s *Server) Stop() error {
 	family := s.Family()
 	if err := s.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -208,7 +211,8 @@ func (s *Server) Stop() error {
 	return errors.Join(append(errs, s.Cleared(family), s.RemoveGroups())...)
 }
 
-// Within returns nil as soon as check does, or its last error after limit.
+// Within calls check until it returns nil, and returns its last error if it does not do so within
+// limit.
 func Within(limit time.Duration, check func() error) error {
 	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(deadline) {
@@ -217,7 +221,7 @@ func Within(limit time.Duration, check func() error) error {
 	}
 }
 
-// A Log is what a server logs. It looks out for the address.
+// A Log keeps what a server logs, and finds the address on which it serves.
 type Log struct {
 	serving chan string
 
@@ -226,9 +230,10 @@ type Log struct {
 	found bool
 }
 
+// servingLine matches the line of the log that tells the address.
 var servingLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?serving\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*$`)
 
-// Write takes the next bytes of the log.
+// Write adds to the log.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

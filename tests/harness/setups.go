@@ -35,22 +35,22 @@ var Common = Settings{
 // SmallLimits are limits that a test reaches soon.
 var SmallLimits = Settings{"MEMORY": "192MiB", "PIDS": "32", "OUTPUT": "64KiB", "DISK": "8MiB"}
 
-// A part is one choice of a sandbox or a store, with the settings that choose it.
-type part struct {
+// A Part is one choice of a sandbox or a store, with the settings that choose it.
+type Part struct {
 	Name     string
 	Settings Settings
 }
 
 // Engines returns the sandboxes that this machine has: processes always, Docker if it is
 // installed.
-func Engines() []part {
-	return []part{{Name: "process"}, {Name: "docker", Settings: DockerSettings}}[:enginesHere()]
+func Engines() []Part {
+	return []Part{{Name: "process"}, {Name: "docker", Settings: DockerSettings}}[:enginesHere()]
 }
 
 // stores returns the stores that this machine has: the embedded one always, Redis if it is
 // installed.
-func stores() []part {
-	return []part{{Name: "file"}, {Name: "redis", Settings: Settings{"REDIS_URL": commonRedis.URL()}}}[:storesHere()]
+func stores() []Part {
+	return []Part{{Name: "file"}, {Name: "redis", Settings: Settings{"REDIS_URL": commonRedis.URL()}}}[:storesHere()]
 }
 
 // GVisorSettings choose containers that have a kernel of their own, gVisor.
@@ -69,24 +69,24 @@ func ProcessSetup() Setup { return Setup{"process+file", Common} }
 type setups int
 
 const (
-	// processes is the process sandbox with each store.
+	// Processes is the process sandbox with each store.
 	Processes setups = 1 << iota
-	// docker is Docker with Redis, the store that it is used with, or with the embedded
+	// Docker is Docker with Redis, the store that it is used with, or with the embedded
 	// store if the machine has no Redis.
 	Docker
-	// dockerWithFile is Docker with the embedded store, too.
+	// DockerWithFile is Docker with the embedded store, too.
 	dockerWithFile
-	// gVisor is Docker with gVisor as its runtime, with the embedded store.
+	// GVisor is Docker with gVisor as its runtime, with the embedded store.
 	GVisor
-	// ordinaryUser is the process sandbox of a server that runs as an ordinary user, who has
+	// OrdinaryUser is the process sandbox of a server that runs as an ordinary user, who has
 	// no other users for its sandboxes.
 	OrdinaryUser
-	// ordinaryUserWithRange is the same with a user who has a range of users in /etc/subuid.
+	// OrdinaryUserWithRange is the same with a user who has a range of users in /etc/subuid.
 	OrdinaryUserWithRange
 
-	// eachEngine is what most tests run over: each sandbox with the stores it is used with.
+	// EachEngine is what most tests run over: each sandbox with the stores it is used with.
 	EachEngine = Processes | Docker
-	// eachStore is for tests of what outlives a server: each sandbox with each store.
+	// EachStore is for tests of what outlives a server: each sandbox with each store.
 	EachStore = EachEngine | dockerWithFile
 )
 

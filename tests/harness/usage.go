@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// FiveRounds runs a program that counts on what it was told, i and no other.
+// FiveRounds runs a program of five rounds whose variables, calls and file all have to do with
+// i. It fails if the program meets the values of another execution.
 func FiveRounds(ctx context.Context, c Client, i int) error {
 	a, err := c.Send(ctx, Program{Code: fmt.Sprintf(Py(`
 		me, heard = %d, []
@@ -35,28 +36,30 @@ func FiveRounds(ctx context.Context, c Client, i int) error {
 	return nil
 }
 
-// A Usage is what a server uses of the machine.
+// A Usage is what a server takes of the machine.
 type Usage struct {
-	// processes below it, with it; cgroups of sandboxes; files in its directory.
+	// Processes counts the server and everything below it, Groups the cgroups of its sandboxes,
+	// Files the files in its directory.
 	Processes, Groups, Files int
-	// descriptors are the server's own, inner those of the processes it keeps.
+	// Descriptors counts those of the server itself, Inner those of the processes below it.
 	Descriptors, Inner int
-	// memory is that of the server itself, in bytes.
+	// Memory is the resident memory of the server itself, in bytes.
 	Memory int
 }
 
+// Usage measures what the server takes of the machine now.
 func (s *Server) Usage() Usage {
 	family := s.Family()
 	u := Usage{Processes: len(family), Groups: len(SandboxGroups(s.Groups))}
-	_ = filepath.WalkDir(s.Dir, func(path string, _ os.DirEntry, _ error) error { // Files may go while it walks.
+	_ = filepath.WalkDir(s.Dir, func(path string, _ os.DirEntry, _ error) error { // Files may vanish meanwhile.
 		if path == s.filesDir() {
-			return filepath.SkipDir // What programs leave stays for a day.
+			return filepath.SkipDir // Files that programs leave are kept for a day.
 		}
 		u.Files++
 		return nil
 	})
 	for i, p := range family {
-		open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID)) // It may have ended.
+		open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID)) // The process may have ended.
 		if i == 0 {
 			u.Descriptors = len(open)
 		} else {
@@ -73,7 +76,7 @@ func (s *Server) Usage() Usage {
 	return u
 }
 
-// PeakMemory returns the most memory that the server has had, in bytes.
+// PeakMemory returns the highest resident memory of the server so far, in bytes.
 func (s *Server) PeakMemory(t testing.TB) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
@@ -88,7 +91,7 @@ func (s *Server) PeakMemory(t testing.TB) int {
 	return kilobytes << 10
 }
 
-// ResidentMiB is the resident set of the server's process in MiB.
+// ResidentMiB returns the resident memory of the server, in MiB.
 func (s *Server) ResidentMiB(t testing.TB) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))

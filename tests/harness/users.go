@@ -9,21 +9,22 @@ import (
 	"syscall"
 )
 
-// RunAs is no setting of the server: the harness, which must be root then, starts it as
-// this user.
 const (
-	RunAs  = "the harness runs it as"
+	// RunAs is a setting for the harness and not for the server: the user that the server runs
+	// as, Nobody or NobodyWithRange. Only root can start a server as another user.
+	RunAs = "the harness runs it as"
+	// Nobody is the user nobody, who has no other users for its sandboxes.
 	Nobody = "nobody"
-	// nobodyWithRange is nobody, who has users in /etc/subuid.
+	// NobodyWithRange is the user nobody with a range of users in /etc/subuid.
 	NobodyWithRange = "nobody with a range"
 )
 
-// nobodyID is the user nobody and its group.
+// nobodyID is the number of the user nobody and of its group.
 const nobodyID = 65534
 
-// as has the server run as an ordinary user, whose are its directories and cgroups.
+// as makes the server run as an ordinary user, who owns the server's directories and cgroups.
 func (s *Server) as(user string) error {
-	// It must get to its program and its directories, which lie in ours.
+	// The user must be able to reach the server's program and directories.
 	errs := []error{os.Chmod(filepath.Dir(s.Dir), 0o711)}
 	own := []string{s.Dir, filepath.Join(s.Dir, "state"), filepath.Join(s.Dir, "tmp")}
 	for _, group := range s.Groups {
@@ -39,7 +40,8 @@ func (s *Server) as(user string) error {
 	}
 	id := strconv.Itoa(nobodyID)
 	s.Become = []string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--"}
-	// In a mount namespace of its own it sees other files than the machine has.
+	// In its own mount namespace the server finds these files in place of /etc/subuid and
+	// /etc/subgid of the machine.
 	ranges := filepath.Join(s.Dir, "ranges")
 	text := ""
 	if user == NobodyWithRange {

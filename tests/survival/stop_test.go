@@ -121,12 +121,12 @@ func TestDrainKeeps(t *testing.T) {
 	})
 }
 
-// TestDrainTimeout stops a server while a program runs for longer than it may.
+// TestDrainTimeout stops a server while a program runs for longer than DRAIN_TIMEOUT allows.
 func TestDrainTimeout(t *testing.T) {
-	t.Parallel()
-	for _, drain := range []string{"end", "keep"} {
-		t.Run(drain, func(t *testing.T) {
-			harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+		for _, drain := range []string{"end", "keep"} {
+			t.Run(drain, func(t *testing.T) {
+				t.Parallel()
 				server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": drain, "DRAIN_TIMEOUT": "1s"}))
 				c := server.Alice()
 				answers := sendLater(t, c, harness.Program{Code: "print('begun', flush=True)\nwhile True: pass"})
@@ -145,8 +145,8 @@ func TestDrainTimeout(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // TestInterrupted presses Ctrl-C: the whole foreground group gets the signal.
