@@ -14,6 +14,7 @@ import (
 	"fermata/tests/harness"
 )
 
+// TestAuthentication sends credentials in every place that the server looks for them.
 func TestAuthentication(t *testing.T) {
 	basic := func(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
 	cases := []struct {
@@ -63,7 +64,8 @@ func TestAuthentication(t *testing.T) {
 	})
 }
 
-// TestWrongKeysWait counts how fast keys can be tried.
+// TestWrongKeysWait checks that the answer to a wrong key comes late, so that nobody can try many
+// keys.
 func TestWrongKeysWait(t *testing.T) {
 	t.Parallel()
 	s := harness.Serve(t, harness.ProcessSetup(), nil)
@@ -76,7 +78,8 @@ func TestWrongKeysWait(t *testing.T) {
 	}
 }
 
-// TestShortKeysAreRefused starts a server that others reach with a key that they can guess.
+// TestShortKeysAreRefused starts a server with a key that can be guessed. On an address that
+// other machines can reach the server refuses to start, on localhost it warns.
 func TestShortKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	s, err := harness.NewServer(harness.With(harness.Common, harness.Settings{"ADDR": "0.0.0.0:0", "API_KEYS": "alice:a-long-key-of-alice,bob:key-b"}))
@@ -96,8 +99,8 @@ func TestShortKeysAreRefused(t *testing.T) {
 	}
 }
 
-// TestOpenServers sends what web pages can make a browser send to a server that lets
-// everyone in.
+// TestOpenServers sends requests that a web page can make a browser send. A server without
+// authentication must refuse those that come from other sites.
 func TestOpenServers(t *testing.T) {
 	t.Parallel()
 	s := harness.Serve(t, harness.ProcessSetup(), harness.Settings{"AUTH": "off", "API_KEYS": "", "HOSTS": "fermata, other.example"})

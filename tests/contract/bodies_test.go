@@ -22,8 +22,8 @@ const (
 	headKey     = "X-API-Key: key-a\r\n"
 )
 
-// TestAnswersBeforeTheBody announces bodies that do not come. What can be answered without
-// them is, at once, and the connection does not stay open.
+// TestAnswersBeforeTheBody announces bodies and does not send them. The server answers at once
+// where it does not need the body, and closes the connection.
 func TestAnswersBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	s := harness.Serve(t, harness.ProcessSetup(), nil)
@@ -52,7 +52,8 @@ func TestAnswersBeforeTheBody(t *testing.T) {
 			t.Errorf("%s: got %d %s %v, want %d at once", c.name, status, body, err, c.status)
 			continue
 		}
-		// net/http answers 417 itself; its connection ends with the time for a body.
+		// net/http itself answers 417, and closes the connection only when the time for the body
+		// is over.
 		if c.status != http.StatusExpectationFailed {
 			if err := harness.AwaitClose(conn, harness.AtOnce); err != nil {
 				t.Errorf("%s: %v", c.name, err)
@@ -61,7 +62,8 @@ func TestAnswersBeforeTheBody(t *testing.T) {
 	}
 }
 
-// TestSlowBodies sends bodies that do not end: they end with 408, or their connections do.
+// TestSlowBodies sends bodies that never end. After a minute the server answers 408 or closes the
+// connection.
 func TestSlowBodies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a minute")
@@ -109,8 +111,8 @@ func TestSlowBodies(t *testing.T) {
 	all.Wait()
 }
 
-// TestSilentConnections takes more connections than there may be, in ways that need no
-// key. Those who have one are served, and what runs is not disturbed.
+// TestSilentConnections opens more connections than the server allows, none with a key. Clients
+// with a key are served all the same, and programs that run are not disturbed.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	s := harness.ServeAlone(t, harness.ProcessSetup(), harness.Settings{"MAX_CONNECTIONS": "200", "METRICS_ADDR": "127.0.0.1:0"})
@@ -122,7 +124,7 @@ func TestSilentConnections(t *testing.T) {
 		}
 		runs <- a
 	}()
-	// Its connection must be older than the others.
+	// This connection must be older than those that follow.
 	err := harness.Within(harness.AtOnce, func() error {
 		return harness.CompareMetrics(s.Metrics(t), map[string]float64{`fermata_executions{state="running"}`: 1})
 	})
@@ -139,7 +141,7 @@ func TestSilentConnections(t *testing.T) {
 		}[i%5])
 	}
 	for range 3 {
-		// A connection of its own each time.
+		// Each request has a connection of its own.
 		conn := s.SendRaw(t, "POST /exec HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+headJSON+headKey+"Content-Length: 33\r\n\r\n"+`{"lang":"py","code":"print(6*7)"}`)
 		if status, body, err := harness.ReadAnswer(conn, harness.AtOnce); err != nil || status != 200 {
 			t.Errorf("got %d %s %v, want 200", status, body, err)
@@ -152,7 +154,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// TestDeclaredBodies declares large bodies and sends a byte of each.
+// TestDeclaredBodies declares large bodies and sends one byte of each: the server must not reserve
+// memory for the rest.
 func TestDeclaredBodies(t *testing.T) {
 	t.Parallel()
 	s := harness.ServeAlone(t, harness.ProcessSetup(), nil)
@@ -166,8 +169,8 @@ func TestDeclaredBodies(t *testing.T) {
 	}
 }
 
-// TestBodyBudget sends large bodies that do not end: they are refused when there are too
-// many bytes, first those of who has most.
+// TestBodyBudget sends large bodies that do not end. When they exceed the budget the server refuses
+// more, first those of the client that already has the most.
 func TestBodyBudget(t *testing.T) {
 	t.Parallel()
 	s := harness.ServeAlone(t, harness.ProcessSetup(), harness.Settings{"BODY_BUDGET": "48MiB", "API_KEYS": "alice:key-a,bob:key-b,carol:key-c,dave:key-d,eve:key-e,frank:key-f"})
@@ -194,7 +197,7 @@ func TestBodyBudget(t *testing.T) {
 		waits(conn)
 	}
 	refused(begin("key-f"), 503, "FERMATA_BODY_BUDGET")
-	// A small one still fits, also of who has much, and memory comes back.
+	// Closed connections give their bytes back: a body of the first client fits again.
 	for _, conn := range append(others[:2], first) {
 		if err := conn.Close(); err != nil {
 			t.Error(err)

@@ -16,7 +16,7 @@ import (
 
 const cancelPath = harness.Programmatic + "/cancel"
 
-// identified is the header of a request with an id.
+// identified returns the header that gives a request an id, by which it can be cancelled.
 func identified(id string) http.Header {
 	return http.Header{"X-Librechat-Code-Request-Id": {id}}
 }
@@ -31,7 +31,7 @@ func cancelRequest(t testing.TB, c harness.Client, id string) harness.Answer {
 	return a
 }
 
-// postAs is post with an id.
+// postAs posts a request that has an id.
 func postAs(t testing.TB, c harness.Client, id string, body any) harness.Answer {
 	t.Helper()
 	a, err := c.Request(t.Context(), http.MethodPost, harness.Programmatic, identified(id), body)
@@ -41,7 +41,7 @@ func postAs(t testing.TB, c harness.Client, id string, body any) harness.Answer 
 	return a
 }
 
-// isExactly checks code and body.
+// isExactly checks the HTTP status and the whole body of an answer.
 func isExactly(t testing.TB, a harness.Answer, code int, body string) {
 	t.Helper()
 	if a.HTTPStatus != code || a.Raw != body {
@@ -54,7 +54,7 @@ const (
 	cancelCompleted = `{"status":"already_completed"}`
 )
 
-// TestCancel walks through the contract's rows about cancelling on one server.
+// TestCancel cancels requests in every state, on one server.
 func TestCancel(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
@@ -62,7 +62,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// testCancel sends requests and cancels to servers in turn.
+// testCancel cancels requests in every state. It sends each request, and each cancel, to the next
+// of the servers that the clients belong to. processes counts the processes of all servers.
 func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() int) {
 	turn := 0
 	alice := func() harness.Client { turn++; return alices[turn%len(alices)] }
@@ -74,7 +75,7 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 			t.Errorf("after the cancel: %v", err)
 		}
 	}
-	// Their processes tell that they have begun.
+	// Each program starts a process, which shows that the program has begun.
 	const forever = "\nimport subprocess\nsubprocess.Popen(['sleep', '60'])\nwhile True: pass"
 	loop := harness.Program{Code: "print('begun')" + forever}
 	later := harness.Program{Code: "print('begun', await ask(n=1))" + forever, Tools: harness.Tools("ask")}
@@ -90,7 +91,7 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 			}
 		}()
 		err := harness.Within(5*time.Second, func() error {
-			// Whoever has the id lets nobody else use it.
+			// While a request is in flight its id cannot be used for another one.
 			a, err := harness.Client{URL: c.URL, Key: probe.Key}.Request(t.Context(), http.MethodPost, harness.Programmatic, identified(id), `{}`)
 			if err == nil && (a.HTTPStatus == http.StatusConflict || a.HTTPStatus == http.StatusBadRequest) && processes() > idle {
 				return nil
@@ -125,7 +126,7 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 		a := <-answers
 		a.Fails(t, 200, harness.CancelledText)
 		isExactly(t, cancelRequest(t, alice(), id), 200, cancelCompleted)
-		// Its token leads nowhere, but to the same answer for the same request.
+		// The token is good for nothing but the same answer to the same request.
 		if again := alice().Post(t, pause.Continue(harness.Echo)); again.Raw != a.Raw {
 			t.Errorf("got %v for the same request, want %v", again, a)
 		}
@@ -196,7 +197,8 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 	})
 }
 
-// TestCancelOnReplicas is TestCancel with another server for every request.
+// TestCancelOnReplicas is TestCancel over three servers: each request goes to another server than
+// the one before it.
 func TestCancelOnReplicas(t *testing.T) {
 	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
 		bobs := []harness.Client{servers[0].Bob(), servers[1].Bob(), servers[2].Bob()}

@@ -17,6 +17,7 @@ import (
 
 const good = "0 - - -"
 
+// TestExec runs programs without tools and checks all that the answer tells of them.
 func TestExec(t *testing.T) {
 	exit := func(code int) string { return fmt.Sprintf("%d - RE Exited with error status %[1]d", code) }
 	cases := []struct {
@@ -93,7 +94,7 @@ func TestExec(t *testing.T) {
 	})
 }
 
-// TestExecLimits checks that what a program does to itself is told in its stderr.
+// TestExecLimits runs programs into their limits: stderr tells which one.
 func TestExecLimits(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.SmallLimits).Alice()
@@ -121,6 +122,7 @@ func TestExecLimits(t *testing.T) {
 	})
 }
 
+// TestExecRefusals sends requests that the server refuses.
 func TestExecRefusals(t *testing.T) {
 	cases := []struct {
 		name, body string
@@ -166,7 +168,7 @@ func TestExecRefusals(t *testing.T) {
 	})
 }
 
-// TestExecClientLeaves checks that nothing runs for a client that has gone.
+// TestExecClientLeaves checks that a program ends when its client has closed the connection.
 func TestExecClientLeaves(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
@@ -201,6 +203,7 @@ func TestExecClientLeaves(t *testing.T) {
 	})
 }
 
+// TestExecIsCancelled cancels a program without tools while it runs.
 func TestExecIsCancelled(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
@@ -217,7 +220,8 @@ func TestExecIsCancelled(t *testing.T) {
 			answers <- a
 		}()
 		err := harness.Within(10*time.Second, func() error {
-			// Once it is there nobody else may cancel it; before, that has no effect on it.
+			// Another principal gets 403 as soon as the request is in flight. A cancel of theirs
+			// that comes earlier has no effect on it.
 			if a := cancelRequest(t, server.Bob(), id); a.HTTPStatus != http.StatusForbidden {
 				return fmt.Errorf("got %v, want the request in flight", a)
 			}
@@ -233,7 +237,7 @@ func TestExecIsCancelled(t *testing.T) {
 	})
 }
 
-// TestExecRetries checks that a program with a key runs once.
+// TestExecRetries checks that a program with an idempotency key runs once.
 func TestExecRetries(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -251,7 +255,7 @@ func TestExecRetries(t *testing.T) {
 	})
 }
 
-// TestManyExecArguments sends arguments up to the limits, and beyond.
+// TestManyExecArguments sends arguments up to the limits and beyond them.
 func TestManyExecArguments(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -289,7 +293,8 @@ func TestManyExecArguments(t *testing.T) {
 	})
 }
 
-// TestTenMillionExecArguments is refused without being taken apart.
+// TestTenMillionExecArguments sends far too many arguments: the server refuses them without
+// taking the memory to decode them.
 func TestTenMillionExecArguments(t *testing.T) {
 	t.Parallel()
 	s := harness.ServeAlone(t, harness.ProcessSetup(), nil)
@@ -299,7 +304,7 @@ func TestTenMillionExecArguments(t *testing.T) {
 	if err != nil || a.HTTPStatus != 400 || a.Error != "Too many args provided. Maximum is 1000." {
 		t.Errorf("got %v %v, want 400", a, err)
 	}
-	// The body is there twice while it grows, and once more as garbage.
+	// While the body grows it takes its size twice, and once more until garbage is collected.
 	if after := s.ResidentMiB(t); after > before+250 {
 		t.Errorf("a body of 30 MB took the server from %d to %d MiB", before, after)
 	}

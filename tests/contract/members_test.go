@@ -10,7 +10,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestMembersOfAnswers checks which members the answers have, and no others.
+// TestMembersOfAnswers checks that answers have exactly the members of the contract.
 func TestMembersOfAnswers(t *testing.T) {
 	members := func(t *testing.T, a harness.Answer, want ...string) {
 		t.Helper()
@@ -62,9 +62,9 @@ func TestMembersOfAnswers(t *testing.T) {
 	})
 }
 
-// TestMembersOfRequests sends every member of a request as what it may not be: each is
-// refused by its name. Only parameters may be anything: they are documentation, and what is
-// no schema documents nothing.
+// TestMembersOfRequests sends every member of a request with a value of a wrong type: the error
+// names the member. Only the parameters of a tool may be anything: they are documentation, and a
+// value that is not a schema just documents nothing.
 func TestMembersOfRequests(t *testing.T) {
 	t.Parallel()
 	s := harness.Serve(t, harness.ProcessSetup(), nil)
@@ -142,7 +142,7 @@ func TestMembersOfRequests(t *testing.T) {
 			}
 		}
 	}
-	// What is null, or a string that is no id, is none.
+	// A session_id that is null, or a string that is not an id, counts as none.
 	for _, session := range []string{`null`, `""`, `"no-id"`} {
 		a, err := s.Alice().Request(t.Context(), http.MethodPost, "/exec", nil, `{"lang":"py","code":"print(1)","session_id":`+session+`}`)
 		if err != nil || a.Stdout != "1\n" {

@@ -13,7 +13,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestRetries repeats requests: every answer is that of the first, byte for byte.
+// TestRetries repeats requests, also after the server was killed: each repeated request gets the
+// first answer, byte for byte.
 func TestRetries(t *testing.T) {
 	harness.OverSetups(t, harness.EachStore, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -125,8 +126,8 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestRacingContinuations posts two continuations of one round at once: one of them
-// has an effect, once.
+// TestRacingContinuations posts two continuations of one round at the same time: the first one
+// claims the round, and the other has no effect.
 func TestRacingContinuations(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -212,7 +213,8 @@ func TestRacingContinuations(t *testing.T) {
 	})
 }
 
-// TestKeyedStartOnReplicas sends one start to all servers at once.
+// TestKeyedStartOnReplicas sends one start with an idempotency key to all servers at once: one
+// execution starts, and all get its answer.
 func TestKeyedStartOnReplicas(t *testing.T) {
 	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
 		c, key := harness.Alices(servers), uuid.NewString()

@@ -11,6 +11,7 @@ import (
 	"fermata/tests/harness"
 )
 
+// TestRoutes sends requests to every route, with and without /v1, and to routes that do not exist.
 func TestRoutes(t *testing.T) {
 	cases := []struct {
 		method, path string
@@ -57,6 +58,7 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
+// TestRefusedRequests sends starts that the server refuses, and checks the error.
 func TestRefusedRequests(t *testing.T) {
 	many := func(n int) string {
 		list := make([]string, n)
@@ -134,6 +136,7 @@ func TestRefusedRequests(t *testing.T) {
 	})
 }
 
+// TestAcceptedRequests sends unusual starts that the server must accept.
 func TestAcceptedRequests(t *testing.T) {
 	cases := []struct{ name, body string }{
 		{"unknown members", harness.RequestJSON(`"entity_id":"e","user_id":"u","runtime_session_hint":"h","future":{"a":[1]}`)},
@@ -159,6 +162,8 @@ func TestAcceptedRequests(t *testing.T) {
 	})
 }
 
+// TestRefusedContinuations sends continuations that the server refuses. The execution can then
+// still be continued.
 func TestRefusedContinuations(t *testing.T) {
 	one := func(entry string) string { return `"tool_results":[` + entry + `]` }
 	cases := []struct {
@@ -183,7 +188,7 @@ func TestRefusedContinuations(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		c := server.Alice()
-		// goesOn checks that a refusal has left the execution as it was.
+		// goesOn checks that an execution can still be continued after a refusal.
 		goesOn := func(t *testing.T, pause harness.Answer) {
 			t.Helper()
 			c.Post(t, pause.Continue(harness.Value(`"still here"`))).Completes(t, "still here\n")
@@ -228,6 +233,7 @@ func TestRefusedContinuations(t *testing.T) {
 	})
 }
 
+// TestLenientContinuations sends unusual continuations that the server must accept.
 func TestLenientContinuations(t *testing.T) {
 	cases := []struct{ name, entry, stdout string }{
 		{"no result is null", `{"call_id":"call_001"}`, "None\n"},
@@ -251,7 +257,8 @@ func TestLenientContinuations(t *testing.T) {
 	})
 }
 
-// TestErrorStyle checks the answers of a server that tells of failures inline.
+// TestErrorStyle compares a server that reports failed programs by the HTTP status with one that
+// reports them in answers with status 200.
 func TestErrorStyle(t *testing.T) {
 	spin := harness.Program{Code: "print('so far')\nwhile True: pass", Timeout: 1000}
 	rounds := harness.Program{Code: "while True: await ask()", Tools: harness.Tools("ask")}
@@ -282,6 +289,7 @@ func TestErrorStyle(t *testing.T) {
 	})
 }
 
+// TestRequestIDInUse sends a request with the id of another one that is in flight.
 func TestRequestIDInUse(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -289,7 +297,7 @@ func TestRequestIDInUse(t *testing.T) {
 		first := make(chan harness.Answer, 1)
 		go func() {
 			defer close(first)
-			// The request below may be the first one, too, for a moment.
+			// The request below may come first; then this one has to wait.
 			for {
 				a, err := c.Request(t.Context(), "POST", harness.Programmatic, header, harness.Program{Code: "import time; time.sleep(1); print(1)"})
 				if err != nil {

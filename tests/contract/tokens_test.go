@@ -13,13 +13,13 @@ import (
 	"fermata/tests/harness"
 )
 
-// A forger takes tokens apart and makes new ones.
+// A forger holds the parts of a token and makes forged tokens from them.
 type forger struct {
 	header, claims map[string]any
 	signature      string
 }
 
-// open takes a token apart: a JSON Web Token.
+// open takes a token apart, which is a JSON Web Token.
 func open(t *testing.T, token string) forger {
 	t.Helper()
 	parts := strings.Split(token, ".")
@@ -39,7 +39,7 @@ func open(t *testing.T, token string) forger {
 	return f
 }
 
-// text returns header and claims as they are signed.
+// text returns the header and the claims in the form that is signed.
 func (f forger) text() string {
 	encode := func(v any) string {
 		raw, _ := json.Marshal(v) // They were JSON before.
@@ -48,13 +48,14 @@ func (f forger) text() string {
 	return encode(f.header) + "." + encode(f.claims)
 }
 
-// signed returns the token with a signature by key.
+// signed returns the token with a signature made with key.
 func (f forger) signed(key string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(f.text()))
 	return f.text() + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// TestForgedTokens continues an execution with changed and forged tokens.
 func TestForgedTokens(t *testing.T) {
 	const invalid = "Invalid continuation token"
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
@@ -62,7 +63,7 @@ func TestForgedTokens(t *testing.T) {
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)
 		good := open(t, pause.Token)
-		// refused checks that a token is refused and that the good one stays good.
+		// refused checks that the server refuses a token.
 		refused := func(t *testing.T, token string) {
 			t.Helper()
 			if token == pause.Token {
@@ -108,7 +109,7 @@ func TestForgedTokens(t *testing.T) {
 			refused(t, forged.signed("another secret of at least 32 bytes"))
 			refused(t, forged.signed(""))
 		}
-		// With the right key all that is left to forge is the spelling.
+		// Even with the right key, a token in another spelling is refused.
 		forged := good
 		forged.header = maps.Clone(good.header)
 		forged.header["x"] = 1
@@ -118,7 +119,7 @@ func TestForgedTokens(t *testing.T) {
 		parts := strings.Split(token, ".")
 		swapped := []byte(token)
 		last := len(swapped) - 1
-		// The last character holds bits that a lenient decoder ignores.
+		// The last character has bits that a lenient decoder ignores.
 		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 		swapped[last] = alphabet[strings.IndexByte(alphabet, swapped[last])^1]
 		for _, other := range []string{
@@ -140,6 +141,7 @@ func TestForgedTokens(t *testing.T) {
 	})
 }
 
+// TestTokensOfOtherRounds uses tokens of earlier rounds, other executions and other servers.
 func TestTokensOfOtherRounds(t *testing.T) {
 	two := harness.Program{Code: "print(await ask(n=1))\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
@@ -178,7 +180,8 @@ func TestTokensOfOtherRounds(t *testing.T) {
 			server.Bob().Post(t, pause.Continue(harness.Echo)).Fails(t, 403, "Forbidden")
 		})
 		t.Run("results of another execution", func(t *testing.T) {
-			// Ids are counted by execution, so these fit; each token leads to its own.
+			// Each execution counts its calls from 1, so the ids fit both; the tokens tell which
+			// execution is meant.
 			one, other := c.Pause(t, harness.AskOnce), c.Pause(t, harness.AskOnce)
 			c.Post(t, one.Continue(harness.Value("1"))).Completes(t, "1\n")
 			c.Post(t, other.Continue(harness.Value("2"))).Completes(t, "2\n")
@@ -201,7 +204,7 @@ func TestTokensOfOtherRounds(t *testing.T) {
 	})
 }
 
-// TestPauseLifetime checks what becomes of an execution that nobody goes on with.
+// TestPauseLifetime checks that an execution ends when nobody continues it in time.
 func TestPauseLifetime(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
@@ -209,7 +212,7 @@ func TestPauseLifetime(t *testing.T) {
 		}
 		lifetime := 2 * time.Second
 		if s.Docker() {
-			// Five containers one after the other, and each takes a moment.
+			// Docker makes five containers one after the other, and each takes a moment.
 			lifetime = 10 * time.Second
 		}
 		server := harness.ServeAlone(t, s, harness.Settings{"PAUSE_TTL": lifetime.String(), "POOL_SIZE": "1"})

@@ -11,8 +11,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestNoCgroups checks that a server without cgroups does not start unless it is told to,
-// and tells a newcomer how to go on.
+// TestNoCgroups starts a server that may not make cgroups: it refuses to start, and tells the
+// operator what to do.
 func TestNoCgroups(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("becomes another user, which takes root")
@@ -46,7 +46,8 @@ func TestNoCgroups(t *testing.T) {
 	}
 }
 
-// runCheck runs fermata check as a server would run, and returns the state of each thing.
+// runCheck runs fermata check in the place of a server, and returns the state of each thing that
+// it checks, what it printed and its exit code.
 func runCheck(t *testing.T, s *harness.Server) (states map[string]string, printed string, code int) {
 	t.Helper()
 	s.Command = "check"
@@ -67,7 +68,7 @@ func runCheck(t *testing.T, s *harness.Server) (states map[string]string, printe
 	return states, printed, s.Cmd.ProcessState.ExitCode()
 }
 
-// TestCheck runs fermata check on machines that have less and less, as its user sees them.
+// TestCheck runs fermata check where more and more is missing.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -82,7 +83,7 @@ func TestCheck(t *testing.T) {
 		settings harness.Settings
 		groups   bool
 		code     int
-		// states are those that are not ok.
+		// states are those that must not be "ok".
 		states map[string]string
 		says   []string
 	}{
@@ -137,7 +138,7 @@ func TestCheck(t *testing.T) {
 			}
 			ordinary := []string{"libraries", "limit on swap", "lines", "freezer", "core dumps", "descriptors", "processes"}
 			for _, what := range slices.Sorted(maps.Keys(states)) {
-				// What this machine has of these is not the server's.
+				// These depend on the machine.
 				if want := c.states[what]; states[what] != "ok" && want == "" && !slices.Contains(ordinary, what) {
 					t.Errorf("%s is %s, want ok", what, states[what])
 				}
@@ -162,7 +163,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckDocker runs fermata check for containers.
+// TestCheckDocker runs fermata check for the Docker sandbox.
 func TestCheckDocker(t *testing.T) {
 	t.Parallel()
 	harness.NeedDocker(t)

@@ -14,9 +14,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestCompose runs what compose.yaml describes: a program that is paused survives the
-// killed server, and nothing is left in the end. It needs the images, and a Docker engine
-// that no other server uses.
+// TestCompose runs compose.yaml: a paused program survives when the server is killed, and nothing
+// is left in the end. It needs the images and a Docker daemon that no other server uses.
 func TestCompose(t *testing.T) {
 	socket, local := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "unix://")
 	if !local {
@@ -86,7 +85,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// composeCommand is docker's plugin, or the program of its own.
+// composeCommand returns the command of Compose: Docker's plugin, or else the separate program.
 func composeCommand() []string {
 	if exec.Command("docker", "compose", "version").Run() == nil {
 		return []string{"docker", "compose"}
@@ -94,7 +93,7 @@ func composeCommand() []string {
 	return []string{"docker-compose"}
 }
 
-// freePort returns a port that nobody uses.
+// freePort returns a port that nobody listened on a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,8 +12,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestMetrics follows programs through the figures: a pause, a crash of the server, an
-// end and a failure.
+// TestMetrics checks the metrics while programs pause, complete and fail, and after the server has
+// crashed.
 func TestMetrics(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"METRICS_ADDR": "127.0.0.1:0", "POOL_SIZE": "1", "MAX_SANDBOXES": "9"})
@@ -37,7 +37,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("at first %v are idle, %v live, %v made, want one or more, all of them made", idle, live, made)
 		}
 		paused := alice.Pause(t, harness.Program{Code: "print('very-secret', await ask_secret(n=1))", Tools: harness.Tools("ask_secret")})
-		// It is counted before it is answered.
+		// The server counts a pause before it answers.
 		check("while it is paused", map[string]float64{
 			`fermata_executions{state="paused"}`: 1, `fermata_executions{state="running"}`: 0, `fermata_pauses_total`: 1,
 			`fermata_pool_starts_total{sandbox="warm"}`: 1, `fermata_pool_starts_total{sandbox="cold"}`: 0,
@@ -71,7 +71,8 @@ func TestMetrics(t *testing.T) {
 			`fermata_http_request_duration_seconds_count{method="GET",route="none",status="4xx"}`:                 2,
 			`fermata_http_request_duration_seconds_count{method="other",route="/exec/programmatic",status="4xx"}`: 1,
 		}
-		// Their time is over when they are answered, so they are counted after it.
+		// The server measures the time until a request is answered, so it counts the request only
+		// after that.
 		if err := harness.Within(5*time.Second, func() error { return harness.CompareMetrics(server.Metrics(t), requests) }); err != nil {
 			t.Error(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestREADME runs the commands of the README's first screen and compares what they
-// print with what it says, but for ids and tokens.
+// TestREADME runs the first commands in the README and compares their output, except for ids and
+// tokens, with what the README says.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil && !harness.InCI {

@@ -10,7 +10,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestStateDirectoryIsClosed starts a server on a directory that others can read.
+// TestStateDirectoryIsClosed starts a server on a state directory that other users can read, which
+// it closes, and on one that belongs to another user, which it refuses.
 func TestStateDirectoryIsClosed(t *testing.T) {
 	t.Parallel()
 	s, err := harness.NewServer(harness.Common)

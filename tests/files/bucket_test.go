@@ -13,7 +13,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestFilesInABucket keeps the files in an S3 bucket that two servers share.
+// TestFilesInABucket runs two servers that keep their files in one S3 bucket.
 func TestFilesInABucket(t *testing.T) {
 	t.Parallel()
 	gateway, err := exec.LookPath("versitygw")
@@ -55,7 +55,7 @@ func TestFilesInABucket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Where the library looks for keys if the environment has none.
+		// The library for S3 looks here for keys if the environment has none.
 		if err := os.Mkdir(filepath.Join(s.Dir, ".aws"), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestInputFiles gives programs files.
+// TestInputFiles runs programs with input files.
 func TestInputFiles(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -32,7 +32,7 @@ func TestInputFiles(t *testing.T) {
 			}
 		})
 		t.Run("with calls", func(t *testing.T) {
-			// The program follows right after a large file, and its results come later.
+			// The server sends the program right after the large file; results come later.
 			big := c.Upload(t, harness.OneFile("big", strings.Repeat("x", 7_000_001)))
 			for range 5 {
 				a, _ := c.Run(t, harness.Program{Files: []harness.FileRef{big}, Tools: harness.Tools("ask"), Code: "print(await ask(n=os.path.getsize('big')))"}, harness.Echo)
@@ -62,7 +62,7 @@ func TestInputFiles(t *testing.T) {
 	})
 }
 
-// TestInputFilesTooLarge gives a program more than it has room for.
+// TestInputFilesTooLarge gives a program more files than its disk has room for.
 func TestInputFilesTooLarge(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"DISK": "4MB"}).Alice()
@@ -72,7 +72,7 @@ func TestInputFilesTooLarge(t *testing.T) {
 	})
 }
 
-// TestRefusedFileReferences refers to files as one may not.
+// TestRefusedFileReferences refers to files in ways that the server refuses.
 func TestRefusedFileReferences(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -131,7 +131,8 @@ func TestRefusedFileReferences(t *testing.T) {
 	})
 }
 
-// TestFilesOfSessions goes on with the files of a session.
+// TestFilesOfSessions runs several programs in one session: each finds the files of those before
+// it.
 func TestFilesOfSessions(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
@@ -150,13 +151,13 @@ func TestFilesOfSessions(t *testing.T) {
 			t.Errorf("stdout = %q, want %q", third.Stdout, want)
 		}
 		third.Leaves(t, "a inherited", "c inherited")
-		// What a client refers to is there, whatever became of it in the session, and
-		// nothing else is.
+		// With references, a program finds exactly these files, whatever has happened to them in
+		// the session.
 		c.Post(t, harness.Program{Session: first.Session, Files: []harness.FileRef{first.File(t, "b").FileRef}, Code: look}).Completes(t, "{'b': 'b'}\n")
 		again := c.Post(t, harness.Program{Session: first.Session, Code: look + "open('b', 'w').write('new')"})
 		again.Completes(t, "{'a': 'a!', 'c': 'c'}\n")
 		c.Post(t, harness.Program{Session: first.Session, Code: look}).Completes(t, "{'a': 'a!', 'b': 'new', 'c': 'c'}\n")
-		// A file, then a directory, of one name.
+		// The same name is a file first, then a directory.
 		turned := c.Post(t, harness.Program{Code: "open('a', 'w').write('file')"})
 		c.Post(t, harness.Program{Session: turned.Session, Code: "os.remove('a')\nos.mkdir('a')\nopen('a/b', 'w').write('below')"})
 		c.Post(t, harness.Program{Session: turned.Session, Code: "print(open('a/b').read())"}).Completes(t, "below\n")

@@ -16,7 +16,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestFileLimits stores too much.
+// TestFileLimits uploads a file that is too large, and more files than the quota allows.
 func TestFileLimits(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"FILE_SIZE": "1MB", "OUTPUT_FILE_SIZE": "1MB", "FILES_QUOTA": "1500kB"})
@@ -41,14 +41,14 @@ func TestFileLimits(t *testing.T) {
 		refused(harness.OneFile("x", mega), "Storage quota exceeded")
 		server.Bob().Upload(t, harness.OneFile("x", mega))
 
-		// Made-up agents are no way around it.
+		// Files of invented agents count towards the same quota.
 		agent := func(id string) harness.Form {
 			return harness.OneFile("x", mega[:800_000]).With("kind", "agent").With("id", id)
 		}
 		c.Upload(t, agent("a"))
 		refused(agent("b"), "Storage quota exceeded")
 
-		// A restart forgets nothing.
+		// The quota still counts everything after a restart.
 		if err := errors.Join(server.Kill(), server.Start()); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestFileLimits(t *testing.T) {
 	})
 }
 
-// TestFilesExpire waits for the end of a file's life.
+// TestFilesExpire waits until a file expires.
 func TestFilesExpire(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"FILES_LIFE": "3s"}).Alice()
@@ -84,7 +84,7 @@ func TestFilesExpire(t *testing.T) {
 	})
 }
 
-// TestCutUploads leaves in the middle of an upload.
+// TestCutUploads closes the connection in the middle of an upload: nothing of it stays.
 func TestCutUploads(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -107,7 +107,7 @@ func TestCutUploads(t *testing.T) {
 			if _, err := connection.Write(append([]byte(head), body.Bytes()[:body.Len()/2]...)); err != nil {
 				t.Fatal(err)
 			}
-			// The first file is there already; then the client leaves.
+			// When the first file has been stored, the client leaves.
 			arrived := harness.Within(10*time.Second, func() error {
 				now, err := server.StoredFiles()
 				if err == nil && len(now) <= len(before) {
@@ -121,7 +121,7 @@ func TestCutUploads(t *testing.T) {
 			err = harness.Within(10*time.Second, func() error {
 				now, err := server.StoredFiles()
 				now = slices.DeleteFunc(now, func(name string) bool {
-					return strings.HasPrefix(name, "claims/") // Of a session that nobody knows.
+					return strings.HasPrefix(name, "claims/") // These belong to a session that nobody knows.
 				})
 				want := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return strings.HasPrefix(name, "claims/") })
 				if err == nil && !slices.Equal(now, want) {
@@ -136,8 +136,8 @@ func TestCutUploads(t *testing.T) {
 	})
 }
 
-// TestLargeFiles takes a file of 150 MiB up, into a sandbox and down. The server never
-// has it in memory.
+// TestLargeFiles uploads a file of 150 MiB, gives it to a program and downloads it. The server
+// must not hold all of it in memory.
 func TestLargeFiles(t *testing.T) {
 	const size = 150 << 20
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
@@ -146,7 +146,7 @@ func TestLargeFiles(t *testing.T) {
 		}
 		server := harness.ServeAlone(t, s, harness.Settings{"MEMORY": "600MiB"})
 		c := server.Alice()
-		server.PeakMemory(t) // It can be read.
+		server.PeakMemory(t) // Fails early if the peak cannot be read.
 		pipe, body := io.Pipe()
 		w := multipart.NewWriter(body)
 		go func() {
@@ -190,7 +190,7 @@ func TestLargeFiles(t *testing.T) {
 	})
 }
 
-// zeros is a file without an end.
+// zeros reads as zero bytes without end.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

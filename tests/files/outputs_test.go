@@ -11,7 +11,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestFilesLeft runs programs that leave files.
+// TestFilesLeft runs programs that leave files, and checks which ones the answer has.
 func TestFilesLeft(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -93,7 +93,7 @@ func testInputsAfterwards(t *testing.T, c harness.Client) {
 }
 
 func testReadOnly(t *testing.T, c harness.Client) {
-	// What is an agent's or a skill's always is.
+	// Files of agents and skills are always read-only.
 	agent := c.Upload(t, harness.OneFile("agent.txt", "agent").With("kind", "agent").With("id", "agent_1"))
 	agent.Kind, agent.Resource = "agent", "agent_1"
 	skill := c.Upload(t, harness.OneFile("skill/SKILL.md", "skill").With("kind", "skill").With("id", "s").With("version", "3"))
@@ -121,7 +121,7 @@ func testReadOnly(t *testing.T, c harness.Client) {
 	}
 }
 
-// testFilesOfEndings runs programs that leave a file and end in some way.
+// testFilesOfEndings runs programs that leave a file and then fail in some way.
 func testFilesOfEndings(t *testing.T, c harness.Client) {
 	for name, tc := range map[string]struct {
 		code    string
@@ -140,7 +140,7 @@ func testFilesOfEndings(t *testing.T, c harness.Client) {
 			input := c.Upload(t, harness.OneFile("input", "x"))
 			a := c.Post(t, harness.Program{Code: "open('left', 'w').write('it')\n" + tc.code, Timeout: tc.timeout, Files: []harness.FileRef{input}})
 			if name == "no syntax" {
-				// It has not run.
+				// This program has not run.
 				a.Leaves(t, "input inherited")
 				return
 			}
@@ -153,7 +153,7 @@ func testFilesOfEndings(t *testing.T, c harness.Client) {
 	}
 }
 
-// TestFilesOfTooManyRounds ends a program at the round limit.
+// TestFilesOfTooManyRounds checks that a program that the limit of rounds ends leaves its files.
 func TestFilesOfTooManyRounds(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -167,7 +167,8 @@ func TestFilesOfTooManyRounds(t *testing.T) {
 	})
 }
 
-// TestHostileFilesLeft runs programs that leave what could harm those who look at it.
+// TestHostileFilesLeft runs programs that leave files which could harm whoever looks at them:
+// links, pipes, odd names, huge files.
 func TestHostileFilesLeft(t *testing.T) {
 	cases := []struct {
 		name, code string
@@ -290,7 +291,7 @@ func TestHostileFilesLeft(t *testing.T) {
 					t.Errorf("left out %v, %q; want %v, %q", reasons, skipped, tc.reasons, tc.skipped)
 				}
 				for _, f := range a.Files {
-					// A log that was being written is as long as it was in the end.
+					// The log was still being written, so its length is not known.
 					if got := c.Download(t, f.FileRef); got != f.Name && f.Name != "log" {
 						t.Errorf("%s has the contents %q, want its name", f.Name, got)
 					}
@@ -334,7 +335,7 @@ func TestHostileFilesLeft(t *testing.T) {
 	})
 }
 
-// TestLimitsOfFilesLeft sets limits of its own.
+// TestLimitsOfFilesLeft leaves more and larger files than the server keeps.
 func TestLimitsOfFilesLeft(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"OUTPUT_FILES": "2", "OUTPUT_FILE_SIZE": "2MB", "FILES_QUOTA": "5MB", "FILE_SIZE": "3MB"}).Alice()
@@ -349,7 +350,7 @@ func TestLimitsOfFilesLeft(t *testing.T) {
 		if got := a.Truncation; got == nil || got.Reasons["max_files"] != 2 || got.Reasons["size"] != 1 || got.Count != 3 || got.Code != "artifact_truncated" {
 			t.Errorf("got %v, want one file too large and two too many", a)
 		}
-		// There is room for about half a megabyte.
+		// The quota has room for about half a megabyte now.
 		b := c.Post(t, harness.Program{Code: harness.Py(`
 			open("a", "w").write("a")
 			open("b", "wb").write(bytes(1_000_000))

@@ -15,13 +15,13 @@ import (
 	"fermata/tests/harness"
 )
 
-// tokenSecret signs the tokens of LibreChat here.
+// tokenSecret signs the LibreChat tokens of these tests.
 const tokenSecret = "tests-librechat-0123456789abcdef0123456789"
 
-// withTokens are the settings of a server that takes tokens of LibreChat beside keys.
+// withTokens are the settings of a server that accepts LibreChat tokens besides API keys.
 var withTokens = harness.Settings{"JWT_HS256_SECRET": tokenSecret, "JWT_ALGORITHMS": "HS256"}
 
-// userWithToken is a client with a fresh token of LibreChat.
+// userWithToken returns a client with a new LibreChat token.
 func userWithToken(t testing.TB, s *harness.Server, tenant, id string) harness.Client {
 	t.Helper()
 	now := time.Now().Unix()
@@ -39,18 +39,19 @@ func userWithToken(t testing.TB, s *harness.Server, tenant, id string) harness.C
 	return harness.Client{URL: s.URL, Key: text + "." + encode(mac.Sum(nil))}
 }
 
-// TestFilesOfOthers tries every route to files of another principal.
+// TestFilesOfOthers tries to reach the files of another principal by every route.
 func TestFilesOfOthers(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, withTokens)
-		// A token lives for minutes, and these tests wait for others.
+		// Tokens are made when they are needed: they expire after minutes, and these tests may
+		// have to wait for others.
 		user := func(tenant, id string) func() harness.Client {
 			return func() harness.Client { return userWithToken(t, server, tenant, id) }
 		}
 		principals := map[string]func() harness.Client{
 			"alice": server.Alice, "bob": server.Bob,
 			"ada of one": user("one", "ada"), "eve of one": user("one", "eve"), "ada of two": user("two", "ada"),
-			// Named like a key.
+			// Users whose names look like those of keys.
 			"alice of alice": user("alice", "alice"), "key of alice": user("key:alice", "alice"),
 		}
 		for name, owner := range principals {
@@ -67,7 +68,7 @@ func TestFilesOfOthers(t *testing.T) {
 						harness.TryForeignFile(t, c(), other, output)
 					}
 				}
-				// And nothing has changed.
+				// The files must not have changed.
 				if a, b := owner.Download(t, f), owner.Download(t, output); a != "secret" || b != "secret" {
 					t.Errorf("the files are %q and %q now, want them as they were", a, b)
 				}
@@ -77,7 +78,8 @@ func TestFilesOfOthers(t *testing.T) {
 	})
 }
 
-// TestFilesOfTenants shares the files of agents and skills within a tenant.
+// TestFilesOfTenants checks that users of one tenant share the files of an agent, and that another
+// tenant does not see them.
 func TestFilesOfTenants(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, withTokens)
@@ -97,7 +99,7 @@ func TestFilesOfTenants(t *testing.T) {
 	})
 }
 
-// TestFilesNeedAuthentication asks without credentials.
+// TestFilesNeedAuthentication sends requests to the file routes without valid credentials.
 func TestFilesNeedAuthentication(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, withTokens)

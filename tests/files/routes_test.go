@@ -13,10 +13,10 @@ import (
 	"fermata/tests/harness"
 )
 
-// unknownID is an id that nobody has.
+// unknownID is a valid id that does not exist.
 const unknownID = "aaaaaaaaaaaaaaaaaaaaa"
 
-// TestFileRoutes takes files through every route.
+// TestFileRoutes uploads, lists, downloads and deletes files by every route.
 func TestFileRoutes(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -167,7 +167,7 @@ func testRefusedUploads(t *testing.T, c harness.Client) {
 	}
 }
 
-// testScopes takes files of agents and skills, which are found by who they belong to.
+// testScopes checks that a file of an agent or a skill is found only by its kind, id and version.
 func testScopes(t *testing.T, c harness.Client) {
 	for _, query := range []url.Values{
 		{"kind": {"user"}},

@@ -8,8 +8,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestFilesAndKilledServers kills the server between the pause and the end of programs
-// that have files, and after it.
+// TestFilesAndKilledServers kills the server while a program with files is paused, and again
+// after the program has ended.
 func TestFilesAndKilledServers(t *testing.T) {
 	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -55,7 +55,8 @@ func TestFilesAndKilledServers(t *testing.T) {
 	})
 }
 
-// TestKeyedStartWithFiles repeats a start with files, also when a server died in between.
+// TestKeyedStartWithFiles repeats a start that has files and an idempotency key, also after the
+// server was killed.
 func TestKeyedStartWithFiles(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)

@@ -20,26 +20,26 @@ import (
 	"fermata/tests/harness"
 )
 
-// hostileSettings are those of servers under attack: with small limits programs reach
-// them soon, and with many sandboxes none has to wait for another one.
+// hostileSettings are the settings of a server under attack: small limits, which programs reach
+// soon, and many sandboxes, so that no program has to wait for one.
 var hostileSettings = harness.Settings{
 	"MEMORY": "192MiB", "DISK": "32MiB", "PIDS": "32", "OUTPUT": "64KiB", "MAX_SANDBOXES": "24", "KEEP": "1s",
 }
 
-// A besieged is a way to run a server under attack.
+// A besieged is one way to run a server under attack.
 type besieged struct {
 	name   string
 	docker bool
-	// sharesUser says that all sandboxes are of one user of the host.
+	// sharesUser says that all sandboxes run as the same user of the host.
 	sharesUser bool
 	settings   harness.Settings
-	// atOnce is how many hostile programs run beside one another: where each takes a
-	// second to start, several.
+	// atOnce is how many hostile programs run at the same time: several where each takes a
+	// second to start.
 	atOnce int
 }
 
-// overBesieged runs test over the ways to run a server: as root, as an ordinary user, and
-// with Docker; as a user who has a range of users, and with gVisor, only if there is time.
+// overBesieged runs test with each way to run a server: as root, as an ordinary user and with
+// Docker. If FERMATA_HOSTILE_TIME leaves time, it adds a user with a range of users, and gVisor.
 func overBesieged(t *testing.T, test func(t *testing.T, b besieged)) {
 	t.Parallel()
 	process := harness.With(harness.Common, hostileSettings)
@@ -71,16 +71,15 @@ type arena struct {
 	besieged
 
 	server *harness.Server
-	// victim is the pause of a program of another client, rounds how many it has had.
+	// victim is a paused program of another client, rounds is how many rounds it has had.
 	victim harness.Answer
 	rounds int
-	// probed and hostProbed are what a program of that client and the host find when nobody
-	// attacks.
+	// probed and hostProbed are what probe and hostProbe find when nobody attacks.
 	probed, hostProbed string
 	before             condition
-	// pages is what the machine's connections had in their buffers.
+	// pages is the size of all TCP buffers of the machine before the attacks.
 	pages int
-	// watch tells the most memory that the server has had.
+	// watch measures the peak of the server's memory.
 	watch *memoryWatch
 }
 
@@ -92,7 +91,7 @@ func besiege(t *testing.T, b besieged) *arena {
 	return a
 }
 
-// begin starts a server and notes what it is like.
+// begin starts a server and notes its condition.
 func (a *arena) begin(t *testing.T) {
 	t.Helper()
 	var err error
@@ -101,13 +100,13 @@ func (a *arena) begin(t *testing.T) {
 	}
 	a.probed, a.hostProbed, a.victim, a.rounds = "", hostProbe(), harness.Answer{}, 0
 	a.watch = watchMemory(a.server.Cmd.Process.Pid)
-	for range 3 { // What stays is made: threads, buffers.
+	for range 3 { // This makes what rightly stays: threads and buffers.
 		if err := a.serves(t.Context()); err != nil {
 			t.Fatal(errors.Join(err, a.stop()))
 		}
 	}
 	if a.docker {
-		// Containers come one after the other: those of the pool, and the victim's.
+		// Docker makes one container after the other: those of the pool and the victim's.
 		size, _ := strconv.Atoi(a.server.Settings["POOL_SIZE"]) // It is a number.
 		if err := harness.Within(harness.StartTimeout, func() error {
 			if list, err := a.server.Containers(t.Context()); err != nil || len(list) != size+1 {
@@ -118,14 +117,14 @@ func (a *arena) begin(t *testing.T) {
 			t.Fatal(errors.Join(err, a.stop()))
 		}
 	}
-	// On a busy machine what has ended takes its time to go.
+	// On a busy machine processes that have ended take a while to vanish.
 	for first := -1; first != harness.Resting(a.server.Processes); {
 		first = harness.Resting(a.server.Processes)
 	}
 	a.before = conditionOf(a.server)
 }
 
-// end stops the server, unless it is in ruins, and looks at what it leaves.
+// end stops the server and checks what it leaves behind.
 func (a *arena) end(t *testing.T) {
 	t.Helper()
 	if err := a.stop(); err != nil {
@@ -144,8 +143,7 @@ func (a *arena) stop() error {
 	return a.server.Stop()
 }
 
-// again replaces a server that an attack has harmed, so that what comes next is not
-// blamed for it.
+// again replaces a server that an attack has harmed, so that the next attack is not blamed for it.
 func (a *arena) again(t *testing.T) {
 	t.Helper()
 	t.Logf("log of the server:\n%s", a.server.Log.Tail())
@@ -156,13 +154,13 @@ func (a *arena) again(t *testing.T) {
 	a.begin(t)
 }
 
-// ruin ends everything that a server has left, whatever state it is in.
+// ruin kills a server in whatever state it is, with all its processes and containers.
 func ruin(s *harness.Server) error {
 	family := s.Family()
 	_ = s.Kill()
 	for _, p := range family {
 		if now, ok := harness.AllProcesses()[p.PID]; ok && now.Start == p.Start {
-			_ = syscall.Kill(p.PID, syscall.SIGKILL) // It may have ended.
+			_ = syscall.Kill(p.PID, syscall.SIGKILL) // The process may have ended.
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -181,8 +179,8 @@ func ruin(s *harness.Server) error {
 	}))
 }
 
-// attack runs programs beside one another, checks what each has got and that all is as
-// before, and returns their last answers.
+// attack runs programs at the same time and returns their last answers. It checks the answers, the
+// server and the machine.
 func (a *arena) attack(t *testing.T, programs []hostile) []harness.Answer {
 	t.Helper()
 	var names []string
@@ -222,8 +220,8 @@ func (a *arena) attack(t *testing.T, programs []hostile) []harness.Answer {
 	return answers
 }
 
-// run runs a program until it has ended, and returns its last answer and what it did that
-// it must not.
+// run runs a program to its end and returns its last answer. The error says what the program did
+// that it must not be able to do.
 func (a *arena) run(ctx context.Context, p hostile) (harness.Answer, error) {
 	alice := a.server.Alice()
 	answered := func(path string, body any) (harness.Answer, error) {
@@ -266,10 +264,10 @@ func (a *arena) run(ctx context.Context, p hostile) (harness.Answer, error) {
 	return got, errors.Join(harm, err)
 }
 
-// callID is what the server names calls.
+// callID is the form of the ids of calls.
 var callID = regexp.MustCompile(`^call_\d{3,}$`)
 
-// proper checks that an answer is one of the contract's.
+// proper checks that an answer has a form that the contract allows.
 func proper(a harness.Answer, path string, p hostile) error {
 	bad := func(why string) error { return fmt.Errorf("%s: %v", why, a) }
 	switch {
@@ -296,7 +294,8 @@ func proper(a harness.Answer, path string, p hostile) error {
 
 // unharmed checks the server and the machine after an attack.
 func (a *arena) unharmed(ctx context.Context) error {
-	// Where all sandboxes are one user's, what has ended a moment ago may still count.
+	// Where all sandboxes run as one user, a program that has just ended may still count against
+	// the user's limits.
 	err := harness.Within(3*time.Second, func() error { return a.serves(ctx) })
 	if err != nil {
 		return err
@@ -305,7 +304,8 @@ func (a *arena) unharmed(ctx context.Context) error {
 	return harness.Within(hostileRest, func() error { return conditionOf(a.server).compare(a.before, most) })
 }
 
-// serves checks that the server answers, and that another client's programs run and go on.
+// serves checks that the server answers, and that another client's programs run and can be
+// continued.
 func (a *arena) serves(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, hostileSlack+10*time.Second)
 	defer cancel()
@@ -330,7 +330,7 @@ func (a *arena) serves(ctx context.Context) error {
 		return fmt.Errorf("another client's paused program did not go on to %s: %v", want, a.victim)
 	}
 	if a.rounds == 19 {
-		// Its rounds are over; another one takes its place.
+		// The victim has used up its rounds; another one takes its place.
 		ended, err := bob.Send(ctx, harness.Continuation{Token: a.victim.Token, Results: []harness.Result{{CallID: a.victim.Calls[0].ID, IsError: true, Message: "end"}}})
 		if err != nil || ended.Status != "error" {
 			return fmt.Errorf("another client's paused program did not end: %v (%w)", ended, err)
@@ -341,8 +341,8 @@ func (a *arena) serves(ctx context.Context) error {
 	return nil
 }
 
-// bystanders checks that the server is healthy, and that a program of another client finds
-// what it always does.
+// bystanders checks that the server is healthy, and that probe, run by another client, finds what
+// it found before the attacks.
 func (a *arena) bystanders(ctx context.Context) error {
 	health, err := harness.Client{URL: a.server.URL}.Request(ctx, http.MethodGet, "/health", nil, nil)
 	var syntax *json.SyntaxError
@@ -352,7 +352,7 @@ func (a *arena) bystanders(ctx context.Context) error {
 	begin := time.Now()
 	code := probe
 	if a.sharesUser {
-		// So all sandboxes share that user's descriptors in flight.
+		// All sandboxes then share that user's limit on descriptors in flight.
 		code = strings.Replace(code, "tell(\"descriptors\", descriptors)\n", "", 1)
 	}
 	got, err := a.server.Bob().Send(ctx, harness.Program{Code: code, Timeout: 10_000})
@@ -366,7 +366,7 @@ func (a *arena) bystanders(ctx context.Context) error {
 	return nil
 }
 
-// probe does what a neighbour might take away, and prints how that goes.
+// probe is a program that uses everything that a neighbour might use up, and prints the outcome.
 const probe = `
 import ctypes, select, socket, subprocess, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -399,7 +399,7 @@ tell("connection", lambda: socket.create_connection(listener.getsockname()))
 print(os.nice(0), len(os.sched_getaffinity(0)))
 `
 
-// hostProbe does on the host what programs may have taken from it, and returns how that goes.
+// hostProbe uses what programs might have used up on the host, and returns the outcome.
 func hostProbe() string {
 	found := []string{"inotify"}
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
@@ -409,7 +409,7 @@ func hostProbe() string {
 	return strings.Join(append(found, fmt.Sprint(err)), " ")
 }
 
-// hostFree checks that the host finds what it found before.
+// hostFree checks that hostProbe finds what it found before the attacks.
 func (a *arena) hostFree() error {
 	if now := hostProbe(); now != a.hostProbed {
 		return fmt.Errorf("the host finds %s, before %s", now, a.hostProbed)

@@ -19,7 +19,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// A memoryWatch looks at the memory of one process all the time.
+// A memoryWatch measures the peak memory of one process.
 type memoryWatch struct {
 	pid  int
 	quit chan struct{}
@@ -56,7 +56,7 @@ func (w *memoryWatch) stop() {
 	<-w.done
 }
 
-// most returns the most bytes since it was asked last, or what there are now.
+// most returns the peak since the last call, in bytes.
 func (w *memoryWatch) most() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,16 +65,16 @@ func (w *memoryWatch) most() int {
 	return found
 }
 
-// residentMemory is what a process has in memory, in bytes.
+// residentMemory returns the resident memory of a process, in bytes.
 func residentMemory(pid int) int {
-	kilobytes, _ := strconv.Atoi(strings.TrimSuffix(procStatus(pid)["VmRSS"], " kB")) // 0 when it has ended.
+	kilobytes, _ := strconv.Atoi(strings.TrimSuffix(procStatus(pid)["VmRSS"], " kB")) // 0 if it has ended.
 	return kilobytes << 10
 }
 
-// procStatus is what the kernel says of a process.
+// procStatus returns /proc/PID/status.
 func procStatus(pid int) map[string]string {
 	found := map[string]string{}
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // It may have ended.
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // The process may have ended.
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
 		found[name] = strings.TrimSpace(value)
@@ -82,33 +82,33 @@ func procStatus(pid int) map[string]string {
 	return found
 }
 
-// A condition is what an attack must not change of a server and its machine.
+// A condition is what an attack must not change about a server and its machine.
 type condition struct {
-	// counts must not grow by more than they may.
+	// counts must not grow by more than growth allows.
 	counts map[string]int
-	// facts must be the same.
+	// facts must not change.
 	facts map[string]string
 }
 
-// growth is how much each count may grow: connections of ours, threads of the runtime,
-// timers of others.
+// growth is by how much a count may grow, for harmless reasons: connections of this test, threads
+// of the Go runtime, timers of other programs.
 var growth = map[string]int{
 	"descriptors of the server": 12, "threads of the server": 24, "queued signals of the server's user": 64,
 	"memory of the cgroup beside the server's": 128 << 20,
 }
 
-// tcpGrowth is by how many pages the buffers of all connections of the machine may grow in
-// the course of a test.
+// tcpGrowth is by how many pages all TCP buffers of the machine may grow during a test.
 const tcpGrowth = 64 << 8
 
-// serverMemory is by how many bytes the server's memory may grow for one program.
+// serverMemory is by how many bytes the server's memory may grow during one attack.
 const serverMemory = 256 << 20
 
+// conditionOf measures the condition of a server and its machine.
 func conditionOf(s *harness.Server) condition {
 	c := condition{map[string]int{}, map[string]string{}}
 	pid := s.Cmd.Process.Pid
 	family := s.Family()
-	// For each kind of process what does not change while it lives.
+	// What must not change about each process while it lives.
 	for _, p := range family {
 		if p.Dead {
 			c.counts["zombies"]++
@@ -140,7 +140,8 @@ func conditionOf(s *harness.Server) condition {
 	return c
 }
 
-// compare tells what has changed since before, and whether the server had too much memory.
+// compare returns an error that names what has changed since before. most is the peak of the
+// server's memory meanwhile.
 func (c condition) compare(before condition, most int) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.counts)) {
@@ -164,11 +165,11 @@ func (c condition) compare(before condition, most int) error {
 	return errors.Join(errs...)
 }
 
-// keepers are the processes that make sandboxes: the server, and if there are any its
-// zygote and nursery, which are the oldest ones below it.
+// keepers returns the processes that make sandboxes: the server, and for process sandboxes its
+// zygote and nursery, which are the oldest processes below it.
 func keepers(pid int, family []harness.Process) map[string]int {
 	found := map[string]int{"server": pid}
-	// Numbers of processes wrap around.
+	// The time counts, not the number: numbers of processes wrap around.
 	all := slices.SortedFunc(slices.Values(family), func(a, b harness.Process) int {
 		return cmp.Or(cmp.Compare(len(a.Start), len(b.Start)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 	})
@@ -183,9 +184,9 @@ func keepers(pid int, family []harness.Process) map[string]int {
 	return found
 }
 
-// scheduling is how a process is scheduled, and its limits.
+// scheduling returns how a process is scheduled, and its limits.
 func scheduling(pid int) string {
-	limits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid)) // It may have ended.
+	limits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid)) // The process may have ended.
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 39 {
@@ -195,15 +196,15 @@ func scheduling(pid int) string {
 	return fmt.Sprintf("nice %s, policy %s, processors %s\n%s%s", fields[16], fields[38], procStatus(pid)["Cpus_allowed"], group, limits)
 }
 
-// rights is who a process is, and whether it runs.
+// rights returns the user and the capabilities of a process, and whether it is stopped.
 func rights(pid int) string {
 	status := procStatus(pid)
-	adjustment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid)) // It may have ended.
+	adjustment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid)) // The process may have ended.
 	stopped := strings.HasPrefix(status["State"], "T")
 	return fmt.Sprint(status["Uid"], status["Gid"], status["CapEff"], status["SigIgn"], stopped, string(adjustment))
 }
 
-// hostFacts are what the host shows of itself.
+// hostFacts returns facts about the host that no program may change.
 func hostFacts() map[string]string {
 	facts := map[string]string{}
 	library := libraryDir()
@@ -235,10 +236,9 @@ func hostFacts() map[string]string {
 	return facts
 }
 
-// hostMounts counts the mounts of the host, without those where Docker and other tests
-// have theirs.
+// hostMounts counts the mounts of the host, except where Docker and other tests have theirs.
 func hostMounts() int {
-	text, _ := os.ReadFile("/proc/self/mountinfo") // Always there.
+	text, _ := os.ReadFile("/proc/self/mountinfo") // This file always exists.
 	count := 0
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
@@ -249,20 +249,21 @@ func hostMounts() int {
 	return count
 }
 
+// elsewhere matches the places where Docker and other tests have mounts.
 var elsewhere = regexp.MustCompile(`^/(tmp|var/tmp|run|var/run|var/lib/docker|sys/fs/cgroup)/`)
 
-// libraryDir is the directory of Python's library.
+// libraryDir returns the directory of Python's library.
 var libraryDir = sync.OnceValue(func() string {
-	found, _ := filepath.Glob("/usr/lib/python3.[0-9]*/os.py") // The pattern is good.
+	found, _ := filepath.Glob("/usr/lib/python3.[0-9]*/os.py") // The pattern is valid.
 	if len(found) == 0 {
 		return "/usr/lib"
 	}
 	return filepath.Dir(found[len(found)-1])
 })
 
-// pagesOfTCP is what all connections of the machine have in their buffers.
+// pagesOfTCP returns the size of all TCP buffers of the machine, in pages.
 func pagesOfTCP() int {
-	text, _ := os.ReadFile("/proc/net/sockstat") // Always there.
+	text, _ := os.ReadFile("/proc/net/sockstat") // This file always exists.
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "TCP:" {
 			pages, _ := strconv.Atoi(fields[len(fields)-1])
@@ -272,7 +273,7 @@ func pagesOfTCP() int {
 	return 0
 }
 
-// groupMemory is the memory in a server's cgroups that is no cache of files on disk.
+// groupMemory returns the memory in a server's cgroups, without the cache of files on disk.
 func groupMemory(groups []string) int {
 	sum := 0
 	for _, group := range groups {
@@ -292,11 +293,11 @@ func groupMemory(groups []string) int {
 }
 
 func entries(dir string) int {
-	found, _ := os.ReadDir(dir) // It may have ended.
+	found, _ := os.ReadDir(dir) // The process may have ended.
 	return len(found)
 }
 
 func lines(path string) int {
-	text, _ := os.ReadFile(path) // It may have ended.
+	text, _ := os.ReadFile(path) // The process may have ended.
 	return strings.Count(string(text), "\n")
 }

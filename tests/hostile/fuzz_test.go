@@ -21,7 +21,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// fuzzProgram returns a program of tests/hostile/fuzz with these variables in front.
+// fuzzProgram returns a program of the folder fuzz, with assignments of these variables in front.
 func fuzzProgram(t *testing.T, name string, variables map[string]any) hostile {
 	t.Helper()
 	p, err := readHostile(filepath.Join("fuzz", name))
@@ -41,13 +41,12 @@ func fuzzProgram(t *testing.T, name string, variables map[string]any) hostile {
 	return p
 }
 
-// fuzzedCalls is how many system calls TestHostileCalls has made each time.
+// fuzzedCalls is how many system calls TestHostileSystemCalls makes in each round.
 const fuzzedCalls = 100_000
 
 var madeLine = regexp.MustCompile(`(?m)^MADE (\d+)`)
 
-// TestHostileSystemCalls has a program make system calls of all numbers with odd arguments, and
-// checks the server and the machine as after any other hostile program.
+// TestHostileSystemCalls makes system calls of all numbers with odd arguments.
 func TestHostileSystemCalls(t *testing.T) {
 	const limit = 30 * time.Second
 	overBesieged(t, func(t *testing.T, b besieged) {
@@ -59,12 +58,12 @@ func TestHostileSystemCalls(t *testing.T) {
 				if tries == 30 {
 					t.Fatalf("%d system calls after %d programs, want %d", made, tries, fuzzedCalls)
 				}
-				// A call at times ends the program; the next one goes on.
+				// Some calls end the program; the next program makes the rest.
 				p := fuzzProgram(t, "syscalls.py", map[string]any{"SEED": seeds.Uint32(), "COUNT": fuzzedCalls - made, "LIMIT": limit.Seconds()})
 				p.timeout = limit + 5*time.Second
 				for _, got := range a.attack(t, []hostile{p}) {
 					if last := madeLine.FindAllStringSubmatch(got.Stdout, -1); len(last) > 0 {
-						n, _ := strconv.Atoi(last[len(last)-1][1]) // The pattern is of digits.
+						n, _ := strconv.Atoi(last[len(last)-1][1]) // The pattern matches digits.
 						made += n
 					}
 				}
@@ -77,8 +76,7 @@ func TestHostileSystemCalls(t *testing.T) {
 	})
 }
 
-// TestHostileFrames has programs write what resembles frames to their supervisor and to
-// the server, whose memory is watched.
+// TestHostileFrames writes damaged frames to the supervisor and to the server.
 func TestHostileFrames(t *testing.T) {
 	overBesieged(t, func(t *testing.T, b besieged) {
 		a := besiege(t, b)
@@ -95,7 +93,7 @@ func TestHostileFrames(t *testing.T) {
 	})
 }
 
-// goldenFrames are the good and bad frames that both ends are tested against.
+// goldenFrames returns the good and bad frames that the server and the runner are tested with.
 func goldenFrames(t *testing.T) (golden []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "python", "testdata", "frames.json"))
@@ -115,21 +113,19 @@ func goldenFrames(t *testing.T) (golden []string) {
 }
 
 const (
-	// fuzzedConnections is how many connections there are at once, at most.
+	// fuzzedConnections is the highest number of connections at the same time.
 	fuzzedConnections = 300
-	// fuzzedFor is how long new ones are made each time.
+	// fuzzedFor is for how long a round makes new connections.
 	fuzzedFor = 20 * time.Second
-	// connectionLife is how long the server may keep a connection without a key that does
-	// not send what it should: the longest of its limits, that of bodies and of idle
-	// connections, and some more.
+	// connectionLife is how long the server may keep a connection that has no key and sends no
+	// valid request: the longest of its limits for bodies and idle connections, and some more.
 	connectionLife = 130 * time.Second
-	// goodAnswer is how long a good client may wait meanwhile.
+	// goodAnswer is how long a well-behaved client may have to wait meanwhile.
 	goodAnswer = 3 * time.Second
 )
 
-// TestHostileConnections makes connections without a key that send what resembles
-// requests, or nothing. A good client is served all the time, and in the end the server
-// has closed every connection.
+// TestHostileConnections opens connections without a key that send damaged requests, or nothing. A
+// well-behaved client is served all the time, and the server closes every other connection.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
 	b := besieged{name: "process", settings: harness.With(harness.Common, hostileSettings), atOnce: 1}
@@ -164,7 +160,7 @@ func TestHostileConnections(t *testing.T) {
 	a.end(t)
 }
 
-// goodClient asks the server for something all the time.
+// goodClient is a well-behaved client that runs programs while ctx lasts.
 func (a *arena) goodClient(ctx context.Context, t *testing.T) {
 	for ctx.Err() == nil {
 		begin := time.Now()
@@ -183,9 +179,8 @@ func (a *arena) goodClient(ctx context.Context, t *testing.T) {
 	}
 }
 
-// connect makes one connection, sends something, and waits for the server to close it.
-// Some are closed by the client. ctx is the time in which connections are made: then no
-// more is sent.
+// connect opens a connection, sends a damaged request while ctx lasts, and waits until the server
+// closes the connection. Some connections it closes itself.
 func (a *arena) connect(ctx context.Context, chance *rand.Rand) error {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(a.server.URL, "http://"))
 	if err != nil {
@@ -195,7 +190,7 @@ func (a *arena) connect(ctx context.Context, chance *rand.Rand) error {
 	begin := time.Now()
 	data := fuzzedRequest(chance)
 	if chance.IntN(3) > 0 && len(data) < 4000 {
-		_ = drip(ctx, conn, data, chance) // The server may have closed it.
+		_ = drip(ctx, conn, data, chance) // The server may have closed the connection.
 	} else if err := conn.SetWriteDeadline(time.Now().Add(connectionLife)); err == nil {
 		_, _ = conn.Write(data)
 	}
@@ -209,10 +204,10 @@ func (a *arena) connect(ctx context.Context, chance *rand.Rand) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("the server kept a connection without a key for %v, which had sent %.300q", time.Since(begin).Round(time.Second), data)
 	}
-	return nil // It was closed, or reset.
+	return nil // The server has closed the connection, or reset it.
 }
 
-// drip sends data piece by piece while ctx lasts.
+// drip sends data in small pieces while ctx lasts.
 func drip(ctx context.Context, conn net.Conn, data []byte, chance *rand.Rand) error {
 	pause := time.Duration(chance.IntN(50)) * time.Millisecond
 	for len(data) > 0 && ctx.Err() == nil {
@@ -232,7 +227,7 @@ func drip(ctx context.Context, conn net.Conn, data []byte, chance *rand.Rand) er
 	return nil
 }
 
-// goodRequests are what fuzzed ones are made of.
+// goodRequests are what damaged requests are made from.
 var goodRequests = []string{
 	"GET /health HTTP/1.1\r\nHost: x\r\n\r\n",
 	"POST /exec HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"lang\":\"py\",\"code\":\"print(1)\"}",
@@ -249,7 +244,7 @@ var goodRequests = []string{
 	"",
 }
 
-// fuzzedRequest returns what resembles a request, or several.
+// fuzzedRequest returns one or more damaged requests.
 func fuzzedRequest(chance *rand.Rand) []byte {
 	data := []byte(goodRequests[chance.IntN(len(goodRequests))])
 	line := func(text string) { data = bytes.Replace(data, []byte("Host: x\r\n"), []byte("Host: x\r\n"+text), 1) }

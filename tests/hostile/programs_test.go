@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// hostileTimeout is how long a hostile program may run if it does not say so.
+	// hostileTimeout is how long a hostile program may run unless its own line says otherwise.
 	hostileTimeout = 2 * time.Second
-	// hostileSlack is how much later than that an answer may come, on a machine that
-	// others keep busy with their attacks.
+	// hostileSlack is how much later the answer may come, on a machine that other attacks keep
+	// busy.
 	hostileSlack = 20 * time.Second
-	// hostileRest is how long the server may take to be as it was before a program.
+	// hostileRest is how long the server may take until its condition is as before the attack.
 	hostileRest = 20 * time.Second
 )
 
-// A hostile is one program of the corpus in tests/hostile. Its first line says what it
-// tries. Lines like "# timeout: 3000" behind it are for the driver.
+// A hostile is one hostile program of the folders here. Its first line says what it tries. Lines
+// like "# timeout: 3000" after it set the fields below.
 type hostile struct {
 	name, lang, code string
-	// tool is the tool that it calls, if it is one that calls tools.
+	// tool is the tool that the program calls, if it calls one.
 	tool string
-	// timeout is its own, pause is how long its first calls wait for their answers.
+	// timeout limits the program. pause is how long its first calls wait for their results.
 	timeout, pause time.Duration
-	// result is how many bytes of text each call is answered with.
+	// result is the length of the text that each call gets as its result.
 	result int
-	// sandbox is the only kind that it runs in, if there is one.
+	// sandbox is the only sandbox that the program is for, "process" or "docker", or empty.
 	sandbox string
 }
 
-// hostileLine is a line for the driver.
+// hostileLine matches a line that sets a field.
 var hostileLine = regexp.MustCompile(`^# (\w+): (\w+)$`)
 
 // readHostile reads one program.
@@ -91,8 +91,8 @@ func readHostile(path string) (hostile, error) {
 	return p, nil
 }
 
-// hostiles returns the programs for a kind of sandbox. FERMATA_HOSTILE_ONLY is a pattern
-// of the names of some of them.
+// hostiles returns the programs for processes or for Docker. FERMATA_HOSTILE_ONLY is a regular
+// expression that selects some of them by name.
 func hostiles(t *testing.T, docker bool) []hostile {
 	t.Helper()
 	paths, err := filepath.Glob("*/*")
@@ -119,7 +119,7 @@ func hostiles(t *testing.T, docker bool) []hostile {
 	return programs
 }
 
-// hostileTime is how long the tests of hostile programs go on; at 0 each does its work once.
+// hostileTime returns for how long the tests repeat their attacks; at 0 they attack once.
 func hostileTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("FERMATA_HOSTILE_TIME")
@@ -133,8 +133,8 @@ func hostileTime(t *testing.T) time.Duration {
 	return limit
 }
 
-// hostileRounds calls round once, or again and again for as long as FERMATA_HOSTILE_TIME
-// says, with a fresh seed each time, which it prints. FERMATA_HOSTILE_SEED is the first one.
+// hostileRounds calls round once, or again and again during FERMATA_HOSTILE_TIME, each time with
+// another seed, which it logs. FERMATA_HOSTILE_SEED is the first seed.
 func hostileRounds(t *testing.T, round func(t *testing.T, seed uint64)) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -153,9 +153,9 @@ func hostileRounds(t *testing.T, round func(t *testing.T, seed uint64)) {
 	}
 }
 
-// TestHostilePrograms runs every program of tests/hostile, in an order of chance. After each one
-// the server answers, another client's paused program goes on, nothing is left and
-// nothing has changed.
+// TestHostilePrograms runs every hostile program, in random order. After each one the server must
+// answer, another client's paused program must go on, and the condition of the server and of the
+// machine must be as before.
 func TestHostilePrograms(t *testing.T) {
 	overBesieged(t, func(t *testing.T, b besieged) {
 		programs := hostiles(t, b.docker)

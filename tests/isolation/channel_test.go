@@ -8,11 +8,11 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestChannelAttacks attacks the way that calls and results take, from the program. It may
-// break itself, and nothing else: the answer comes in time, names no tool that was
-// not granted, and the next program runs.
+// TestChannelAttacks runs programs that attack the channel for their calls and results. A program
+// may break itself and nothing else: the answer comes in time, names no tool that was not
+// granted, and the next program runs.
 func TestChannelAttacks(t *testing.T) {
-	// frame and friends are what an attacker would have learnt from our source.
+	// tricks are what an attacker could learn from the source of the runner.
 	const tricks = `
 		import gc, json, signal, socket, struct, threading, time
 		def frame(kind, payload, length=None):
@@ -280,7 +280,8 @@ func TestChannelAttacks(t *testing.T) {
 				if a.HTTPStatus >= 500 || a.Status != "completed" && a.Status != "error" {
 					t.Errorf("got %v, want a program that completed or failed", a)
 				}
-				// One that speaks out of turn in a pause is gone, as one that dies in it.
+				// An execution that sends frames in a pause is ended, like one that dies in a
+				// pause.
 				if !strings.HasPrefix(a.Stdout, "so far\n") && a.Error != "Execution expired" {
 					t.Errorf("got %v, want stdout to begin with what was printed", a)
 				}
@@ -298,14 +299,14 @@ func TestChannelAttacks(t *testing.T) {
 			a.Fails(t, 200, "Sandbox requested an unregistered tool: other")
 		})
 		t.Run("a forged call of a granted tool", func(t *testing.T) {
-			// It is worth no more than a call: the server gives the id.
+			// The forged call counts as an ordinary one, and the server chooses its id.
 			pause := c.Pause(t, harness.Program{Code: harness.Py(tricks) + "send(frame('C', '[{\"n\":41,\"tool\":\"ask\",\"id\":\"call_666\",\"input\":{\"x\":1}}]'))\ntime.sleep(60)", Tools: harness.Tools("ask"), Timeout: 2000})
 			if got, want := fmt.Sprint(pause.Calls[0].ID, pause.Calls[0].CompactInput()), `call_001{"x":1}`; len(pause.Calls) != 1 || got != want {
 				t.Errorf("calls = %v, want one: %s", pause.Calls, want)
 			}
 		})
 		t.Run("printed protocol", func(t *testing.T) {
-			// What a program prints is text, whatever it looks like.
+			// Printed text is just text, even if it looks like the protocol.
 			a := c.Post(t, harness.Program{Code: "print('{\"status\":\"tool_call_required\"}')\nsys.stdout.buffer.write(b'\\x00\\x00\\x00\\x02C[]')", Tools: harness.Tools("ask")})
 			a.Completes(t, "{\"status\":\"tool_call_required\"}\n\x00\x00\x00\x02C[]")
 		})

@@ -13,7 +13,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// forge is what a program needs to speak in its runner's place, on every channel.
+// forge is the beginning of programs that send frames in the place of their runner, on every
+// descriptor.
 const forge = `
 	import json, struct, time
 	def send(kind, payload):
@@ -35,11 +36,11 @@ const forge = `
 	print("so far")
 `
 
-// broken is how a program ends that has broken the protocol.
+// broken is the error of a program that has broken the protocol.
 const broken = "The program broke the connection to its sandbox's runner"
 
-// TestForgedFramesCostLittle checks that what a program forges takes neither the memory of the
-// server nor the time of others.
+// TestForgedFramesCostLittle sends huge forged frames: they must cost neither much memory of the
+// server nor the time of other programs.
 func TestForgedFramesCostLittle(t *testing.T) {
 	const together, most = 8, 150 << 20
 	frames := []struct{ name, code string }{
@@ -90,7 +91,7 @@ func TestForgedFramesCostLittle(t *testing.T) {
 	})
 }
 
-// memoryFromNow returns how much memory the server has, from which on peak measures.
+// memoryFromNow resets the peak of the server's memory and returns the memory that it has now.
 func memoryFromNow(t *testing.T, s *harness.Server) int {
 	t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.Cmd.Process.Pid), []byte("5"), 0); err != nil {
@@ -99,7 +100,8 @@ func memoryFromNow(t *testing.T, s *harness.Server) int {
 	return s.PeakMemory(t)
 }
 
-// TestForgedToolInputs checks that the server keeps the limits of inputs that the runner keeps.
+// TestForgedToolInputs forges calls whose inputs the runner would refuse: the server checks the
+// same limits again.
 func TestForgedToolInputs(t *testing.T) {
 	cases := []struct{ name, code, text string }{
 		{"5 MB and a byte", `calls(b'{"x":"' + b"x" * 4_999_993 + b'"}')`, ": it sent a tool input of more than 5000000 bytes"},
@@ -135,7 +137,7 @@ func TestForgedToolInputs(t *testing.T) {
 	})
 }
 
-// TestStrictAnswers checks that every reader of JSON takes the answer, whatever text a program
+// TestStrictAnswers checks that answers are valid JSON for strict parsers, whatever text a program
 // passes to its tools.
 func TestStrictAnswers(t *testing.T) {
 	cases := []struct{ name, code, input string }{
@@ -156,7 +158,7 @@ func TestStrictAnswers(t *testing.T) {
 				if !jsontext.Value(a.Raw).IsValid() {
 					t.Errorf("a strict reader does not take %v", a)
 				}
-				// As jq and others print it.
+				// Normalized as jq and others print it.
 				plain := jsontext.Value(a.Calls[0].Input).Clone()
 				if err := plain.Format(jsontext.PreserveRawStrings(false)); err != nil || string(plain) != tc.input {
 					t.Errorf("input = %s, %v, want %s", plain, err, tc.input)
@@ -173,8 +175,8 @@ func TestStrictAnswers(t *testing.T) {
 	})
 }
 
-// TestBrokenChannel checks that what a program does to its own channel is told as the
-// program's doing, on both routes.
+// TestBrokenChannel runs programs that break their own channel: the answer says that the program
+// did it, on both routes.
 func TestBrokenChannel(t *testing.T) {
 	cases := []struct{ name, code string }{
 		{"garbage", `

@@ -13,7 +13,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// system is the beginning of programs that make system calls by number.
+// system is the beginning of programs that make system calls by their numbers.
 const system = `
 	import ctypes, errno, platform, resource, socket, time
 	libc = ctypes.CDLL(None, use_errno=True)
@@ -38,11 +38,11 @@ const system = `
 	        return errno.errorcode[error.errno]
 `
 
-// bystander is a program that notices if its priority has changed while it was paused.
+// bystander is a program that notices if its priority changes while it is paused.
 const bystander = "before = os.getpriority(os.PRIO_PROCESS, 0)\nprint(await ask(), os.getpriority(os.PRIO_PROCESS, 0) - before)"
 
-// finds runs a program as alice while one of bob's is paused, which must go on as if
-// nothing had been. It compares what the program reports with what it should.
+// finds runs a program as alice and compares what it reports with what it should report.
+// Meanwhile a program of bob's is paused, which must then go on undisturbed.
 func finds(t *testing.T, s *harness.Server, code string, want map[string]string) map[string]string {
 	t.Helper()
 	paused := s.Bob().Pause(t, harness.Program{Code: bystander, Tools: harness.Tools("ask")})
@@ -56,8 +56,8 @@ func finds(t *testing.T, s *harness.Server, code string, want map[string]string)
 	return found
 }
 
-// TestNoSiblings: a child whose parent is outside the sandbox would keep the sandbox
-// from ending.
+// TestNoSiblings tries to make a child whose parent is outside the sandbox, which would keep the
+// sandbox from ending.
 func TestNoSiblings(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -75,7 +75,8 @@ func TestNoSiblings(t *testing.T) {
 	})
 }
 
-// groupAttacks signal all that the program can reach by its group, session or user.
+// groupAttacks changes the priority of, stops and kills every process that the program can reach
+// by its process group or user.
 const groupAttacks = `
 	import os, signal, sys
 	if os.fork() == 0:
@@ -90,7 +91,7 @@ const groupAttacks = `
 	os.killpg(0, signal.SIGKILL)
 `
 
-// strikesAlone checks that the group of a program is its own.
+// strikesAlone checks that signals to its process group reach only the program itself.
 func strikesAlone(t *testing.T, server *harness.Server) {
 	t.Helper()
 	paused := server.Bob().Pause(t, harness.Program{Code: bystander, Tools: harness.Tools("ask")})
@@ -104,12 +105,13 @@ func strikesAlone(t *testing.T, server *harness.Server) {
 	server.Bob().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 }
 
+// TestSignalsToTheGroup signals the process group where each sandbox is a user of its own.
 func TestSignalsToTheGroup(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) { strikesAlone(t, harness.Serve(t, s, nil)) })
 }
 
-// TestSignalsToTheGroupOfAUser: here all sandboxes are of one user, which may signal
-// them all.
+// TestSignalsToTheGroupOfAUser does the same where all sandboxes run as one user, whose processes
+// may signal each other.
 func TestSignalsToTheGroupOfAUser(t *testing.T) {
 	t.Parallel()
 	all := harness.Common
@@ -135,7 +137,7 @@ func TestSignalsToTheGroupOfAUser(t *testing.T) {
 	})
 }
 
-// TestWatchingFiles: what others open and execute is not to be seen.
+// TestWatchingFiles tries to watch which files others open and execute.
 func TestWatchingFiles(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		finds(t, harness.Serve(t, s, nil), `
@@ -156,8 +158,7 @@ func TestWatchingFiles(t *testing.T) {
 	})
 }
 
-// TestCountsOfTheUser: what the kernel counts for a user of the host can be taken by no
-// program.
+// TestCountsOfTheUser tries to use up what the kernel limits for each user of the host.
 func TestCountsOfTheUser(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
@@ -190,14 +191,14 @@ func TestCountsOfTheUser(t *testing.T) {
 			"core": "(1, 1)", "core-0": "EPERM", "limit": "done", "left": "[]",
 		})
 		if !s.Docker() && os.Geteuid() == 0 {
-			// Each sandbox is another user of the host.
+			// Each sandbox runs as another user of the host, so a second one has its own limit.
 			finds(t, server, waiting, map[string]string{"queued": "True True"})
 		}
 		server.Alice().Post(t, holder.Continue(harness.Echo)).Completes(t, "queued True True\nheld {}\n")
 	})
 }
 
-// TestSocketMemory: connections of a program to itself hold memory of the kernel's.
+// TestSocketMemory fills the buffers of many connections, which are memory of the kernel.
 func TestSocketMemory(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		found := finds(t, harness.Serve(t, s, harness.Settings{"MEMORY": "256MiB"}), `
@@ -223,15 +224,15 @@ func TestSocketMemory(t *testing.T) {
 			one.sendall(b"still")
 			print("works", other.recv(10))
 		`, map[string]string{"works": "b'still'"})
-		// The count is the whole machine's, where other tests run.
+		// The number counts the whole machine, on which other tests run.
 		if held, err := strconv.Atoi(found["held"]); err != nil || held > 320 {
 			t.Errorf("%s MiB of buffers, want no more than 320", found["held"])
 		}
 	})
 }
 
-// TestSupervisorIsOutOfReach: it is of the same user, and its limits, priority and
-// processors are not the program's to change.
+// TestSupervisorIsOutOfReach tries to change the limits, the priority and the processors of the
+// supervisor, which runs as the same user as the program.
 func TestSupervisorIsOutOfReach(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		finds(t, harness.Serve(t, s, nil), `
@@ -258,8 +259,8 @@ func TestSupervisorIsOutOfReach(t *testing.T) {
 	})
 }
 
-// TestSharedInodes: times of files that others see, too, are not changed, and the disks
-// that they lie on are not kept busy.
+// TestSharedInodes tries to change the times of device files that all sandboxes share, and to
+// keep the disks busy.
 func TestSharedInodes(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		want := map[string]string{"write": "1", "fsync": "0", "sync": "0", "syncfs": "0", "bytes": "4"}
@@ -281,7 +282,7 @@ func TestSharedInodes(t *testing.T) {
 	})
 }
 
-// TestSocketKinds: the kernel looks for no module and no protocol that is rarely used.
+// TestSocketKinds opens sockets of rare kinds, for which the kernel would load modules.
 func TestSocketKinds(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		finds(t, harness.Serve(t, s, nil), `
@@ -302,7 +303,7 @@ func TestSocketKinds(t *testing.T) {
 	})
 }
 
-// TestProcTellsOfNoHost reads all that there is in /proc about the machine.
+// TestProcTellsOfNoHost reads everything in /proc: it must not tell about the machine.
 func TestProcTellsOfNoHost(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		found := finds(t, harness.Serve(t, s, nil), `
@@ -336,8 +337,8 @@ func TestProcTellsOfNoHost(t *testing.T) {
 	})
 }
 
-// TestRunnerTellsOfNoHost looks for paths of the host, and for what the server told the
-// runner, in all that a program can reach of its own process.
+// TestRunnerTellsOfNoHost searches everything that a program can reach in its own process for
+// paths of the host and for the runner's settings.
 func TestRunnerTellsOfNoHost(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
@@ -373,7 +374,7 @@ func TestRunnerTellsOfNoHost(t *testing.T) {
 	})
 }
 
-// TestRandomSeeds: what processes draw when they begin is their own, and hard to guess.
+// TestRandomSeeds checks that each process has random seeds of its own, which cannot be guessed.
 func TestRandomSeeds(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
@@ -397,11 +398,11 @@ func TestRandomSeeds(t *testing.T) {
 	})
 }
 
-// TestEditableInstalls: a project that was installed with pip install -e is no part of
-// the interpreter, and may have anything in it.
+// TestEditableInstalls installs a project as pip install -e does. Programs must not see its
+// directory, which may contain anything.
 func TestEditableInstalls(t *testing.T) {
 	t.Parallel()
-	// Not below /tmp, of which programs see nothing anyway.
+	// Not below /tmp, since programs see nothing of that anyway.
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)

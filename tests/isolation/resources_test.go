@@ -8,6 +8,7 @@ import (
 	"fermata/tests/harness"
 )
 
+// TestMemoryLimit runs programs that use up their memory.
 func TestMemoryLimit(t *testing.T) {
 	cases := []struct{ name, code string }{
 		{"at once", "x = bytearray(1 << 30)"},
@@ -54,8 +55,8 @@ func TestMemoryLimit(t *testing.T) {
 	})
 }
 
-// TestForkBomb checks that a program that makes processes without end is held, and
-// that others do not notice.
+// TestForkBomb runs programs that make processes without end: each stays within its limit, and
+// other programs do not notice.
 func TestForkBomb(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, harness.SmallLimits)
@@ -100,6 +101,7 @@ func TestForkBomb(t *testing.T) {
 	})
 }
 
+// TestDiskLimit runs programs that use up their disk, files and descriptors.
 func TestDiskLimit(t *testing.T) {
 	cases := []harness.Case{
 		{Name: "full", Stdout: "OSError ENOSPC\nafter\n", Code: `

@@ -12,8 +12,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// report runs a program and returns what it printed, line by line: a name, a space
-// and the finding.
+// report runs a program that prints findings, and returns them by name. Each line is a name, a
+// space and the finding.
 func report(t *testing.T, c harness.Client, code string) map[string]string {
 	t.Helper()
 	a := c.Post(t, harness.Program{Code: harness.Py(code), Timeout: 20_000})
@@ -28,7 +28,7 @@ func report(t *testing.T, c harness.Client, code string) map[string]string {
 	return found
 }
 
-// TestPrivileges checks what the kernel says of the process that runs a program.
+// TestPrivileges checks which rights the kernel gives to the process that runs a program.
 func TestPrivileges(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		found := report(t, harness.Serve(t, s, nil).Alice(), `
@@ -67,14 +67,14 @@ func TestPrivileges(t *testing.T) {
 		if slices.Contains(strings.Fields(found["after"]), "0") {
 			t.Errorf("ids after setuid and its kin = %s, want no 0", found["after"])
 		}
-		// The second number of the map is the user on the host, where namespaces tell.
+		// With a user namespace, the second number of the map is the user on the host.
 		if outside := strings.Split(found["map"], ", "); len(outside) == 3 && outside[1] == "'0'" && os.Geteuid() == 0 && s.Settings[harness.RunAs] != harness.Nobody && outside[2] == "'1']" {
 			t.Errorf("user map = %s: the program's user is the server's", found["map"])
 		}
 	})
 }
 
-// TestSystemCalls makes calls that a program has no business with.
+// TestSystemCalls makes system calls that no program needs: the filter must refuse them.
 func TestSystemCalls(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		found := report(t, harness.Serve(t, s, nil).Alice(), `
@@ -120,8 +120,8 @@ func TestSystemCalls(t *testing.T) {
 			t.Errorf("%d findings, want more: %v", len(found), found)
 		}
 		for name, got := range found {
-			// ENOSYS is for calls that programs can do without; any other error
-			// would mean that the kernel had looked at the arguments.
+			// ENOSYS makes programs fall back to other calls. Any other error would mean that the
+			// kernel had looked at the arguments.
 			if got != "EPERM" && (got != "ENOSYS" || name != "clone3") {
 				t.Errorf("%s: %s, want EPERM", name, got)
 			}
@@ -129,6 +129,7 @@ func TestSystemCalls(t *testing.T) {
 	})
 }
 
+// TestNetwork tries to reach the network, the server and the host.
 func TestNetwork(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
@@ -172,6 +173,7 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
+// TestFilesOfTheHostAreHidden looks for files of the host and tries to write outside the sandbox.
 func TestFilesOfTheHostAreHidden(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
@@ -244,11 +246,11 @@ func TestFilesOfTheHostAreHidden(t *testing.T) {
 	})
 }
 
+// TestSecretsOfTheServerAreHidden searches environment, files and memory for secrets of the server.
 func TestSecretsOfTheServerAreHidden(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
-		// The secrets of the server: in no file, in no memory that a program reads. The
-		// needle is put together there, so that the program does not find itself.
+		// The program gets the secrets backwards, so that it does not find its own text.
 		found := report(t, c, fmt.Sprintf(`
 			print("environment", [name for name in os.environ if "FERMATA" in name or "KEY" in name or "SECRET" in name])
 			print("path", os.environ.get("PATH"))
@@ -289,7 +291,7 @@ func TestSecretsOfTheServerAreHidden(t *testing.T) {
 	})
 }
 
-// TestSharedMemory checks that no program changes what others see of the libraries.
+// TestSharedMemory checks that a program cannot change the libraries for other programs.
 func TestSharedMemory(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -321,8 +323,8 @@ func reversed(text string) string {
 	return string(runes)
 }
 
-// TestOtherExecutions checks that one program finds nothing of another that runs
-// beside it.
+// TestOtherExecutions checks that a program finds nothing of another one that runs at the same
+// time.
 func TestOtherExecutions(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
@@ -394,7 +396,7 @@ func TestOtherExecutions(t *testing.T) {
 	})
 }
 
-// TestSpecialFiles makes files that could harm those who look at them.
+// TestSpecialFiles tries to make devices, setuid programs and other files that could do harm.
 func TestSpecialFiles(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()

@@ -9,8 +9,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// asOrdinary runs test with a server of an ordinary user, without users for its sandboxes
-// and with a range of them. Its limits on descriptors are those of many a machine.
+// asOrdinary runs test with a server of an ordinary user, once without other users for its
+// sandboxes and once with a range of them. Its limits on descriptors are those of many machines.
 func asOrdinary(t *testing.T, test func(t *testing.T, s *harness.Server)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -51,18 +51,18 @@ var forks = harness.Program{Code: harness.Py(`
 	print(await ask())
 `), Tools: harness.Tools("ask")}
 
-// goesOn checks that a client's programs do not suffer from those of another.
+// goesOn checks that a client's programs run undisturbed.
 func goesOn(t *testing.T, c harness.Client) {
 	t.Helper()
-	// More than wait in the pool.
+	// More programs than there are idle sandboxes.
 	for range 6 {
 		a := c.Pause(t, forks)
 		c.Post(t, a.Continue(harness.Echo)).Completes(t, "20\n{}\n")
 	}
 }
 
-// TestManyProcessesOfOneUser has one client use all the processes that its sandbox may
-// have; the other's sandboxes have theirs.
+// TestManyProcessesOfOneUser uses up the processes that one sandbox may have; other sandboxes
+// still have theirs.
 func TestManyProcessesOfOneUser(t *testing.T) {
 	asOrdinary(t, func(t *testing.T, s *harness.Server) {
 		a := s.Alice().Pause(t, harness.Program{Code: harness.Py(`
@@ -82,8 +82,7 @@ func TestManyProcessesOfOneUser(t *testing.T) {
 	})
 }
 
-// TestManyPausedProgramsOfOneUser has one client pause more programs than one of them may
-// have processes.
+// TestManyPausedProgramsOfOneUser pauses more programs than one program may have processes.
 func TestManyPausedProgramsOfOneUser(t *testing.T) {
 	asOrdinary(t, func(t *testing.T, s *harness.Server) {
 		for range 70 {
@@ -93,8 +92,7 @@ func TestManyPausedProgramsOfOneUser(t *testing.T) {
 	})
 }
 
-// TestDescriptorsInFlightOfOneUser has one client keep as many descriptors in flight as
-// the kernel lets a program have.
+// TestDescriptorsInFlightOfOneUser keeps as many descriptors in flight as the kernel allows.
 func TestDescriptorsInFlightOfOneUser(t *testing.T) {
 	asOrdinary(t, func(t *testing.T, s *harness.Server) {
 		a := s.Alice().Pause(t, harness.Program{Code: harness.Py(`
@@ -114,8 +112,8 @@ func TestDescriptorsInFlightOfOneUser(t *testing.T) {
 	})
 }
 
-// TestEpollOfOneUser checks that programs do without epoll where all sandboxes have the
-// server's user: its watches are counted for a user, and a server without any ends.
+// TestEpollOfOneUser checks that programs do without epoll where all sandboxes run as the
+// server's user: the kernel limits epoll watches for each user, and a server that gets none ends.
 func TestEpollOfOneUser(t *testing.T) {
 	asOrdinary(t, func(t *testing.T, s *harness.Server) {
 		c := s.Alice()
@@ -149,8 +147,8 @@ func TestEpollOfOneUser(t *testing.T) {
 	})
 }
 
-// TestOrdinaryUser runs the server as a user without any rights: no cgroups are to be
-// had, and programs are isolated and limited all the same.
+// TestOrdinaryUser runs the server as a user without any rights, not even cgroups: programs are
+// isolated and limited all the same.
 func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("every other test runs as an ordinary user here")

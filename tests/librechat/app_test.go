@@ -19,27 +19,27 @@ import (
 	"fermata/tests/harness"
 )
 
-// hostKID is the name of the key that signs the tokens of the app.
-const hostKID = "lc-codeapi-2026-05"
+// appKeyID is the id of the key that signs the tokens of LibreChat's app.
+const appKeyID = "lc-codeapi-2026-05"
 
-// hostKey is that key.
-var hostKey = sync.OnceValue(func() ed25519.PrivateKey {
+// appKey returns the key that signs the tokens of LibreChat's app.
+var appKey = sync.OnceValue(func() ed25519.PrivateKey {
 	seed := sha256.Sum256([]byte("tests of the app"))
 	return ed25519.NewKeyFromSeed(seed[:])
 })
 
-// withHost are the settings of a server that the app may use: with a key, as older
-// ones do, or with tokens.
-func withHost() harness.Settings {
-	public := hostKey().Public().(ed25519.PublicKey)
+// appSettings returns the settings of a server for LibreChat's app, which identifies itself with an
+// API key in older versions and with tokens in newer ones.
+func appSettings() harness.Settings {
+	public := appKey().Public().(ed25519.PublicKey)
 	return harness.Settings{"JWT_JWKS": fmt.Sprintf(`{"keys":[{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","kid":%q,"x":%q}]}`,
-		hostKID, base64.RawURLEncoding.EncodeToString(public))}
+		appKeyID, base64.RawURLEncoding.EncodeToString(public))}
 }
 
-// A visitor sends one request to a server, each with credentials of its own.
+// A visitor returns a client for one request: each request has a token of its own.
 type visitor func() harness.Client
 
-// visitorOf returns a user of the app, which signs a fresh token for each request.
+// visitorOf returns a user of the app, which signs a new token for each request.
 func visitorOf(t testing.TB, s *harness.Server, key ed25519.PrivateKey, tenant, user string) visitor {
 	return func() harness.Client {
 		now := time.Now().Unix()
@@ -60,26 +60,26 @@ func visitorOf(t testing.TB, s *harness.Server, key ed25519.PrivateKey, tenant, 
 			t.Fatal(err)
 		}
 		encode := base64.RawURLEncoding.EncodeToString
-		text := encode([]byte(`{"alg":"EdDSA","typ":"JWT","kid":"`+hostKID+`"}`)) + "." + encode(raw)
+		text := encode([]byte(`{"alg":"EdDSA","typ":"JWT","kid":"`+appKeyID+`"}`)) + "." + encode(raw)
 		return harness.Client{URL: s.URL, Key: text + "." + encode(ed25519.Sign(key, []byte(text)))}
 	}
 }
 
-// A host is a version of the app: how it uploads files and asks for them.
-type host struct {
-	// fields come before an uploaded file.
+// An app is a version of LibreChat's app: how it uploads files and asks for them.
+type app struct {
+	// fields precede the file in an upload.
 	fields map[string]string
-	// query is behind the address of a file.
+	// query follows the path of a file.
 	query string
-	// age asks how old a file is, before each run.
+	// age asks how old a file is. The app does so before each run.
 	age func(t testing.TB, c harness.Client, f harness.FileRef, query string) time.Duration
-	// refer returns how it refers to a file.
+	// refer returns how the app refers to a file in a request.
 	refer func(harness.FileRef) harness.FileRef
 }
 
 var (
-	// olderHost is an app from before users of files had to be named.
-	olderHost = host{
+	// olderApp is a version that does not name the owner of a file.
+	olderApp = app{
 		fields: map[string]string{"entity_id": "asst_1"},
 		query:  "?entity_id=asst_1",
 		age:    ageInList,
@@ -87,7 +87,8 @@ var (
 			return harness.FileRef{ID: f.ID, Name: f.Name, Session: f.Storage}
 		},
 	}
-	newerHost = host{
+	// newerApp names the owner of a file by kind and id.
+	newerApp = app{
 		fields: map[string]string{"kind": "user", "id": "ada"},
 		query:  "?kind=user&id=ada",
 		age:    ageOfObject,
@@ -110,7 +111,7 @@ func ageOfObject(t testing.TB, c harness.Client, f harness.FileRef, query string
 	return time.Since(object.Modified)
 }
 
-// ageInList looks a file up by the beginning of its name.
+// ageInList lists the session of a file and finds the file by the beginning of its name.
 func ageInList(t testing.TB, c harness.Client, f harness.FileRef, _ string) time.Duration {
 	t.Helper()
 	r := c.Files(t, http.MethodGet, "/files/"+f.Storage+"?detail=summary")
@@ -130,35 +131,35 @@ func ageInList(t testing.TB, c harness.Client, f harness.FileRef, _ string) time
 	return 0
 }
 
-// TestApp replays what the app of LibreChat itself asks for, beside its client.
+// TestApp replays the requests that LibreChat's app itself makes, besides those of its client.
 func TestApp(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
-		server := harness.Serve(t, s, withHost())
+		server := harness.Serve(t, s, appSettings())
 		for _, tc := range []struct {
 			name string
-			host host
+			app  app
 			user visitor
 		}{
-			{"older, with a key", olderHost, server.Alice},
-			{"newer, with tokens", newerHost, visitorOf(t, server, hostKey(), "one", "ada")},
+			{"older, with a key", olderApp, server.Alice},
+			{"newer, with tokens", newerApp, visitorOf(t, server, appKey(), "one", "ada")},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				f := tc.host.upload(t, tc.user, "städte.csv", "city,degrees\nParis,5\n")
-				tc.host.reads(t, tc.user, f)
-				tc.host.runs(t, tc.user, f)
-				tc.host.writes(t, tc.user)
-				tc.host.deletes(t, tc.user, f)
+				f := tc.app.upload(t, tc.user, "städte.csv", "city,degrees\nParis,5\n")
+				tc.app.reads(t, tc.user, f)
+				tc.app.runs(t, tc.user, f)
+				tc.app.writes(t, tc.user)
+				tc.app.deletes(t, tc.user, f)
 			})
 		}
 	})
 }
 
-// upload uploads a file, as both versions of the app want it answered.
-func (h host) upload(t *testing.T, user visitor, name, content string) harness.FileRef {
+// upload uploads a file and checks that the answer suits both versions of the app.
+func (v app) upload(t *testing.T, user visitor, name, content string) harness.FileRef {
 	t.Helper()
 	form := harness.OneFile(name, content)
-	form.Fields = h.fields
+	form.Fields = v.fields
 	r := user().UploadTo(t, "/upload", form)
 	var body struct {
 		Message string
@@ -173,13 +174,13 @@ func (h host) upload(t *testing.T, user visitor, name, content string) harness.F
 	return harness.FileRef{ID: body.Files[0].FileID, Name: name, Storage: body.Storage}
 }
 
-// reads is what the app does before a run, and how it reads files in a sandbox.
-func (h host) reads(t *testing.T, user visitor, f harness.FileRef) {
+// reads asks for the age of a file, as the app does before a run, and reads files in a sandbox.
+func (v app) reads(t *testing.T, user visitor, f harness.FileRef) {
 	t.Helper()
-	if age := h.age(t, user(), f, h.query); age.Abs() >= 23*time.Hour {
+	if age := v.age(t, user(), f, v.query); age.Abs() >= 23*time.Hour {
 		t.Errorf("age = %v, want less than 23 hours", age)
 	}
-	files := []harness.FileRef{h.refer(f)}
+	files := []harness.FileRef{v.refer(f)}
 	e := user().Exec(t, nil, harness.ExecRequest{Lang: "bash", Code: "cat -- '/mnt/data/" + f.Name + "'", Files: files})
 	if e.HTTPStatus != 200 || e.Stdout != "city,degrees\nParis,5\n" || e.Stderr != "" {
 		t.Errorf("cat: got %v, want the file", e)
@@ -190,11 +191,11 @@ func (h host) reads(t *testing.T, user visitor, f harness.FileRef) {
 	}
 }
 
-// runs runs a program with a tool that is given the file and leaves another, which it
-// then downloads.
-func (h host) runs(t *testing.T, user visitor, f harness.FileRef) {
+// runs runs a program that calls a tool, reads the file and leaves another file, and downloads
+// that one.
+func (v app) runs(t *testing.T, user visitor, f harness.FileRef) {
 	t.Helper()
-	paused := user().Pause(t, harness.Program{Tools: harness.Tools("ask"), Files: []harness.FileRef{h.refer(f)}, Code: harness.Py(`
+	paused := user().Pause(t, harness.Program{Tools: harness.Tools("ask"), Files: []harness.FileRef{v.refer(f)}, Code: harness.Py(`
 		rows = open("städte.csv").read().splitlines()
 		os.mkdir("out")
 		open("out/größe 1.txt", "w").write(await ask(rows=len(rows)))
@@ -206,7 +207,7 @@ func (h host) runs(t *testing.T, user visitor, f harness.FileRef) {
 	if left.Storage != left.Session {
 		t.Errorf("got %+v, want one session by both names", left)
 	}
-	r := user().Files(t, http.MethodGet, "/download/"+left.Storage+"/"+left.ID+h.query)
+	r := user().Files(t, http.MethodGet, "/download/"+left.Storage+"/"+left.ID+v.query)
 	if r.HTTPStatus != 200 || r.Body != "two rows" {
 		t.Errorf("download: got %v, want what the program wrote", r)
 	}
@@ -218,7 +219,7 @@ func (h host) runs(t *testing.T, user visitor, f harness.FileRef) {
 			t.Errorf("download: %s is %q, want %q", header, got, want)
 		}
 	}
-	// Older apps find the names of a session's files in a list.
+	// Older versions list a session to find the names of its files.
 	var list []struct {
 		Name, ID string
 		Metadata map[string]string
@@ -230,8 +231,8 @@ func (h host) runs(t *testing.T, user visitor, f harness.FileRef) {
 	}
 }
 
-// writes writes a file as the app does for its models, and reads it in the next run.
-func (h host) writes(t *testing.T, user visitor) {
+// writes writes a file in the way that the app does for its models, and reads it in the next run.
+func (v app) writes(t *testing.T, user visitor) {
 	t.Helper()
 	e := user().Exec(t, nil, harness.ExecRequest{Lang: "bash", Code: harness.Py(`
 		python3 - <<'LIBRECHAT'
@@ -246,16 +247,16 @@ func (h host) writes(t *testing.T, user visitor) {
 		t.Fatalf("here-document: got %v, want it to run", e)
 	}
 	left := e.File(t, "notes/plan.md").FileRef
-	next := user().Exec(t, nil, harness.ExecRequest{Lang: "bash", Code: "cat notes/plan.md", Session: e.Session, Files: []harness.FileRef{h.refer(left)}})
+	next := user().Exec(t, nil, harness.ExecRequest{Lang: "bash", Code: "cat notes/plan.md", Session: e.Session, Files: []harness.FileRef{v.refer(left)}})
 	if next.Stdout != "# Plan\n" {
 		t.Errorf("the next run: got %v, want the file that was written", next)
 	}
 }
 
-// deletes deletes a file, after which it is nowhere.
-func (h host) deletes(t *testing.T, user visitor, f harness.FileRef) {
+// deletes deletes a file and checks that no route finds it any more.
+func (v app) deletes(t *testing.T, user visitor, f harness.FileRef) {
 	t.Helper()
-	file, object := "/files/"+f.Storage+"/"+f.ID+h.query, "/sessions/"+f.Storage+"/objects/"+f.ID+h.query
+	file, object := "/files/"+f.Storage+"/"+f.ID+v.query, "/sessions/"+f.Storage+"/objects/"+f.ID+v.query
 	if r := user().Files(t, http.MethodDelete, file); r.HTTPStatus != 200 {
 		t.Errorf("delete: got %v, want 200", r)
 	}
@@ -263,7 +264,7 @@ func (h host) deletes(t *testing.T, user visitor, f harness.FileRef) {
 		{http.MethodDelete, file, `{"error":"File not found"}`},
 		{http.MethodDelete, object, `{"error":"File not found"}`},
 		{http.MethodGet, object, `{"error":"File not found"}`},
-		{http.MethodGet, "/download/" + f.Storage + "/" + f.ID + h.query, `{"error":"File not found","details":"The file may have expired or does not exist"}`},
+		{http.MethodGet, "/download/" + f.Storage + "/" + f.ID + v.query, `{"error":"File not found","details":"The file may have expired or does not exist"}`},
 	} {
 		if r := user().Files(t, gone.method, gone.path); r.HTTPStatus != 404 || r.Body != gone.body {
 			t.Errorf("%s %s after it: got %v, want 404 %s", gone.method, gone.path, r, gone.body)
@@ -272,10 +273,10 @@ func (h host) deletes(t *testing.T, user visitor, f harness.FileRef) {
 	if r := user().Files(t, http.MethodGet, "/files/"+f.Storage); r.HTTPStatus != 200 || r.Body != "[]" {
 		t.Errorf("list after it: got %v, want []", r)
 	}
-	user.mayNotRefer(t, h.refer(f))
+	user.mayNotRefer(t, v.refer(f))
 }
 
-// mayNotRefer checks that a program is not given a file.
+// mayNotRefer checks that a program of this visitor cannot get a file.
 func (v visitor) mayNotRefer(t *testing.T, f harness.FileRef) {
 	t.Helper()
 	if e := v().Exec(t, nil, harness.ExecRequest{Lang: "bash", Code: "cat *", Files: []harness.FileRef{f}}); e.HTTPStatus != 403 || e.Error != "Unauthorized file reference" {
@@ -283,11 +284,11 @@ func (v visitor) mayNotRefer(t *testing.T, f harness.FileRef) {
 	}
 }
 
-// TestAppSkills uploads the files of a skill together, for all users of a tenant.
+// TestAppSkills uploads the files of a skill in one request, for all users of a tenant.
 func TestAppSkills(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
-		server := harness.Serve(t, s, withHost())
-		ada, eve := visitorOf(t, server, hostKey(), "one", "ada"), visitorOf(t, server, hostKey(), "one", "eve")
+		server := harness.Serve(t, s, appSettings())
+		ada, eve := visitorOf(t, server, appKey(), "one", "ada"), visitorOf(t, server, appKey(), "one", "eve")
 		skill := "skill_" + uuid.NewString()
 		r := ada().UploadTo(t, "/upload/batch", harness.Form{
 			Fields: map[string]string{"kind": "skill", "id": skill, "version": "3", "read_only": "true"},
@@ -322,25 +323,25 @@ func TestAppSkills(t *testing.T) {
 	})
 }
 
-// TestAppUsers lets two users of one tenant and one of another try all that they can
-// do with what is not theirs.
+// TestAppUsers has users of the same and of another tenant try to use each other's files, sessions
+// and executions.
 func TestAppUsers(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
-		server := harness.Serve(t, s, withHost())
+		server := harness.Serve(t, s, appSettings())
 		users := map[string]visitor{
-			"ada of one": visitorOf(t, server, hostKey(), "one", "ada"), "eve of one": visitorOf(t, server, hostKey(), "one", "eve"), "ada of two": visitorOf(t, server, hostKey(), "two", "ada"),
+			"ada of one": visitorOf(t, server, appKey(), "one", "ada"), "eve of one": visitorOf(t, server, appKey(), "one", "eve"), "ada of two": visitorOf(t, server, appKey(), "two", "ada"),
 		}
 		for name, owner := range users {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				f := newerHost.upload(t, owner, "secret", "secret")
-				paused := owner().Pause(t, harness.Program{Tools: harness.Tools("ask"), Files: []harness.FileRef{newerHost.refer(f)}, Code: "await ask()\nprint(open('secret').read())"})
+				f := newerApp.upload(t, owner, "secret", "secret")
+				paused := owner().Pause(t, harness.Program{Tools: harness.Tools("ask"), Files: []harness.FileRef{newerApp.refer(f)}, Code: "await ask()\nprint(open('secret').read())"})
 				for other, user := range users {
 					if other == name {
 						continue
 					}
 					harness.TryForeignFile(t, user(), other, f)
-					user.mayNotRefer(t, newerHost.refer(f))
+					user.mayNotRefer(t, newerApp.refer(f))
 					if e := user().Exec(t, nil, harness.ExecRequest{Lang: "bash", Code: "ls", Session: f.Storage}); e.Stdout != "" || e.Session == f.Storage {
 						t.Errorf("the session of another, as %s: got %v, want a new one", other, e)
 					}

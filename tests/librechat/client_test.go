@@ -14,8 +14,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestLibreChat drives the server with LibreChat's own client, which is large: 346
-// packages of npm. The client is told of failures by status, or within a 200.
+// TestLibreChat runs LibreChat's own client, 346 packages of npm, against servers of both error
+// styles: failures by the HTTP status, or in answers with status 200.
 func TestLibreChat(t *testing.T) {
 	installLibreChat(t)
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
@@ -26,10 +26,10 @@ func TestLibreChat(t *testing.T) {
 	})
 }
 
-// driveLibreChat has the client try these things.
+// driveLibreChat runs these test files of the client against a server.
 func driveLibreChat(t *testing.T, server *harness.Server, things ...string) {
 	t.Helper()
-	// Over Docker each of a hundred programs may wait for a container to start.
+	// With Docker each of a hundred programs may have to wait for a container.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	args := []string{"--test", "--test-reporter=spec"}
@@ -47,7 +47,7 @@ func driveLibreChat(t *testing.T, server *harness.Server, things ...string) {
 	t.Logf("client, error style %s:\n%s", style, bytes.TrimSpace(out))
 }
 
-// installLibreChat installs the client if it is not there as the lock file wants it.
+// installLibreChat installs the client unless the version of the lock file is already installed.
 func installLibreChat(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"node", "npm"} {
@@ -58,7 +58,7 @@ func installLibreChat(t *testing.T) {
 			t.Skipf("needs Node 20 and npm: %v", err)
 		}
 	}
-	// npm writes this file last, when everything else is in place.
+	// npm writes this file last, so it is there only after a complete installation.
 	installed, err := os.Stat(filepath.Join("node_modules", ".package-lock.json"))
 	if err == nil {
 		lock, err := os.Stat("package-lock.json")

@@ -15,8 +15,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestGuideNamesTheClient compares the version of the client with the one that is
-// installed.
+// TestGuideNamesTheClient checks that the documents name the version of the client that the tests
+// install.
 func TestGuideNamesTheClient(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("package.json")
@@ -41,8 +41,8 @@ func TestGuideNamesTheClient(t *testing.T) {
 	}
 }
 
-// TestGuideCommands makes keys and starts a server as the chapter says, and comes
-// with a token that the private key has signed.
+// TestGuideCommands runs the commands in docs/librechat.md: it makes keys, starts a server with
+// them and sends a request with a token that the private key has signed.
 func TestGuideCommands(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil && !harness.InCI {
@@ -53,8 +53,8 @@ func TestGuideCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```(sh|ini)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(blocks) < 3 || blocks[0][1] != "sh" || !strings.Contains(blocks[1][2], "CODEAPI_JWT_KID="+hostKID+"\n") {
-		t.Fatalf("the chapter begins with %v, want commands that make keys, and the settings of LibreChat and of the server", blocks)
+	if len(blocks) < 3 || blocks[0][1] != "sh" || !strings.Contains(blocks[1][2], "CODEAPI_JWT_KID="+appKeyID+"\n") {
+		t.Fatalf("the guide begins with %v, want commands that make keys, and the settings of LibreChat and of the server", blocks)
 	}
 	dir := t.TempDir()
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", blocks[0][2])
@@ -91,7 +91,7 @@ func TestGuideCommands(t *testing.T) {
 		t.Fatalf("the private key is a %T, want an Ed25519 key", key)
 	}
 	visitorOf(t, s, private, "one", "ada")().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
-	if a := visitorOf(t, s, hostKey(), "one", "ada")().Post(t, harness.Program{Code: "print(1)"}); a.HTTPStatus != 401 {
+	if a := visitorOf(t, s, appKey(), "one", "ada")().Post(t, harness.Program{Code: "print(1)"}); a.HTTPStatus != 401 {
 		t.Errorf("with another key: got %v, want 401", a)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestManyExecutions runs many programs side by side and looks for what they mix up
-// and what they leave behind.
+// TestManyExecutions runs many programs at once. None may meet the values of another, and the
+// server must not keep processes, cgroups, files, descriptors or memory.
 func TestManyExecutions(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
@@ -33,7 +33,7 @@ func TestManyExecutions(t *testing.T) {
 		}
 		settled := func() harness.Usage {
 			var u harness.Usage
-			// The pool fills up and sandboxes end in the background. A container takes long.
+			// Meanwhile the pool refills and sandboxes end. Containers take long for that.
 			look := 200 * time.Millisecond
 			if s.Docker() {
 				look = 4 * time.Second
@@ -52,13 +52,13 @@ func TestManyExecutions(t *testing.T) {
 			http.DefaultClient.CloseIdleConnections()
 			return u
 		}
-		// Connections to Redis stay, ten at most, and more of them the more is going on.
+		// The server keeps up to ten connections to Redis, depending on the load.
 		kept, many := 2, 100
 		if s.Settings["REDIS_URL"] != "" {
 			kept = 10
 		}
 		if s.Docker() {
-			// A busy machine makes one or two containers a second, and none may wait for
+			// A busy machine makes one or two containers a second, and no request may wait for
 			// longer than a minute.
 			many = 30
 		}
@@ -79,7 +79,8 @@ func TestManyExecutions(t *testing.T) {
 	})
 }
 
-// TestGoodProgramsBesideBadOnes runs well-behaved programs beside those that are not.
+// TestGoodProgramsBesideBadOnes runs well-behaved programs while others loop, use up their memory
+// and break their own sandbox.
 func TestGoodProgramsBesideBadOnes(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {

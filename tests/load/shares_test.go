@@ -12,7 +12,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestShareOfOneClient checks that no client can have all sandboxes where there is another one.
+// TestShareOfOneClient checks that one client cannot take all sandboxes of a server that has
+// another client.
 func TestShareOfOneClient(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"MAX_EXECUTIONS": "auto", "MAX_SANDBOXES": "8"})
@@ -34,8 +35,8 @@ func TestShareOfOneClient(t *testing.T) {
 	})
 }
 
-// TestClientsTakeTurns checks that a client that waits for a sandbox is served before the many requests
-// that another one has made before.
+// TestClientsTakeTurns checks that a client does not have to wait for a sandbox until the many
+// earlier requests of another client are served.
 func TestClientsTakeTurns(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		const sandboxes, many = 4, 200
@@ -53,17 +54,17 @@ func TestClientsTakeTurns(t *testing.T) {
 				ended <- a
 			})
 		}
-		<-ended // All of them have been sent, but for a few.
+		<-ended // By now nearly all requests have been sent.
 		began := len(ended)
 		bob.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
-		// A place after those that are served at this moment.
+		// Only those that already had a sandbox may come first.
 		if served := len(ended) - began; served > 10*sandboxes {
 			t.Errorf("%d programs of another client were served first", served)
 		}
 	})
 }
 
-// TestMaxStored checks what a client may have stored, and that others do not notice.
+// TestMaxStored fills what one client may have stored; other clients do not notice.
 func TestMaxStored(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"MAX_STORED": "1MiB"})
@@ -77,19 +78,20 @@ func TestMaxStored(t *testing.T) {
 		if second.Stdout != "so far\n" {
 			t.Errorf("stdout = %q, want what was printed", second.Stdout)
 		}
-		// What the runner sends in parts is counted while it comes.
+		// Calls that the runner sends in several parts are counted as they arrive.
 		alice.Post(t, harness.Program{Code: "await asyncio.gather(*[ask(x='x' * 600_000) for _ in range(9)])", Tools: harness.Tools("ask")}).Fails(t, 200, full)
 		alice.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 		other := bob.Pause(t, large)
 
 		stdout := "so far\n1\n" + strings.Repeat("y", 700_000) + "\n"
 		alice.Post(t, first.Continue(harness.Value("1"))).Completes(t, stdout)
-		// That answer is kept, and leaves no room for such calls.
+		// The kept answer leaves no room for calls of this size.
 		alice.Post(t, first.Continue(harness.Value("1"))).Completes(t, stdout)
 		alice.Post(t, large).Fails(t, 200, full)
 		small := alice.Pause(t, harness.Program{Code: "await ask()\nprint('y' * 700_000)", Tools: harness.Tools("ask")})
 		alice.Post(t, small.Continue(harness.Value("1"))).Completes(t, strings.Repeat("y", 700_000)+"\n")
-		// An answer that is not kept is gone as an old one, and nothing runs again.
+		// An answer that was too large to keep is gone like an expired one; the program does not
+		// run again.
 		alice.Post(t, small.Continue(harness.Value("1"))).Fails(t, 400, "Execution expired")
 		start := http.Header{"Idempotency-Key": {"large-answer"}}
 		body := harness.Program{Code: "print('y' * 700_000)"}
@@ -103,7 +105,7 @@ func TestMaxStored(t *testing.T) {
 	})
 }
 
-// TestStoredIsForgotten checks that an answer counts for as long as it is kept, and no longer.
+// TestStoredIsForgotten checks that an answer counts as stored only while it is kept.
 func TestStoredIsForgotten(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.ServeAlone(t, s, harness.Settings{"MAX_STORED": "1MiB", "KEEP": "1ms"}).Alice()
@@ -111,7 +113,7 @@ func TestStoredIsForgotten(t *testing.T) {
 		c.Run(t, p, harness.Value("1"))
 		large := harness.Program{Code: "await ask(x='x' * 600_000)", Tools: harness.Tools("ask")}
 		c.Post(t, large).Fails(t, 200, "Tool calls of this client that wait and its kept answers would take more than 1048576 bytes (FERMATA_MAX_STORED)")
-		// The store keeps a record 30 s longer than the answer is good for.
+		// The store keeps a record for 30 s longer than the answer is valid.
 		if err := harness.Within(2*time.Minute, func() error {
 			if a := c.Post(t, large); a.Status != "tool_call_required" {
 				return fmt.Errorf("got %v, want a pause", a)

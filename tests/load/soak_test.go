@@ -14,17 +14,17 @@ import (
 	"fermata/tests/harness"
 )
 
-// soakExecutions is how many programs TestSoak runs; FERMATA_TEST_SOAK changes it.
+// soakExecutions is how many programs TestSoak runs unless FERMATA_TEST_SOAK says another number.
 const soakExecutions = 10_000
 
-// TestSoak runs programs that end in every way, thousands of them on one server, and
-// looks for what they leave. It takes minutes and is run by `make soak`.
+// TestSoak runs thousands of programs, which end in every way, on one server and looks for what
+// they leave behind. It takes minutes; `make soak` runs it.
 func TestSoak(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		total := soakTotal(t)
-		// Answers are kept for a moment only: what they take is no leak.
+		// Answers are kept only for a moment, so that they do not look like a leak.
 		server := harness.ServeAlone(t, s, harness.Settings{"PAUSE_TTL": "2s", "KEEP": "1s", "QUEUE_TIMEOUT": "60s"})
-		soak(t, server.Alice(), max(50, total/20)) // What stays is made: buffers, threads.
+		soak(t, server.Alice(), max(50, total/20)) // This makes what rightly stays: buffers and threads.
 		before := usageAtRest(t, server)
 		soak(t, server.Alice(), total)
 		if after := usageAtRest(t, server); !noMoreThan(after, before) {
@@ -33,7 +33,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// soakTotal is how many programs to run.
+// soakTotal returns how many programs to run.
 func soakTotal(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("FERMATA_TEST_SOAK")
@@ -47,7 +47,7 @@ func soakTotal(t *testing.T) int {
 	return total
 }
 
-// soak runs programs by eight clients at once.
+// soak runs programs from eight clients at once.
 func soak(t *testing.T, c harness.Client, total int) {
 	t.Helper()
 	ways := []func(ctx context.Context, c harness.Client, i int) error{harness.FiveRounds, raises, exits, isLeft, isDropped}
@@ -65,7 +65,7 @@ func soak(t *testing.T, c harness.Client, total int) {
 	clients.Wait()
 }
 
-// raises runs a program that fails between two calls.
+// raises runs a program that raises an error after a call.
 func raises(ctx context.Context, c harness.Client, i int) error {
 	a, err := c.Send(ctx, harness.Program{Code: fmt.Sprintf("await ask(n=%d)\nraise ValueError(%[1]d)", i), Tools: harness.Tools("ask")})
 	if err == nil {
@@ -77,7 +77,7 @@ func raises(ctx context.Context, c harness.Client, i int) error {
 	return err
 }
 
-// exits runs a program that ends its process while a child of it runs.
+// exits runs a program whose process exits while a child of it still runs.
 func exits(ctx context.Context, c harness.Client, i int) error {
 	code := fmt.Sprintf("import subprocess\nsubprocess.Popen(['sleep', '60'])\nos._exit(%d)", i%100)
 	a, err := c.Send(ctx, harness.Program{Code: code})
@@ -87,7 +87,7 @@ func exits(ctx context.Context, c harness.Client, i int) error {
 	return err
 }
 
-// isLeft runs a program whose client never comes back to it.
+// isLeft runs a program that pauses and is never continued.
 func isLeft(ctx context.Context, c harness.Client, i int) error {
 	a, err := c.Send(ctx, harness.Program{Code: fmt.Sprintf("data = bytearray(1 << 20)\nawait ask(n=%d)", i), Tools: harness.Tools("ask")})
 	if err == nil && a.Status != "tool_call_required" {
@@ -96,7 +96,7 @@ func isLeft(ctx context.Context, c harness.Client, i int) error {
 	return err
 }
 
-// isDropped runs a program whose client goes while it runs.
+// isDropped runs a program whose client closes the connection while it runs.
 func isDropped(ctx context.Context, c harness.Client, _ int) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
@@ -110,13 +110,13 @@ func isDropped(ctx context.Context, c harness.Client, _ int) error {
 	return err
 }
 
-// usageAtRest waits until nothing that a server has running changes any more and returns its usage.
+// usageAtRest waits until what a server takes no longer changes, and returns it.
 func usageAtRest(t *testing.T, s *harness.Server) harness.Usage {
 	t.Helper()
 	var u harness.Usage
 	err := harness.Within(time.Minute, func() error {
 		before := s.Usage()
-		// Longer than a pause lasts here.
+		// Longer than a pause may last here.
 		time.Sleep(3 * time.Second)
 		if u = s.Usage(); u.Processes != before.Processes || u.Groups != before.Groups || u.Files != before.Files {
 			return fmt.Errorf("the server does not come to rest: %+v, then %+v", before, u)
@@ -129,8 +129,8 @@ func usageAtRest(t *testing.T, s *harness.Server) harness.Usage {
 	return u
 }
 
-// noMoreThan reports whether u is no more than before, but for noise: connections of ours
-// and memory that the runtime has not given back.
+// noMoreThan reports whether u is no more than before, except for noise: connections of this test
+// and memory that the Go runtime has not given back yet.
 func noMoreThan(u harness.Usage, before harness.Usage) bool {
 	return u.Processes <= before.Processes && u.Groups <= before.Groups && u.Files <= before.Files &&
 		u.Descriptors <= before.Descriptors+8 && u.Inner <= before.Inner && u.Memory <= before.Memory+32<<20

@@ -13,7 +13,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// runScripts is runCases for shell scripts.
+// runScripts is harness.RunCases for shell scripts.
 func runScripts(t *testing.T, c harness.Client, cases []harness.Case) {
 	cases = slices.Clone(cases) // The other setups have them, too.
 	for i := range cases {
@@ -22,6 +22,7 @@ func runScripts(t *testing.T, c harness.Client, cases []harness.Case) {
 	harness.RunCases(t, c, cases)
 }
 
+// TestBashCalls runs scripts that call tools.
 func TestBashCalls(t *testing.T) {
 	cases := []harness.Case{
 		{
@@ -129,6 +130,7 @@ func TestBashCalls(t *testing.T) {
 	})
 }
 
+// TestBashErrors runs scripts that fail, and scripts whose tools fail.
 func TestBashErrors(t *testing.T) {
 	const exit1 = "Sandbox exited with code 1"
 	cases := []harness.Case{
@@ -171,8 +173,7 @@ func TestBashErrors(t *testing.T) {
 	})
 }
 
-// TestBashPartialResults checks that a call without a result is asked for again, as
-// often as it takes.
+// TestBashPartialResults checks that a call without a result stays pending, round after round.
 func TestBashPartialResults(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -199,8 +200,7 @@ func TestBashPartialResults(t *testing.T) {
 	})
 }
 
-// TestBashEnds checks that nothing of a script outlives it, and that a pause stops all
-// of it.
+// TestBashEnds checks that no process of a script outlives it, and that a pause stops all of them.
 func TestBashEnds(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		t.Run("timeout", func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestBashEnds(t *testing.T) {
 			t.Parallel()
 			c := harness.Serve(t, s, nil).Alice()
 			began := time.Now()
-			// The call may go out before the script ends, which is soon.
+			// The script ends soon, but its call may be sent before that.
 			a, _ := c.Run(t, harness.Program{Lang: "bash", Code: "(sleep 30; echo late) &\nask >/dev/null &\necho end", Tools: harness.Tools("ask")}, harness.Echo)
 			a.Completes(t, "end\n")
 			if took := time.Since(began); took > 15*time.Second {
@@ -250,13 +250,14 @@ func TestBashEnds(t *testing.T) {
 				kill $!
 				echo $((after - before < 100))`})
 			a = c.Pause(t, a.Continue(harness.Echo))
-			// In this time it would tick 200 times.
+			// If it ran, it would tick 200 times in this time.
 			time.Sleep(2 * time.Second)
 			c.Post(t, a.Continue(harness.Echo)).Completes(t, "1\n")
 		})
 	})
 }
 
+// TestBashRefusals sends scripts that the server refuses.
 func TestBashRefusals(t *testing.T) {
 	cases := []struct{ name, body, text string }{
 		{"sh", `{"code":"#","lang":"sh"}`, `Unsupported language "sh"; supported values are "python" and "bash"`},
@@ -279,8 +280,8 @@ func TestBashRefusals(t *testing.T) {
 	})
 }
 
-// TestBashHostile sends tools, inputs and results that would do harm where they are
-// taken for anything but text.
+// TestBashHostile uses names of tools, inputs and results that would do harm if a shell took them
+// for anything but text.
 func TestBashHostile(t *testing.T) {
 	texts := []string{
 		"'", `"`, "$(touch /tmp/harm)", "`touch /tmp/harm`", "; touch /tmp/harm #", "\n touch /tmp/harm\n", `\`, `\n`, "%s%n", "-n", "-e",
@@ -341,21 +342,23 @@ func TestBashHostile(t *testing.T) {
 	})
 }
 
-// TestBashForgery has a script say things to the desk of its tools that no function says.
+// TestBashForgery has a script send invalid messages to the socket through which its functions call
+// tools.
 func TestBashForgery(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for i, said := range []string{`''`, `'7\0{}\0'`, `'-1\0{}\0'`, `'x\0{}\0'`, `'0\0'`, `'\0\0\0\0'`, `'99999999999999999999\0{}\0'`} {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
-				// What is cut short is given up when the script goes on.
+				// The runner gives up a message that is cut short.
 				a, batches := c.Run(t, harness.Program{Lang: "bash", Tools: harness.Tools("ask"), Code: `
 					exec {fd}<>/dev/tcp/127.0.0.1/$__FERMATA_PORT
 					printf ` + said + ` >&$fd
 					exec {fd}>&-
 					ask`}, harness.Echo)
 				a.Completes(t, "{}\n")
-				// -1 is a tool, though by another number: a program may call what it was granted.
+				// -1 counts tools from the end, so it is a valid tool: a program may call every
+				// tool that it was granted.
 				if slices.Max(batches) > 2 || len(batches) > 2 {
 					t.Errorf("calls by round = %v, want one call, or two", batches)
 				}
@@ -364,7 +367,7 @@ func TestBashForgery(t *testing.T) {
 	})
 }
 
-// TestBashSurvives checks that a script goes on where it was when the server is killed.
+// TestBashSurvives checks that a paused script goes on after the server was killed.
 func TestBashSurvives(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
@@ -383,7 +386,7 @@ func TestBashSurvives(t *testing.T) {
 	})
 }
 
-// TestBashTools checks that the programs which scripts use are within reach.
+// TestBashTools checks that scripts find the usual programs.
 func TestBashTools(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()

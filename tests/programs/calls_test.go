@@ -10,8 +10,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// weather is the contract's example: the text of a template literal, indented by
-// six spaces, that uses names without importing them.
+// weather is the example of the contract: the text of a template literal of JavaScript, indented by
+// six spaces, which uses libraries without importing them.
 const weather = `
       cities = ["New York", "London", "Tokyo"]
       results = await asyncio.gather(*[
@@ -24,6 +24,7 @@ const weather = `
       print(frame["temperature"].mean())
     `
 
+// TestExample runs the example of the contract.
 func TestExample(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
@@ -48,6 +49,8 @@ func TestExample(t *testing.T) {
 	})
 }
 
+// TestRounds runs programs that call tools in every way that asyncio and threads offer, and checks
+// which calls come in one round.
 func TestRounds(t *testing.T) {
 	repeat := func(n int) []int { return slices.Repeat([]int{1}, n) }
 	cases := []harness.Case{
@@ -273,6 +276,7 @@ func TestRounds(t *testing.T) {
 	})
 }
 
+// TestToolErrors answers calls with errors, which programs catch or do not catch.
 func TestToolErrors(t *testing.T) {
 	runFailing := func(message string) harness.Handler {
 		return func(c harness.Call) harness.Result {
@@ -396,8 +400,8 @@ func TestToolErrors(t *testing.T) {
 	})
 }
 
-// TestPartialResults checks that missing results are asked for again and that their
-// order does not matter.
+// TestPartialResults checks that calls without a result stay pending, and that the order of results
+// does not matter.
 func TestPartialResults(t *testing.T) {
 	gather := harness.Program{Code: "print(await asyncio.gather(*[ask(n=n) for n in range(4)]))", Tools: harness.Tools("ask")}
 	const stdout = "[{'n': 0}, {'n': 1}, {'n': 2}, {'n': 3}]\n"
@@ -473,7 +477,7 @@ func TestPartialResults(t *testing.T) {
 	})
 }
 
-// TestCallIDs checks that ids count over the whole execution.
+// TestCallIDs checks that the ids of calls count on through all rounds of an execution.
 func TestCallIDs(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -497,7 +501,7 @@ func TestCallIDs(t *testing.T) {
 	})
 }
 
-// TestManyCalls checks that calls cannot flood the server.
+// TestManyCalls makes more and larger calls than the server allows at once.
 func TestManyCalls(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"MAX_CALLS": "500"}).Alice()

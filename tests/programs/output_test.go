@@ -7,6 +7,7 @@ import (
 	"fermata/tests/harness"
 )
 
+// TestPrintedOutput prints up to the limit of stdout and stderr, and beyond it.
 func TestPrintedOutput(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.SmallLimits).Alice()

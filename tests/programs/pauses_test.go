@@ -13,7 +13,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// watch lets a program tell for how long each of its processes and threads once did not run.
+// watch is the beginning of programs that measure for how long each of their processes and threads
+// did not run.
 const watch = `
 import ctypes, mmap, os, signal, socket, struct, threading, time
 slots, shared = 0, mmap.mmap(-1, 4096)
@@ -42,8 +43,8 @@ def stillness():
     return least()
 `
 
-// A restless program does not come to rest in a pause; a hostile one undoes it if it is
-// stopped by signals.
+// A restless program goes on working in a pause unless it is stopped. A hostile one wakes itself
+// when signals stop it.
 type restless struct {
 	name, work string
 	hostile    bool
@@ -81,13 +82,13 @@ var restlessPrograms = []restless{
 	`, true},
 }
 
-// program does the work, pauses, and prints for how long all of it stood still.
+// program returns a program that works, pauses, and then prints for how long all of it stood still.
 func (r restless) program() harness.Program {
 	code := watch + harness.Py(r.work) + "all_run()\nawait ask(n=1)\nprint(stillness(), flush=True)\nos._exit(0)\n"
 	return harness.Program{Code: code, Tools: harness.Tools("ask"), Timeout: 6000}
 }
 
-// stoodStill checks that nothing of a program has run for a while.
+// stoodStill checks that a program has printed that all of it stood still for at least that long.
 func stoodStill(t *testing.T, a harness.Answer, name string, atLeast time.Duration) {
 	t.Helper()
 	got, err := strconv.ParseFloat(strings.TrimSpace(a.Stdout), 64)
@@ -99,8 +100,8 @@ func stoodStill(t *testing.T, a harness.Answer, name string, atLeast time.Durati
 	}
 }
 
-// TestNothingRunsInAPause checks that a program that does not come to rest is stopped in a
-// pause, whatever it does about it where there is a freezer.
+// TestNothingRunsInAPause checks that restless programs are stopped in a pause, and hostile ones
+// where the machine has a freezer.
 func TestNothingRunsInAPause(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -120,10 +121,10 @@ func TestNothingRunsInAPause(t *testing.T) {
 	})
 }
 
-// TestWhatRunsInAPauseIsCounted has programs wake themselves in a pause. Where they can, the
-// pause ends when they have used up their time.
+// TestWhatRunsInAPauseIsCounted runs programs that wake themselves in a pause. Without a freezer
+// they can, and then the execution ends as soon as they have used up their time.
 func TestWhatRunsInAPauseIsCounted(t *testing.T) {
-	harness.OverSetups(t, harness.Docker, func(t *testing.T, s harness.Setup) { // Processes cannot.
+	harness.OverSetups(t, harness.Docker, func(t *testing.T, s harness.Setup) { // Process sandboxes have the freezer.
 		server := harness.ServeAlone(t, s, harness.Settings{"METRICS_ADDR": "127.0.0.1:0"})
 		c := server.Alice()
 		ended := 0.0
@@ -134,7 +135,7 @@ func TestWhatRunsInAPauseIsCounted(t *testing.T) {
 			pause := c.Pause(t, r.program())
 			want := map[string]float64{`fermata_executions_total{state="timed_out"}`: ended + 1}
 			if err := harness.Within(30*time.Second, func() error { return harness.CompareMetrics(server.Metrics(t), want) }); err != nil {
-				// It may have been stopped for good by chance.
+				// By chance the program may have stayed stopped.
 				stoodStill(t, c.Post(t, pause.Continue(harness.Echo)), r.name, 15*time.Second)
 				continue
 			}
@@ -144,8 +145,8 @@ func TestWhatRunsInAPauseIsCounted(t *testing.T) {
 	})
 }
 
-// TestPauseIsNotRunTime checks that a pause costs a program none of its time, however many
-// of its processes want to run, and that it gets no more than that either.
+// TestPauseIsNotRunTime checks that a pause does not count as run time, however many processes
+// want to run, and that the program does not get more time either.
 func TestPauseIsNotRunTime(t *testing.T) {
 	const code = watch + `
 for _ in range(2): fork(run, slot())
@@ -178,9 +179,8 @@ print("done")
 	})
 }
 
-// TestSupervisorIsNotHeldUp has a program hand its supervisor a socket that takes a minute
-// to close, and run on in its pause if that stops the supervisor from hearing of it. Only
-// where calls do not go through the supervisor can that be of use to it.
+// TestSupervisorIsNotHeldUp has a program send its supervisor a socket that takes a minute to
+// close. If that held up the supervisor, the program could run on in its pause.
 func TestSupervisorIsNotHeldUp(t *testing.T) {
 	const code = watch + `
 control = socket.socket(fileno=os.dup(3))
@@ -221,8 +221,8 @@ await ask(still=stillness())
 	})
 }
 
-// TestKilledServerLeavesPausesFrozen kills the server of programs that do not come to rest:
-// they stand still, and go on with the next server.
+// TestKilledServerLeavesPausesFrozen kills the server of restless programs that are paused: they
+// stand still until the next server continues them.
 func TestKilledServerLeavesPausesFrozen(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -248,10 +248,10 @@ func TestKilledServerLeavesPausesFrozen(t *testing.T) {
 	})
 }
 
-// TestNothingFrozenIsLeft kills, at a pause, what would let the program go on or die: no
-// process of it is left, and the next program runs.
+// TestNothingFrozenIsLeft kills, during a pause, the processes that would thaw the program or end
+// it: no process of the program is left, and the next program runs.
 func TestNothingFrozenIsLeft(t *testing.T) {
-	const zygote, supervisor = 1, 2                                                // how many PID namespaces below the server's
+	const zygote, supervisor = 1, 2                                                // how many PID namespaces they are below the server's
 	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) { // A container dies with its first process.
 		for _, c := range []struct {
 			name   string
@@ -268,7 +268,7 @@ func TestNothingFrozenIsLeft(t *testing.T) {
 				server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
 				client := server.Alice()
 				pause := client.Pause(t, restlessPrograms[1].program())
-				time.Sleep(300 * time.Millisecond) // Until it is frozen.
+				time.Sleep(300 * time.Millisecond) // By then it is frozen.
 				own := len(namespaces(os.Getpid()))
 				var victims, program []harness.Process
 				for _, p := range server.Family() {
@@ -288,7 +288,7 @@ func TestNothingFrozenIsLeft(t *testing.T) {
 					}
 				}
 				for _, p := range victims {
-					_ = syscall.Kill(p.PID, syscall.SIGKILL) // An idle one may have ended with the server.
+					_ = syscall.Kill(p.PID, syscall.SIGKILL) // The victim may have ended together with the server.
 				}
 				if c.server {
 					if err := server.Start(); err != nil {
@@ -322,11 +322,11 @@ func TestNothingFrozenIsLeft(t *testing.T) {
 
 var printsOne = harness.Program{Code: "print(1)"}
 
-// namespaces returns the ids of a process, one for each PID namespace that it is in.
+// namespaces returns the ids of a process, one in each PID namespace that it belongs to.
 func namespaces(pid int) []string {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return nil // It has ended.
+		return nil // The process has ended.
 	}
 	_, after, _ := strings.Cut(string(status), "\nNSpid:")
 	line, _, _ := strings.Cut(after, "\n")

@@ -7,6 +7,8 @@ import (
 	"fermata/tests/harness"
 )
 
+// TestPythonEnvironment checks what a Python program finds around it: names, modules, directories
+// and files.
 func TestPythonEnvironment(t *testing.T) {
 	cases := []harness.Case{
 		{Name: "ready names", Code: `print(json.dumps([type(m).__name__ for m in (os, re, sys, math, datetime, asyncio, json)]))`, Stdout: `["module", "module", "module", "module", "module", "module", "module"]` + "\n"},
@@ -32,6 +34,7 @@ func TestPythonEnvironment(t *testing.T) {
 	})
 }
 
+// TestPythonSource runs programs with unusual source text.
 func TestPythonSource(t *testing.T) {
 	cases := []harness.Case{
 		{Name: "only comments", Code: "# nothing\n# at all", Stdout: ""},
@@ -80,6 +83,7 @@ func TestPythonSource(t *testing.T) {
 	})
 }
 
+// TestExits ends programs in every way and checks what the answer says.
 func TestExits(t *testing.T) {
 	cases := []harness.Case{
 		{Name: "the end", Code: "x = 1", Stdout: ""},
@@ -165,7 +169,7 @@ func TestExits(t *testing.T) {
 	})
 }
 
-// TestFreshInterpreter checks that nothing stays from one program to the next.
+// TestFreshInterpreter checks that a program finds nothing that an earlier one has left behind.
 func TestFreshInterpreter(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
@@ -188,7 +192,8 @@ func TestFreshInterpreter(t *testing.T) {
 	})
 }
 
-// TestRandomNumbers checks that programs do not share the state of one parent.
+// TestRandomNumbers checks that programs do not share random numbers, though they are forked from
+// one parent.
 func TestRandomNumbers(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
@@ -217,7 +222,7 @@ func TestRandomNumbers(t *testing.T) {
 	})
 }
 
-// withAnyStderr lets cases that fail write anything to stderr, unless they say what.
+// withAnyStderr allows cases that fail to write anything to stderr, unless they say what.
 func withAnyStderr(cases []harness.Case) []harness.Case {
 	for i := range cases {
 		if cases[i].Error != "" && cases[i].Stderr == nil {

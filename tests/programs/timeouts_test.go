@@ -8,6 +8,7 @@ import (
 	"fermata/tests/harness"
 )
 
+// TestTimeouts runs programs that would run for ever, in every way.
 func TestTimeouts(t *testing.T) {
 	cases := []struct{ name, code string }{
 		{"a loop", `
@@ -133,7 +134,7 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// TestBudget checks which time counts.
+// TestBudget checks which time counts towards the limit: the program's own, and not its pauses.
 func TestBudget(t *testing.T) {
 	burn := func(seconds float64, rounds int) harness.Program {
 		return harness.Program{Code: fmt.Sprintf(harness.Py(`

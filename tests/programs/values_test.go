@@ -9,7 +9,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestArgumentValues checks what a client gets for what a program passes.
+// TestArgumentValues checks what a client gets when a program passes a value to a tool.
 func TestArgumentValues(t *testing.T) {
 	const setUp = `
 		import collections, dataclasses, datetime, decimal, enum, fractions, pathlib, uuid
@@ -126,7 +126,7 @@ func TestArgumentValues(t *testing.T) {
 	})
 }
 
-// TestWaysToCall checks the ways to call a stub.
+// TestWaysToCall checks the ways to call a stub: by position, by keyword, with a dict.
 func TestWaysToCall(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","default":3},"not-a-name":{},"self":{}},"required":["city"]}`)
 	cases := []struct{ name, call, want, refused string }{
@@ -177,7 +177,7 @@ func TestWaysToCall(t *testing.T) {
 	})
 }
 
-// TestToolNames checks names that could do harm, all of them granted at once.
+// TestToolNames grants tools whose names could do harm, all of them to one program.
 func TestToolNames(t *testing.T) {
 	hostile := []string{
 		"print", "json", "asyncio", "exec", "type", "_", "self", "len", "os", "__import__", "__builtins__", "__name__",
@@ -215,7 +215,7 @@ func TestToolNames(t *testing.T) {
 	})
 }
 
-// TestResultValues checks what a program gets for what a client sends.
+// TestResultValues checks what a program gets when a client sends a result.
 func TestResultValues(t *testing.T) {
 	cases := []struct{ name, result, expression string }{
 		{"null", `null`, `None`},
@@ -248,7 +248,7 @@ func TestResultValues(t *testing.T) {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
 				pause := c.Pause(t, harness.Program{Code: "import sys\nsys.set_int_max_str_digits(0)\nx, want = await ask(), " + tc.expression + "\nprint(x == want, type(x) is type(want), repr(x) == repr(want))", Tools: harness.Tools("ask")})
-				// The result is sent byte for byte.
+				// The result is sent as it is written above, byte for byte.
 				a := c.Post(t, `{"continuation_token":"`+pause.Token+`","tool_results":[{"call_id":"call_001","is_error":false,"result":`+tc.result+`}]}`)
 				a.Completes(t, "True True True\n")
 			})
@@ -274,7 +274,8 @@ func TestResultValues(t *testing.T) {
 	})
 }
 
-// TestToolInputsThatClientsRefuse checks that a program can catch what a client could not read.
+// TestToolInputsThatClientsRefuse checks that a call with input that clients cannot read raises
+// an error that the program can catch.
 func TestToolInputsThatClientsRefuse(t *testing.T) {
 	cases := []harness.Case{
 		{Name: "too deep", Tools: harness.Tools("ask"), Stdout: "tool input is nested deeper than 500 levels\n{}\n", Code: `

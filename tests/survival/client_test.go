@@ -11,7 +11,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestClientLeaves checks what becomes of a program whose client has gone.
+// TestClientLeaves checks what happens to a program whose client closes the connection: a start
+// ends, a continuation goes on and its answer is kept.
 func TestClientLeaves(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
@@ -72,7 +73,7 @@ func TestClientLeaves(t *testing.T) {
 	})
 }
 
-// A stuck body has no end.
+// A stuck body sends its text and then nothing, without ending.
 type stuck struct {
 	text  *strings.Reader
 	until <-chan struct{}

@@ -25,10 +25,10 @@ import (
 	"fermata/tests/harness"
 )
 
-// daemonTimeout is how long a Docker daemon may take to serve, or to end.
+// daemonTimeout is how long a Docker daemon may take until it serves, and to end.
 const daemonTimeout = 60 * time.Second
 
-// A dockerDaemon is a Docker daemon of a test's own, which it may kill.
+// A dockerDaemon is a Docker daemon that one test has for itself and may kill.
 type dockerDaemon struct {
 	dir    string
 	client *dockerapi.Client
@@ -36,7 +36,7 @@ type dockerDaemon struct {
 	log    *harness.Log
 }
 
-// daemonAlone starts a daemon that has the plain image.
+// daemonAlone starts a daemon that has the image harness.BareImage.
 func daemonAlone(t *testing.T) *dockerDaemon {
 	t.Helper()
 	harness.NeedDocker(t)
@@ -49,7 +49,7 @@ func daemonAlone(t *testing.T) *dockerDaemon {
 	if err := harness.BuildBareImage(); err != nil {
 		t.Fatal(err)
 	}
-	// Its sockets have short names, and its images lie on a disk.
+	// The path is short for the sake of sockets, and on a disk for the sake of images.
 	dir, err := os.MkdirTemp("/var/tmp", "fd-") //nolint:usetesting // the path would be too long
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +98,8 @@ func (d *dockerDaemon) start() error {
 func (d *dockerDaemon) kill() error {
 	err := d.cmd.Process.Signal(syscall.SIGKILL)
 	_ = d.cmd.Wait() // It was killed.
-	// Its own containerd dies with it, in a moment; a daemon that finds it dying waits
-	// for it in vain.
+	// The daemon's containerd dies a moment later. A new daemon that finds it dying would wait for
+	// it in vain.
 	text, readErr := os.ReadFile(filepath.Join(d.dir, "run", "containerd", "containerd.pid"))
 	pid, parseErr := strconv.Atoi(string(text))
 	gone := harness.Within(daemonTimeout, func() error {
@@ -111,17 +111,17 @@ func (d *dockerDaemon) kill() error {
 	return errors.Join(err, readErr, parseErr, gone, os.Remove(filepath.Join(d.dir, "pid")))
 }
 
-// stop ends the daemon as an operator would, and its containers with it.
+// stop ends the daemon as an operator would. Its containers end with it.
 func (d *dockerDaemon) stop() error {
-	timer := time.AfterFunc(daemonTimeout, func() { _ = d.cmd.Process.Kill() }) // Then Wait tells.
+	timer := time.AfterFunc(daemonTimeout, func() { _ = d.cmd.Process.Kill() }) // Wait then returns an error.
 	defer timer.Stop()
 	return errors.Join(d.cmd.Process.Signal(syscall.SIGTERM), d.cmd.Wait())
 }
 
-// remove ends the daemon for good.
+// remove ends the daemon and removes its files.
 func (d *dockerDaemon) remove() error {
 	err := errors.Join(d.stop(), d.client.Close())
-	// It leaves the network namespace of its containers mounted.
+	// The daemon leaves the network namespaces of its containers mounted.
 	mounts, readErr := os.ReadFile("/proc/self/mounts")
 	for line := range strings.Lines(string(mounts)) {
 		if mount := strings.Fields(line)[1]; strings.HasPrefix(mount, d.dir+"/") {
@@ -131,19 +131,19 @@ func (d *dockerDaemon) remove() error {
 	return errors.Join(err, readErr, os.RemoveAll(d.dir))
 }
 
-// left tells what there is in the daemon besides images.
+// left returns an error if the daemon has anything besides images.
 func (d *dockerDaemon) left(ctx context.Context) error {
 	containers, err := d.client.ContainerList(ctx, container.ListOptions{All: true})
 	networks, netErr := d.client.NetworkList(ctx, network.ListOptions{})
 	volumes, volErr := d.client.VolumeList(ctx, volume.ListOptions{})
-	// Without a bridge these are none and host.
+	// Without a bridge the networks are "none" and "host".
 	return errors.Join(err, netErr, volErr, harness.AtMost("containers", len(containers), 0),
 		harness.AtMost("networks", len(networks), 2), harness.AtMost("volumes", len(volumes.Volumes), 0))
 }
 
-// harm does to a container, one of all, what an operator or the machine may do.
+// harm picks a container and does to it what an operator or the machine might do.
 func (d *dockerDaemon) harm(ctx context.Context) {
-	// What cannot be done to a container is that it has gone, or the daemon has.
+	// An error means that the container or the daemon has gone, which is fine here.
 	list, err := d.client.ContainerList(ctx, container.ListOptions{})
 	if err != nil || len(list) == 0 {
 		return
@@ -161,9 +161,9 @@ func (d *dockerDaemon) harm(ctx context.Context) {
 	}
 }
 
-// TestContainersAndDaemonKilled runs programs while containers are killed, removed,
-// stopped and paused, and the daemon is killed and restarted. Every program completes
-// or ends with a clear error, and nothing is left.
+// TestContainersAndDaemonKilled runs programs while containers are killed, removed, stopped and
+// paused, and while the Docker daemon is killed and restarted. Every program completes or ends with
+// a clear error, and nothing is left.
 func TestContainersAndDaemonKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs for a minute")
@@ -181,7 +181,7 @@ func TestContainersAndDaemonKilled(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if server.Cmd.ProcessState == nil {
-			_ = server.Kill() // The test could not go on.
+			_ = server.Kill() // The test has failed before.
 		}
 	})
 	c := server.Alice()
@@ -254,8 +254,8 @@ func TestContainersAndDaemonKilled(t *testing.T) {
 	}
 }
 
-// survive runs a program that may lose its sandbox at any time. It reports whether it
-// completed; to end with a clear error is no failure, to hang or to lie is.
+// survive runs a program that may lose its sandbox at any time, and reports whether it completed.
+// A program may end with a clear error. It must not hang, and its answer must not be wrong.
 func survive(ctx context.Context, c harness.Client) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

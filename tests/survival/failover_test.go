@@ -15,7 +15,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// sentinelAlone starts a Sentinel that watches a primary, and returns a url for it.
+// sentinelAlone starts a Redis Sentinel that watches a primary. It returns the Sentinel and the URL
+// by which a server finds the primary.
 func sentinelAlone(t *testing.T, primary string) (*harness.Redis, string) {
 	t.Helper()
 	const name = "fermata"
@@ -46,15 +47,15 @@ func sentinelAlone(t *testing.T, primary string) (*harness.Redis, string) {
 	return s, "redis://" + addr + "?master_name=" + name
 }
 
-// TestRedisFailsOver kills a primary that Sentinel watches: programs go on with what
-// was its replica.
+// TestRedisFailsOver kills the primary Redis that Sentinel watches: programs go on with the former
+// replica.
 func TestRedisFailsOver(t *testing.T) {
 	t.Parallel()
 	for _, e := range harness.Engines() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			addr, other := harness.FreeAddr(t), harness.FreeAddr(t)
-			_, port, _ := net.SplitHostPort(addr) // It has one.
+			_, port, _ := net.SplitHostPort(addr) // The address has a port.
 			_, otherPort, _ := net.SplitHostPort(other)
 			primary := harness.RedisAlone(t, "--bind", "127.0.0.1", "--port", port)
 			replica := harness.RedisAlone(t, "--bind", "127.0.0.1", "--port", otherPort, "--replicaof", "127.0.0.1 "+port)
@@ -80,13 +81,13 @@ func TestRedisFailsOver(t *testing.T) {
 			tells(t, c, 200, "healthy")
 			pause := c.Pause(t, harness.AskOnce)
 			stop := walkers(t, c)
-			time.Sleep(time.Second) // Programs run.
+			time.Sleep(time.Second) // Programs run meanwhile.
 			if err := primary.Crash(); err != nil {
 				t.Fatal(err)
 			}
 			tells(t, c, 503, "unhealthy")
 			tells(t, c, 200, "healthy")
-			time.Sleep(time.Second) // They do so again.
+			time.Sleep(time.Second) // Programs run again.
 			stop()
 			c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		})

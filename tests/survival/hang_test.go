@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// answerLimit is how long a server may take until it answers, whatever there is.
+	// answerLimit is how long a server may take to answer, whatever hangs.
 	answerLimit = 10 * time.Second
-	// closeLimit is how long it may take to end once programs have been waited for.
+	// closeLimit is how long a server may take to end after its programs have ended.
 	closeLimit = 16 * time.Second
 )
 
-// answersSoon launches a server and checks that it answers in time, and with this health.
+// answersSoon launches a server and checks that it answers in time, and that GET /health has the
+// wanted status.
 func answersSoon(t *testing.T, s *harness.Server, wantHealth int) {
 	t.Helper()
 	began := time.Now()
@@ -39,7 +40,7 @@ func answersSoon(t *testing.T, s *harness.Server, wantHealth int) {
 	}
 }
 
-// hole is an address that takes connections and never answers.
+// hole returns an address that accepts connections and never answers.
 func hole(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +52,7 @@ func hole(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// swallow takes connections and never answers.
+// swallow accepts connections and never answers.
 func swallow(t *testing.T, l net.Listener) {
 	t.Helper()
 	var mu sync.Mutex
@@ -90,7 +91,7 @@ func TestStartsAndStopsWhileRedisHangs(t *testing.T) {
 	launchOnly(t, server)
 }
 
-// launchOnly launches a server and returns while it starts.
+// launchOnly launches a server and returns while it is still starting.
 func launchOnly(t *testing.T, s *harness.Server) {
 	t.Helper()
 	if err := s.Launch(); err != nil {
@@ -105,12 +106,12 @@ func launchOnly(t *testing.T, s *harness.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It comes to what hangs in no time; no event tells.
+	// No event tells when the server has reached the thing that hangs; a second is plenty.
 	time.Sleep(time.Second)
 }
 
-// TestStartsAndStopsWhileTheBucketHangs starts a server whose bucket does not answer, and
-// stops it: programs without files run meanwhile, and health tells.
+// TestStartsAndStopsWhileTheBucketHangs starts a server whose bucket never answers, and stops it.
+// Meanwhile programs without files run, and the server says that it is unhealthy.
 func TestStartsAndStopsWhileTheBucketHangs(t *testing.T) {
 	t.Parallel()
 	parameters := url.Values{"endpoint": {"http://" + hole(t)}, "region": {"us-east-1"}, "use_path_style": {"true"}, "anonymous": {"true"}}
@@ -128,8 +129,7 @@ func TestStartsAndStopsWhileTheBucketHangs(t *testing.T) {
 	launchOnly(t, server)
 }
 
-// TestDockerHangsAtStart starts a server whose Docker daemon never answers: it ends, with a
-// word that tells.
+// TestDockerHangsAtStart starts a server whose Docker daemon never answers: it ends and says why.
 func TestDockerHangsAtStart(t *testing.T) {
 	t.Parallel()
 	server, err := harness.NewServer(harness.With(harness.Common, harness.Quick(t), harness.Settings{"SANDBOX": "docker"}))

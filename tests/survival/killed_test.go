@@ -12,8 +12,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestKilledWhilePaused kills the server while programs are paused: its successor
-// goes on with them.
+// TestKilledWhilePaused kills the server while programs are paused: the next server continues
+// them.
 func TestKilledWhilePaused(t *testing.T) {
 	harness.OverSetups(t, harness.EachStore|harness.GVisor|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -47,7 +47,7 @@ func TestKilledWhilePaused(t *testing.T) {
 		end.Completes(t, "{'n': 1}\n")
 		restart()
 
-		// An identical retry of what was answered before gets the same bytes.
+		// A request that was answered before the crash gets the same bytes again.
 		if again := c.Post(t, answered.Continue(harness.Echo)); again.Raw != second.Raw {
 			t.Errorf("retry of an answered round: got %v, want %v", again, second)
 		}
@@ -66,8 +66,8 @@ func TestKilledWhilePaused(t *testing.T) {
 	})
 }
 
-// TestKilledWhileRunning kills the server while a program runs. The program must
-// not run twice, and its client must not wait for ever.
+// TestKilledWhileRunning kills the server while a program runs. The program must not run twice, and
+// its client must not wait for ever.
 func TestKilledWhileRunning(t *testing.T) {
 	harness.OverSetups(t, harness.EachStore|harness.GVisor|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -90,8 +90,8 @@ func TestKilledWhileRunning(t *testing.T) {
 			_, err := c.Send(t.Context(), harness.Program{Code: "import time\ntime.sleep(60)"})
 			start <- err
 		}()
-		// Another continuation gets 409 as soon as this one is there, and can do nothing
-		// before: no call has this id.
+		// Another continuation gets 409 as soon as the first one is in flight. Before that it
+		// changes nothing, since no call has this id.
 		other := harness.Continuation{Token: pause.Token, Results: []harness.Result{{CallID: "call_999"}}}
 		err := harness.Within(10*time.Second, func() error {
 			a, err := c.Send(t.Context(), other)
@@ -122,7 +122,7 @@ func TestKilledWhileRunning(t *testing.T) {
 			t.Fatalf("retry after the crash: %v", err)
 		}
 		if again.Status != "tool_call_required" {
-			again.Fails(t, 400, "Execution expired") // It may be lost, but then clearly.
+			again.Fails(t, 400, "Execution expired") // It may be lost, but the error must say so.
 			return
 		}
 		if got, want := again.Calls[0].CompactInput(), `{"n":1}`; got != want {
@@ -132,15 +132,15 @@ func TestKilledWhileRunning(t *testing.T) {
 	})
 }
 
-// TestSandboxesKilled kills everything below the server: the paused programs are lost,
-// clearly, and the next ones run.
+// TestSandboxesKilled kills all processes below the server: paused programs end with a clear error,
+// and the next ones run.
 func TestSandboxesKilled(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)
 		for _, p := range server.Family()[1:] {
-			// It may have ended with another one before.
+			// The process may already have ended together with another one.
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 		a := c.Post(t, pause.Continue(harness.Echo))
@@ -160,8 +160,8 @@ func TestSandboxesKilled(t *testing.T) {
 	})
 }
 
-// TestKilledAtAnyInstant kills the server again and again while programs run, are
-// paused, start and end, while the pool is filled, and while its successor takes over.
+// TestKilledAtAnyInstant kills the server again and again: while programs start, run, pause and
+// end, while the pool refills, and while the next server takes over.
 func TestKilledAtAnyInstant(t *testing.T) {
 	kills := count(10, 200)
 	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
@@ -169,7 +169,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 		stop := walkers(t, server.Alice())
 		for n := range kills {
 			if n%3 == 0 {
-				// Before it has begun to serve, or not long after.
+				// Kill the server before it serves, or not long after.
 				time.Sleep(rand.N(400 * time.Millisecond))
 			} else {
 				if err := server.Await(); err != nil {

@@ -19,8 +19,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestUnsignedPeerBodies sends bodies of 99 MB to a path that only servers use, without
-// a signature: they are refused before they are read.
+// TestUnsignedPeerBodies sends bodies of 99 MB without a signature to a path that only servers use:
+// the server refuses them before it reads them.
 func TestUnsignedPeerBodies(t *testing.T) {
 	t.Parallel()
 	redis := harness.RedisAlone(t)
@@ -34,7 +34,7 @@ func TestUnsignedPeerBodies(t *testing.T) {
 		for range 8 {
 			conn := s.SendRaw(t, "POST /internal/resume HTTP/1.1\r\nHost: x\r\n"+header+"Content-Length: 99000000\r\n\r\n")
 			go func() {
-				_, _ = io.WriteString(conn, junk) // The server may have closed.
+				_, _ = io.WriteString(conn, junk) // The server may have closed the connection.
 			}()
 			if err := harness.AwaitClose(conn, harness.AtOnce); err != nil {
 				t.Error(err)
@@ -50,8 +50,8 @@ func TestUnsignedPeerBodies(t *testing.T) {
 	}
 }
 
-// TestForgedAnnouncements has somebody who can write Redis say where a server is, who then
-// answers as that server would.
+// TestForgedAnnouncements writes false addresses of servers to Redis. An impostor listens there and
+// answers as a server would; no server may ask it.
 func TestForgedAnnouncements(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -80,7 +80,7 @@ func TestForgedAnnouncements(t *testing.T) {
 	if err != nil || len(ids) != 2 {
 		t.Fatalf("Redis knows the servers %v (%v), want two", ids, err)
 	}
-	// The announcement of the other one is genuine, and not this one's.
+	// Each announcement is genuine, but valid for its own server only.
 	var genuine []string
 	for _, id := range ids {
 		text, err := redis.Client.Get(ctx, "fermata-server:"+id).Result()
@@ -104,7 +104,7 @@ func TestForgedAnnouncements(t *testing.T) {
 	} {
 		stop := make(chan struct{})
 		forge(text)
-		// The living one announces itself again and again; the forger does, too.
+		// The living server announces itself again and again, so the forger has to do the same.
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -130,7 +130,7 @@ func TestForgedAnnouncements(t *testing.T) {
 	if !strings.Contains(servers[1].Log.All(), "is not signed with a secret of this group") {
 		t.Errorf("the log does not tell:\n%s", servers[1].Log.Tail())
 	}
-	// The server itself is believed again when it is back.
+	// When the server itself is back, the others believe its announcement again.
 	if err := servers[0].Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,8 @@ func TestForgedAnnouncements(t *testing.T) {
 	a.Completes(t, "{'n': 1}\n")
 }
 
-// TestPeerAddress has servers talk to each other over addresses of their own.
+// TestPeerAddress gives servers separate addresses for talking to each other: neither address
+// serves the other's requests.
 func TestPeerAddress(t *testing.T) {
 	t.Parallel()
 	redis := harness.RedisAlone(t)
@@ -168,14 +169,14 @@ func TestPeerAddress(t *testing.T) {
 	c[1].Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 }
 
-// A forgery is a request to a path that only servers use.
+// A forgery is a forged request to a path that only servers use.
 type forgery struct {
 	name, path, signedPath, secret string
 	age                            time.Duration
 	code                           int
 }
 
-// sign is a peer's signature.
+// sign returns the signature that a server would send with this body.
 func (f forgery) sign(t *testing.T, body string) string {
 	t.Helper()
 	key, err := hkdf.Key(sha256.New, []byte(f.secret), nil, "fermata peers", sha256.Size)
@@ -190,7 +191,7 @@ func (f forgery) sign(t *testing.T, body string) string {
 	return at + "." + hash + "." + hex.EncodeToString(h.Sum(nil))
 }
 
-// TestPeerRequests sends what only a server may send.
+// TestPeerRequests sends forged requests to the paths that only servers use.
 func TestPeerRequests(t *testing.T) {
 	const resume, cancel = "/internal/resume", "/internal/cancel"
 	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
@@ -227,7 +228,7 @@ func TestPeerRequests(t *testing.T) {
 		if a := post(c[0], resume, good, body+" "); a.HTTPStatus != 401 {
 			t.Errorf("another body: got %v, want 401", a)
 		}
-		// A peer is trusted with whose the request is, a token is needed all the same.
+		// A server believes another one about the principal of a request, but the token must fit.
 		stolen := strings.Replace(body, `"alice"`, `"bob"`, 1)
 		if a := post(c[0], resume, forgery{signedPath: resume, secret: harness.Secret}.sign(t, stolen), stolen); a.HTTPStatus != 409 || a.Error != "forbidden" {
 			t.Errorf("another principal: got %v, want 409 forbidden", a)

@@ -12,7 +12,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// overRedis runs test over every engine with a Redis of the test's own.
+// overRedis runs test with each sandbox and a Redis of the test's own, started with args.
 func overRedis(t *testing.T, test func(t *testing.T, s harness.Setup, redis *harness.Redis), args ...string) {
 	t.Parallel()
 	for _, e := range harness.Engines() {
@@ -25,7 +25,7 @@ func overRedis(t *testing.T, test func(t *testing.T, s harness.Setup, redis *har
 	}
 }
 
-// health returns what a server says of itself.
+// health returns the answer of a health check.
 func health(t testing.TB, c harness.Client, path string) harness.Answer {
 	t.Helper()
 	a, err := c.Request(t.Context(), http.MethodGet, path, nil, nil)
@@ -35,7 +35,7 @@ func health(t testing.TB, c harness.Client, path string) harness.Answer {
 	return a
 }
 
-// tells checks that both health checks say this soon.
+// tells checks that all health checks soon have this HTTP status and text.
 func tells(t testing.TB, c harness.Client, code int, status string) {
 	t.Helper()
 	for _, path := range []string{"/health", "/ready", "/v1/health"} {
@@ -51,7 +51,7 @@ func tells(t testing.TB, c harness.Client, code int, status string) {
 	}
 }
 
-// isUnavailable checks that a request is refused for want of Redis, in bounded time.
+// isUnavailable checks that the server refuses a request soon, since Redis is not available.
 func isUnavailable(t testing.TB, c harness.Client, body any) {
 	t.Helper()
 	began := time.Now()
@@ -65,7 +65,7 @@ func isUnavailable(t testing.TB, c harness.Client, body any) {
 	}
 }
 
-// TestRedisDownAtStart starts the server before its Redis.
+// TestRedisDownAtStart starts a server before its Redis.
 func TestRedisDownAtStart(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		server := harness.LaunchAlone(t, s)
@@ -83,8 +83,8 @@ func TestRedisDownAtStart(t *testing.T) {
 	})
 }
 
-// TestRedisDownWhenTheServerComesBack kills both, and starts the server first: what
-// it left goes on when Redis is there again.
+// TestRedisDownWhenTheServerComesBack kills the server and Redis, and starts the server first.
+// Paused programs go on when Redis is back.
 func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
@@ -116,7 +116,8 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 		}
 		a.Completes(t, "{'n': 1}\n")
 		tells(t, c, 200, "healthy")
-		// What the killed one had ready goes when Redis has told that nobody needs it.
+		// The idle sandboxes of the killed server end when Redis has told that no execution has
+		// them.
 		err = harness.Within(harness.ClearTimeout, func() error {
 			left := slices.DeleteFunc(harness.Descendants(server.Heirs), func(p harness.Process) bool { return p.Dead })
 			return harness.AtMost("processes of the killed server", len(left), 0)
@@ -127,8 +128,8 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 	}, "--appendonly", "yes", "--appendfsync", "always")
 }
 
-// TestRedisRestarts kills Redis and starts it again, with its data and without:
-// programs wait meanwhile, and none loses or repeats anything.
+// TestRedisRestarts kills Redis and starts it again, with its data and without. Programs wait
+// meanwhile, and none of them loses or repeats anything.
 func TestRedisRestarts(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -157,7 +158,7 @@ func TestRedisRestarts(t *testing.T) {
 				waits, pauses, ends := c.Pause(t, harness.AskOnce), c.Pause(t, twice), c.Pause(t, harness.Program{
 					Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)", Tools: harness.Tools("ask"),
 				})
-				// Two run while Redis goes: one to its next pause, one to its end.
+				// Two programs run while Redis is down: one to its next pause, one to its end.
 				answers := make(chan harness.Answer, 2)
 				for _, body := range []harness.Continuation{pauses.Continue(harness.Echo), ends.Continue(harness.Echo)} {
 					go func() {
@@ -168,12 +169,12 @@ func TestRedisRestarts(t *testing.T) {
 						answers <- a
 					}()
 				}
-				time.Sleep(500 * time.Millisecond) // No answer tells that a program has begun.
+				time.Sleep(500 * time.Millisecond) // No event tells that a program has begun.
 				restart(func() {
 					isUnavailable(t, c, waits.Continue(harness.Echo))
 					tells(t, c, 503, "unhealthy")
 					for range 2 {
-						// The end needs no record to be told; the pause does.
+						// The end of a program can be answered without a record, a pause cannot.
 						if a := <-answers; a.HTTPStatus != 200 && a.HTTPStatus != 503 {
 							t.Errorf("got %v without Redis, want an answer or 503", a)
 						}
@@ -198,7 +199,7 @@ func TestRedisRestarts(t *testing.T) {
 	}
 }
 
-// TestRedisHangs has Redis hang for longer than any command may take.
+// TestRedisHangs makes Redis hang for longer than any command may take.
 func TestRedisHangs(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
@@ -223,7 +224,7 @@ func TestRedisHangs(t *testing.T) {
 	})
 }
 
-// TestRedisFull fills Redis up: it answers, but takes no writes.
+// TestRedisFull fills Redis, which then answers but refuses writes.
 func TestRedisFull(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
@@ -250,7 +251,7 @@ func TestRedisFull(t *testing.T) {
 	}, "--maxmemory-policy", "noeviction")
 }
 
-// TestRedisSlow has every command take a while.
+// TestRedisSlow makes each command of Redis take a while.
 func TestRedisSlow(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
@@ -261,7 +262,7 @@ func TestRedisSlow(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		for ctx.Err() == nil {
-			// Nobody else is served meanwhile.
+			// Redis serves nobody else meanwhile.
 			_ = redis.Client.Do(ctx, "DEBUG", "SLEEP", "0.2").Err()
 		}
 		stop()

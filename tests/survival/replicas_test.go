@@ -24,7 +24,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// balance returns the url of a load balancer: each request goes to the next server.
+// balance returns the URL of a load balancer, which sends each request to the next server.
 func balance(t *testing.T, servers []*harness.Server) string {
 	t.Helper()
 	var next atomic.Int64
@@ -46,7 +46,7 @@ func balance(t *testing.T, servers []*harness.Server) string {
 	return proxy.URL
 }
 
-// TestAnyReplica sends every request to another server than the one before it.
+// TestAnyReplica sends each request to another server than the one before it.
 func TestAnyReplica(t *testing.T) {
 	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
@@ -81,8 +81,8 @@ func TestAnyReplica(t *testing.T) {
 	})
 }
 
-// TestRacingReplicas sends one token with different results to all servers at once:
-// one passes.
+// TestRacingReplicas continues one round on all servers at once, with different results: exactly
+// one continuation claims the round.
 func TestRacingReplicas(t *testing.T) {
 	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
@@ -111,8 +111,9 @@ func TestRacingReplicas(t *testing.T) {
 	})
 }
 
-// TestReplicaKilled kills the server of a paused program: the others say so, and the
-// program goes on when the server is back. Of containers see TestReplicaTakesOver.
+// TestReplicaKilled kills the server of a paused program, whose process sandbox no other server can
+// reach. The others say so, and the program goes on when the server is back. For containers see
+// TestReplicaTakesOver.
 func TestReplicaKilled(t *testing.T) {
 	harness.OverReplicas(t, harness.Engines()[:1], func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
@@ -126,7 +127,7 @@ func TestReplicaKilled(t *testing.T) {
 			t.Errorf("got %v without Retry-After", a)
 		}
 		c[1].Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
-		// A request that comes while the server comes back waits for it.
+		// A request that arrives shortly before the server is back waits for it.
 		waiting := make(chan harness.Answer, 1)
 		go func() {
 			a, err := c[2].Send(t.Context(), pause.Continue(harness.Echo))
@@ -146,8 +147,8 @@ func TestReplicaKilled(t *testing.T) {
 	})
 }
 
-// TestReplicasKilledInTurn kills one server after the other while programs run
-// through all of them.
+// TestReplicasKilledInTurn kills one server after the other while programs send their requests to
+// all of them in turn.
 func TestReplicasKilledInTurn(t *testing.T) {
 	kills := count(6, 60)
 	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
@@ -167,7 +168,7 @@ func TestReplicasKilledInTurn(t *testing.T) {
 	})
 }
 
-// suspend stops a server's process, all of whose threads stand still then.
+// suspend stops all threads of a server's process, by SIGSTOP.
 func suspend(t *testing.T, s *harness.Server) {
 	t.Helper()
 	if err := s.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -188,16 +189,16 @@ func suspend(t *testing.T, s *harness.Server) {
 	}
 }
 
-// TestReplicaStopped stops a server, beyond its lease, and lets it go on. Where
-// another one can reach the sandbox it takes over meanwhile.
+// TestReplicaStopped suspends a server for longer than its lease and lets it go on. Where another
+// server can reach the sandbox, that one takes over meanwhile.
 func TestReplicaStopped(t *testing.T) {
 	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
 		stop := walkers(t, harness.Client{URL: balance(t, servers[1:]), Key: "key-a"})
 		pause := c[0].Pause(t, harness.AskOnce)
 		suspend(t, servers[0])
-		// The kernel still takes connections for it, so this must not wait for ever:
-		// the client gives up, and asks again.
+		// The kernel still accepts connections for the suspended server, so a request could wait
+		// for ever. The client gives up after a while and asks again.
 		for until := time.Now().Add(8 * time.Second); time.Now().Before(until); {
 			ctx, leave := context.WithTimeout(t.Context(), 2*time.Second)
 			a, err := c[1].Send(ctx, pause.Continue(harness.Echo))

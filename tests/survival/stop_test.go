@@ -16,7 +16,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// endBySignal sends a signal and waits for the end, which must be an orderly one.
+// endBySignal sends a signal to a server and checks that it ends properly within limit.
 func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -29,7 +29,7 @@ func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit t
 	case <-time.After(harness.StopTimeout + limit):
 		t.Fatalf("the server runs %v after %v", time.Since(began), number)
 	}
-	// Before it begins to, a signal ends it as it ends any process.
+	// Before the server handles signals, a signal ends it as it ends any process.
 	status, _ := s.Cmd.ProcessState.Sys().(syscall.WaitStatus)
 	early := status.Signaled() && status.Signal() == number && s.Log.All() == ""
 	if code := s.Cmd.ProcessState.ExitCode(); code != 0 && !early {
@@ -40,7 +40,7 @@ func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit t
 	}
 }
 
-// sendLater posts in the background.
+// sendLater sends a request in the background and returns a channel for the answer.
 func sendLater(t *testing.T, c harness.Client, body any) <-chan harness.Answer {
 	answers := make(chan harness.Answer, 1)
 	go func() {
@@ -53,12 +53,13 @@ func sendLater(t *testing.T, c harness.Client, body any) <-chan harness.Answer {
 	return answers
 }
 
-// busy runs for a while after its call.
+// busy returns a program that runs for a while after its first call.
 func busy(seconds float64) harness.Program {
 	return harness.Program{Code: fmt.Sprintf("import time\nx = await ask(n=1)\ntime.sleep(%g)\nprint(x)\nprint(await ask(n=2))", seconds), Tools: harness.Tools("ask")}
 }
 
-// TestDrainEnds stops the server with what SIGTERM does by default.
+// TestDrainEnds sends SIGTERM to a server with default settings: what runs is answered, what is
+// paused ends.
 func TestDrainEnds(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
@@ -66,7 +67,7 @@ func TestDrainEnds(t *testing.T) {
 		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
 		round := sendLater(t, c, runs.Continue(harness.Echo))
 		start := sendLater(t, c, harness.Program{Code: "import time\ntime.sleep(1)\nprint('ran')"})
-		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
 		family := server.Family()
 		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
 		next := <-round
@@ -86,7 +87,7 @@ func TestDrainEnds(t *testing.T) {
 	})
 }
 
-// TestDrainKeeps stops a server that is to leave what is paused to the next one.
+// TestDrainKeeps stops a server whose paused programs are handed over to the next one.
 func TestDrainKeeps(t *testing.T) {
 	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
@@ -95,7 +96,7 @@ func TestDrainKeeps(t *testing.T) {
 		key := uuid.NewString()
 		started := c.PostKeyed(t, key, harness.Awkward)
 		round := sendLater(t, c, runs.Continue(harness.Echo))
-		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
 		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
 		next := <-round
 		if next.Status != "tool_call_required" {
@@ -112,7 +113,7 @@ func TestDrainKeeps(t *testing.T) {
 			t.Errorf(harness.AskedAgain, again, started)
 		}
 		c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
-		// What nobody goes on with is the last server's to end.
+		// The last server has to end what nobody continues.
 		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
 		server.Settings["DRAIN"] = "end"
 		if err := server.Start(); err != nil {
@@ -130,7 +131,7 @@ func TestDrainTimeout(t *testing.T) {
 				server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": drain, "DRAIN_TIMEOUT": "1s"}))
 				c := server.Alice()
 				answers := sendLater(t, c, harness.Program{Code: "print('begun', flush=True)\nwhile True: pass"})
-				time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
+				time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
 				family := server.Family()
 				endBySignal(t, server, syscall.SIGTERM, 6*time.Second)
 				a := <-answers
@@ -149,7 +150,7 @@ func TestDrainTimeout(t *testing.T) {
 	})
 }
 
-// TestInterrupted presses Ctrl-C: the whole foreground group gets the signal.
+// TestInterrupted does what Ctrl-C in a terminal does: the whole process group gets the signal.
 func TestInterrupted(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		all := harness.With(s.Settings, harness.Quick(t))
@@ -169,7 +170,7 @@ func TestInterrupted(t *testing.T) {
 		runs := c.Pause(t, busy(1))
 		c.Pause(t, harness.AskOnce)
 		round := sendLater(t, c, runs.Continue(harness.Echo))
-		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
 		family := server.Family()
 		if err := syscall.Kill(-server.Cmd.Process.Pid, syscall.SIGINT); err != nil {
 			t.Fatal(err)
@@ -194,7 +195,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestStoppedAtStart stops the server before it serves, sooner and later.
+// TestStoppedAtStart stops a server at different moments of its start.
 func TestStoppedAtStart(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
@@ -203,7 +204,7 @@ func TestStoppedAtStart(t *testing.T) {
 			if err := server.Launch(); err != nil {
 				t.Fatal(err)
 			}
-			// It takes a while until it is the server, and not the shell that starts it.
+			// At first the process is still the shell that becomes the server.
 			err := harness.Within(5*time.Second, func() error {
 				if !catches(server.Cmd.Process.Pid, syscall.SIGTERM) {
 					return errors.New("the server has not begun")
@@ -232,14 +233,13 @@ func catches(pid int, number syscall.Signal) bool {
 	if err != nil {
 		return false
 	}
-	// The shell that becomes the server catches nothing, and Go's runtime all.
+	// The shell has no handlers, Go's runtime has one for each signal.
 	_, after, _ := bytes.Cut(status, []byte("SigCgt:"))
 	mask, err := strconv.ParseUint(string(bytes.TrimSpace(after[:min(len(after), 17)])), 16, 64)
 	return err == nil && mask&(1<<(number-1)) != 0
 }
 
-// TestRollingRestart stops the server again and again while programs run; the next
-// one goes on with them.
+// TestRollingRestart stops and starts a server again and again while programs run. None is lost.
 func TestRollingRestart(t *testing.T) {
 	restarts := count(5, 50)
 	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
@@ -263,7 +263,7 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// TestStop checks that a server that is asked to stop answers what is under way.
+// TestStop checks that a server that is asked to stop still answers the requests in flight.
 func TestStop(t *testing.T) {
 	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
@@ -277,7 +277,7 @@ func TestStop(t *testing.T) {
 			}
 			answers <- a
 		}()
-		time.Sleep(300 * time.Millisecond) // No answer tells that a program has begun.
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
 		family := server.Family()
 		if err := server.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)

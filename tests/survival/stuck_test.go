@@ -20,7 +20,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// needFreezer skips a test where processes cannot be frozen one by one.
+// needFreezer skips a test if the machine cannot freeze single processes.
 func needFreezer(t *testing.T) string {
 	t.Helper()
 	const mount = "/sys/fs/cgroup/freezer"
@@ -30,7 +30,8 @@ func needFreezer(t *testing.T) string {
 	return mount
 }
 
-// freeze freezes processes. One of version 1 that is killed does not die until it is thawed.
+// freeze freezes processes with a cgroup of version 1: if they are killed, they do not die until
+// they are thawed.
 func freeze(t *testing.T, frozen []harness.Process) (thaw func()) {
 	t.Helper()
 	group := filepath.Join(needFreezer(t), "fermata-tests-"+strconv.Itoa(os.Getpid())+"-"+t.Name())
@@ -57,8 +58,8 @@ func freeze(t *testing.T, frozen []harness.Process) (thaw func()) {
 	return thaw
 }
 
-// workersOf returns the processes of the server's zygote that run programs, or wait for one:
-// the children of the nursery.
+// workersOf returns the processes that run programs or wait for one. They are the children of the
+// nursery, which is a child of the zygote, which is a child of the server.
 func workersOf(s *harness.Server) (found []harness.Process) {
 	family := s.Family()
 	children := map[int][]harness.Process{}
@@ -73,7 +74,7 @@ func workersOf(s *harness.Server) (found []harness.Process) {
 	return found
 }
 
-// awaitStuck waits until so many of the server's sandboxes are stuck.
+// awaitStuck waits until the number of the server's stuck sandboxes is as wanted.
 func awaitStuck(t *testing.T, s *harness.Server, want func(n float64) bool) {
 	t.Helper()
 	err := harness.Within(90*time.Second, func() error {
@@ -91,8 +92,8 @@ func some(n float64) bool { return n > 0 }
 
 func none(n float64) bool { return n == 0 }
 
-// TestStuckSandboxes has a server leave sandboxes that cannot end. The next one answers all
-// the same, tells, and clears them away when it can.
+// TestStuckSandboxes kills a server whose sandboxes cannot end. The next server serves all the
+// same, reports the stuck sandboxes, and removes them as soon as it can.
 func TestStuckSandboxes(t *testing.T) {
 	t.Parallel()
 	needFreezer(t)
@@ -117,9 +118,9 @@ func TestStuckSandboxes(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	// As many as the ceiling are stuck, and half of it serves.
+	// As many sandboxes are stuck as there may be in all, yet half of that number still serves.
 	server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
-	// One server after the other may find them.
+	// The server after that finds them, too.
 	endBySignal(t, server, syscall.SIGTERM, closeLimit)
 	answersSoon(t, server, http.StatusOK)
 	awaitStuck(t, server, some)
@@ -128,8 +129,8 @@ func TestStuckSandboxes(t *testing.T) {
 	server.Alice().Post(t, harness.Program{Code: "print(2)"}).Completes(t, "2\n")
 }
 
-// TestStopWithAStuckSandbox stops a server whose sandboxes cannot end, while somebody keeps
-// connections to its metrics.
+// TestStopWithAStuckSandbox stops a server whose sandboxes cannot end, while somebody keeps a
+// connection to its metrics open.
 func TestStopWithAStuckSandbox(t *testing.T) {
 	t.Parallel()
 	needFreezer(t)
@@ -147,7 +148,7 @@ func TestStopWithAStuckSandbox(t *testing.T) {
 	}
 	thaw := freeze(t, workersOf(server))
 	endBySignal(t, server, syscall.SIGTERM, closeLimit)
-	// Also while it starts.
+	// It must also stop while it is still starting.
 	launchOnly(t, server)
 	endBySignal(t, server, syscall.SIGTERM, closeLimit)
 	thaw()
@@ -156,8 +157,8 @@ func TestStopWithAStuckSandbox(t *testing.T) {
 	}
 }
 
-// TestZygoteStops has the zygote of a server hang. Nobody waits for longer than the queue
-// lasts, and another zygote takes its place.
+// TestZygoteStops suspends the zygote of a server. No request waits for longer than the queue
+// allows, and another zygote takes the place of the suspended one.
 func TestZygoteStops(t *testing.T) {
 	t.Parallel()
 	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.With(harness.Quick(t), harness.Settings{"QUEUE_TIMEOUT": "2s"}))
@@ -185,23 +186,25 @@ func TestZygoteStops(t *testing.T) {
 		} else if a.HTTPStatus != http.StatusServiceUnavailable {
 			t.Fatalf("got %v, want 503 until there is another zygote", a)
 		}
-		if n == 10 { // more than were ready
+		if n == 10 { // more than were idle in the pool
 			break
 		}
 		if time.Since(began) > time.Minute {
 			t.Fatalf("after %v there is no other zygote:\n%s", time.Since(began), server.Log.Tail())
 		}
 	}
-	// What the old one has made lives on.
+	// The sandboxes of the old zygote live on.
 	c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 }
 
-// A dockerProxy stands between a server and its Docker daemon, and can hold removals back.
+// A dockerProxy stands between a server and its Docker daemon and holds back the removal of
+// containers.
 type dockerProxy struct {
 	host string
-	hold chan struct{} // closed when removals may pass
+	hold chan struct{} // closed to let removals pass
 }
 
+// proxyDocker starts a proxy in front of the Docker daemon of the tests.
 func proxyDocker(t *testing.T) *dockerProxy {
 	t.Helper()
 	harness.NeedDocker(t)
@@ -232,7 +235,8 @@ func proxyDocker(t *testing.T) *dockerProxy {
 	return p
 }
 
-// pass carries a connection. Every removal has a connection of its own: it waits in front.
+// pass relays one connection. Docker's client makes a new connection for each removal, so to hold
+// one back delays nothing else.
 func (p *dockerProxy) pass(client net.Conn, daemon string) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("unix", daemon)
@@ -252,7 +256,7 @@ func (p *dockerProxy) pass(client net.Conn, daemon string) {
 		if err != nil && len(head) == 0 {
 			return
 		}
-		// A request of this client comes with one write.
+		// This client writes each request at once.
 		if _, err := r.Peek(1); err != nil {
 			return
 		}
@@ -266,8 +270,8 @@ func (p *dockerProxy) pass(client net.Conn, daemon string) {
 	}
 }
 
-// TestDockerRefusesRemovals has a daemon hold back every removal. The next server answers
-// all the same, tells, and clears up when the daemon does what it is told.
+// TestDockerRefusesRemovals kills a server and holds back every removal of a container. The next
+// server serves all the same, reports the stuck sandboxes, and removes them when it can.
 func TestDockerRefusesRemovals(t *testing.T) {
 	t.Parallel()
 	proxy := proxyDocker(t)

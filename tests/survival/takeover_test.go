@@ -8,7 +8,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// dockerReplicas returns servers that share a Redis and a Docker engine.
+// dockerReplicas returns three servers that share a Redis and a Docker daemon.
 func dockerReplicas(t *testing.T) []*harness.Server {
 	t.Helper()
 	harness.NeedDocker(t)
@@ -20,15 +20,15 @@ func dockerReplicas(t *testing.T) []*harness.Server {
 	for range 3 {
 		all := harness.With(harness.Common, harness.DockerSettings, harness.Settings{
 			"ADDR": harness.FreeAddr(t), "REDIS_URL": redis.URL(), "POOL_SIZE": "1",
-			"SECRET": harness.Secret + t.Name(), // which the containers are shared by
+			"SECRET": harness.Secret + t.Name(), // servers with the same secret share containers
 		})
 		servers = append(servers, harness.LaunchAlone(t, harness.Setup{Name: "docker", Settings: all}))
 	}
 	return servers
 }
 
-// TestReplicaTakesOver kills the server of paused and of running programs for good:
-// another one, on the same Docker engine, goes on with them.
+// TestReplicaTakesOver kills the server of a paused and of a running program. Another server on the
+// same Docker daemon takes both over.
 func TestReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	servers := dockerReplicas(t)
@@ -40,14 +40,14 @@ func TestReplicaTakesOver(t *testing.T) {
 		_, err := c[0].Send(t.Context(), runs.Continue(harness.Value("7")))
 		lost <- err
 	}()
-	time.Sleep(500 * time.Millisecond) // No answer tells that a program has begun.
+	time.Sleep(500 * time.Millisecond) // No event tells that a program has begun.
 	if err := servers[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-lost; err == nil {
 		t.Error("a request to a server that was killed had an answer")
 	}
-	// It takes as long as the dead one's lease; the request waits.
+	// The request waits until the lease of the dead server ends.
 	next := c[1].Post(t, waits.Continue(harness.Echo))
 	if next.Status != "tool_call_required" {
 		t.Fatalf("got %v from another server, want the next pause", next)
@@ -66,8 +66,8 @@ func TestReplicaTakesOver(t *testing.T) {
 	}
 }
 
-// TestReplicasTakeOverInTurn kills one server after the other while programs run, and
-// leaves each away for longer than its lease.
+// TestReplicasTakeOverInTurn kills one server after the other while programs run, and starts each
+// again only after its lease has ended.
 func TestReplicasTakeOverInTurn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills servers for a while")

@@ -19,7 +19,7 @@ import (
 	"fermata/tests/harness"
 )
 
-// count is how often a test is to repeat something: in a soak it takes its time.
+// count returns how often a test repeats something: as usual, or more often in a soak.
 func count(usually, soaking int) int {
 	if os.Getenv("FERMATA_SOAK") == "1" {
 		return soaking
@@ -27,8 +27,7 @@ func count(usually, soaking int) int {
 	return usually
 }
 
-// insist sends a request until it is answered, and not with a 503: the same request
-// again and again.
+// insist repeats a request, unchanged, until the answer is not 503.
 func insist(ctx context.Context, c harness.Client, header http.Header, body any) (harness.Answer, error) {
 	raw, err := harness.Marshal(body)
 	if err != nil {
@@ -49,15 +48,15 @@ func insist(ctx context.Context, c harness.Client, header http.Header, body any)
 	}
 }
 
-// A ledger is written by the tools of one program: how often each has run, by the
-// call's id and argument.
+// A ledger counts how often each call of one program was executed, by the id and the input of the
+// call. The tools of the program write it.
 type ledger map[string]int
 
-// steps is how many rounds a walker's program has.
+// steps is the number of rounds of a walk.
 const steps = 6
 
-// walk is a program that keeps a sum in a variable, rests between its calls, tells the
-// sum at its end and leaves it in a file.
+// walk is a program that adds up the results of its calls in a variable, sleeps between them, and
+// in the end prints the sum and leaves it in a file.
 var walk = harness.Program{Code: harness.Py(`
 	import random, time
 	total = 0
@@ -68,7 +67,7 @@ var walk = harness.Program{Code: harness.Py(`
 	open("total", "w").write(str(total))
 `), Tools: harness.Tools("step")}
 
-// walked checks that a walk has called every tool once.
+// walked checks that every call of a walk was executed once, and how the walk ended.
 func (l ledger) walked(end harness.Answer) error {
 	for n := range steps {
 		if call := fmt.Sprintf(`call_%03d {"n":%d}`, n+1, n); l[call] != 1 {
@@ -84,10 +83,10 @@ func (l ledger) walked(end harness.Answer) error {
 	return nil
 }
 
-// errLostStart is the clear error of a start that may or may not have run.
+// errLostStart means that a start ended with a clear error, and may or may not have run.
 var errLostStart = errors.New("lost before its first answer")
 
-// walkOnce runs the program to its end through whatever happens to the server.
+// walkOnce runs a walk to its end, whatever happens to the server meanwhile.
 func walkOnce(ctx context.Context, c harness.Client) error {
 	l := ledger{}
 	a, err := insist(ctx, c, harness.Keyed(uuid.NewString()), walk)
@@ -100,7 +99,7 @@ func walkOnce(ctx context.Context, c harness.Client) error {
 			n := strings.Trim(strings.SplitN(string(call.Input), ":", 2)[1], " }")
 			return harness.Result{Result: []byte(n + "e1")}
 		})
-		time.Sleep(rand.N(40 * time.Millisecond)) // The tools take their time.
+		time.Sleep(rand.N(40 * time.Millisecond)) // Tools take some time.
 		a, err = insist(ctx, c, nil, next)
 	}
 	if err != nil {
@@ -109,8 +108,8 @@ func walkOnce(ctx context.Context, c harness.Client) error {
 	return l.walked(a)
 }
 
-// walkers keeps programs going, through whatever happens to their servers, until
-// stop is called, which waits for their ends and returns how many were lost.
+// walkers runs one walk after the other, whatever happens to their servers meanwhile, until stop is
+// called. stop waits until the walks have ended and returns how many were lost at their start.
 func walkers(t *testing.T, clients ...harness.Client) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
