@@ -39,7 +39,7 @@ func TestAuthentication(t *testing.T) {
 		{"Bearer without a key", http.Header{"Authorization": {"Bearer "}}, 401},
 		{"unknown scheme", http.Header{"Authorization": {"Digest key-a"}}, 401},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Client{URL: harness.Serve(t, s, nil).URL}
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {

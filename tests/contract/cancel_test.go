@@ -56,7 +56,7 @@ const (
 
 // TestCancel cancels requests in every state, on one server.
 func TestCancel(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
 		testCancel(t, []harness.Client{server.Alice()}, []harness.Client{server.Bob()}, server.Processes)
 	})
@@ -200,7 +200,7 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 // TestCancelOnReplicas is TestCancel over three servers: each request goes to another server than
 // the one before it.
 func TestCancelOnReplicas(t *testing.T) {
-	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		bobs := []harness.Client{servers[0].Bob(), servers[1].Bob(), servers[2].Bob()}
 		processes := func() (n int) {
 			for _, s := range servers {

@@ -57,7 +57,7 @@ func TestExec(t *testing.T) {
 		{name: "left in the background", lang: "bash", code: "sleep 100 & echo end", stdout: "end\n", how: good},
 		{name: "nothing of ours", lang: "bash", code: "compgen -A function; compgen -e | grep -i -e fermata -e bash_env; echo end", stdout: "end\n", how: good},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestExec(t *testing.T) {
 
 // TestExecLimits runs programs into their limits: stderr tells which one.
 func TestExecLimits(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.SmallLimits).Alice()
 		cases := []struct{ name, lang, code, stdout, note, how string }{
 			{"a loop", "py", "print('so far')\nwhile True: pass", "so far\n", "Time limit exceeded", "- SIGKILL TO Time limit exceeded"},
@@ -144,7 +144,7 @@ func TestExecRefusals(t *testing.T) {
 		{"worker", `{"lang":"py","code":"1"}`, http.Header{"X-Librechat-Code-Worker-Id": {"w"}}, 400, "Code bridge worker routing requires the remote-bridge backend"},
 		{"workspace", `{"lang":"bash","code":"1"}`, http.Header{"X-Librechat-Code-Workspace-Id": {"w"}}, 400, "Workspace selection requires an authenticated bridge worker"},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestExecRefusals(t *testing.T) {
 
 // TestExecClientLeaves checks that a program ends when its client has closed the connection.
 func TestExecClientLeaves(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
 		idle := harness.Resting(server.Processes)
 		for _, p := range []harness.ExecRequest{
@@ -205,7 +205,7 @@ func TestExecClientLeaves(t *testing.T) {
 
 // TestExecIsCancelled cancels a program without tools while it runs.
 func TestExecIsCancelled(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		c := server.Alice()
 		id := uuid.NewString()
@@ -239,7 +239,7 @@ func TestExecIsCancelled(t *testing.T) {
 
 // TestExecRetries checks that a program with an idempotency key runs once.
 func TestExecRetries(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		header := harness.Keyed(uuid.NewString())
 		p := harness.ExecRequest{Lang: "bash", Code: "echo $RANDOM$RANDOM$RANDOM; exit 3"}
@@ -257,7 +257,7 @@ func TestExecRetries(t *testing.T) {
 
 // TestManyExecArguments sends arguments up to the limits and beyond them.
 func TestManyExecArguments(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		run := func(lang, code string, args ...string) harness.Answer {
 			t.Helper()

@@ -33,7 +33,7 @@ func TestMembersOfAnswers(t *testing.T) {
 			t.Errorf("session_id = %q, want 21 characters of A-Za-z0-9_-", a.Session)
 		}
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		pause := c.Pause(t, harness.AskOnce)
 		members(t, pause, "status", "session_id", "continuation_token", "tool_calls")

@@ -129,7 +129,7 @@ func TestRetries(t *testing.T) {
 // TestRacingContinuations posts two continuations of one round at the same time: the first one
 // claims the round, and the other has no effect.
 func TestRacingContinuations(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		p := harness.Program{Code: harness.Py(`
 			effects = []
@@ -216,7 +216,7 @@ func TestRacingContinuations(t *testing.T) {
 // TestKeyedStartOnReplicas sends one start with an idempotency key to all servers at once: one
 // execution starts, and all get its answer.
 func TestKeyedStartOnReplicas(t *testing.T) {
-	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		c, key := harness.Alices(servers), uuid.NewString()
 		slow := harness.Program{Code: "import time, uuid\ntime.sleep(0.5)\nprint(uuid.uuid4(), await ask(n=1))", Tools: harness.Tools("ask")}
 		answers := make([]harness.Answer, 6)

@@ -30,7 +30,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", harness.Programmatic, http.Header{"Content-Type": nil}, `{"code":"1"}`, 415, ""},
 		{"POST", harness.Programmatic, http.Header{"Content-Type": {"application/json; charset=utf-8"}}, `{"code":"1"}`, 200, ""},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			for _, prefix := range []string{"", "/v1"} {
@@ -111,7 +111,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"worker", harness.RequestJSON(`"timeout":1000`), http.Header{"X-Librechat-Code-Worker-Id": {"w"}}, 400, "Code bridge worker routing requires the remote-bridge backend"},
 		{"workspace", harness.RequestJSON(`"timeout":1000`), http.Header{"X-Librechat-Code-Workspace-Id": {"w"}}, 400, "Selected-workspace programmatic execution supports bash only"},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAcceptedRequests(t *testing.T) {
 		{"language counts before lang", harness.RequestJSON(`"language":"python","lang":"ruby"`)},
 		{"an unusable session", harness.RequestJSON(`"session_id":"../../etc"`)},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) { c.Post(t, tc.body).Completes(t, "1\n") })
@@ -185,7 +185,7 @@ func TestRefusedContinuations(t *testing.T) {
 		{"one good, one never issued", one(`{"call_id":"call_001","result":1},{"call_id":"call_002","result":1}`), 400, "tool_results[call_002] was not issued by the sandbox for this execution"},
 		{"too large", one(`{"call_id":"call_001","result":"` + strings.Repeat("x", 5_000_000) + `"}`), 400, "tool_results[call_001].result is 5000002 bytes, exceeds per-result cap 5000000"},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		c := server.Alice()
 		// goesOn checks that an execution can still be continued after a refusal.
@@ -241,7 +241,7 @@ func TestLenientContinuations(t *testing.T) {
 		{"error_message without is_error", `{"call_id":"call_001","result":1,"error_message":"no"}`, "1\n"},
 		{"unknown members", `{"call_id":"call_001","result":1,"name":"ask","x":[]}`, "1\n"},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestLenientContinuations(t *testing.T) {
 func TestErrorStyle(t *testing.T) {
 	spin := harness.Program{Code: "print('so far')\nwhile True: pass", Timeout: 1000}
 	rounds := harness.Program{Code: "while True: await ask()", Tools: harness.Tools("ask")}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		t.Run("http", func(t *testing.T) {
 			t.Parallel()
 			c := harness.Serve(t, s, nil).Alice()
@@ -291,7 +291,7 @@ func TestErrorStyle(t *testing.T) {
 
 // TestRequestIDInUse sends a request with the id of another one that is in flight.
 func TestRequestIDInUse(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		header := http.Header{"X-Librechat-Code-Request-Id": {"0123456789abcdef-" + rand.Text()}}
 		first := make(chan harness.Answer, 1)

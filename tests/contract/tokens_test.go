@@ -58,7 +58,7 @@ func (f forger) signed(key string) string {
 // TestForgedTokens continues an execution with changed and forged tokens.
 func TestForgedTokens(t *testing.T) {
 	const invalid = "Invalid continuation token"
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)
@@ -144,7 +144,7 @@ func TestForgedTokens(t *testing.T) {
 // TestTokensOfOtherRounds uses tokens of earlier rounds, other executions and other servers.
 func TestTokensOfOtherRounds(t *testing.T) {
 	two := harness.Program{Code: "print(await ask(n=1))\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		c := server.Alice()
 		t.Run("an old round", func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestTokensOfOtherRounds(t *testing.T) {
 
 // TestPauseLifetime checks that an execution ends when nobody continues it in time.
 func TestPauseLifetime(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
 			t.Skip("waits for the end of a pause")
 		}

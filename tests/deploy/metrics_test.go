@@ -15,7 +15,7 @@ import (
 // TestMetrics checks the metrics while programs pause, complete and fail, and after the server has
 // crashed.
 func TestMetrics(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"METRICS_ADDR": "127.0.0.1:0", "POOL_SIZE": "1", "MAX_SANDBOXES": "9"})
 		alice := server.Alice()
 		check := func(when string, want map[string]float64) {

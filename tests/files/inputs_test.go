@@ -12,7 +12,7 @@ import (
 
 // TestInputFiles runs programs with input files.
 func TestInputFiles(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		t.Run("before the first line", func(t *testing.T) {
 			a, b := c.Upload(t, harness.OneFile("whatever", "1,2\n")), c.Upload(t, harness.OneFile("empty", ""))
@@ -64,7 +64,7 @@ func TestInputFiles(t *testing.T) {
 
 // TestInputFilesTooLarge gives a program more files than its disk has room for.
 func TestInputFilesTooLarge(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"DISK": "4MB"}).Alice()
 		f := c.Upload(t, harness.OneFile("x", strings.Repeat("x", 2_500_000)))
 		c.Post(t, harness.Program{Files: []harness.FileRef{f}, Code: "print(1)"}).Completes(t, "1\n")
@@ -74,7 +74,7 @@ func TestInputFilesTooLarge(t *testing.T) {
 
 // TestRefusedFileReferences refers to files in ways that the server refuses.
 func TestRefusedFileReferences(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		f := c.Upload(t, harness.OneFile("x", "x"))
 		good := fmt.Sprintf(`"id":"%s","session_id":"%s"`, f.ID, f.Storage)
@@ -134,7 +134,7 @@ func TestRefusedFileReferences(t *testing.T) {
 // TestFilesOfSessions runs several programs in one session: each finds the files of those before
 // it.
 func TestFilesOfSessions(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		c := server.Alice()
 		const look = "print({n: open(n).read() for n in sorted(os.listdir()) if os.path.isfile(n)})\n"

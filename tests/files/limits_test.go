@@ -18,7 +18,7 @@ import (
 
 // TestFileLimits uploads a file that is too large, and more files than the quota allows.
 func TestFileLimits(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"FILE_SIZE": "1MB", "OUTPUT_FILE_SIZE": "1MB", "FILES_QUOTA": "1500kB"})
 		c := server.Alice()
 		refused := func(f harness.Form, text string) {
@@ -63,7 +63,7 @@ func TestFileLimits(t *testing.T) {
 
 // TestFilesExpire waits until a file expires.
 func TestFilesExpire(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"FILES_LIFE": "3s"}).Alice()
 		f := c.Upload(t, harness.OneFile("x", "x"))
 		object := "/sessions/" + f.Storage + "/objects/" + f.ID
@@ -86,7 +86,7 @@ func TestFilesExpire(t *testing.T) {
 
 // TestCutUploads closes the connection in the middle of an upload: nothing of it stays.
 func TestCutUploads(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		c := server.Alice()
 		c.Upload(t, harness.OneFile("x", "x"))
@@ -140,7 +140,7 @@ func TestCutUploads(t *testing.T) {
 // must not hold all of it in memory.
 func TestLargeFiles(t *testing.T) {
 	const size = 150 << 20
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
 			t.Skip("moves half a gigabyte")
 		}

@@ -13,7 +13,7 @@ import (
 
 // TestFilesLeft runs programs that leave files, and checks which ones the answer has.
 func TestFilesLeft(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		t.Run("new files", func(t *testing.T) {
 			a := c.Post(t, harness.Program{Code: harness.Py(`
@@ -155,7 +155,7 @@ func testFilesOfEndings(t *testing.T, c harness.Client) {
 
 // TestFilesOfTooManyRounds checks that a program that the limit of rounds ends leaves its files.
 func TestFilesOfTooManyRounds(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		a, _ := c.Run(t, harness.Program{Tools: harness.Tools("ask"), Code: harness.Py(`
 			open("left", "w").write("it")
@@ -272,7 +272,7 @@ func TestHostileFilesLeft(t *testing.T) {
 			os._exit(0)
 		`},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestHostileFilesLeft(t *testing.T) {
 
 // TestLimitsOfFilesLeft leaves more and larger files than the server keeps.
 func TestLimitsOfFilesLeft(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"OUTPUT_FILES": "2", "OUTPUT_FILE_SIZE": "2MB", "FILES_QUOTA": "5MB", "FILE_SIZE": "3MB"}).Alice()
 		large := c.Upload(t, harness.OneFile("large", strings.Repeat("x", 2_500_000)))
 		a := c.Post(t, harness.Program{Files: []harness.FileRef{large}, Code: harness.Py(`

@@ -41,7 +41,7 @@ func userWithToken(t testing.TB, s *harness.Server, tenant, id string) harness.C
 
 // TestFilesOfOthers tries to reach the files of another principal by every route.
 func TestFilesOfOthers(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, withTokens)
 		// Tokens are made when they are needed: they expire after minutes, and these tests may
 		// have to wait for others.
@@ -81,7 +81,7 @@ func TestFilesOfOthers(t *testing.T) {
 // TestFilesOfTenants checks that users of one tenant share the files of an agent, and that another
 // tenant does not see them.
 func TestFilesOfTenants(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, withTokens)
 		ada, eve, stranger := userWithToken(t, server, "one", "ada"), userWithToken(t, server, "one", "eve"), userWithToken(t, server, "two", "ada")
 		f := ada.Upload(t, harness.OneFile("x", "shared").With("kind", "agent").With("id", "agent_7"))
@@ -101,7 +101,7 @@ func TestFilesOfTenants(t *testing.T) {
 
 // TestFilesNeedAuthentication sends requests to the file routes without valid credentials.
 func TestFilesNeedAuthentication(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, withTokens)
 		f := server.Alice().Upload(t, harness.OneFile("x", "x"))
 		for _, key := range []string{"", "wrong", userWithToken(t, server, "one", "ada").Key + "x"} {

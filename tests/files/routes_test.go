@@ -18,7 +18,7 @@ const unknownID = "aaaaaaaaaaaaaaaaaaaaa"
 
 // TestFileRoutes uploads, lists, downloads and deletes files by every route.
 func TestFileRoutes(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, prefix := range []string{"", "/v1"} {
 			t.Run("one"+prefix, func(t *testing.T) { testOneFile(t, c, prefix) })

@@ -58,7 +58,7 @@ func TestFilesAndKilledServers(t *testing.T) {
 // TestKeyedStartWithFiles repeats a start that has files and an idempotency key, also after the
 // server was killed.
 func TestKeyedStartWithFiles(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		f := server.Alice().Upload(t, harness.OneFile("x", "x"))
 		p := harness.Program{Files: []harness.FileRef{f}, Tools: harness.Tools("ask"), Code: "open('y', 'w').write(open('x').read())\nawait ask()\nprint('end')"}

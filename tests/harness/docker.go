@@ -58,7 +58,7 @@ var HasGVisor = sync.OnceValue(func() bool {
 func NeedDocker(t *testing.T) {
 	t.Helper()
 	if !HasDocker() {
-		t.Skipf("no Docker engine has the image %s", fullImage)
+		t.Skipf("no Docker daemon has the image %s", fullImage)
 	}
 }
 

@@ -28,8 +28,8 @@ func hasRedis() bool {
 	return err == nil || InCI
 }
 
-// enginesHere returns how many of the sandboxes this machine has.
-func enginesHere() int {
+// sandboxesHere returns how many of the sandboxes this machine has.
+func sandboxesHere() int {
 	if HasDocker() {
 		return 2
 	}

@@ -5,9 +5,9 @@ import (
 )
 
 // OverReplicas runs test over three servers that share a Redis, with each of these sandboxes.
-func OverReplicas(t *testing.T, engines []Part, test func(t *testing.T, servers []*Server)) {
+func OverReplicas(t *testing.T, sandboxes []Part, test func(t *testing.T, servers []*Server)) {
 	t.Parallel()
-	for _, e := range engines {
+	for _, e := range sandboxes {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			redis := RedisAlone(t)

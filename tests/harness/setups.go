@@ -35,16 +35,16 @@ var Common = Settings{
 // SmallLimits are limits that a test reaches soon.
 var SmallLimits = Settings{"MEMORY": "192MiB", "PIDS": "32", "OUTPUT": "64KiB", "DISK": "8MiB"}
 
-// A Part is one choice of a sandbox or a store, with the settings that choose it.
+// A Part is a choice of a sandbox or of a store, with the settings that choose it.
 type Part struct {
 	Name     string
 	Settings Settings
 }
 
-// Engines returns the sandboxes that this machine has: processes always, Docker if it is
+// Sandboxes returns the sandboxes that this machine has: processes always, Docker if it is
 // installed.
-func Engines() []Part {
-	return []Part{{Name: "process"}, {Name: "docker", Settings: DockerSettings}}[:enginesHere()]
+func Sandboxes() []Part {
+	return []Part{{Name: "process"}, {Name: "docker", Settings: DockerSettings}}[:sandboxesHere()]
 }
 
 // stores returns the stores that this machine has: the embedded one always, Redis if it is
@@ -65,16 +65,16 @@ type Setup struct {
 // ProcessSetup returns the simplest setup: process sandboxes and the embedded store.
 func ProcessSetup() Setup { return Setup{"process+file", Common} }
 
-// setups says over which setups a test runs. Combine them with |.
-type setups int
+// Setups says over which setups a test runs. Combine them with |.
+type Setups int
 
 const (
 	// Processes is the process sandbox with each store.
-	Processes setups = 1 << iota
+	Processes Setups = 1 << iota
 	// Docker is Docker with Redis, the store that it is used with, or with the embedded
 	// store if the machine has no Redis.
 	Docker
-	// DockerWithFile is Docker with the embedded store, too.
+	// dockerWithFile is Docker with the embedded store, too.
 	dockerWithFile
 	// GVisor is Docker with gVisor as its runtime, with the embedded store.
 	GVisor
@@ -84,14 +84,14 @@ const (
 	// OrdinaryUserWithRange is the same with a user who has a range of users in /etc/subuid.
 	OrdinaryUserWithRange
 
-	// EachEngine is what most tests run over: each sandbox with the stores it is used with.
-	EachEngine = Processes | Docker
+	// EachSandbox is what most tests run over: each sandbox with the stores it is used with.
+	EachSandbox = Processes | Docker
 	// EachStore is for tests of what outlives a server: each sandbox with each store.
-	EachStore = EachEngine | dockerWithFile
+	EachStore = EachSandbox | dockerWithFile
 )
 
 // OverSetups runs test in parallel over the chosen setups, as far as the machine has them.
-func OverSetups(t *testing.T, chosen setups, test func(t *testing.T, s Setup)) {
+func OverSetups(t *testing.T, chosen Setups, test func(t *testing.T, s Setup)) {
 	t.Parallel()
 	for _, s := range chosen.here() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -102,9 +102,9 @@ func OverSetups(t *testing.T, chosen setups, test func(t *testing.T, s Setup)) {
 }
 
 // here returns the chosen setups that this machine has.
-func (chosen setups) here() (list []Setup) {
-	has := func(one setups) bool { return chosen&one != 0 }
-	for _, e := range Engines() {
+func (chosen Setups) here() (list []Setup) {
+	has := func(one Setups) bool { return chosen&one != 0 }
+	for _, e := range Sandboxes() {
 		for _, s := range stores() {
 			usual := s.Name == "redis" || storesHere() == 1
 			if e.Name == "process" && has(Processes) || e.Name == "docker" && (usual && has(Docker) || !usual && has(dockerWithFile)) {
@@ -113,7 +113,7 @@ func (chosen setups) here() (list []Setup) {
 		}
 	}
 	for _, u := range []struct {
-		wanted setups
+		wanted Setups
 		user   string
 	}{{OrdinaryUser, Nobody}, {OrdinaryUserWithRange, NobodyWithRange}} {
 		// Only root can become another user.

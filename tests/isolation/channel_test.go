@@ -255,7 +255,7 @@ func TestChannelAttacks(t *testing.T) {
 			        pass
 		`},
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		c := server.Alice()
 		for _, tc := range cases {

@@ -53,7 +53,7 @@ func TestForgedFramesCostLittle(t *testing.T) {
 			    send(kind, b" " * (32 << 20))
 		`},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		alice, bob := server.Alice(), server.Bob()
 		for _, f := range frames {
@@ -113,7 +113,7 @@ func TestForgedToolInputs(t *testing.T) {
 		{"no list", `send("C", b"{}"); time.sleep(60)`, ""},
 		{"32 MB", `send("C", b" " * (32 << 20)); time.sleep(60)`, ""},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestStrictAnswers(t *testing.T) {
 		{"forged bytes", `calls(b'{"v":"\xff"}')`, `{"v":"�"}`},
 		{"forged halves", `calls(b'{"v":"\\uDC00\\ud800\\ud83d\\ude00"}')`, `{"v":"��😀"}`},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestBrokenChannel(t *testing.T) {
 		{"a ready of its own", `send("Y", b"{}"); time.sleep(60)`},
 		{"an end with wrong types", `send("D", b'{"exit":"x"}'); time.sleep(60)`},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {

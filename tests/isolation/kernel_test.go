@@ -59,7 +59,7 @@ func finds(t *testing.T, s *harness.Server, code string, want map[string]string)
 // TestNoSiblings tries to make a child whose parent is outside the sandbox, which would keep the
 // sandbox from ending.
 func TestNoSiblings(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		before := harness.Resting(server.Processes)
 		finds(t, server, `
@@ -107,7 +107,7 @@ func strikesAlone(t *testing.T, server *harness.Server) {
 
 // TestSignalsToTheGroup signals the process group where each sandbox is a user of its own.
 func TestSignalsToTheGroup(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) { strikesAlone(t, harness.Serve(t, s, nil)) })
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) { strikesAlone(t, harness.Serve(t, s, nil)) })
 }
 
 // TestSignalsToTheGroupOfAUser does the same where all sandboxes run as one user, whose processes
@@ -139,7 +139,7 @@ func TestSignalsToTheGroupOfAUser(t *testing.T) {
 
 // TestWatchingFiles tries to watch which files others open and execute.
 func TestWatchingFiles(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		finds(t, harness.Serve(t, s, nil), `
 			print("init", call("inotify_init1", 0))
 			print("add", call("inotify_add_watch", 5, b"/usr/bin", 0xfff))
@@ -160,7 +160,7 @@ func TestWatchingFiles(t *testing.T) {
 
 // TestCountsOfTheUser tries to use up what the kernel limits for each user of the host.
 func TestCountsOfTheUser(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		const waiting = `
 			import signal
@@ -200,7 +200,7 @@ func TestCountsOfTheUser(t *testing.T) {
 
 // TestSocketMemory fills the buffers of many connections, which are memory of the kernel.
 func TestSocketMemory(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		found := finds(t, harness.Serve(t, s, harness.Settings{"MEMORY": "256MiB"}), `
 			def pages():
 			    with open("/proc/net/sockstat") as file:
@@ -234,7 +234,7 @@ func TestSocketMemory(t *testing.T) {
 // TestSupervisorIsOutOfReach tries to change the limits, the priority and the processors of the
 // supervisor, which runs as the same user as the program.
 func TestSupervisorIsOutOfReach(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		finds(t, harness.Serve(t, s, nil), `
 			limit = (ctypes.c_ulong * 2)(1 << 20, 1 << 20)
 			print("limit", call("prlimit64", 1, 9, ctypes.byref(limit), None))
@@ -262,7 +262,7 @@ func TestSupervisorIsOutOfReach(t *testing.T) {
 // TestSharedInodes tries to change the times of device files that all sandboxes share, and to
 // keep the disks busy.
 func TestSharedInodes(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		want := map[string]string{"write": "1", "fsync": "0", "sync": "0", "syncfs": "0", "bytes": "4"}
 		for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 			if !s.Docker() { // there these are files of the container's own
@@ -284,7 +284,7 @@ func TestSharedInodes(t *testing.T) {
 
 // TestSocketKinds opens sockets of rare kinds, for which the kernel would load modules.
 func TestSocketKinds(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		finds(t, harness.Serve(t, s, nil), `
 			kinds = {
 			    "multipath": (2, 1, 262), "udplite": (2, 2, 136), "sctp": (2, 1, 132), "dccp": (2, 6, 33), "l2tp": (2, 2, 115), "smc": (2, 1, 256),
@@ -305,7 +305,7 @@ func TestSocketKinds(t *testing.T) {
 
 // TestProcTellsOfNoHost reads everything in /proc: it must not tell about the machine.
 func TestProcTellsOfNoHost(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		found := finds(t, harness.Serve(t, s, nil), `
 			shown = {"cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version", "self", "thread-self", "net", "mounts", "sys", "sysvipc",
 			         "execdomains", "key-users", "keys", "misc"}
@@ -340,7 +340,7 @@ func TestProcTellsOfNoHost(t *testing.T) {
 // TestRunnerTellsOfNoHost searches everything that a program can reach in its own process for
 // paths of the host and for the runner's settings.
 func TestRunnerTellsOfNoHost(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		finds(t, server, fmt.Sprintf(`
 			needle = "".join(reversed(%q))
@@ -376,7 +376,7 @@ func TestRunnerTellsOfNoHost(t *testing.T) {
 
 // TestRandomSeeds checks that each process has random seeds of its own, which cannot be guessed.
 func TestRandomSeeds(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
 		const code = `
 			import multiprocessing

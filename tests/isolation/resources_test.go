@@ -19,7 +19,7 @@ func TestMemoryLimit(t *testing.T) {
 		{"caught, and on", "x = []\nwhile True:\n    try:\n        x.append(bytearray(1 << 20))\n    except MemoryError:\n        pass"},
 		{"after a call", "await ask()\nx = []\nwhile True: x.append(bytearray(1 << 20))"},
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.With(harness.SmallLimits, s.Libraries())).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestMemoryLimit(t *testing.T) {
 // TestForkBomb runs programs that make processes without end: each stays within its limit, and
 // other programs do not notice.
 func TestForkBomb(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, harness.SmallLimits)
 		c := server.Alice()
 		var wg sync.WaitGroup
@@ -166,7 +166,7 @@ func TestDiskLimit(t *testing.T) {
 			    print(await ask())
 		`},
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		harness.RunCases(t, harness.Serve(t, s, harness.SmallLimits).Alice(), cases)
 	})
 }

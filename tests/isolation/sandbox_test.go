@@ -30,7 +30,7 @@ func report(t *testing.T, c harness.Client, code string) map[string]string {
 
 // TestPrivileges checks which rights the kernel gives to the process that runs a program.
 func TestPrivileges(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		found := report(t, harness.Serve(t, s, nil).Alice(), `
 			for line in open("/proc/self/status"):
 			    name, value = line.split(":")
@@ -76,7 +76,7 @@ func TestPrivileges(t *testing.T) {
 
 // TestSystemCalls makes system calls that no program needs: the filter must refuse them.
 func TestSystemCalls(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		found := report(t, harness.Serve(t, s, nil).Alice(), `
 			import ctypes, errno, platform, socket
 			libc = ctypes.CDLL(None, use_errno=True)
@@ -131,7 +131,7 @@ func TestSystemCalls(t *testing.T) {
 
 // TestNetwork tries to reach the network, the server and the host.
 func TestNetwork(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		address, err := url.Parse(server.URL)
 		if err != nil {
@@ -175,7 +175,7 @@ func TestNetwork(t *testing.T) {
 
 // TestFilesOfTheHostAreHidden looks for files of the host and tries to write outside the sandbox.
 func TestFilesOfTheHostAreHidden(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		dir, err := harness.Scratch()
 		if err != nil {
@@ -248,7 +248,7 @@ func TestFilesOfTheHostAreHidden(t *testing.T) {
 
 // TestSecretsOfTheServerAreHidden searches environment, files and memory for secrets of the server.
 func TestSecretsOfTheServerAreHidden(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		// The program gets the secrets backwards, so that it does not find its own text.
 		found := report(t, c, fmt.Sprintf(`
@@ -293,7 +293,7 @@ func TestSecretsOfTheServerAreHidden(t *testing.T) {
 
 // TestSharedMemory checks that a program cannot change the libraries for other programs.
 func TestSharedMemory(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		found := report(t, c, `
 			with open("/proc/self/maps") as maps:
@@ -326,7 +326,7 @@ func reversed(text string) string {
 // TestOtherExecutions checks that a program finds nothing of another one that runs at the same
 // time.
 func TestOtherExecutions(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, nil)
 		pause := server.Alice().Pause(t, harness.Program{Code: harness.Py(`
 			import socket, subprocess
@@ -398,7 +398,7 @@ func TestOtherExecutions(t *testing.T) {
 
 // TestSpecialFiles tries to make devices, setuid programs and other files that could do harm.
 func TestSpecialFiles(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		found := report(t, c, `
 			import stat

@@ -133,7 +133,7 @@ func ageInList(t testing.TB, c harness.Client, f harness.FileRef, _ string) time
 
 // TestApp replays the requests that LibreChat's app itself makes, besides those of its client.
 func TestApp(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, appSettings())
 		for _, tc := range []struct {
 			name string
@@ -286,7 +286,7 @@ func (v visitor) mayNotRefer(t *testing.T, f harness.FileRef) {
 
 // TestAppSkills uploads the files of a skill in one request, for all users of a tenant.
 func TestAppSkills(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, appSettings())
 		ada, eve := visitorOf(t, server, appKey(), "one", "ada"), visitorOf(t, server, appKey(), "one", "eve")
 		skill := "skill_" + uuid.NewString()
@@ -326,7 +326,7 @@ func TestAppSkills(t *testing.T) {
 // TestAppUsers has users of the same and of another tenant try to use each other's files, sessions
 // and executions.
 func TestAppUsers(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.Serve(t, s, appSettings())
 		users := map[string]visitor{
 			"ada of one": visitorOf(t, server, appKey(), "one", "ada"), "eve of one": visitorOf(t, server, appKey(), "one", "eve"), "ada of two": visitorOf(t, server, appKey(), "two", "ada"),

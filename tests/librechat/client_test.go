@@ -18,7 +18,7 @@ import (
 // styles: failures by the HTTP status, or in answers with status 200.
 func TestLibreChat(t *testing.T) {
 	installLibreChat(t)
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		http, inline := harness.Settings{"ERROR_STYLE": "http"}, harness.Settings{"ERROR_STYLE": "inline"}
 		driveLibreChat(t, harness.Serve(t, s, http), "python", "bash", "exec", "files")
 		driveLibreChat(t, harness.Serve(t, s, inline), "python", "bash")

@@ -14,7 +14,7 @@ import (
 // TestManyExecutions runs many programs at once. None may meet the values of another, and the
 // server must not keep processes, cgroups, files, descriptors or memory.
 func TestManyExecutions(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
 			t.Skip("runs hundreds of programs")
 		}
@@ -82,7 +82,7 @@ func TestManyExecutions(t *testing.T) {
 // TestGoodProgramsBesideBadOnes runs well-behaved programs while others loop, use up their memory
 // and break their own sandbox.
 func TestGoodProgramsBesideBadOnes(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
 			t.Skip("runs for seconds")
 		}

@@ -15,7 +15,7 @@ import (
 // TestShareOfOneClient checks that one client cannot take all sandboxes of a server that has
 // another client.
 func TestShareOfOneClient(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"MAX_EXECUTIONS": "auto", "MAX_SANDBOXES": "8"})
 		alice, bob := server.Alice(), server.Bob()
 		p := harness.Program{Code: "print(await ask())", Tools: harness.Tools("ask")}
@@ -38,7 +38,7 @@ func TestShareOfOneClient(t *testing.T) {
 // TestClientsTakeTurns checks that a client does not have to wait for a sandbox until the many
 // earlier requests of another client are served.
 func TestClientsTakeTurns(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		const sandboxes, many = 4, 200
 		server := harness.ServeAlone(t, s, harness.Settings{"MAX_SANDBOXES": strconv.Itoa(sandboxes), "QUEUE_TIMEOUT": "60s"})
 		alice, bob := server.Alice(), server.Bob()
@@ -66,7 +66,7 @@ func TestClientsTakeTurns(t *testing.T) {
 
 // TestMaxStored fills what one client may have stored; other clients do not notice.
 func TestMaxStored(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"MAX_STORED": "1MiB"})
 		alice, bob := server.Alice(), server.Bob()
 		const full = "Tool calls of this client that wait and its kept answers would take more than 1048576 bytes (FERMATA_MAX_STORED)"
@@ -107,7 +107,7 @@ func TestMaxStored(t *testing.T) {
 
 // TestStoredIsForgotten checks that an answer counts as stored only while it is kept.
 func TestStoredIsForgotten(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.ServeAlone(t, s, harness.Settings{"MAX_STORED": "1MiB", "KEEP": "1ms"}).Alice()
 		p := harness.Program{Code: "await ask()\nprint('y' * 700_000)", Tools: harness.Tools("ask")}
 		c.Run(t, p, harness.Value("1"))

@@ -20,7 +20,7 @@ const soakExecutions = 10_000
 // TestSoak runs thousands of programs, which end in every way, on one server and looks for what
 // they leave behind. It takes minutes; `make soak` runs it.
 func TestSoak(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		total := soakTotal(t)
 		// Answers are kept only for a moment, so that they do not look like a leak.
 		server := harness.ServeAlone(t, s, harness.Settings{"PAUSE_TTL": "2s", "KEEP": "1s", "QUEUE_TIMEOUT": "60s"})

@@ -125,7 +125,7 @@ func TestBashCalls(t *testing.T) {
 			Stdout: `{"a":12345678901234567890,"b":1.10,"c":1E400}` + "\n",
 		},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		runScripts(t, harness.Serve(t, s, s.Libraries()).Alice(), cases)
 	})
 }
@@ -168,14 +168,14 @@ func TestBashErrors(t *testing.T) {
 		{Name: "too many rounds", Code: "while :; do ask; done >/dev/null", Tools: harness.Tools("ask"), Error: "Exceeded maximum round trips (20)"},
 		{Name: "too much output", Code: "yes", Error: "stdout length exceeded", Stdout: strings.Repeat("y\n", 1<<19)},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		runScripts(t, harness.Serve(t, s, harness.With(harness.Settings{"ERROR_STYLE": "inline"}, s.Libraries())).Alice(), cases)
 	})
 }
 
 // TestBashPartialResults checks that a call without a result stays pending, round after round.
 func TestBashPartialResults(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		a := c.Pause(t, harness.Program{Lang: "bash", Tools: harness.Tools("ask"), Code: `
 			for n in 1 2 3; do ask "{\"n\":$n}" >$n & done; wait; cat 1 2 3`})
@@ -202,7 +202,7 @@ func TestBashPartialResults(t *testing.T) {
 
 // TestBashEnds checks that no process of a script outlives it, and that a pause stops all of them.
 func TestBashEnds(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		t.Run("timeout", func(t *testing.T) {
 			t.Parallel()
 			server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
@@ -270,7 +270,7 @@ func TestBashRefusals(t *testing.T) {
 			`Bash tool names "echo" and "echo_tool" normalize to the same function identifier "echo_tool"; rename one to avoid collision`,
 		},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestBashHostile(t *testing.T) {
 		"'", `"`, "$(touch /tmp/harm)", "`touch /tmp/harm`", "; touch /tmp/harm #", "\n touch /tmp/harm\n", `\`, `\n`, "%s%n", "-n", "-e",
 		"*", "~", "!!", "${x}", "\u2028", "\x01\x1b[31m", "\\u0000", "a\x00b", strings.Repeat("x", 300_000),
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		quoted := func(text string) string {
 			raw, err := harness.Marshal(text)
@@ -345,7 +345,7 @@ func TestBashHostile(t *testing.T) {
 // TestBashForgery has a script send invalid messages to the socket through which its functions call
 // tools.
 func TestBashForgery(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for i, said := range []string{`''`, `'7\0{}\0'`, `'-1\0{}\0'`, `'x\0{}\0'`, `'0\0'`, `'\0\0\0\0'`, `'99999999999999999999\0{}\0'`} {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -369,7 +369,7 @@ func TestBashForgery(t *testing.T) {
 
 // TestBashSurvives checks that a paused script goes on after the server was killed.
 func TestBashSurvives(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
 		a := server.Alice().Pause(t, harness.Program{Lang: "bash", Code: "x=$RANDOM; echo $x; ask >/dev/null & ask >/dev/null & wait; echo $x", Tools: harness.Tools("ask")})
 		if err := server.Kill(); err != nil {
@@ -388,7 +388,7 @@ func TestBashSurvives(t *testing.T) {
 
 // TestBashTools checks that scripts find the usual programs.
 func TestBashTools(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
 		for _, name := range []string{"bash", "cat", "sed", "awk", "grep", "sort", "find", "xargs", "tar", "jq", "python3"} {
 			if _, err := exec.LookPath(name); err != nil && !harness.InCI {

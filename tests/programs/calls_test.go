@@ -26,7 +26,7 @@ const weather = `
 
 // TestExample runs the example of the contract.
 func TestExample(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
 		pause := c.Pause(t, harness.Program{Code: weather, Tools: []harness.Tool{{
 			Name: "get_weather", Description: "Get current weather for a city",
@@ -262,7 +262,7 @@ func TestRounds(t *testing.T) {
 			Stdout: "before after 1 1000\n",
 		},
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		harness.RunCases(t, c, cases)
 		t.Run("a 21st pause", func(t *testing.T) {
@@ -389,7 +389,7 @@ func TestToolErrors(t *testing.T) {
 			Stdout: "again\n{'attempt': 1}\n", Batches: []int{1, 1},
 		},
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		harness.RunCases(t, c, cases)
 		t.Run("a result beside the error is ignored", func(t *testing.T) {
@@ -417,7 +417,7 @@ func TestPartialResults(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		t.Run("two and two", func(t *testing.T) {
 			again := c.Pause(t, only(c.Pause(t, gather), "call_001", "call_003"))
@@ -479,7 +479,7 @@ func TestPartialResults(t *testing.T) {
 
 // TestCallIDs checks that the ids of calls count on through all rounds of an execution.
 func TestCallIDs(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		a := c.Pause(t, harness.Program{Code: harness.Py(`
 			await asyncio.gather(*[ask(n=n) for n in range(3)])
@@ -503,7 +503,7 @@ func TestCallIDs(t *testing.T) {
 
 // TestManyCalls makes more and larger calls than the server allows at once.
 func TestManyCalls(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.Settings{"MAX_CALLS": "500"}).Alice()
 		a, _ := c.Run(t, harness.Program{Code: "await asyncio.gather(*[ask(n=n) for n in range(501)])", Tools: harness.Tools("ask")}, harness.Echo)
 		a.Fails(t, 400, "Execution exceeded maximum tool calls (500)")

@@ -9,7 +9,7 @@ import (
 
 // TestPrintedOutput prints up to the limit of stdout and stderr, and beyond it.
 func TestPrintedOutput(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, harness.SmallLimits).Alice()
 		for _, tc := range []struct{ name, code, text string }{
 			{"stdout", "print('head')\nwhile True: print('x' * 1000)", "stdout length exceeded"},

@@ -103,7 +103,7 @@ func stoodStill(t *testing.T, a harness.Answer, name string, atLeast time.Durati
 // TestNothingRunsInAPause checks that restless programs are stopped in a pause, and hostile ones
 // where the machine has a freezer.
 func TestNothingRunsInAPause(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, r := range restlessPrograms {
 			if r.hostile && !strings.HasPrefix(s.Name, "process") {
@@ -155,7 +155,7 @@ await ask(n=1)
 time.sleep(%v)
 print("done")
 `
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		for _, c := range []struct {
 			name string
 			rest float64
@@ -224,7 +224,7 @@ await ask(still=stillness())
 // TestKilledServerLeavesPausesFrozen kills the server of restless programs that are paused: they
 // stand still until the next server continues them.
 func TestKilledServerLeavesPausesFrozen(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		c := server.Alice()
 		pauses := map[string]harness.Answer{}

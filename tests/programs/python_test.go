@@ -29,7 +29,7 @@ func TestPythonEnvironment(t *testing.T) {
 		{Name: "a plot", Code: "plt.plot([1, 2]); plt.show(); plt.savefig('a.png')\nprint(os.path.exists('a.png'))", Stdout: "True\n"},
 		{Name: "annotations of a program that returns", Code: "x: int = 5\nprint(x)\nif x: return\nprint(6)", Stdout: "5\n"},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		harness.RunCases(t, harness.Serve(t, s, s.Libraries()).Alice(), cases)
 	})
 }
@@ -56,7 +56,7 @@ func TestPythonSource(t *testing.T) {
 		{Name: "the source is there to be looked at", Code: "import inspect\ndef f():\n    return 1\nprint(inspect.getsource(f))", Stdout: "def f():\n    return 1\n\n"},
 		{Name: "names beyond ASCII", Code: "größe = '😀'\nprint(größe)", Stdout: "😀\n"},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		harness.RunCases(t, c, cases)
 		t.Run("a NUL", func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestExits(t *testing.T) {
 		{Name: "excepthook", Code: "sys.excepthook = lambda *a: print('hook')\n1/0", Error: "ZeroDivisionError: division by zero", Stderr: []string{"ZeroDivisionError"}},
 	}
 	cases = withAnyStderr(cases)
-	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		harness.RunCases(t, c, cases)
 		t.Run("tracebacks have the user's frames only", func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestExits(t *testing.T) {
 
 // TestFreshInterpreter checks that a program finds nothing that an earlier one has left behind.
 func TestFreshInterpreter(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		c.Post(t, harness.Program{Code: harness.Py(`
 			import builtins, json
@@ -195,7 +195,7 @@ func TestFreshInterpreter(t *testing.T) {
 // TestRandomNumbers checks that programs do not share random numbers, though they are forked from
 // one parent.
 func TestRandomNumbers(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
 		seen := map[string]string{}
 		for range 6 {

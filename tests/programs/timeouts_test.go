@@ -95,7 +95,7 @@ func TestTimeouts(t *testing.T) {
 			await asyncio.sleep(0)
 		`},
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestBudget(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		return harness.Echo(c)
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		if testing.Short() {
 			t.Skip("takes its time")
 		}

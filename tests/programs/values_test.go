@@ -90,7 +90,7 @@ func TestArgumentValues(t *testing.T) {
 		{`cycle`, "ValueError: Circular reference detected"},
 		{`"x" * 6_000_000`, "ValueError: tool input is "},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()
 		for _, tc := range cases {
 			t.Run(tc.expression, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestWaysToCall(t *testing.T) {
 		{"too many positions", `ask(1, 2, 3, 4, 5, 6)`, "", "TypeError"},
 		{"twice", `ask("a", city="b")`, "", "TypeError"},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestToolNames(t *testing.T) {
 		"__debug__", "__init__", "__file__", "__annotations__", "名前", "...", "🙂", "x\"y", `x\n"""`, "for", "None", "123data", "tool\nname",
 		"a\u00a0b", "search_mcp_my-server", "tool", "Any", "Literal", "invoke", "ToolExecutionError", "BaseException", "dumps", "stub",
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		grant := harness.Tools(hostile...)
 		for i := range grant {
@@ -242,7 +242,7 @@ func TestResultValues(t *testing.T) {
 		{"an empty name", `{"":""}`, `{"": ""}`},
 		{"error in the result", `{"error":"x","n":5}`, `{"error": "x", "n": 5}`},
 	}
-	harness.OverSetups(t, harness.EachEngine|harness.GVisor, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.GVisor, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
@@ -296,5 +296,5 @@ func TestToolInputsThatClientsRefuse(t *testing.T) {
 			print(await ask())
 		`},
 	}
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) { harness.RunCases(t, harness.Serve(t, s, nil).Alice(), cases) })
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) { harness.RunCases(t, harness.Serve(t, s, nil).Alice(), cases) })
 }

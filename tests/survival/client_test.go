@@ -14,7 +14,7 @@ import (
 // TestClientLeaves checks what happens to a program whose client closes the connection: a start
 // ends, a continuation goes on and its answer is kept.
 func TestClientLeaves(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Settings{"POOL_SIZE": "1"})
 		c := server.Alice()
 		t.Run("in the first request", func(t *testing.T) {

@@ -51,7 +51,7 @@ func sentinelAlone(t *testing.T, primary string) (*harness.Redis, string) {
 // replica.
 func TestRedisFailsOver(t *testing.T) {
 	t.Parallel()
-	for _, e := range harness.Engines() {
+	for _, e := range harness.Sandboxes() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			addr, other := harness.FreeAddr(t), harness.FreeAddr(t)

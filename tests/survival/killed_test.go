@@ -135,7 +135,7 @@ func TestKilledWhileRunning(t *testing.T) {
 // TestSandboxesKilled kills all processes below the server: paused programs end with a clear error,
 // and the next ones run.
 func TestSandboxesKilled(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)

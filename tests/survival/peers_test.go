@@ -194,7 +194,7 @@ func (f forgery) sign(t *testing.T, body string) string {
 // TestPeerRequests sends forged requests to the paths that only servers use.
 func TestPeerRequests(t *testing.T) {
 	const resume, cancel = "/internal/resume", "/internal/cancel"
-	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
 		pause := c[0].Pause(t, harness.AskOnce)
 		body := fmt.Sprintf(`{"Principal":"alice","Token":%q,"Results":[{"CallID":"call_001","Value":7}],"Request":"r"}`, pause.Token)
@@ -236,7 +236,7 @@ func TestPeerRequests(t *testing.T) {
 		c[0].Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 	})
 	t.Run("without other servers", func(t *testing.T) {
-		for _, e := range harness.Engines() {
+		for _, e := range harness.Sandboxes() {
 			c := harness.Serve(t, harness.Setup{Name: e.Name, Settings: harness.With(harness.Common, e.Settings)}, nil).Alice()
 			a, err := c.Request(t.Context(), http.MethodPost, "/internal/resume", nil, `{}`)
 			if err != nil || a.HTTPStatus != http.StatusNotFound {

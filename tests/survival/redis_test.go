@@ -15,7 +15,7 @@ import (
 // overRedis runs test with each sandbox and a Redis of the test's own, started with args.
 func overRedis(t *testing.T, test func(t *testing.T, s harness.Setup, redis *harness.Redis), args ...string) {
 	t.Parallel()
-	for _, e := range harness.Engines() {
+	for _, e := range harness.Sandboxes() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			redis := harness.RedisAlone(t, args...)

@@ -48,7 +48,7 @@ func balance(t *testing.T, servers []*harness.Server) string {
 
 // TestAnyReplica sends each request to another server than the one before it.
 func TestAnyReplica(t *testing.T) {
-	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
 		bob := servers[2].Bob()
 		twice := harness.Program{Code: "await ask(n=0)\n" + harness.Awkward.Code, Tools: harness.Awkward.Tools}
@@ -84,7 +84,7 @@ func TestAnyReplica(t *testing.T) {
 // TestRacingReplicas continues one round on all servers at once, with different results: exactly
 // one continuation claims the round.
 func TestRacingReplicas(t *testing.T) {
-	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
 		for range 5 {
 			pause := c[0].Pause(t, harness.Program{Code: "import time\nprint(await ask(n=1))\ntime.sleep(0.3)", Tools: harness.Tools("ask")})
@@ -115,7 +115,7 @@ func TestRacingReplicas(t *testing.T) {
 // reach. The others say so, and the program goes on when the server is back. For containers see
 // TestReplicaTakesOver.
 func TestReplicaKilled(t *testing.T) {
-	harness.OverReplicas(t, harness.Engines()[:1], func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes()[:1], func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
 		pause := c[0].Pause(t, harness.AskOnce)
 		if err := servers[0].Kill(); err != nil {
@@ -151,7 +151,7 @@ func TestReplicaKilled(t *testing.T) {
 // all of them in turn.
 func TestReplicasKilledInTurn(t *testing.T) {
 	kills := count(6, 60)
-	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		stop := walkers(t, harness.Client{URL: balance(t, servers), Key: "key-a"})
 		for n := range kills {
 			server := servers[n%len(servers)]
@@ -192,7 +192,7 @@ func suspend(t *testing.T, s *harness.Server) {
 // TestReplicaStopped suspends a server for longer than its lease and lets it go on. Where another
 // server can reach the sandbox, that one takes over meanwhile.
 func TestReplicaStopped(t *testing.T) {
-	harness.OverReplicas(t, harness.Engines(), func(t *testing.T, servers []*harness.Server) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
 		stop := walkers(t, harness.Client{URL: balance(t, servers[1:]), Key: "key-a"})
 		pause := c[0].Pause(t, harness.AskOnce)

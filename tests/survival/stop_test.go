@@ -61,7 +61,7 @@ func busy(seconds float64) harness.Program {
 // TestDrainEnds sends SIGTERM to a server with default settings: what runs is answered, what is
 // paused ends.
 func TestDrainEnds(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
 		c := server.Alice()
 		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
@@ -124,7 +124,7 @@ func TestDrainKeeps(t *testing.T) {
 
 // TestDrainTimeout stops a server while a program runs for longer than DRAIN_TIMEOUT allows.
 func TestDrainTimeout(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		for _, drain := range []string{"end", "keep"} {
 			t.Run(drain, func(t *testing.T) {
 				t.Parallel()
@@ -152,7 +152,7 @@ func TestDrainTimeout(t *testing.T) {
 
 // TestInterrupted does what Ctrl-C in a terminal does: the whole process group gets the signal.
 func TestInterrupted(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		all := harness.With(s.Settings, harness.Quick(t))
 		server, err := harness.NewServer(all)
 		if err != nil {
@@ -197,7 +197,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestStoppedAtStart stops a server at different moments of its start.
 func TestStoppedAtStart(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
 		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
 		for n := range 8 {
@@ -242,7 +242,7 @@ func catches(pid int, number syscall.Signal) bool {
 // TestRollingRestart stops and starts a server again and again while programs run. None is lost.
 func TestRollingRestart(t *testing.T) {
 	restarts := count(5, 50)
-	harness.OverSetups(t, harness.EachEngine, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
 		stop := walkers(t, server.Alice())
 		for range restarts {
@@ -265,7 +265,7 @@ func TestRollingRestart(t *testing.T) {
 
 // TestStop checks that a server that is asked to stop still answers the requests in flight.
 func TestStop(t *testing.T) {
-	harness.OverSetups(t, harness.EachEngine|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		c := server.Alice()
 		c.Pause(t, harness.AskOnce)
