@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// maxPeerAnswer bounds what another server answers, beside what a program has printed,
-	// of which a byte has maxEscape bytes of JSON at most.
+	// maxPeerAnswer bounds the answer of another server, in addition to what a program has
+	// printed. A byte of that takes at most maxEscape bytes of JSON.
 	maxPeerAnswer = 64 << 20
 	maxEscape     = 6
 	// bucketPart is what an upload to a bucket holds in memory from its first byte on.
