@@ -108,7 +108,7 @@ type Options struct {
 // Register registers the routes of the contract.
 func Register(r *api.Router, o Options) {
 	r.Header(profileHeader, ourProfile)
-	p := &programs{executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits}
+	p := &programs{executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits, rules: newRules()}
 	c := &cancels{executions: o.Executions, bodies: r.Bodies, limit: min(maxCancelBody, o.Limits.Body)}
 	f := &sessionFiles{o.Files}
 	u := &uploads{o.Files, r.Bodies, o.UploadMemory}

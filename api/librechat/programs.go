@@ -20,6 +20,7 @@ type programs struct {
 	limiters   *api.Limiters
 	errors     api.ErrorStyle
 	limits     Limits
+	rules      rules
 }
 
 // exec runs a program without tools to its end.

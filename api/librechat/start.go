@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
@@ -16,10 +14,6 @@ import (
 	"fermata/engine/files"
 	"fermata/stubs"
 )
-
-// maxToolName is the longest name of a tool, in characters. The names are kept with the
-// execution.
-const maxToolName = 256
 
 // A program is the part of a start that the two paths read in different ways.
 type program struct {
@@ -82,28 +76,15 @@ func (p *programs) toolProgram(r request) (program, error) {
 	if err != nil {
 		return program{}, err
 	}
-	if code, _ := unquote(r.Code); strings.TrimSpace(code) == "" {
-		return program{}, errCode
+	code, _ := unquote(r.Code)
+	values := toolRules{Code: code, Timeout: timeout, Language: languageOf(r)}
+	for _, t := range tools {
+		values.Tools = append(values.Tools, toolRule{t.Name})
 	}
-	for i, t := range tools {
-		switch {
-		case t.Name == "":
-			return program{}, api.BadRequestf("tools[%d].name must be a non-empty string", i)
-		case utf8.RuneCountInString(t.Name) > maxToolName:
-			return program{}, api.BadRequestf("tools[%d].name must have at most %d characters", i, maxToolName)
-		}
-	}
-	budget, err := budgetOf(timeout)
-	if err != nil {
+	if err := p.rules.check(values); err != nil {
 		return program{}, err
 	}
-	language := languageOf(r)
-	mode, ok := modeOf(language)
-	// The contract has no "sh" here.
-	if !ok || language == "sh" {
-		return program{}, api.BadRequest(`Unsupported language "` + language + `"; supported values are "python" and "bash"`)
-	}
-	return program{callsTools: true, tools: tools, timeout: budget, mode: mode}, nil
+	return program{callsTools: true, tools: tools, timeout: budgetOf(timeout), mode: modeOf(values.Language)}, nil
 }
 
 // plainProgram reads a program without tools.
@@ -120,30 +101,23 @@ func (p *programs) plainProgram(r request) (program, error) {
 	if err != nil {
 		return program{}, err
 	}
-	if strings.TrimSpace(code) == "" {
-		return program{}, errNoCode
+	values := plainRules{Code: code, Timeout: timeout}
+	if !isNull(r.Lang) || !isNull(r.Language) {
+		values.Language = languageOf(r)
 	}
-	language := languageOf(r)
-	if isNull(r.Lang) && isNull(r.Language) || language == "" {
-		return program{}, errNoLanguage
+	if err := p.rules.check(values); err != nil {
+		return program{}, err
 	}
-	mode, ok := modeOf(language)
-	if !ok {
-		return program{}, api.BadRequest("Unsupported language: " + language)
-	}
-	budget, err := budgetOf(timeout)
-	return program{args: args, timeout: budget, mode: mode}, err
+	return program{args: args, timeout: budgetOf(timeout), mode: modeOf(values.Language)}, nil
 }
 
 // modeOf returns how programs in a language are run.
-func modeOf(language string) (mode engine.Mode, ok bool) {
+func modeOf(language string) engine.Mode {
 	switch language {
-	case "python", "py":
-		return engine.Python, true
 	case "bash", "sh":
-		return engine.Bash, true
+		return engine.Bash
 	}
-	return "", false
+	return engine.Python
 }
 
 func toolsOf(list array[toolMembers], limit int) ([]stubs.Tool, error) {
@@ -181,15 +155,9 @@ func milliseconds(timeout jsontext.Value) (float64, error) {
 	return math.Ceil(ms), nil
 }
 
-// budgetOf returns the run budget of so many milliseconds, if a client may have it.
-func budgetOf(milliseconds float64) (time.Duration, error) {
-	switch {
-	case milliseconds <= 0:
-		return 0, errTimeout
-	case milliseconds < float64(api.MinTimeout.Milliseconds()), milliseconds > float64(api.MaxTimeout.Milliseconds()):
-		return 0, errTimeoutRange
-	}
-	return time.Duration(milliseconds) * time.Millisecond, nil
+// budgetOf returns the run budget of so many milliseconds, which the rules have checked.
+func budgetOf(milliseconds float64) time.Duration {
+	return time.Duration(milliseconds) * time.Millisecond
 }
 
 // languageOf returns the language of a program. "language" takes precedence over "lang".
