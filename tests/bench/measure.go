@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,259 +12,7 @@ import (
 	"time"
 )
 
-// A subject is a server to measure.
-type subject struct {
-	client *client
-	// n scales measurements that are of many executions.
-	n int
-	// rest returns when the server's pool is full and the machine has taken apart the
-	// sandboxes of executions that have ended.
-	rest func(ctx context.Context) error
-	// processor returns how long processors have run the server and its sandboxes.
-	processor func() (time.Duration, error)
-	// log is where the server says what went wrong.
-	log serverLog
-}
-
-// A figure is one row of a table.
-type figure struct {
-	name string
-	unit unit
-	// contains says how often each floor is paid for in it.
-	contains map[string]int
-	// goals are by sandbox.
-	goals map[string]goal
-}
-
-// A scenario is one thing to measure.
-type scenario struct {
-	figures []figure
-	// empty says that it needs a server that keeps no pool. The others need a full one.
-	empty bool
-	// share is the part of the samples asked for that are taken: one of so many. With 0 a
-	// single measurement is enough, since it is of many executions.
-	share int
-	// once says that each process of a server gives the same, nearly.
-	once bool
-	// measure makes one measurement of a server that rests, and returns the samples of
-	// each figure.
-	measure func(ctx context.Context, s subject) ([][]float64, error)
-}
-
-// count returns how many measurements of the scenario n samples are.
-func (s scenario) count(n int) int {
-	if s.share == 0 {
-		return 1
-	}
-	return max(3, n/s.share)
-}
-
-// matching returns the scenarios of which a figure has a name that matches.
-func matching(list []scenario, names *regexp.Regexp) []scenario {
-	return slices.DeleteFunc(slices.Clone(list), func(s scenario) bool {
-		return !slices.ContainsFunc(s.figures, func(f figure) bool { return names.MatchString(f.name) })
-	})
-}
-
-var scenarios = []scenario{
-	{
-		figures: []figure{{
-			name: "first call, pool empty", unit: milliseconds,
-			contains: map[string]int{floorHTTP: 1, floorSocket: 1, floorFork: 1},
-			goals:    map[string]goal{"process": atMost(12)},
-		}},
-		empty: true, share: 1,
-		measure: firstCall(python, "print(await lookup(n=1))", "None\n"),
-	},
-	{
-		figures: []figure{{
-			name: "private memory of a paused execution", unit: mebibytes,
-			goals: map[string]goal{"process": atMost(4)},
-		}},
-		empty: true, once: true,
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			return s.memory(ctx, "")
-		},
-	},
-	{
-		figures: []figure{{
-			name: "print, whole", unit: milliseconds,
-			contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-			goals:    map[string]goal{"process": atMost(3), "docker": atMost(3)},
-		}},
-		share: 1,
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			took, err := s.whole(ctx, "print('hello')", "hello\n")
-			return one(took), err
-		},
-	},
-	{
-		figures: []figure{{
-			name: "first call", unit: milliseconds,
-			contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-			goals:    map[string]goal{"process": atMost(3), "docker": atMost(3)},
-		}},
-		share:   1,
-		measure: firstCall(python, "print(await lookup(n=1))", "None\n"),
-	},
-	{
-		figures: []figure{{
-			name: "first call, program uses pandas", unit: milliseconds,
-			contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-			goals:    map[string]goal{"process": atMost(6), "docker": atMost(6)},
-		}},
-		share:   1,
-		measure: firstCall(python, pandas+"await lookup(n=1)\nprint(1)", "1\n"),
-	},
-	{
-		figures: []figure{
-			{
-				name: "one round", unit: milliseconds,
-				contains: map[string]int{floorHTTP: 1, floorSocket: 1},
-				goals:    map[string]goal{"process": atMost(0.6), "docker": atMost(1)},
-			},
-			{
-				name: "20 sequential rounds, whole", unit: milliseconds,
-				contains: map[string]int{floorHTTP: sequential + 1, floorSocket: sequential + 1},
-				goals:    map[string]goal{"process": atMost(18), "docker": atMost(25)},
-			},
-		},
-		share: 4,
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			return s.rounds(ctx, python, sequentialProgram, "40\n")
-		},
-	},
-	{
-		figures: []figure{{
-			name: "gather of 10, whole", unit: milliseconds,
-			contains: map[string]int{floorHTTP: 2, floorSocket: 2},
-			goals:    map[string]goal{"process": atMost(5), "docker": atMost(5)},
-		}},
-		share: 1,
-		measure: sideBySide(10, python, "print(await asyncio.gather(*(lookup(n=n) for n in range(10))))",
-			"[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"),
-	},
-	{
-		figures: []figure{{name: "bash: first call", unit: milliseconds, goals: map[string]goal{"process": atMost(8)}}},
-		share:   2,
-		measure: firstCall(bash, `lookup '{"n":1}'`, "null\n"),
-	},
-	{
-		figures: []figure{
-			{name: "bash: one round", unit: milliseconds, goals: map[string]goal{"process": atMost(1.2)}},
-			{name: "bash: 20 sequential rounds, whole", unit: milliseconds},
-		},
-		share: 10,
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			code := fmt.Sprintf(`for ((n = 0; n < %d; n++)); do lookup "{\"n\":$n}" >/dev/null; done; echo $n`, sequential)
-			return s.rounds(ctx, bash, code, "20\n")
-		},
-	},
-	{
-		figures: []figure{{name: "bash: 5 side by side, whole", unit: milliseconds, goals: map[string]goal{"process": atMost(12)}}},
-		share:   2,
-		measure: sideBySide(5, bash, `for n in {0..4}; do lookup "{\"n\":$n}" & done; wait`, "1\n1\n1\n1\n1\n"),
-	},
-	{
-		figures: []figure{{
-			name: "1 MiB result in", unit: milliseconds,
-			contains: map[string]int{floorHTTP1: 1, floorSocket1: 1},
-			goals:    map[string]goal{"process": atMost(10), "docker": atMost(10)},
-		}},
-		share:   5,
-		measure: resultIn(texts(1 << 20)),
-	},
-	{
-		figures: []figure{{
-			name: "10 MiB result in", unit: milliseconds,
-			contains: map[string]int{floorHTTP10: 1, floorSocket10: 1},
-			goals:    map[string]goal{"process": atMost(80), "docker": atMost(80)},
-		}},
-		share:   10,
-		measure: resultIn(texts(10 << 20)),
-	},
-	{
-		figures: []figure{{
-			name: "new pauses, 16 clients", unit: perSecond,
-			contains: map[string]int{floorHTTP: 1, floorSocket: 1, floorFork: 1},
-			goals:    map[string]goal{"process": atLeast(150)},
-		}},
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			rate, _, err := s.load(ctx, 16, 10*s.n, func() (time.Duration, error) {
-				first, last, err := s.paused(ctx, python, "print(await lookup(n=1))", "7\n", json.RawMessage("7"))
-				return first + last, err
-			})
-			return [][]float64{{rate}}, err
-		},
-	},
-	{
-		figures: []figure{{name: "private memory, sandbox from the pool", unit: mebibytes}},
-		once:    true,
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			return s.memory(ctx, "")
-		},
-	},
-	{
-		figures: []figure{{name: "private memory, program uses pandas", unit: mebibytes}},
-		once:    true,
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			return s.memory(ctx, pandas)
-		},
-	},
-}
-
-// loads are scenarios that tell something only beside another server: clients that start a
-// program as soon as the last one has ended, and the time that processors need.
-var loads = []scenario{
-	{
-		figures: []figure{{name: "one round: processor time", unit: milliseconds}},
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			each, err := s.roundsOnProcessor(ctx)
-			return [][]float64{each}, err
-		},
-	},
-	sustained(1, "", "", 2), sustained(8, "", "", 6), sustained(64, "", "", 16),
-	sustained(1, " pandas", pandas, 2), sustained(8, " pandas", pandas, 6), sustained(64, " pandas", pandas, 16),
-}
-
-// sustained has clients run n times scale programs.
-func sustained(clients int, kind, code string, scale int) scenario {
-	name := fmt.Sprintf("sustained%s, %d clients", kind, clients)
-	if clients == 1 {
-		name = fmt.Sprintf("sustained%s, 1 client", kind)
-	}
-	return scenario{
-		figures: []figure{
-			{name: name + ": executions", unit: perSecond},
-			{name: name + ": p50", unit: milliseconds},
-			{name: name + ": p99", unit: milliseconds},
-			{name: name + ": processor time of each", unit: milliseconds},
-		},
-		measure: func(ctx context.Context, s subject) ([][]float64, error) {
-			before, err := s.processor()
-			if err != nil {
-				return nil, err
-			}
-			rate, took, err := s.load(ctx, clients, scale*s.n, func() (time.Duration, error) {
-				return s.whole(ctx, code+"print('hello')", "hello\n")
-			})
-			// The sandboxes that are made for the pool in place of those used belong to it.
-			if err := errors.Join(err, s.rest(ctx)); err != nil {
-				return nil, err
-			}
-			after, err := s.processor()
-			each := inMilliseconds(after-before) / float64(len(took))
-			return [][]float64{{rate}, {quantile(took, 0.5)}, {quantile(took, 0.99)}, {each}}, err
-		},
-	}
-}
-
-const pandas = `frame = pd.DataFrame({"region": ["north", "south"] * 500, "sales": range(1000)})
-total = frame.groupby("region").sum()
-assert total.loc["south", "sales"] == 250000
-`
-
-// one returns the samples of a measurement that is a single sample of a single figure.
+// one returns the samples of a measurement that gives a single sample of a single figure.
 func one(took time.Duration) [][]float64 { return [][]float64{{inMilliseconds(took)}} }
 
 // whole runs a program that calls no tools and prints stdout.
@@ -274,8 +21,14 @@ func (s subject) whole(ctx context.Context, code, stdout string) (time.Duration,
 	return a.took, errors.Join(err, a.completed(stdout))
 }
 
+// printing measures a program that prints a word and ends.
+func printing(ctx context.Context, s subject) ([][]float64, error) {
+	took, err := s.whole(ctx, "print('hello')", "hello\n")
+	return one(took), err
+}
+
 // paused runs a program that calls lookup(n=1) once, gets value and prints stdout. It
-// returns what its two answers took.
+// returns how long the server took for each of the two answers.
 func (s subject) paused(ctx context.Context, lang, code, stdout string, value json.RawMessage) (first, last time.Duration, err error) {
 	pause, err := s.client.start(ctx, lang, code)
 	if err := errors.Join(err, pause.paused(1, 1)); err != nil {
@@ -285,7 +38,7 @@ func (s subject) paused(ctx context.Context, lang, code, stdout string, value js
 	return pause.took, end.took, errors.Join(err, end.completed(stdout))
 }
 
-// firstCall measures until the pause of such a program.
+// firstCall measures the start of such a program up to its pause.
 func firstCall(lang, code, stdout string) func(context.Context, subject) ([][]float64, error) {
 	return func(ctx context.Context, s subject) ([][]float64, error) {
 		first, _, err := s.paused(ctx, lang, code, stdout, nil)
@@ -293,22 +46,24 @@ func firstCall(lang, code, stdout string) func(context.Context, subject) ([][]fl
 	}
 }
 
-// resultIn measures a round that brings a large result, up to the end of the program.
-func resultIn(large payload) func(context.Context, subject) ([][]float64, error) {
+// resultIn measures a continuation that brings a large result, up to the end of the program.
+func resultIn(mark string, large payload) func(context.Context, subject) ([][]float64, error) {
+	code := mark + "texts = await lookup(n=1)\nprint(len(texts), sum(map(len, texts)))"
 	stdout := fmt.Sprintf("%d %d\n", large.length, large.characters)
 	return func(ctx context.Context, s subject) ([][]float64, error) {
-		_, last, err := s.paused(ctx, python, "texts = await lookup(n=1)\nprint(len(texts), sum(map(len, texts)))", stdout, large.json)
+		_, last, err := s.paused(ctx, python, code, stdout, large.json)
 		return one(last), err
 	}
 }
 
-// sequential is how many rounds a program may have.
+// sequential is how many rounds a program may have by default, and how many the rows of
+// rounds have.
 const sequential = 20
 
 var sequentialProgram = fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", sequential)
 
-// rounds runs a program of sequential calls, each of which gets 2. It returns what the
-// rounds took, and what the program took.
+// rounds runs a program of sequential calls and answers each of them with 2. It returns how
+// long each round took, and how long the whole program took.
 func (s subject) rounds(ctx context.Context, lang, code, stdout string) ([][]float64, error) {
 	a, err := s.client.start(ctx, lang, code)
 	whole := a.took
@@ -324,15 +79,15 @@ func (s subject) rounds(ctx context.Context, lang, code, stdout string) ([][]flo
 	if err := errors.Join(err, a.completed(stdout)); err != nil {
 		return nil, err
 	}
-	// The last answer is not a round: it ends the program.
+	// The last continuation is not a round, since the program ends.
 	return [][]float64{rounds[:sequential-1], {inMilliseconds(whole)}}, nil
 }
 
-// roundsOnProcessor runs n programs of sequential calls and returns for each how long
-// processors ran for one of its rounds.
+// roundsOnProcessor runs n programs of sequential calls and returns for each of them the
+// processor time of one round.
 func (s subject) roundsOnProcessor(ctx context.Context) (each []float64, err error) {
 	for range s.n {
-		// Nothing but the rounds is to happen meanwhile.
+		// The server must do nothing but the rounds meanwhile, so its pool is filled first.
 		a, err := s.client.start(ctx, python, sequentialProgram)
 		if err := errors.Join(err, s.rest(ctx)); err != nil {
 			return nil, err
@@ -360,7 +115,7 @@ func (s subject) roundsOnProcessor(ctx context.Context) (each []float64, err err
 	return each, nil
 }
 
-// sideBySide measures a program that makes calls at the same time, each of which gets 1.
+// sideBySide measures a program that makes several calls at the same time. Each gets 1.
 func sideBySide(calls int, lang, code, stdout string) func(context.Context, subject) ([][]float64, error) {
 	return func(ctx context.Context, s subject) ([][]float64, error) {
 		first, err := s.client.start(ctx, lang, code)
@@ -372,9 +127,28 @@ func sideBySide(calls int, lang, code, stdout string) func(context.Context, subj
 	}
 }
 
-// load has clients run total programs, each client the next one as soon as its last one
-// has ended. It returns how many there were in a second and, in order of length, how
-// many milliseconds each took.
+// sustained has clients run total programs, which run code and print a word.
+func (s subject) sustained(ctx context.Context, clients, total int, code string) ([][]float64, error) {
+	before, err := s.processor()
+	if err != nil {
+		return nil, err
+	}
+	rate, took, err := s.load(ctx, clients, total, func() (time.Duration, error) {
+		return s.whole(ctx, code+"print('hello')", "hello\n")
+	})
+	// The server makes sandboxes for its pool in place of those that were used. The time that
+	// this takes belongs to the load.
+	if err := errors.Join(err, s.rest(ctx)); err != nil {
+		return nil, err
+	}
+	after, err := s.processor()
+	each := inMilliseconds(after-before) / float64(len(took))
+	return [][]float64{{rate}, {quantile(took, 0.5)}, {quantile(took, 0.99)}, {each}}, err
+}
+
+// load has clients run total programs. Each client starts the next program as soon as its
+// last one has ended. load returns how many programs ended in a second, and how many
+// milliseconds each of them took, the fastest first.
 func (s subject) load(ctx context.Context, clients, total int, run func() (time.Duration, error)) (rate float64, took []float64, err error) {
 	var next atomic.Int64
 	took = make([]float64, total)
@@ -400,14 +174,16 @@ func (s subject) load(ctx context.Context, clients, total int, run func() (time.
 	return rate, took, errors.Join(append(failures, ctx.Err())...)
 }
 
-// A payload is a JSON value that is not small.
+// A payload is a large result: a list of texts.
 type payload struct {
 	json []byte
-	// length is that of the list, characters that of all texts in it.
+	// length is the length of the list, characters the length of all texts together.
 	length, characters int
 }
 
-// texts returns a list of texts of a thousand characters, size bytes of JSON in all.
+var oneMiB, tenMiB = texts(1 << 20), texts(10 << 20)
+
+// texts returns a list of texts of a thousand characters each, about size bytes of JSON in all.
 func texts(size int) payload {
 	const line = "Sales in the \"north\" rose; see table 7.\n"
 	text := strings.Repeat(line, 25)
@@ -425,7 +201,7 @@ func texts(size int) payload {
 	return p
 }
 
-// wait returns when the time is over.
+// wait returns when the time d is over.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
