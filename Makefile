@@ -28,7 +28,7 @@ export PATH := $(CURDIR)/bin:$(PATH)
 # program, and the soak and the attacks take long.
 CLIENT := ^TestLibreChat$$
 COMPOSE := ^TestCompose$$
-SOAK := ^TestSoak$$
+SOAK := ^TestSoak
 # Hostile programs, calls, frames and connections, and how long to go on with them. At 0
 # each does its work once.
 HOSTILE := ^TestHostile
