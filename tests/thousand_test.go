@@ -92,19 +92,20 @@ func TestSoakPaused(t *testing.T) {
 // byClients calls do for 0 to total-1, from sixteen clients at once, until one call fails.
 func byClients(t *testing.T, total int, do func(ctx context.Context, i int) error) {
 	t.Helper()
-	var next atomic.Int64
+	var next, failed atomic.Int64
 	var clients sync.WaitGroup
 	for range 16 {
 		clients.Go(func() {
-			for i := int(next.Add(1)) - 1; i < total && !t.Failed(); i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < total && failed.Load() == 0; i = int(next.Add(1)) - 1 {
 				if err := do(t.Context(), i); err != nil {
+					failed.Add(1)
 					t.Errorf("execution %d: %v", i, err)
 				}
 			}
 		})
 	}
 	clients.Wait()
-	if t.Failed() {
+	if failed.Load() > 0 {
 		t.FailNow()
 	}
 }
