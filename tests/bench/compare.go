@@ -51,7 +51,7 @@ func (c *contest) turns() int {
 	return 6 / min(c.share, 3)
 }
 
-// taken returns how many pairs there are.
+// taken returns the number of pairs so far.
 func (c *contest) taken() int { return len(c.pairs[0]) }
 
 // meet measures a pair. In one of two successive pairs the old side comes first, in the other the
@@ -88,7 +88,7 @@ func (c *contest) meet(ctx context.Context, before, after side, chance *rand.Ran
 	return nil
 }
 
-// centers makes one measurement and returns the median of each figure.
+// centers makes one measurement of a side and returns the median of each figure.
 func (c *contest) centers(ctx context.Context, s side) (centers []float64, err error) {
 	subject := s.of(c.scenario)
 	if err := subject.rest(ctx); err != nil {
@@ -216,7 +216,7 @@ const abCount = 8
 
 // startSides starts the servers of both sides at the same time, so that none is older.
 func startSides(ctx context.Context, sides [2]launch) (before, after side, stop func() error, err error) {
-	var all [4]*server // Old, new; of each the empty one first.
+	var all [4]*server // The old side's, then the new side's; in each the one without a pool first.
 	var errs [4]error
 	var starting sync.WaitGroup
 	for i := range all {

@@ -229,7 +229,7 @@ func (r *report) measure(ctx context.Context, s subject, list []scenario, progre
 	return nil
 }
 
-// samples takes all samples of each figure, with the server at rest before each.
+// samples takes all samples of each figure. Before each one it waits until the server is at rest.
 func (one scenario) samples(ctx context.Context, s subject) ([][]float64, error) {
 	all := make([][]float64, len(one.figures))
 	first := warmUp
