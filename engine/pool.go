@@ -408,7 +408,7 @@ func (p *pool) create() (*sandbox, error) {
 	p.mu.Lock()
 	p.ahead = false
 	p.mu.Unlock()
-	ref, err := p.provider.Create(ctx)
+	ref, err := p.provider.Create(ctx, Scientific)
 	if err != nil {
 		if ref != "" {
 			p.undertaker.retry(ref, err)

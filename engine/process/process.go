@@ -271,8 +271,8 @@ func (p *Provider) replace(ctx context.Context, z *zygote) {
 	}
 }
 
-// Create starts a sandbox.
-func (p *Provider) Create(ctx context.Context) (string, error) {
+// Create starts a sandbox of a kind.
+func (p *Provider) Create(ctx context.Context, kind engine.Kind) (string, error) {
 	z, err := p.zygote(ctx)
 	if err != nil {
 		return "", err
@@ -283,7 +283,7 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 	}
 	name := fmt.Sprint(strings.ToLower(rand.Text())[:16], userSeparator, user)
 	ref := z.id + "/" + name
-	if err := p.spawn(z, name, user); err != nil {
+	if err := p.spawn(z, name, kind, user); err != nil {
 		err = fmt.Errorf("create sandbox: %w", err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
 		defer cancel()
@@ -295,7 +295,7 @@ func (p *Provider) Create(ctx context.Context) (string, error) {
 	return ref, nil
 }
 
-func (p *Provider) spawn(z *zygote, name string, user uint32) error {
+func (p *Provider) spawn(z *zygote, name string, kind engine.Kind, user uint32) error {
 	// The supervisor gets the listening end; whoever knows the path can attach.
 	listener, err := z.listen(name)
 	if err != nil {
@@ -307,7 +307,7 @@ func (p *Provider) spawn(z *zygote, name string, user uint32) error {
 		return err
 	}
 	defer group.close()
-	return z.spawn(name, user, listener, group)
+	return z.spawn(name, kind, user, listener, group)
 }
 
 // Attach opens the stream to a sandbox's supervisor.

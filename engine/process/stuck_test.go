@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fermata/engine"
 )
 
 // openIn returns a provider in a directory, as a server after those that had it before.
@@ -68,7 +70,7 @@ func (p *Provider) die(t *testing.T) {
 
 func make1(t *testing.T, p *Provider) string {
 	t.Helper()
-	ref, err := p.Create(t.Context())
+	ref, err := p.Create(t.Context(), engine.Plain)
 	if err != nil {
 		t.Fatalf("Create = %v", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"fermata/engine"
 	"fermata/python"
 )
 
@@ -82,7 +83,9 @@ type config struct {
 type message struct {
 	Op   string `json:"op"`
 	Name string `json:"name"`
-	User uint32 `json:"user"`
+	// Kind and User are those of a sandbox that is to be made.
+	Kind engine.Kind `json:"kind,omitempty"`
+	User uint32      `json:"user"`
 	// FDs are the names of the descriptors that come along, in their order.
 	FDs []string `json:"fds,omitempty"`
 }
@@ -348,12 +351,12 @@ func (z *zygote) alive() bool {
 }
 
 // spawn asks for a sandbox.
-func (z *zygote) spawn(name string, user uint32, listener *os.File, group *cgroup) error {
+func (z *zygote) spawn(name string, kind engine.Kind, user uint32, listener *os.File, group *cgroup) error {
 	names, fds := []string{"listener"}, []int{int(listener.Fd())}
 	for _, f := range group.files {
 		names, fds = append(names, f.name), append(fds, int(f.Fd()))
 	}
-	return z.say(message{Op: "spawn", Name: name, User: user, FDs: names}, syscall.UnixRights(fds...))
+	return z.say(message{Op: "spawn", Name: name, Kind: kind, User: user, FDs: names}, syscall.UnixRights(fds...))
 }
 
 // kill ends a sandbox and waits until it has ended.

@@ -52,15 +52,15 @@ class Config:
     pids: int
 
 
-def main(text: str) -> NoReturn:
-    """Run the sandbox as its configuration says."""
+def main(text: str, kind: str) -> NoReturn:
+    """Run a sandbox of this kind as its configuration says."""
     os.umask(0o022)
     # A handler would let programs signal the first process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sandbox.serve("supervisor", _supervise, Config(**loads(text)))
+    sandbox.serve("supervisor", _supervise, Config(**loads(text)), kind)
 
 
-def _supervise(config: Config) -> None:
+def _supervise(config: Config, kind: str) -> None:
     os.environ.clear()
     os.environ.update(_environment())
     ours, theirs = socket.socketpair()
@@ -69,7 +69,7 @@ def _supervise(config: Config) -> None:
     progress = sandbox.Progress()
     pid = os.fork()
     if pid == 0:
-        sandbox.serve("worker", _work, config, stdout_end, stderr_end, theirs.detach(), progress)
+        sandbox.serve("worker", _work, config, kind, stdout_end, stderr_end, theirs.detach(), progress)
     # From here on the worker, though of the same user, can neither open what this
     # process has open nor trace it.
     linux.set_dumpable(False)
@@ -151,9 +151,9 @@ def _cache() -> Iterator[None]:
             os.unlink(entry.path)
 
 
-def _work(config: Config, stdout: int, stderr: int, control: int, progress: sandbox.Progress) -> None:
+def _work(config: Config, kind: str, stdout: int, stderr: int, control: int, progress: sandbox.Progress) -> None:
     """Make this process one that a program may have, and run a program."""
-    from fermata import worker
+    from fermata import libraries, worker
 
     # A group and session without the supervisor, for what signals its own.
     os.setsid()
@@ -166,7 +166,9 @@ def _work(config: Config, stdout: int, stderr: int, control: int, progress: sand
     sandbox.verify()
     # What libraries have to say about themselves is for the server's log.
     with _cache():
-        worker.preload()
+        ready = worker.preload(kind)
+        # A container has them for itself: nobody has them ready who could be forked.
+        ready.fonts.update(libraries.font_lists(_CACHE_HOME))
     sandbox.take_descriptors(stdout, stderr, control)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker.run(socket.socket(fileno=3), progress)
+    worker.run(socket.socket(fileno=3), progress, ready)

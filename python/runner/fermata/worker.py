@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import faulthandler
+import functools
 import gc
-import importlib
-import inspect
 import io
 import os
 import re
@@ -16,61 +14,38 @@ import sys
 import threading
 import types
 import warnings
-from contextlib import suppress
+from collections.abc import Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, rehearse, shell, tools, workspace
+from fermata import SCIENTIFIC, calls, frames, libraries, rehearse, shell, tools, workspace
+from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 from fermata.sandbox import Progress
-
-# The names a program finds ready, by what they stand for.
-_STANDARD: Final = (
-    "asyncio", "collections", "datetime", "functools", "itertools", "json", "math", "os", "pathlib", "re", "sys",
-)  # fmt: skip
-_SCIENTIFIC: Final = {
-    "np": "numpy",
-    "numpy": "numpy",
-    "pd": "pandas",
-    "pandas": "pandas",
-    "matplotlib": "matplotlib",
-    "plt": "matplotlib.pyplot",
-    "scipy": "scipy",
-    "sklearn": "sklearn",
-}
-
-# After how many seconds an import is taken to hang, before the server gives up waiting.
-_HANGS: Final = 45
 
 _OWN_FILES: Final = os.path.dirname(__file__)
 _NEVER_AWAITED: Final = re.compile(r"coroutine '(\w+)' was never awaited")
 
 
-def preload() -> None:
-    """Import what programs commonly use, so that no program waits for it."""
-    # What hangs is named in the server's log.
-    faulthandler.dump_traceback_later(_HANGS, file=2)
-    for name in (*_STANDARD, "random", "statistics", "string", "time", "typing", "uuid", *_SCIENTIFIC.values()):
-        _import(name)
-    faulthandler.cancel_dump_traceback_later()
-    rehearse.in_parent(_run)
+def preload(kind: str) -> Ready:
+    """Do what can be done before a program of this kind comes, in the process that workers are forked from."""
+    ready = libraries.preload(kind)
+    rehearse.in_parent(_runner(ready))
     # Objects that live for ever need not be looked at by every collection of a
     # forked process, nor be copied because their counters are touched.
     gc.collect()
     gc.freeze()
+    return ready
 
 
-def _import(name: str) -> types.ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
+def _runner(ready: Ready) -> rehearse.Run:
+    return functools.partial(_run, ready.names)
 
 
-def run(stream: socket.socket, progress: Progress) -> None:
-    """Say that the worker is ready, run the program that comes, and end the process.
+def run(stream: socket.socket, progress: Progress, ready: Ready) -> None:
+    """Tell the supervisor that the worker is ready, run the program that comes, and end the process.
 
-    ``stream`` leads to the supervisor.
+    ``stream`` leads to the supervisor. ``ready`` is what preload has returned.
     """
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
@@ -78,7 +53,8 @@ def run(stream: socket.socket, progress: Progress) -> None:
     pending = calls.Calls(stream, progress)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
-    rehearse.while_idle(_run, stream, pending)
+    if ready.kind == SCIENTIFIC:
+        rehearse.while_idle(_runner(ready), stream, pending)
     try:
         while (frame := calls.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
@@ -97,7 +73,7 @@ def run(stream: socket.socket, progress: Progress) -> None:
             status = _run_shell(request, pending)
         else:
             sys.argv += request.get("args", ())
-            _run(request["code"], request["stubs"], pending, module.__dict__)
+            _run(ready.names, request["code"], request["stubs"], pending, module.__dict__)
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
@@ -117,16 +93,14 @@ def run(stream: socket.socket, progress: Progress) -> None:
         os._exit(status)
 
 
-def _run(code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any]) -> None:
-    """Run the program to its end.
+def _run(
+    names: Mapping[str, types.ModuleType], code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any]
+) -> None:
+    """Run the program to its end, in a namespace with these names.
 
     Raises what the program raises, and what compiling it raises.
     """
-    for name in _STANDARD:
-        namespace[name] = sys.modules[name]
-    for name, target in _SCIENTIFIC.items():
-        if (found := sys.modules.get(target)) is not None:
-            namespace[name] = found
+    namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
     defined = tools.define(stubs, pending.invoke)
     namespace.update(defined)

@@ -30,10 +30,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import fermata
-from fermata import frames, linux, stopping
+from fermata import PLAIN, SCIENTIFIC, frames, linux, stopping
 from fermata.sandbox import (
     ENVIRONMENT,
     USER,
@@ -50,6 +50,9 @@ from fermata.sandbox import (
 )
 from fermata.supervisor import Supervisor, Worker
 
+if TYPE_CHECKING:
+    from fermata.libraries import Ready
+
 _MAX_MESSAGE: Final = 1 << 16
 _MAX_FDS: Final = 16
 # How many descriptors the zygote and supervisors may have open, and in flight.
@@ -58,6 +61,8 @@ _MAX_OPEN: Final = 1 << 16
 _ENTER: Final = b"\0"
 # Where the server has opened the runner for the zygote: no module knows a path of the host.
 _RUNNER: Final = 4
+# Where a nursery is asked for workers, in place of where the zygote listens.
+_REQUESTS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -96,15 +101,26 @@ def main() -> NoReturn:
     # What every sandbox inherits need not be done for each.
     linux.set_host_name("sandbox")
     linux.drop_bounding_set()
-    requests, nursery_requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    nursery = os.fork()
-    if nursery == 0:
-        serve("nursery", _run_nursery, config, nursery_requests, listener, requests)
-    nursery_requests.close()
+    nurseries = {kind: _start_nursery(config, kind, listener) for kind in (PLAIN, SCIENTIFIC)}
     # What is here now is every supervisor's, and need not be looked at by their collections.
     gc.collect()
     gc.freeze()
-    serve("zygote", Zygote(config, listener, requests, nursery).run)
+    serve("zygote", Zygote(config, listener, nurseries).run)
+
+
+def _start_nursery(config: Config, kind: str, listener: socket.socket) -> Nursery:
+    """Fork the nursery of one kind. What it inherits of others before it are the zygote's ends."""
+    requests, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        # All that it keeps of what the zygote has open.
+        os.dup2(end.detach(), _REQUESTS, inheritable=False)
+        os.closerange(_REQUESTS + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        listener.detach()
+        requests.detach()
+        serve("nursery", _run_nursery, config, kind, socket.socket(fileno=_REQUESTS))
+    end.close()
+    return Nursery(os.pidfd_open(pid), requests)
 
 
 def _raise_descriptors() -> None:
@@ -243,14 +259,22 @@ def _show(source: str, root: str) -> None:
 # The zygote: one supervisor for each sandbox.
 
 
+@dataclass(frozen=True)
+class Nursery:
+    """The process that forks the workers of one kind, as the zygote and its supervisors see it."""
+
+    pidfd: int
+    # Where supervisors ask for a worker.
+    requests: socket.socket
+
+
 class Zygote:
     """Forks supervisors at a server's word, and tells it when they have ended."""
 
-    def __init__(self, config: Config, listener: socket.socket, requests: socket.socket, nursery: int) -> None:
+    def __init__(self, config: Config, listener: socket.socket, nurseries: dict[str, Nursery]) -> None:
         self._config = config
         self._listener = listener
-        self._requests = requests
-        self._nursery = os.pidfd_open(nursery)
+        self._nurseries = nurseries
         self._server: socket.socket | None = None
         self._met_server = False
         self._names: dict[int, str] = {}  # pidfd of a supervisor -> name of its sandbox
@@ -260,7 +284,8 @@ class Zygote:
 
     def run(self) -> None:
         """Serve until the server is gone and the last sandbox with it."""
-        for fd in (self._listener.fileno(), self._nursery):
+        nurseries = {nursery.pidfd: kind for kind, nursery in self._nurseries.items()}
+        for fd in (self._listener.fileno(), *nurseries):
             self._poll.register(fd, select.EPOLLIN)
         while self._server is not None or self._names or not self._met_server:
             for fd, _ in self._poll.poll():
@@ -268,8 +293,8 @@ class Zygote:
                     self._accept()
                 elif self._server is not None and fd == self._server.fileno():
                     self._listen()
-                elif fd == self._nursery:
-                    raise RuntimeError("the nursery has ended")
+                elif fd in nurseries:
+                    raise RuntimeError(f"the {nurseries[fd]} nursery has ended")
                 elif fd in self._names:
                     self._reap(fd)
 
@@ -315,7 +340,8 @@ class Zygote:
         try:
             pid = os.fork()
             if pid == 0:
-                serve("supervisor", self._supervise, message["user"], message["fds"], fds)
+                nursery = self._nurseries[message["kind"]]
+                serve("supervisor", self._supervise, nursery, message["user"], message["fds"], fds)
         except OSError:
             # No room for one more; the others must not suffer.
             self._tell(name)
@@ -352,7 +378,7 @@ class Zygote:
 
     # From here on in a new process, PID 1 of its namespace.
 
-    def _supervise(self, user: int, names: list[str], fds: list[int]) -> None:
+    def _supervise(self, nursery: Nursery, user: int, names: list[str], fds: list[int]) -> None:
         """Make the sandbox around this process, have the worker made, and supervise it.
 
         ``names`` are those of the descriptors. The worker joins its control groups by those
@@ -361,7 +387,8 @@ class Zygote:
         named = dict(zip(names, fds))
         listener, counter = named["listener"], named.get("oom")
         joins = [fd for name, fd in zip(names, fds) if name == "join"]
-        for fd in (self._listener.fileno(), self._nursery, self._namespace, self._poll.fileno(), *self._names):
+        nurseries = (each.pidfd for each in self._nurseries.values())
+        for fd in (self._listener.fileno(), *nurseries, self._namespace, self._poll.fileno(), *self._names):
             os.close(fd)
         self._drop_server_copy()
         ours, theirs = socket.socketpair()
@@ -375,10 +402,11 @@ class Zygote:
         ends = [theirs.detach(), stdout_end, stderr_end, status_end, shared]
 
         # The nursery forks while the sandbox is made.
-        socket.send_fds(self._requests, [str(user).encode()], [own, *ends, *joins])
+        socket.send_fds(nursery.requests, [str(user).encode()], [own, *ends, *joins])
         for fd in (own, *ends, *joins):
             os.close(fd)
-        self._requests.close()
+        for each in self._nurseries.values():
+            each.requests.close()
         _enter(self._config, user)
         with suppress(BrokenPipeError):  # its status tells that the worker has ended
             ours.send(_ENTER)
@@ -451,10 +479,8 @@ def _become(user: int) -> None:
 # The nursery: one worker for each sandbox.
 
 
-def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket) -> None:
-    """Import the libraries, then fork workers at the word of supervisors."""
-    for other in others:
-        other.close()
+def _run_nursery(config: Config, kind: str, requests: socket.socket) -> None:
+    """Import what programs of this kind have ready, then fork workers at the word of supervisors."""
     # Programs find this process's modules: the worker has its own, and those of the zygote
     # are not among them.
     for name in [name for name in sys.modules if name.startswith("fermata.")]:
@@ -463,9 +489,9 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
         # What linux.refuse_epoll leaves to programs; at an import there still was epoll.
         setattr(selectors, "DefaultSelector", selectors.PollSelector)
     # Not at the top of the file: the zygote stays small without it.
-    from fermata import worker
+    from fermata import libraries, worker
 
-    worker.preload()
+    ready = worker.preload(kind)
     # Kept, and inherited, for as long as this function runs.
     _filling = _fill_holes()
     gc.freeze()
@@ -490,13 +516,16 @@ def _run_nursery(config: Config, requests: socket.socket, *others: socket.socket
                     os.close(unused)
                 continue
             supervisor, control, stdout, stderr, status, *rest = fds
+            if kind == PLAIN and not ready.fonts and "matplotlib" in ready.names:
+                # The scientific nursery has left them where its programs and others do not look.
+                ready.fonts.update(libraries.font_lists(ENVIRONMENT["MPLCONFIGDIR"]))
             try:
                 linux.setns(supervisor, linux.CLONE_NEWPID)
                 pid = os.fork()
                 if pid == 0:
                     # Nothing of other workers is left to be found.
                     statuses.clear()
-                    serve("worker", _work, config, int(message), fds)
+                    serve("worker", _work, config, ready, int(message), fds)
             except OSError:
                 # The supervisor has ended: its namespace is gone, or takes no more
                 # processes, which a fork reports as a lack of memory.
@@ -538,7 +567,7 @@ def _reap(statuses: dict[int, int]) -> None:
                 os.close(status)
 
 
-def _work(config: Config, user: int, fds: list[int]) -> None:
+def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
     """Move this process into its supervisor's sandbox for good and run a program."""
     from fermata import worker
 
@@ -573,7 +602,7 @@ def _work(config: Config, user: int, fds: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Programs can read the variables of the functions that call them.
     vars(config).clear()
-    worker.run(socket.socket(fileno=3), progress)
+    worker.run(socket.socket(fileno=3), progress, ready)
 
 
 def _limits(config: Config) -> list[tuple[int, int]]:
