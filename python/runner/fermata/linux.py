@@ -198,6 +198,15 @@ def refuse_epoll() -> None:
 _EPOLL_CREATE: Final = {"x86_64": (213, 291), "aarch64": (20,)}
 
 
+def become(user: int) -> None:
+    """Become a user and group of this user namespace; 0 is the one that this process is already."""
+    if user == 0:
+        return
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
 def map_user(inside: int, outside: int) -> None:
     """Move this process into a user namespace of its own, which knows one user and one group.
 
