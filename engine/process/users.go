@@ -111,6 +111,17 @@ func (i identities) mapInto(ctx context.Context, pid int) error {
 	return nil
 }
 
+// mapOwn has a process that the server starts begin with the identities mapped.
+func (i identities) mapOwn(attr *syscall.SysProcAttr) {
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	if i.count > 0 {
+		attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: i.firstUser, Size: i.count})
+		attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: i.firstGroup, Size: i.count})
+		attr.GidMappingsEnableSetgroups = true
+	}
+}
+
 // gate is a shell's program that waits for a line on stdin and then becomes its arguments:
 // a process that has identities mapped when it is executed has all rights in its namespace.
 const gate = `read -r _ && exec "$@"`
