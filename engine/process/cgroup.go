@@ -17,8 +17,8 @@ var controllers = []string{"cpu", "memory", "pids"}
 
 const cpuPeriod = 100_000 // microseconds, the kernel's default
 
-// socketMemory bounds what the buffers of a program's IP sockets hold, where that does not
-// count as memory: in version 1.
+// socketMemory bounds what the buffers of a program's IP sockets hold in version 1, where they
+// do not count as memory.
 const socketMemory = 32 << 20
 
 // cgroups makes a group for each program, in one hierarchy (version 2) or in one
@@ -29,9 +29,9 @@ type cgroups struct {
 	parents []string
 	// settings are the files of each group by the parent, and their contents.
 	settings map[string][]setting
-	// join is the file of a group that a process joins it by.
+	// join is the file by which a process joins a group.
 	join string
-	// oom is the parent whose groups count kills for memory, and the file that does.
+	// oom is the parent whose groups count the kills for memory, oomFile the file with the count.
 	oom, oomFile string
 	// freezer is the parent whose groups can be frozen, or empty.
 	freezer string
@@ -50,8 +50,9 @@ type cgroup struct {
 	files []groupFile
 }
 
-// A groupFile is an open file of a group. The name is for the zygote: "join" is what a
-// process joins the group by, "oom" counts kills for memory; the freezer's keep theirs.
+// A groupFile is an open file of a group. Its name is for the zygote: "join" is the file by
+// which a process joins the group, "oom" counts kills for memory; the freezer's files keep
+// their own names.
 type groupFile struct {
 	*os.File
 
@@ -73,8 +74,8 @@ func (g *cgroup) close() {
 	}
 }
 
-// The files by which groups are frozen: of version 2, and of version 1, whose frozen
-// processes do not even die.
+// The files by which groups are frozen. In version 1 a frozen process that is killed dies only
+// when it is thawed.
 const (
 	freezeFile, frozenFile = "cgroup.freeze", "cgroup.events"
 	freezeFile1            = "freezer.state"
@@ -136,21 +137,20 @@ func (c *cgroups) create(name string) (_ *cgroup, err error) {
 	return g, nil
 }
 
-// thaw lets the processes of a sandbox die that were killed while they were frozen, which
-// they do by themselves in version 2. It is no error if there are none.
+// thaw lets those processes of a sandbox die that were killed while they were frozen. In
+// version 2 they die by themselves. It is no error if there are none.
 func (c *cgroups) thaw(name string) {
 	if c != nil && c.freezer != "" {
 		_ = os.WriteFile(filepath.Join(c.freezer, name, freezeFile1), []byte("THAWED"), 0)
 	}
 }
 
-// thawInterval is how often processes that were killed are thawed, and their group is tried
-// to be removed, until they are dead: a supervisor may freeze them again before it dies
-// itself.
+// thawInterval is how often killed processes are thawed, and the removal of their group is
+// tried, until they are dead: a supervisor may freeze them again before it dies itself.
 const thawInterval = 10 * time.Millisecond
 
-// remove removes the group of a sandbox whose processes have ended. Those that have not are
-// killed, and waited for until ctx ends.
+// remove removes the group of a sandbox. Processes that have not ended yet are killed, and
+// waited for until ctx ends.
 func (c *cgroups) remove(ctx context.Context, name string) error {
 	if c == nil {
 		return nil
@@ -162,8 +162,8 @@ func (c *cgroups) remove(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// removeGroup removes a group. While there are processes in it they are killed, and then
-// let go by thaw.
+// removeGroup removes a group. Processes that are still in it are killed, and thaw lets
+// them die.
 func removeGroup(ctx context.Context, dir string, thaw func()) error {
 	for {
 		err := syscall.Rmdir(dir)
@@ -186,7 +186,7 @@ func removeGroup(ctx context.Context, dir string, thaw func()) error {
 // killGroup kills the processes of a group and returns their numbers.
 func killGroup(dir string) (pids []int, err error) {
 	err = eachLine(filepath.Join(dir, "cgroup.procs"), func(line string) {
-		// One that cannot be seen from here has the number 0.
+		// A process that cannot be seen from this PID namespace has the number 0.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}

@@ -42,8 +42,8 @@ func findCgroups(o Options) (*cgroups, error) {
 			{file: "cpu.max", value: quota + " " + strconv.Itoa(cpuPeriod)},
 		}
 	} else {
-		// For a thread that moves itself the kernel need not stop all others, which
-		// takes it some ten milliseconds; the worker has one thread.
+		// A thread may move itself by this file, for which the kernel need not stop all other
+		// threads; that takes some ten milliseconds. The worker has one thread.
 		c.join = "tasks"
 		version1 := map[string][]setting{
 			"cpu": {{file: "cpu.cfs_quota_us", value: quota}},
@@ -83,7 +83,7 @@ func findCgroups(o Options) (*cgroups, error) {
 	return c, nil
 }
 
-// addFreezer adds the hierarchy of version 1 that freezes, if this server may use it.
+// addFreezer adds the freezer's hierarchy of version 1, if this server may use it.
 func (c *cgroups) addFreezer(mount string) {
 	if mount == "" {
 		return
@@ -92,24 +92,24 @@ func (c *cgroups) addFreezer(mount string) {
 	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	// A server with more rights may have made it.
+	// A server with more rights may have made the directory.
 	if unix.Access(parent, unix.W_OK) == nil {
 		c.parents, c.freezer = append(c.parents, parent), parent
 	}
 }
 
-// parentGroup has the groups of programs. In version 2 serverGroup, beside it, has
-// the server.
+// parentGroup holds the groups of programs. In version 2 serverGroup, beside it, holds the
+// server.
 const (
 	parentGroup = "fermata"
 	serverGroup = "fermata-server"
 )
 
-// try makes one group and removes it: what cannot be set is found out at start.
+// try makes one group and removes it, so that a limit that cannot be set is found at the start.
 func (c *cgroups) try() error {
 	ctx, cancel := context.WithTimeout(context.Background(), clearTimeout)
 	defer cancel()
-	// What another server has left does not keep this one from its limits.
+	// If what another server has left cannot be removed, this server can still set limits.
 	_ = c.sweepTries(ctx)
 	name := tryPrefix + strconv.Itoa(os.Getpid())
 	group, err := c.create(name)
@@ -120,10 +120,10 @@ func (c *cgroups) try() error {
 	return c.remove(ctx, name)
 }
 
-// tryPrefix and a process id name the group that a server makes to see if it can.
+// tryPrefix and the server's process id name the group that try makes.
 const tryPrefix = "try-"
 
-// sweepTries removes what servers left that were killed while they tried.
+// sweepTries removes the groups of servers that were killed during try.
 func (c *cgroups) sweepTries(ctx context.Context) error {
 	for _, parent := range c.parents {
 		left, err := filepath.Glob(filepath.Join(parent, tryPrefix+"*"))
@@ -143,9 +143,9 @@ func (c *cgroups) sweepTries(ctx context.Context) error {
 	return nil
 }
 
-// cgroupMounts returns where this process's own group is, by controller; the
-// unified hierarchy of version 2 has the name "". What is known of the process is
-// in the directory proc.
+// cgroupMounts returns the directory of a process's own group for each controller; the
+// unified hierarchy of version 2 has the name "". proc is the directory of the process,
+// such as /proc/self.
 func cgroupMounts(proc string) (map[string]string, error) {
 	own := map[string]string{}
 	err := eachLine(filepath.Join(proc, "cgroup"), func(line string) {
@@ -168,7 +168,7 @@ func cgroupMounts(proc string) (map[string]string, error) {
 			return
 		}
 		if r[0] == "cgroup2" && strings.HasPrefix(l[3], "/..") {
-			// It shows what is around our cgroup namespace, where no process of ours may go.
+			// This mount shows what is outside our cgroup namespace, where no process of ours may go.
 			return
 		}
 		names := []string{""}
@@ -207,7 +207,7 @@ func eachLine(path string, f func(line string)) error {
 	return lines.Err()
 }
 
-// hasControllers reports whether a group of version 2 has all that we need.
+// hasControllers reports whether a group of version 2 has all controllers that bound a program.
 func hasControllers(dir string) bool {
 	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -218,9 +218,10 @@ func hasControllers(dir string) bool {
 	})
 }
 
-// beforeMove returns the group to make groups in, by the one that the server is in. One
-// that delegate moved, with the shell that now starts it again, finds the groups of the
-// earlier one so; a service manager may also start it where delegate would move it.
+// beforeMove returns the group to make groups in; own is the one that the server is in. If
+// delegate has moved an earlier server together with the shell that now starts this one, own
+// is where delegate moves servers to, and the groups are beside it. A service manager may
+// start a server there, too.
 func beforeMove(own string) string {
 	above := filepath.Dir(own)
 	if filepath.Base(own) != serverGroup {
@@ -232,16 +233,16 @@ func beforeMove(own string) string {
 	return own
 }
 
-// delegate makes parent below own with all controllers. In version 2 a group has
-// either processes or children with controllers: own's processes, this server
-// first, move to a child beside parent.
+// delegate makes parent below own with all controllers. In version 2 a group has either
+// processes or children with controllers, so the processes of own move to a child beside
+// parent, this server first.
 func delegate(own, parent string) error {
 	enable := []byte("+" + strings.Join(controllers, " +"))
 	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
 	err := os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
-	// What processes fork while they are moved may stay, and has to be moved after them.
+	// A process that another one forks while that is moved may stay behind, and is moved by the next pass.
 	for moves := 0; moves < 10 && errors.Is(err, syscall.EBUSY); moves++ {
 		if err := moveProcesses(own, filepath.Join(own, serverGroup)); err != nil {
 			return err

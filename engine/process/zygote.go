@@ -20,7 +20,7 @@ import (
 type zygote struct {
 	dir dir
 
-	// cgroups has the groups of its sandboxes.
+	// cgroups holds the groups of its sandboxes.
 	cgroups *cgroups
 	// conn leads to the process; nil if it was dead when this server found its directory.
 	conn *net.UnixConn
@@ -92,7 +92,7 @@ func (z *zygote) connect() error {
 	}
 	z.conn = conn
 	if z.cmd == nil {
-		// One of an earlier version is not found, and ends by itself or not.
+		// Without it nobody can kill a zygote that hangs. It may still end by itself.
 		z.process, _ = peerOf(conn)
 	}
 	go z.hear()
@@ -103,7 +103,7 @@ func (z *zygote) connect() error {
 func (z *zygote) hear() {
 	defer close(z.gone)
 	buffer := make([]byte, 1<<12)
-	left := false // we have left it, rather than it us
+	left := false // whether this server has closed the connection, rather than the zygote
 	for {
 		n, err := z.conn.Read(buffer)
 		if err != nil || n == 0 {
@@ -125,7 +125,7 @@ func (z *zygote) hear() {
 	if !left {
 		defer repeatedly(z.thaw)()
 	}
-	// A zygote that dies takes every sandbox with it before it can be waited for.
+	// A wait for a zygote that dies ends only when all of its sandboxes have died with it.
 	switch {
 	case z.cmd != nil:
 		_ = z.cmd.Wait()
@@ -134,9 +134,9 @@ func (z *zygote) hear() {
 	}
 }
 
-// thaw lets all sandboxes of a dying zygote die, the paused ones, too.
+// thaw lets the frozen sandboxes of a dying zygote die with it.
 func (z *zygote) thaw() {
-	names, _ := z.dir.sandboxes() // It is there: nobody clears up after it before it is gone.
+	names, _ := z.dir.sandboxes() // The directory is there until the zygote is gone.
 	for _, name := range names {
 		z.cgroups.thaw(name)
 	}
@@ -198,8 +198,8 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	// A sandbox that is frozen dies when it is thawed; most are not, and end before the first
-	// time.
+	// A frozen sandbox dies when it is thawed. Most sandboxes are not frozen, and end before
+	// the first tick.
 	again := time.NewTicker(thawInterval)
 	defer again.Stop()
 	for {
@@ -211,19 +211,19 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 		case <-again.C:
 			z.cgroups.thaw(name)
 		case <-ctx.Done():
-			return fmt.Errorf("its zygote does not say that it has ended: %w", ctx.Err())
+			return fmt.Errorf("the zygote does not report its end: %w", ctx.Err())
 		}
 	}
 }
 
-// noSandbox is the name of no sandbox: of one that is not there a zygote says at once that
-// it has ended.
+// noSandbox is a name that no sandbox has. Told to kill it, a zygote answers at once that it
+// has ended.
 const noSandbox = "none"
 
 // answers reports whether the zygote answers until ctx ends.
 func (z *zygote) answers(ctx context.Context) bool { return z.kill(ctx, noSandbox) == nil }
 
-// needed reports whether a sandbox of the zygote is to go on.
+// needed reports whether the zygote has a sandbox that is not being destroyed.
 func (z *zygote) needed() (bool, error) {
 	names, err := z.dir.sandboxes()
 	z.mu.Lock()
@@ -231,13 +231,14 @@ func (z *zygote) needed() (bool, error) {
 	return slices.ContainsFunc(names, func(name string) bool { return z.ended[name] == nil }), err
 }
 
-// expect notes that a sandbox is to speak on a stream, heard that it has.
+// expect notes that no sandbox has spoken on a stream yet.
 func (z *zygote) expect(s *stream) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.silent[s] = true
 }
 
+// heard notes that a sandbox has spoken on a stream, or that nobody listens any more.
 func (z *zygote) heard(s *stream) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -249,10 +250,11 @@ func (z *zygote) giveUp() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	for s := range z.silent {
-		_ = s.Conn.Close() // Its reader is told.
+		_ = s.Conn.Close() // The reader gets an error.
 	}
 }
 
+// say sends a message with descriptors to the zygote.
 func (z *zygote) say(m message, rights []byte) error {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -270,7 +272,7 @@ func (z *zygote) say(m message, rights []byte) error {
 	return nil
 }
 
-// end ends the zygote, which has nothing to keep, and its sandboxes with it.
+// end ends the zygote, whose sandboxes nobody needs, and they end with it.
 func (z *zygote) end() error {
 	var err error
 	switch {
@@ -280,7 +282,7 @@ func (z *zygote) end() error {
 	case z.process != nil:
 		err = z.process.kill()
 	default:
-		err = z.conn.Close() // It ends by itself.
+		err = z.conn.Close() // Without a server and sandboxes it ends by itself.
 	}
 	select {
 	case <-z.gone:
@@ -290,7 +292,7 @@ func (z *zygote) end() error {
 	}
 }
 
-// leave ends the connection.
+// leave ends the connection and closes the directory; the zygote stays.
 func (z *zygote) leave() error {
 	if z.conn == nil {
 		return nil
@@ -305,6 +307,7 @@ func (z *zygote) leave() error {
 	return errors.Join(err, z.dir.close())
 }
 
+// lastWords returns the last line that the zygote has written to its stderr.
 func (z *zygote) lastWords() string {
 	if z.words == nil {
 		return ""

@@ -28,8 +28,8 @@ from fermata.supervisor import Supervisor, Worker
 _STDIN: Final = 0
 _STDOUT: Final = 1
 
-# Where the image keeps what libraries would otherwise work out at every start, and
-# where they look for it.
+# Where the image keeps what libraries would otherwise work out at every start, and where
+# libraries look for it.
 _CACHE: Final = "/opt/fermata/cache"
 _CACHE_HOME: Final = "/tmp"
 
@@ -102,10 +102,10 @@ def _environment() -> dict[str, str]:
 
 
 class _Reaper:
-    """Waits for every process of the container, and tells how the worker ended.
+    """Reaps every process of the container, and tells how the worker ended.
 
-    The worker has a descriptor besides: a signal that comes just before its receiver
-    waits for something else is handled only after that.
+    The supervisor waits for a descriptor of the worker besides SIGCHLD: a signal that arrives
+    just before the supervisor begins to wait is handled only after the wait.
     """
 
     def __init__(self, worker: int) -> None:
@@ -140,7 +140,7 @@ def _oom_counter() -> int | None:
 
 @contextmanager
 def _cache() -> Iterator[None]:
-    """Let libraries find what the image has worked out for them; a program finds nothing of it."""
+    """Let libraries find what the image has worked out for them, and remove it before a program comes."""
     if os.path.isdir(_CACHE):
         shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
     yield
@@ -155,7 +155,7 @@ def _work(config: Config, kind: str, stdout: int, stderr: int, control: int, pro
     """Make this process one that a program may have, and run a program."""
     from fermata import libraries, worker
 
-    # A group and session without the supervisor, for what signals its own.
+    # A group and session without the supervisor, for programs that signal their own.
     os.setsid()
     os.chdir(sandbox.WORKSPACE)
     sandbox.die_first()
@@ -164,10 +164,9 @@ def _work(config: Config, kind: str, stdout: int, stderr: int, control: int, pro
     if config.pids:
         resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     sandbox.verify()
-    # What libraries have to say about themselves is for the server's log.
+    # Warnings of libraries go to the server's log, which is what stderr is up to here.
     with _cache():
         ready = worker.preload(kind)
-        # A container has them for itself: nobody has them ready who could be forked.
         ready.fonts.update(libraries.font_lists(_CACHE_HOME))
     sandbox.take_descriptors(stdout, stderr, control)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -34,7 +34,7 @@ _AT_RECURSIVE: Final = 0x8000
 _MOUNT_ATTR_RDONLY: Final = 1
 _MOUNT_ATTR_NOSUID: Final = 2
 _MOUNT_ATTR_NODEV: Final = 4
-# The same numbers on every architecture: both calls are younger than the split.
+# The same number on every architecture, as of all younger system calls.
 _SYS_MOUNT_SETATTR: Final = 442
 
 _PR_SET_DUMPABLE: Final = 4
@@ -59,7 +59,7 @@ def _check(result: int, what: str) -> int:
 
 
 def read_file(path: str) -> str:
-    """Return what the kernel tells in a file, of at most 64 KiB.
+    """Return the contents of a file of the kernel's, of at most 64 KiB.
 
     This and write_file run in processes that were just forked, where all that an
     open file object sets in motion would be paid for in copied pages.
@@ -86,7 +86,7 @@ def unshare(flags: int) -> None:
 
 
 def setns(fd: int, flags: int) -> None:
-    """Join namespaces: of the process behind a pidfd, or the one that fd is."""
+    """Join namespaces: those of the process behind a pidfd, or the one that fd refers to."""
     _check(_libc.setns(fd, flags), f"setns({flags:#x})")
 
 
@@ -118,9 +118,9 @@ def bind_read_only(source: str, target: str, device: bool = False) -> None:
 
 
 def pivot_root(new_root: str) -> None:
-    """Make new_root, a mount point, the root of this mount namespace; the old one goes away."""
+    """Make new_root, a mount point, the root of this mount namespace, and detach the old root."""
     os.chdir(new_root)
-    # With both arguments the same the old root is stacked on the new one.
+    # With the same directory for both arguments the old root is mounted on top of the new one.
     _check(_libc.syscall(ctypes.c_long(_PIVOT_ROOT[os.uname().machine]), b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount of the old root")
     os.chdir("/")
@@ -144,7 +144,7 @@ def loopback_up() -> None:
 
 
 def child_ends() -> int:
-    """Return a descriptor that has something to read when a child has ended, which SIGCHLD tells no more."""
+    """Return a descriptor that has something to read when a child has ended, in place of SIGCHLD."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     signals = (1 << (signal.SIGCHLD - 1)).to_bytes(128, "little")
     return _check(_libc.signalfd(-1, signals, os.O_CLOEXEC), "signalfd")
@@ -160,7 +160,7 @@ def drop_bounding_set() -> None:
     capability = 0
     while _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
         capability += 1
-    # The first number that is no capability ends the loop.
+    # The loop has ended at the first number that is no capability.
     if ctypes.get_errno() != errno.EINVAL:
         _check(-1, "prctl(PR_CAPBSET_DROP)")
 
@@ -181,7 +181,7 @@ def filter_system_calls(program: bytes) -> None:
 
 
 def refuse_epoll() -> None:
-    """Have the kernel know no epoll in this process and its children, which takes another filter to follow.
+    """Refuse epoll to this process and its children, by a filter that another one must follow.
 
     The watches of epoll are counted for each user of the machine. When one program has taken
     them all, none is left for a server of the same user, which ends without.

@@ -7,8 +7,8 @@ import time
 from typing import Final
 
 _CHUNK: Final = 1 << 16
-# How long output may still come in after the program's end, in seconds. Everything
-# in the sandbox is stopped by then; what is left is in the pipes.
+# How long to read what is left in the pipes after the program's end, in seconds. Every
+# process of the sandbox is stopped by then.
 _DRAIN: Final = 1.0
 
 
@@ -22,13 +22,13 @@ class Output:
         os.set_blocking(fd, False)
         self.fd = fd
         self.data = bytearray()
-        # Whether there was more than is kept, and whether anybody can still write.
+        # Whether more was printed than is kept, and whether anybody can still print.
         self.over = False
         self.open = True
         self._limit = limit
 
     def fill(self) -> None:
-        """Read what is there, keep what fits."""
+        """Read what there is, and keep as much as the limit allows."""
         try:
             data = os.read(self.fd, _CHUNK)
         except BlockingIOError:

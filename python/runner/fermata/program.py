@@ -1,4 +1,4 @@
-"""The user's program: compiling it as it is, and telling how it failed."""
+"""The user's program: compiling its source unchanged, and telling how it failed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Program:
         Raises whatever compile raises; SyntaxError in nearly all cases.
         """
         source = source.removeprefix("\ufeff")
-        # Python's lines, which str.splitlines cuts at more characters.
+        # The lines as Python counts them; str.splitlines knows more line ends.
         lines = io.StringIO(source, newline=None).readlines()
-        # Tracebacks quote the program's lines from here.
+        # From here tracebacks quote the lines of the program.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
         module = _parse(source)
-        # Whether it starts an event loop of its own, which it cannot inside another one.
+        # Whether the program starts an event loop of its own, which is not possible inside another one.
         self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
         returns = list(_returns(module))
         self._wrapped = bool(returns)
@@ -52,12 +52,12 @@ class Program:
         return eval(self._code, namespace)
 
 
-# Modules with something that runs an event loop, and what that is called.
+# Modules that have functions or classes which run an event loop, and the names of those.
 _LOOP_MODULES: Final = frozenset({"anyio", "asyncio", "trio", "uvloop"})
 _LOOP_RUNNERS: Final = frozenset({"run", "Runner"})
-# What does so whatever it belongs to.
+# Names that run an event loop whatever object they belong to.
 _LOOP_METHODS: Final = frozenset({"IsolatedAsyncioTestCase", "async_to_sync", "run_forever", "run_until_complete"})
-# No other program need be walked through.
+# A program without any of these words starts no event loop.
 _LOOP_WORDS: Final = re.compile("|".join([*_LOOP_METHODS, rf"\b(?:{'|'.join(_LOOP_MODULES)})\b"]))
 
 
@@ -116,7 +116,7 @@ def _parse(source: str) -> ast.Module:
 
 
 def _tree(source: str) -> ast.Module:
-    # Not ast.parse, which would be seen in the traceback of a syntax error.
+    # ast.parse would appear in the traceback of a syntax error.
     tree: ast.Module = compile(source, FILENAME, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     return tree
 
@@ -152,8 +152,8 @@ def _returns(module: ast.Module) -> Iterator[tuple[list[ast.stmt], int, ast.Retu
 
 def _compile_function(module: ast.Module, returns: list[tuple[list[ast.stmt], int, ast.Return]]) -> CodeType:
     """Compile a program with top-level returns as a function whose names are global."""
-    # First as a module, with something else for the returns: it has a module's
-    # errors and warnings, and tells whether it awaits.
+    # First it is compiled as a module without the returns: this gives the errors and warnings
+    # of a module, and tells whether the program awaits.
     for block, index, statement in returns:
         instead = ast.Pass() if statement.value is None else ast.Expr(statement.value)
         block[index] = ast.copy_location(instead, statement)
@@ -197,7 +197,7 @@ def error_line(error: BaseException) -> str:
         if isinstance(error, SyntaxError):
             text = text.rstrip().rpartition("\n")[2]
         return _cut(text.rstrip("\n"), _MAX_ERROR)
-    except BaseException:  # the error's own methods are the program's
+    except BaseException:  # the methods of the error belong to the program
         return _cut(type(error).__name__, _MAX_ERROR)
 
 
@@ -206,7 +206,7 @@ def error_text(error: BaseException, hidden: str) -> str:
     try:
         _hide(error, hidden)
         return _cut("".join(traceback.format_exception(error)), _MAX_TRACEBACK)
-    except BaseException:  # the error's own methods are the program's
+    except BaseException:  # the methods of the error belong to the program
         return f"{_cut(type(error).__name__, _MAX_ERROR)}\n"
 
 
@@ -230,7 +230,7 @@ def _without(tb: TracebackType | None, hidden: str) -> TracebackType | None:
         links.append(tb)
         tb = tb.tb_next
     files = [link.tb_frame.f_code.co_filename for link in links]
-    # Above the program's first frame is what runs it: ours, and asyncio's.
+    # Above the first frame of the program are the frames that run it: the runner's and asyncio's.
     first = files.index(FILENAME) if FILENAME in files else 0
     kept = [link for link, file in zip(links[first:], files[first:]) if not file.startswith(hidden)]
     chain: TracebackType | None = None

@@ -24,11 +24,10 @@ from fermata.values import MAX_INPUT, check
 # as JSON.
 Request = Callable[[str, str], Awaitable[str]]
 
-# What every script finds defined, before the functions of the tools. A reply is a
-# line with a status and the length of a message for stderr, that message, and what
-# the function prints. Nothing in here starts a process, of which a script has few.
-# The names of builtins may be the names of tools, so they are called as builtins;
-# and the script's options are not to apply here.
+# Stands before the functions of the tools in every script. A reply is a line with a status
+# and the length of a message for stderr, then that message, then what the function prints.
+# Nothing in here starts a process, since a script may start few. Builtins are called by
+# `builtin`, since tools may have their names; and the script's options must not apply here.
 _PRELUDE: Final = r"""
 __fermata_call() {
   { local - fd status length message output; builtin set +eux; } 2>/dev/null
@@ -100,7 +99,7 @@ class _Desk:
         try:
             name = self._names[int(await _take(reader) or b"")]
             reply = asyncio.ensure_future(self._reply(name, await _take(reader)))
-            # A function that was killed makes no call, if its call was not made yet.
+            # If the function was killed before its call was made, no call is made.
             gone = asyncio.ensure_future(reader.read(1))
             await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
             gone.cancel()
@@ -110,7 +109,7 @@ class _Desk:
             writer.write(reply.result())
             await writer.drain()
         except (OSError, EOFError, IndexError, ValueError):
-            # Not one of the functions.
+            # This does not come from one of the functions.
             return
         except asyncio.CancelledError:
             # The script has ended.
@@ -142,7 +141,7 @@ class _Desk:
 
 
 async def _take(reader: asyncio.StreamReader) -> bytes | None:
-    """Read up to a NUL; None if that is too much, all of which is skipped."""
+    """Read up to a NUL. If that is more than the limit, skip all of it and return None."""
     fits = True
     while True:
         try:
@@ -170,7 +169,7 @@ _SPACE: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\s+')
 
 
 def results(payload: bytes) -> Iterator[dict[str, Any]]:
-    """Take the results of calls apart; a value is the JSON that it came as, without white space."""
+    """Take the results of calls apart. A value stays the JSON that it came as, without white space."""
     text = payload.decode("utf-8", "replace")
     scan = JSONDecoder().raw_decode
     position = 0
@@ -185,20 +184,20 @@ def results(payload: bytes) -> Iterator[dict[str, Any]]:
 
 
 class Others:
-    """The processes beside those that are there now."""
+    """All processes but those that exist when this object is made."""
 
     def __init__(self) -> None:
         self._known = set(_processes())
 
     def rest(self) -> bool:
         """Tell whether there was an instant at which all of them slept."""
-        # Who sleeps at two looks, and did not wake in between, slept between the looks.
-        # The kernel counts how often a thread has gone to sleep.
+        # A thread that sleeps at both looks and has not gone to sleep in between, which the
+        # kernel counts, has slept from the first look to the second.
         first = self._look()
         return first is not None and first == self._look()
 
     def _look(self) -> dict[str, bytes] | None:
-        """Return what the kernel tells of each thread; None if one does not sleep."""
+        """Return the status of each thread, with how often it has gone to sleep; None if one does not sleep."""
         found = {}
         for pid in _processes():
             if pid in self._known:
@@ -214,7 +213,7 @@ class Others:
         return found
 
 
-# Sleeping, stopped or dead, but not on a processor nor waiting for a disk.
+# Sleeping, stopped or dead; but neither on a processor nor waiting for a disk.
 _ASLEEP: Final = re.compile(rb"^State:\t[STtZX]", re.MULTILINE)
 
 

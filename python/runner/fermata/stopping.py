@@ -1,9 +1,8 @@
-"""Stopping a program for a pause, and seeing that it has stopped.
+"""Stopping a program for a pause, and checking that it has stopped.
 
-A freezer stops the processes of a control group whatever they do. Where there is
-none, SIGSTOP does, from which a program can have itself woken: then it is looked
-again and again whether every thread has stopped, and how much processor time the
-program has used since.
+A freezer stops the processes of a cgroup whatever they do. Without a freezer SIGSTOP stops
+them, but a program can arrange to be woken: so the supervisor checks again and again that
+every thread has stopped, and how much processor time the program has used since.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
-# What a container's engine counts of its processor time, in cgroup 2 and in cgroup 1.
+# Where cgroup 2 and cgroup 1 count the processor time of a container.
 _USAGE_FILES: Final = ("/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpuacct/cpuacct.usage")
 
 
 class Stopper(Protocol):
     """Stops every process of the sandbox but the supervisor."""
 
-    # Whether what has stopped can wake by itself, so that it is to be watched.
+    # Whether a stopped process can wake by itself, so that somebody has to watch it.
     wakes: bool
 
     def stop(self) -> None:
-        """Begin to stop them. What is stopped already stays so."""
+        """Begin to stop them. Processes that are stopped already stay so."""
 
     def stopped(self) -> bool:
         """Tell whether all have stopped."""
@@ -39,7 +38,7 @@ class Stopper(Protocol):
 
 
 class Freezer:
-    """The freezer of the sandbox's control group, by its open files."""
+    """The freezer of the sandbox's cgroup, by its open files."""
 
     wakes = False
 
@@ -101,7 +100,7 @@ def signal_all(number: signal.Signals) -> None:
 
 
 def container_clock() -> Callable[[], int]:
-    """Return a clock of what the container's processes have used, but for this one."""
+    """Return a clock that counts the processor time of all processes of the container but this one."""
     for path in _USAGE_FILES:
         with suppress(OSError, LookupError, ValueError):
             fd = os.open(path, os.O_RDONLY)
@@ -117,7 +116,7 @@ def _usage(fd: int) -> int:
 
 
 def process_clock() -> int:
-    """Return what the processes that are there now have used, and those that they have waited for."""
+    """Return the processor time of all processes that there are now, and of the children that they have reaped."""
     return sum(sum(map(int, _fields(f"/proc/{pid}/stat")[11:15])) for pid in _others()) * _TICK
 
 
@@ -130,7 +129,7 @@ def _others() -> list[str]:
 
 
 def _tasks() -> Iterator[str]:
-    """Name the status files of all threads: one whose process's first thread has ended still runs."""
+    """Name the status files of all threads, since a process may run after its first thread has ended."""
     for pid in _others():
         with suppress(FileNotFoundError, ProcessLookupError):
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -138,11 +137,11 @@ def _tasks() -> Iterator[str]:
 
 
 def _fields(path: str) -> list[bytes]:
-    """Return what the kernel tells of a thread, from its state on; of one that has ended that it is dead."""
+    """Return the fields of a thread's status from its state on; a thread that has ended is dead (X)."""
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
-            # The name before it may hold anything.
+            # The name of the process, which stands before the state, may hold anything.
             return os.read(fd, 4096).rpartition(b") ")[2].split()
         finally:
             os.close(fd)

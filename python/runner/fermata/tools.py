@@ -17,7 +17,7 @@ Invoke = Callable[[str, dict[str, Any]], Awaitable[Any]]
 class ToolExecutionError(RuntimeError):
     """A tool failed; the text is the message that came with its result."""
 
-    # Tracebacks name it as the program does.
+    # So that tracebacks have the name that programs use.
     __module__ = "builtins"
 
 

@@ -24,7 +24,7 @@ _COMPACT: Final = (",", ":")
 MAX_INPUT: Final = 5_000_000
 MAX_DEPTH: Final = 500
 
-# The units of numpy's times for which Python has no type: they become bare numbers.
+# numpy turns times in these units into bare numbers, since Python has no type for them.
 _TOO_FINE: Final = ("[ns]", "[ps]", "[fs]", "[as]")
 
 
@@ -37,12 +37,12 @@ def encode(value: Any) -> str:
     try:
         text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
     except ValueError:
-        # Either a float that JSON cannot express or a cycle: the slow way tells.
+        # The value has a float that JSON cannot express, or refers to itself; the slow way finds out.
         text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
     if text.count("{") > 1 or text.count("[") >= MAX_DEPTH:
-        # The keys of the outermost object are parameters, which differ.
+        # The keys of the outermost object are parameters, so they cannot be the same.
         check(text)
     return text
 
@@ -59,7 +59,7 @@ def check(text: str) -> None:
             depth += 1 if bracket in "[{" else -1
             if depth > MAX_DEPTH:
                 raise ValueError(f"tool input is nested deeper than {MAX_DEPTH} levels")
-    # Numbers are of no interest, and to read long ones takes long.
+    # Numbers do not matter here, and long ones take long to read.
     loads(text, object_pairs_hook=_check_names, parse_int=str, parse_float=str)
 
 
@@ -76,7 +76,7 @@ def _convert(value: Any) -> Any:
         case enum.Enum():
             return value.value
         case datetime.date() | datetime.time():
-            # NaT of pandas is a datetime that differs from itself.
+            # pandas' NaT is a datetime that is not equal to itself.
             return value.isoformat() if value == value else None
         case decimal.Decimal():
             return _number(value)
