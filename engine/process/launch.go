@@ -93,6 +93,7 @@ func (l launcher) launch(ctx context.Context, z *zygote, listener *os.File) (*ex
 	// The zygote outlives ctx, which is that of the request that happened to need it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
 	cmd.Dir = "/"
+	// Nothing of the server's environment, which may hold secrets.
 	cmd.Env = []string{}
 	cmd.Stderr = z.words
 	runner, err := os.Open(filepath.Join(z.dir.path, "runner"))
