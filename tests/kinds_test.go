@@ -5,9 +5,6 @@ import "testing"
 // TestUnnamedLibraries runs programs whose text names no library, so that nothing makes their
 // sandbox a scientific one, and which use a library all the same.
 func TestUnnamedLibraries(t *testing.T) {
-	if !hasLibraries() {
-		t.Skipf("%s has no numpy and pandas", python())
-	}
 	cases := []programCase{
 		{name: "an array", code: `print(eval("n" "p.arange(3).sum()"))`, stdout: "3\n"},
 		{name: "a frame", code: `exec("frame = p" "d.DataFrame({'a': [1, 2]})\nprint(frame['a'].sum(), isinstance(frame, p" "d.DataFrame))")`, stdout: "3 True\n"},
@@ -16,5 +13,8 @@ func TestUnnamedLibraries(t *testing.T) {
 		{name: "all of them", code: `exec("import sci" "py.stats, sk" "learn.linear_model\nprint(sci" "py.stats.norm.cdf(0), p" "d is pan" "das)")`, stdout: "0.5 True\n"},
 		{name: "in a tool call", code: `print(await ask(x=eval("n" "p.arange(3)")))`, tools: tools("ask"), stdout: "{'x': [0, 1, 2]}\n"},
 	}
-	overSetups(t, func(t *testing.T, s setup) { runCases(t, serve(t, s, s.libraries()).alice(), cases) })
+	overSetups(t, func(t *testing.T, s setup) {
+		needLibraries(t, "numpy")
+		runCases(t, serve(t, s, s.libraries()).alice(), cases)
+	})
 }
