@@ -380,9 +380,6 @@ func (p *pool) make(again bool) error {
 func (p *pool) create() (*sandbox, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
 	defer cancel()
-	p.mu.Lock()
-	p.ahead = false
-	p.mu.Unlock()
 	ref, err := p.provider.Create(ctx, Scientific)
 	if err != nil {
 		if ref != "" {

@@ -24,15 +24,6 @@ type Sandbox struct {
 	Server string
 }
 
-// A Liner is a stream that comes with a line.
-type Liner interface {
-	// Line returns a second stream, which leads past the supervisor to the worker, or
-	// nil. Only who has created the sandbox gets one, with the first stream, and it is
-	// closed with that. Then the worker turns to the supervisor, and so to the next
-	// server.
-	Line() net.Conn
-}
-
 // A Kind is what a sandbox has imported before its program comes. Programs find the same
 // names in both kinds; in a plain sandbox the first use of a library imports it.
 type Kind string

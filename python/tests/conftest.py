@@ -20,7 +20,6 @@ import hypothesis
 import pytest
 
 from fermata import PLAIN, calls, frames, libraries, stopping, supervisor, worker
-from fermata.sandbox import Progress
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
@@ -98,7 +97,7 @@ class WorkerProcess:
             try:
                 ours.close()
                 self._become_worker(directory)
-                worker.run(theirs, Progress(), READY)
+                worker.run(theirs, READY)
             finally:
                 os._exit(99)
         theirs.close()

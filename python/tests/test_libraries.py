@@ -45,7 +45,7 @@ for line in sys.stdin:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, output in enumerate(outputs, 1):
             os.dup2(output.fileno(), number)
-        worker.run(theirs, sandbox.Progress(), ready)
+        worker.run(theirs, ready)
     theirs.close()
     calls.receive(ours)
     ours.sendall(frames.encode(frames.PROGRAM, json.dumps({"code": program["code"], "stubs": ""}).encode()))

@@ -136,7 +136,7 @@ func TestCheck(t *testing.T) {
 			if code != c.code {
 				t.Errorf("the exit code is %d, want %d", code, c.code)
 			}
-			ordinary := []string{"libraries", "limit on swap", "lines", "freezer", "core dumps", "descriptors", "processes"}
+			ordinary := []string{"libraries", "limit on swap", "freezer", "core dumps", "descriptors", "processes"}
 			for _, what := range slices.Sorted(maps.Keys(states)) {
 				// These depend on the machine.
 				if want := c.states[what]; states[what] != "ok" && want == "" && !slices.Contains(ordinary, what) {

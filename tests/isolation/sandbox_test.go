@@ -291,19 +291,14 @@ func TestSecretsOfTheServerAreHidden(t *testing.T) {
 	})
 }
 
-// TestSharedMemory checks that a program cannot change the libraries for other programs.
-func TestSharedMemory(t *testing.T) {
+// TestNothingShared checks that a program cannot change the libraries for other programs.
+func TestNothingShared(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		found := report(t, c, `
-			with open("/proc/self/maps") as maps:
-			    print("shared", any("rw-p" in line and "memfd" in line for line in maps))
 			json.JSONDecodeError.__doc__ = "changed"
 			print("random", os.urandom(16).hex())
 		`)
-		if want := map[bool]string{true: "False", false: "True"}[s.Docker()]; found["shared"] != want {
-			t.Errorf("libraries in shared memory: %s, want %s", found["shared"], want)
-		}
 		second := report(t, c, `
 			print("changed", "changed" in json.JSONDecodeError.__doc__)
 			print("random", os.urandom(16).hex())

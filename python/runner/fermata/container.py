@@ -68,7 +68,7 @@ def _supervise(config: Config, kind: str) -> None:
     stderr, stderr_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        sandbox.serve("worker", _work, config, kind, stdout_end, stderr_end, theirs.detach(), progress)
+        sandbox.serve("worker", _work, config, kind, stdout_end, stderr_end, theirs.detach())
     # From here on the worker, though of the same user, can neither open what this
     # process has open nor trace it.
     linux.set_dumpable(False)
@@ -149,7 +149,7 @@ def _cache() -> Iterator[None]:
             os.unlink(entry.path)
 
 
-def _work(config: Config, kind: str, stdout: int, stderr: int, control: int, progress: sandbox.Progress) -> None:
+def _work(config: Config, kind: str, stdout: int, stderr: int, control: int) -> None:
     """Make this process one that a program may have, and run a program."""
     from fermata import libraries, worker
 
@@ -168,4 +168,4 @@ def _work(config: Config, kind: str, stdout: int, stderr: int, control: int, pro
         ready.fonts.update(libraries.font_lists(_CACHE_HOME))
     sandbox.take_descriptors(stdout, stderr, control)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker.run(socket.socket(fileno=3), progress, ready)
+    worker.run(socket.socket(fileno=3), ready)

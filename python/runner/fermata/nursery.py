@@ -23,7 +23,6 @@ from fermata.sandbox import (
     ENVIRONMENT,
     USER,
     WORKSPACE,
-    Progress,
     die_first,
     process_status,
     report_status,
@@ -56,7 +55,7 @@ class Nursery:
     def ask(self, user: int, worker: WorkerEnds) -> None:
         """Have a worker forked for the supervisor that calls this, and close the worker's descriptors."""
         supervisor = os.pidfd_open(os.getpid())
-        fds = [supervisor, worker.control, worker.stdout, worker.stderr, worker.status, worker.progress]
+        fds = [supervisor, worker.control, worker.stdout, worker.stderr, worker.status]
         fds += worker.cgroups
         socket.send_fds(self.requests, [b"%d" % user], fds)
         for fd in fds:
@@ -72,8 +71,6 @@ class WorkerEnds:
     stderr: int
     # Where the worker's exit code goes when it has ended.
     status: int
-    # Memory for sandbox.Progress.
-    progress: int
     # The files by which to join the cgroups of the sandbox.
     cgroups: list[int]
 
@@ -176,7 +173,7 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
     # A group and session without any other process of ours, for programs that signal their own.
     os.setsid()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    supervisor, control, stdout, stderr, _, shared, *cgroups = fds
+    supervisor, control, stdout, stderr, _, *cgroups = fds
     for cgroup in cgroups:
         os.write(cgroup, b"0")
     if os.read(control, len(_ENTER)) != _ENTER:
@@ -185,7 +182,6 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
     linux.unshare(linux.CLONE_NEWCGROUP)
     os.chdir(WORKSPACE)
     die_first()
-    progress = Progress(shared)
     take_descriptors(stdout, stderr, control)
     for limit, value in _limits(config):
         resource.setrlimit(limit, (value, value))
@@ -204,7 +200,7 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Programs can read the variables of the functions that call them.
     vars(config).clear()
-    worker.run(socket.socket(fileno=3), progress, ready)
+    worker.run(socket.socket(fileno=3), ready)
 
 
 def _limits(config: Config) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import signal
 import socket
@@ -10,7 +9,7 @@ import socket
 from fermata import frames, linux, nursery, root, stopping
 from fermata.config import Config
 from fermata.nursery import Nursery, WorkerEnds
-from fermata.sandbox import PipeStatus, Progress, oom_kills
+from fermata.sandbox import PipeStatus, oom_kills
 from fermata.supervisor import Supervisor, Worker
 
 
@@ -28,12 +27,9 @@ def supervise(
     stdout, stdout_end = os.pipe()
     stderr, stderr_end = os.pipe()
     status, status_end = os.pipe()
-    shared = os.memfd_create("progress")
-    os.truncate(shared, mmap.PAGESIZE)
-    progress = Progress(shared)
     joins = [fd for name, fd in zip(names, fds) if name == "join"]
     # The nursery forks the worker while this process makes the sandbox.
-    workers.ask(user, WorkerEnds(theirs.detach(), stdout_end, stderr_end, status_end, shared, joins))
+    workers.ask(user, WorkerEnds(theirs.detach(), stdout_end, stderr_end, status_end, joins))
     workers.requests.close()
     # A session of its own: a signal to a group finds all of it, in other namespaces of processes, too.
     os.setsid()
@@ -50,7 +46,6 @@ def supervise(
         stderr=stderr,
         status=PipeStatus(status),
         oom_kills=lambda: oom_kills(counter),
-        progress=progress,
         stopper=stopping.Freezer.of(named) or stopping.Signals(stopping.process_clock),
     )
     Supervisor(worker, config.output, config.orphan, listener=socket.socket(fileno=named["listener"])).run()

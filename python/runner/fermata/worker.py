@@ -41,7 +41,7 @@ def _runner(ready: Ready) -> rehearse.Run:
     return functools.partial(_run, ready.names)
 
 
-def run(stream: socket.socket, progress: Progress, ready: Ready) -> None:
+def run(stream: socket.socket, ready: Ready) -> None:
     """Tell the supervisor that the worker is ready, run the program that comes, and end the process.
 
     ``stream`` leads to the supervisor. ``ready`` is what preload has returned.
@@ -49,7 +49,7 @@ def run(stream: socket.socket, progress: Progress, ready: Ready) -> None:
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     # What follows is done while the server sends the program.
-    pending = calls.Calls(stream, progress)
+    pending = calls.Calls(stream)
     calls.install(pending)
     inputs = workspace.Inputs(os.getcwd())
     if ready.kind == SCIENTIFIC:
