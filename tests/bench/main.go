@@ -64,7 +64,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.new, "new", "", "with -ab, the `commit` of the new server; the work tree if empty")
 	flags.Var(o.set, "set", "with -ab, a setting of the new server alone, `NAME=VALUE` without FERMATA_; repeatable")
 	flags.IntVar(&o.pairs, "pairs", 400, "with -ab, most pairs of each row")
-	flags.DurationVar(&o.time, "time", 170*time.Second, "with -ab, how long the measurement may take; the longer, the finer")
+	flags.DurationVar(&o.time, "time", 5*time.Minute, "with -ab, how long the measurement may take; the longer, the finer")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

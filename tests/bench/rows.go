@@ -201,9 +201,9 @@ var loads = []scenario{
 	plain.sustained(1, 2, "sustained", ""),
 	plain.sustained(8, 6, "sustained", ""),
 	plain.sustained(64, 16, "sustained", ""),
-	scientific.sustained(1, 2, "sustained, programs use pandas", pandas),
-	scientific.sustained(8, 6, "sustained, programs use pandas", pandas),
-	scientific.sustained(64, 16, "sustained, programs use pandas", pandas),
+	scientific.sustained(1, 2, "sustained pandas", pandas),
+	scientific.sustained(8, 6, "sustained pandas", pandas),
+	scientific.sustained(64, 16, "sustained pandas", pandas),
 }
 
 // sustained returns the scenario of clients that run n times scale programs.
