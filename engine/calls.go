@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"slices"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 // Limits of the inputs of tool calls. The runner keeps them, too, so that a program can
@@ -19,72 +19,56 @@ import (
 const (
 	// maxInput bounds the input of one call, in bytes of JSON.
 	maxInput = 5_000_000
-	// maxInputs bounds the inputs of all calls of one pause.
-	maxInputs = 16 << 20
 	// MaxDepth bounds the nesting of an input, as that of a request. Python's json module
 	// gives up at about twice as much.
 	MaxDepth = 500
 )
 
-// largeBatch is the size from which on batches of calls are checked one at a time, in bytes:
-// to find names that an object has twice takes several times the memory of the object.
+// largeBatch is the size, in bytes, from which on batches of calls are checked one at a time:
+// the search for names that an object has twice takes several times the object's memory.
 const largeBatch = 1 << 20
 
-// accept checks a batch of calls and gives each its public id. The program's own
-// word is taken for nothing but what it could ask for with a stub. The batch is read as far
-// as it is good: what a program forges costs no more than what it may send.
-func (x *execution) accept(payload []byte) (ending, error) {
+// accept checks the calls of a pause and gives each its public id. A program is believed
+// nothing but what it could ask for with a stub.
+func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
 	x.mu.Lock()
 	record := x.record
 	x.mu.Unlock()
 	if record.Round >= x.e.o.MaxRounds {
 		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
 	}
-	if len(payload) > largeBatch {
+	if calls.Size() > largeBatch {
 		x.e.large.Lock()
 		defer x.e.large.Unlock()
 	}
-	return readBatch(payload, record, x.e.o.MaxCalls)
+	return checkCalls(calls.All(), record, x.e.o.MaxCalls)
 }
 
 // hold counts what is stored of a pause.
 func (x *execution) hold(size int64) error {
-	if err := x.counted.hold(size); err != nil {
+	if err := x.counted.Hold(size); err != nil {
 		return err
 	}
 	x.stored = size
 	return nil
 }
 
-// A sentCall is a call as the worker sends it.
-type sentCall struct {
-	Number int            `json:"n"`
-	Tool   string         `json:"tool"`
-	Input  jsontext.Value `json:"input"`
-}
-
-// readBatch reads calls up to one that is refused. An error means that what is there is no
-// batch of calls.
-func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending, error) {
+// checkCalls reads calls up to one that is refused. An error means that the worker of this
+// version would not have sent them.
+func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record, maxCalls int) (ending, error) {
 	known := map[int]string{}
 	for _, c := range record.Pending {
 		if !c.Answered {
 			known[c.Number] = c.ID
 		}
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
-		return ending{}, fmt.Errorf("calls: no list: %w", err)
-	}
 	e := ending{state: Paused, size: weight(record)}
 	seen := map[int]bool{}
 	inputs := 0
-	for d.PeekKind() != jsontext.KindEndArray {
-		var c sentCall
-		err := jsonv2.UnmarshalDecode(d, &c)
+	for c, err := range calls {
 		switch {
 		case err != nil:
-			return ending{}, fmt.Errorf("calls: %w", err)
+			return ending{}, err
 		case !slices.Contains(record.Tools, c.Tool):
 			return failed(UngrantedTool, detail(c.Tool), 0), nil
 		case c.Input.Kind() != jsontext.KindBeginObject || seen[c.Number]:
@@ -103,8 +87,8 @@ func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending
 		switch {
 		case len(c.Input) > maxInput:
 			return brokenBy(fmt.Sprintf("it sent a tool input of more than %d bytes", maxInput)), nil
-		case inputs > maxInputs:
-			return brokenBy(fmt.Sprintf("it sent tool inputs of more than %d bytes at once", maxInputs)), nil
+		case inputs > sandbox.MaxInputs:
+			return brokenBy(fmt.Sprintf("it sent tool inputs of more than %d bytes at once", sandbox.MaxInputs)), nil
 		case TooDeep(c.Input):
 			return brokenBy(fmt.Sprintf("it sent a tool input that is nested deeper than %d levels", MaxDepth)), nil
 		}
@@ -118,12 +102,6 @@ func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending
 		e.calls = append(e.calls, Call{ID: id, Name: c.Tool, Input: json.RawMessage(c.Input)})
 		e.pending = append(e.pending, continuation.Call{Number: c.Number, ID: id})
 		e.size += int64(cap(c.Input) + len(c.Tool) + callOverhead)
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return ending{}, fmt.Errorf("calls: %w", err)
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return ending{}, errors.New("calls: something comes after them")
 	}
 	if len(e.calls) == 0 {
 		return ending{}, errors.New("calls: none")

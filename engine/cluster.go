@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 var (
@@ -187,7 +188,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 	here := e.sandboxesHere()
 	absent, orphans := map[string]bool{}, map[string]bool{}
 	for _, s := range found {
-		if here[s.Ref] || s.Server == e.members.instance || e.pool.undertaker.has(s.Ref) {
+		if here[s.Ref] || s.Server == e.members.instance || e.pool.Stuck(s.Ref) {
 			continue
 		}
 		if _, known := absent[s.Server]; !known {
@@ -213,7 +214,7 @@ func (e *Engine) sandboxesHere() map[string]bool {
 	defer e.mu.Unlock()
 	here := make(map[string]bool, len(e.executions))
 	for _, x := range e.executions {
-		here[x.sandbox.ref] = true
+		here[x.sandbox.Ref] = true
 	}
 	return here
 }
@@ -248,7 +249,7 @@ func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 			}
 		})
 	})
-	sideBySide(ctx, maps.Keys(orphans), func(ref string) { e.pool.undertaker.destroy(ctx, ref) })
+	sideBySide(ctx, maps.Keys(orphans), func(ref string) { e.pool.Destroy(ctx, ref) })
 	clearing.Wait()
 	return nil
 }
@@ -278,7 +279,7 @@ const attachTimeout = 10 * time.Second
 // takeOver makes this server the owner of an execution whose server has died, and
 // goes on with it in the state in which its sandbox is. Of servers that try at once
 // the store lets one pass, before it touches the sandbox: the others, and whoever
-// tries while this one does, get ErrConflict. ErrGone means that the sandbox cannot
+// tries while this one does, get ErrConflict. sandbox.ErrGone means that the sandbox cannot
 // be reached from here and nothing was changed.
 func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*execution, error) {
 	if !e.adopt(record.ID) {
@@ -294,7 +295,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		return nil, err
 	}
 	if !here && !e.members.succeeds(record.Owner) && record.Owner != e.members.instance {
-		return nil, fmt.Errorf("%w: %s", ErrGone, record.Sandbox)
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, record.Sandbox)
 	}
 	record.Owner = e.members.instance
 	record.Version++
@@ -308,27 +309,26 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	if !here {
 		return nil, e.bury(record)
 	}
-	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker, newFrameLimits(e.o))
+	sb, err := e.pool.Adopt(ctx, record.Sandbox, record.Marker)
 	if err != nil && e.isClosed() {
 		return nil, ErrClosing // The next server may have more time.
 	}
 	if err != nil {
 		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
-		defer e.pool.undertaker.destroy(e.clearing, record.Sandbox)
+		defer e.pool.Destroy(e.clearing, record.Sandbox)
 		return nil, e.bury(record)
 	}
-	record.Spent += max(0, sb.hello.Ran)
+	record.Spent += max(0, sb.Hello.Ran)
 	stored := weight(record) + int64(len(record.Answer))
 	x := newExecution(e, record, sb, e.quota.adopt(record.Principal, stored))
 	x.stored = stored
-	sb.share.Store(x.counted)
+	sb.CountBy(x.counted)
 	if err := x.recall(); err != nil {
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
-	e.pool.adopted()
 	if err := e.register(x); err != nil {
 		x.counted.drop()
-		e.pool.abandon(sb)
+		e.pool.Abandon(sb)
 		return nil, err
 	}
 	e.tally.tookOver()
@@ -453,7 +453,7 @@ func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 // ownerAway makes one error of those after which another look may find more.
 func ownerAway(err error) error {
 	// The first means that somebody else is taking the execution over.
-	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, ErrGone) || errors.Is(err, ErrUnreachable) {
+	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, sandbox.ErrGone) || errors.Is(err, ErrUnreachable) {
 		return fmt.Errorf("%w: %w", ErrOwnerAway, err)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -26,7 +27,7 @@ type execution struct {
 	id        string
 	principal string
 	e         *Engine
-	sandbox   *sandbox
+	sandbox   *sandbox.Conn
 	cancelled chan struct{}
 	cancel    func()
 	// counted is its part of what its principal may have.
@@ -35,8 +36,8 @@ type execution struct {
 	stored int64
 	// parted is closed when a paused execution is left to a later server.
 	parted chan struct{}
-	// resumed hands over the results after a claim.
-	resumed chan [][]byte
+	// resumed hands over what a claim has brought.
+	resumed chan delivery
 	// requestID is what the client calls the latest request.
 	requestID atomic.Pointer[string]
 	// state is that of the record, for those who cannot wait for mu: it is held while
@@ -71,7 +72,7 @@ type segment struct {
 	err     error
 }
 
-func newExecution(e *Engine, record continuation.Record, sb *sandbox, counted *share) *execution {
+func newExecution(e *Engine, record continuation.Record, sb *sandbox.Conn, counted *share) *execution {
 	cancelled := make(chan struct{})
 	x := &execution{
 		id:        record.ID,
@@ -82,7 +83,7 @@ func newExecution(e *Engine, record continuation.Record, sb *sandbox, counted *s
 		cancel:    sync.OnceFunc(func() { close(cancelled) }),
 		counted:   counted,
 		parted:    make(chan struct{}),
-		resumed:   make(chan [][]byte, 1),
+		resumed:   make(chan delivery, 1),
 	}
 	x.become(record)
 	return x
@@ -160,7 +161,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 	case expired != nil:
 		return nil, expired
 	}
-	payload, err := encodeResults(record.Pending, r.Results)
+	results, err := matchResults(record.Pending, r.Results)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (x *execution) resume(ctx context.Context, claims continuation.Claims, r Re
 	}
 	x.undelivered = false
 	s := x.begin(claims.Round, r.Request, r.RequestID)
-	x.resumed <- payload
+	x.resumed <- delivery{results: results}
 	return s, nil
 }
 

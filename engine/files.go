@@ -2,13 +2,12 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 // Files keeps the files that executions are given and leave. It is safe for
@@ -53,12 +52,8 @@ type OutputFile struct {
 	Inherited bool `json:"inherited,omitempty"`
 }
 
-const (
-	// fileChunk is how much of a file travels in one frame.
-	fileChunk = 1 << 20
-	// fileBlock is the unit in which a file takes room in a workspace.
-	fileBlock = 4 << 10
-)
+// fileBlock is the unit in which a file takes room in a workspace.
+const fileBlock = 4 << 10
 
 // encodeInputs returns what the record keeps of input files, which must have room in a
 // workspace.
@@ -112,23 +107,5 @@ func (x *execution) giveOne(ctx context.Context, f InputFile) error {
 		return err
 	}
 	defer func() { _ = content.Close() }()
-	chunk := make([]byte, min(f.Size, fileChunk)+1)
-	for first, last := true, false; !last; first = false {
-		n, err := io.ReadFull(content, chunk)
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			last = true
-		case err != nil:
-			return err
-		}
-		head, err := json.Marshal(map[string]any{"name": f.Name, "first": first, "last": last, "read_only": f.ReadOnly})
-		if err != nil {
-			return err
-		}
-		length := binary.BigEndian.AppendUint32(nil, uint32(len(head)))
-		if err := x.sandbox.send(frameFile, length, head, chunk[:n]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return x.sandbox.Give(sandbox.File{Name: f.Name, Size: f.Size, ReadOnly: f.ReadOnly}, content)
 }

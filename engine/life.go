@@ -4,41 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
-// live runs the program to its end, answering segment by segment. The first begins
-// with a frame, or none if the program runs already.
-func (x *execution) live(kind frameKind, payload [][]byte) {
+// live runs the program to its end, answering segment by segment. The first one begins with
+// a delivery.
+func (x *execution) live(d delivery) {
 	defer x.end()
 	for {
-		goesOn := x.settle(x.run(kind, payload))
+		goesOn := x.settle(x.run(d))
 		// What the pool has waited with can wait until the answer is on its way.
-		x.e.pool.running(-1)
+		x.e.pool.Running(-1)
 		if !goesOn {
 			return
 		}
 		var ok bool
-		if payload, ok = x.pause(); !ok {
+		if d, ok = x.pause(); !ok {
 			return
 		}
-		kind = frameResults
 	}
 }
 
 // stands reports whether the sandbox is paused in the round that the record names,
 // or waits for the program.
 func (x *execution) stands() bool {
-	switch x.sandbox.hello.State {
-	case "ready":
+	switch hello := x.sandbox.Hello; hello.State {
+	case sandbox.Ready:
 		return x.record.Round == 0
-	case "paused":
-		return x.sandbox.hello.Round == x.record.Round
+	case sandbox.Paused:
+		return hello.Round == x.record.Round
+	default:
+		return false
 	}
-	return false
 }
 
 // recall brings an execution that was taken over to where its former server left it.
@@ -63,23 +63,20 @@ func (x *execution) recall() error {
 // relive goes on from there.
 func (x *execution) relive() {
 	x.mu.Lock()
-	paused, stands, kind := State(x.record.State) == Paused, x.stands(), frameResults
-	if x.record.Round == 0 {
-		kind = frameProgram
-	}
+	paused, stands := State(x.record.State) == Paused, x.stands()
 	x.mu.Unlock()
 	switch {
 	case stands:
 		x.skipRepeated()
-		if payload, ok := x.pause(); ok {
-			x.live(kind, payload)
+		if d, ok := x.pause(); ok {
+			x.live(d)
 			return
 		}
 	case paused:
 		// It died while it was paused.
 		x.leave(Expired)
 	default:
-		x.live(0, nil)
+		x.live(delivery{})
 		return
 	}
 	x.end()
@@ -88,14 +85,16 @@ func (x *execution) relive() {
 // skipRepeated takes what a paused sandbox that was taken over repeats: the calls
 // that it waits for, which must not be taken for those of the next pause.
 func (x *execution) skipRepeated() {
-	if x.sandbox.hello.State != "paused" {
+	if x.sandbox.Hello.State != sandbox.Paused {
 		return
 	}
 	timer := time.NewTimer(attachTimeout)
 	defer timer.Stop()
 	select {
-	case f := <-x.sandbox.frames:
-		f.release()
+	case event := <-x.sandbox.Events():
+		if calls, ok := event.(*sandbox.Calls); ok {
+			calls.Release()
+		}
 	case <-timer.C:
 	case <-x.cancelled:
 	}
@@ -107,9 +106,9 @@ func (x *execution) end() {
 	x.counted.drop()
 	defer x.saveLate()
 	if x.owned() {
-		x.e.pool.release(x.sandbox)
+		x.e.pool.Release(x.sandbox)
 	} else {
-		x.e.pool.abandon(x.sandbox)
+		x.e.pool.Abandon(x.sandbox)
 	}
 }
 
@@ -224,13 +223,13 @@ func (e *Engine) pauseLifetime(r continuation.Record) time.Duration {
 	return min(e.o.PauseTTL, max(0, r.Budget-time.Since(r.Created)))
 }
 
-// pause waits for the claim of the round and returns the results. It reports false
-// if the execution ended instead.
-func (x *execution) pause() ([][]byte, bool) {
+// pause waits for the claim of the round and returns what the program goes on with. It reports
+// false if the execution ended instead.
+func (x *execution) pause() (delivery, bool) {
 	x.counted.move(Paused)
 	x.mu.Lock()
 	timer := time.NewTimer(time.Until(x.record.Deadline))
-	begun := x.record.Round > 0 || x.sandbox.hello.State != "ready"
+	begun := x.record.Round > 0 || x.sandbox.Hello.State != sandbox.Ready
 	x.mu.Unlock()
 	defer timer.Stop()
 	rest := time.NewTimer(stopAfter)
@@ -249,9 +248,9 @@ func (x *execution) pause() ([][]byte, bool) {
 	}
 	for {
 		select {
-		case results := <-x.resumed:
+		case d := <-x.resumed:
 			x.spend(m.stop(time.Now()))
-			return results, true
+			return d, true
 		case <-rest.C:
 			if !x.e.members.holds() {
 				rest.Reset(stopRetry) // It may be another server's.
@@ -259,21 +258,20 @@ func (x *execution) pause() ([][]byte, bool) {
 			}
 			m.asked = time.Now()
 			restless.Reset(max(x.budget(), stopTimeout))
-			_ = x.sandbox.stop() // If it cannot be told it has ended, which shows.
-		case f, ok := <-x.sandbox.frames:
-			switch {
-			case ok && f.kind == frameStopped:
-				if x.sandbox.still(f) {
-					x.spend(m.stop(time.Now()))
-					rest.Stop()
-					restless.Stop()
-				}
-			case ok && f.kind == frameRan && x.ran(f.payload) == nil:
+			_ = x.sandbox.Stop() // If it cannot be told it has ended, which shows.
+		case event := <-x.sandbox.Events():
+			switch event := event.(type) {
+			case sandbox.Stopped:
+				x.spend(m.stop(time.Now()))
+				rest.Stop()
+				restless.Stop()
+			case sandbox.Ran:
+				x.spend(event.Time)
 				if x.budget() == 0 {
 					return x.leave(TimedOut)
 				}
 			default:
-				// It has died, or broken the rules: it cannot be gone on with.
+				// The sandbox has died, or broken the rules: the program cannot go on.
 				return x.leave(Expired)
 			}
 		case <-restless.C:
@@ -282,7 +280,7 @@ func (x *execution) pause() ([][]byte, bool) {
 		case <-timer.C:
 			return x.leave(Expired)
 		case <-x.parted:
-			return nil, false
+			return delivery{}, false
 		case <-x.cancelled:
 			return x.leave(Cancelled)
 		}
@@ -329,16 +327,6 @@ func (x *execution) spend(d time.Duration) {
 	x.record.Spent += d
 }
 
-// ran counts the processor time that a program has used while it was stopped.
-func (x *execution) ran(payload []byte) error {
-	nanoseconds, err := strconv.ParseUint(string(payload), 10, 62)
-	if err != nil {
-		return fmt.Errorf("time that a program has run: %w", err)
-	}
-	x.spend(time.Duration(nanoseconds))
-	return nil
-}
-
 // part leaves the execution to a later server. It reports false if it is not paused.
 func (x *execution) part() bool {
 	x.mu.Lock()
@@ -353,25 +341,25 @@ func (x *execution) part() bool {
 }
 
 // leave ends a pause without a continuation, unless a claim was first.
-func (x *execution) leave(to State) ([][]byte, bool) {
+func (x *execution) leave(to State) (delivery, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	select {
-	case results := <-x.resumed:
-		return results, true
+	case d := <-x.resumed:
+		return d, true
 	default:
 	}
 	if x.lost {
-		return nil, false
+		return delivery{}, false
 	}
 	if x.undelivered {
 		to = Cancelled
 	}
 	next, err := move(x.record, to)
 	if err != nil {
-		return nil, false
+		return delivery{}, false
 	}
 	x.counted.move(to) // What the pause has stored leaves room for the answer.
 	x.finish(next, Outcome{State: to, Session: next.Session})
-	return nil, false
+	return delivery{}, false
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 	"fermata/stubs"
 )
 
@@ -36,8 +36,8 @@ func (s Start) execution() string {
 	return uuid.NewSHA1(keySpace, []byte(s.Principal+"\x00"+s.Key)).String()
 }
 
-// payload is the frame that starts the program.
-func (s Start) payload() ([][]byte, error) {
+// program is what the sandbox runs.
+func (s Start) program() (*sandbox.Program, error) {
 	generate := stubs.Python
 	if s.Mode == Bash {
 		generate = stubs.Bash
@@ -46,24 +46,14 @@ func (s Start) payload() ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := json.Marshal(struct {
-		Mode  Mode            `json:"mode,omitempty"`
-		Code  json.RawMessage `json:"code"`
-		Stubs string          `json:"stubs"`
-		Tools []string        `json:"tools,omitempty"`
-		Args  []string        `json:"args,omitempty"`
-	}{s.Mode, s.Code, source, toolNames(s.Tools), s.Args})
-	if err != nil {
-		return nil, fmt.Errorf("encode program: %w", err)
-	}
-	return [][]byte{program}, nil
+	return &sandbox.Program{Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args}, nil
 }
 
 // Start runs a program until it pauses or ends. If ctx ends first the execution is
 // cancelled: nobody has a token to go on with it. With a key it runs on, and an
 // identical start gets its answer.
 func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
-	program, err := s.payload()
+	program, err := s.program()
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -82,7 +72,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 }
 
 // startOnce starts a program that only its client's request keeps alive.
-func (e *Engine) startOnce(ctx context.Context, s Start, program [][]byte) (Outcome, error) {
+func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
 	x, first, err := e.launch(ctx, s, program)
 	if err != nil {
 		return Outcome{}, err
@@ -98,7 +88,7 @@ func (e *Engine) startOnce(ctx context.Context, s Start, program [][]byte) (Outc
 
 // startKeyed starts a program, or finds the execution that an identical start has
 // begun and waits for its answer.
-func (e *Engine) startKeyed(ctx context.Context, s Start, program [][]byte) (Outcome, error) {
+func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
 	x := e.find(s.execution())
 	if x == nil {
 		record, err := e.o.Store.Get(ctx, s.execution())
@@ -154,7 +144,7 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 
 // launch takes a sandbox and starts a program in it; the segment is its first. An execution that may be asked
 // for again is recorded first: ErrConflict means that there is one already.
-func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execution, *segment, error) {
+func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) (*execution, *segment, error) {
 	if !e.members.announced() {
 		// The pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
@@ -175,11 +165,11 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
-	sb, err := e.pool.take(waiting, s.Principal)
+	sb, err := e.pool.Take(waiting, sandbox.Scientific, s.Principal)
 	if err != nil {
 		return nil, nil, err
 	}
-	sb.share.Store(counted)
+	sb.CountBy(counted)
 	x := newExecution(e, continuation.Record{
 		Format:    continuation.RecordFormat,
 		ID:        s.execution(),
@@ -189,14 +179,14 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		Created:   time.Now(),
 		Budget:    s.Timeout,
 		Owner:     e.members.instance,
-		Sandbox:   sb.ref,
-		Marker:    sb.marker,
+		Sandbox:   sb.Ref,
+		Marker:    sb.Marker,
 		Tools:     toolNames(s.Tools),
 		Inputs:    inputs,
 		Scope:     s.Scope,
 	}, sb, counted)
 	if err := x.give(ctx); err != nil {
-		e.pool.release(sb)
+		e.pool.Release(sb)
 		return nil, nil, err
 	}
 	first := x.begin(0, s.Request, s.RequestID)
@@ -204,19 +194,19 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		x.record.Start = s.Request
 	}
 	if err := e.register(x); err != nil {
-		e.pool.release(sb)
+		e.pool.Release(sb)
 		return nil, nil, err
 	}
 	if s.Key != "" {
 		if err := x.enlist(ctx); err != nil {
 			first.fail(ownerAway(err))
 			e.forget(x)
-			e.pool.release(sb)
+			e.pool.Release(sb)
 			return nil, nil, err
 		}
 	}
 	begun = true
-	go x.live(frameProgram, program)
+	go x.live(delivery{program: program})
 	return x, first, nil
 }
 
@@ -237,7 +227,7 @@ func (x *execution) enlist(ctx context.Context) error {
 }
 
 // restart returns the segment that answers an identical start.
-func (x *execution) restart(ctx context.Context, s Start, program [][]byte) (*segment, error) {
+func (x *execution) restart(ctx context.Context, s Start, program *sandbox.Program) (*segment, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch {
@@ -254,7 +244,7 @@ func (x *execution) restart(ctx context.Context, s Start, program [][]byte) (*se
 			return nil, err
 		}
 		x.undelivered = false
-		x.resumed <- program
+		x.resumed <- delivery{program: program}
 		return x.begin(0, s.Request, s.RequestID), nil
 	}
 	x.requestID.Store(&s.RequestID)

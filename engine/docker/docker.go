@@ -12,7 +12,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ import (
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -59,16 +58,8 @@ type Options struct {
 	Installation string
 	// Server is this server's instance, which its sandboxes are marked with.
 	Server string
-	// Memory bounds what the container uses, its file systems included.
-	Memory int64
-	// CPUs bounds processor time: 1.5 is one and a half processors.
-	CPUs float64
-	// PIDs bounds the processes and threads of a program.
-	PIDs int
-	// Output bounds stdout and stderr, each.
-	Output int64
-	// Disk bounds /mnt/data, /tmp and /dev/shm, each, and any one file.
-	Disk int64
+	// Limits bound each container. What is in its file systems counts as memory, too.
+	sandbox.Limits
 	// Orphan is how long a sandbox waits for a word from a server before it ends
 	// itself. No server speaks while a program runs or is paused, so it must be
 	// longer than the longest of both; and idle ones must be replaced before it.
@@ -77,7 +68,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Provider is an engine.Provider of containers.
+// A Provider is a sandbox.Provider of containers.
 type Provider struct {
 	o      Options
 	client *client.Client
@@ -85,7 +76,7 @@ type Provider struct {
 	limits container.HostConfig
 }
 
-var _ engine.Provider = (*Provider)(nil)
+var _ sandbox.Provider = (*Provider)(nil)
 
 // New returns a provider. It fails, with what is missing, if there is no daemon, no
 // image, or a limit that the daemon cannot keep.
@@ -187,7 +178,7 @@ func (p *Provider) explain(err error) error {
 // Create starts a container. If ctx ends meanwhile it is removed again, but first
 // the daemon's answer is waited for, for a while: a daemon goes on with a request that
 // was given up, and what it is about to make cannot be removed yet.
-func (p *Provider) Create(ctx context.Context) (ref string, err error) {
+func (p *Provider) Create(ctx context.Context, _ sandbox.Kind) (ref string, err error) {
 	waiting := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
@@ -221,7 +212,7 @@ func (p *Provider) Create(ctx context.Context) (ref string, err error) {
 }
 
 // Attach opens the stream to a container's first process.
-func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (p *Provider) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	s, err := p.attach(ctx, ref)
 	if err == nil {
 		return s, nil
@@ -229,7 +220,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 	// The client library does not say why it could not attach.
 	found, inspectErr := p.client.ContainerInspect(ctx, ref)
 	if errdefs.IsNotFound(inspectErr) || inspectErr == nil && !found.State.Running {
-		return nil, fmt.Errorf("%w: %s", engine.ErrGone, ref)
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
 	}
 	return nil, fmt.Errorf("attach to container %s: %w", ref, err)
 }
@@ -255,7 +246,7 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 }
 
 // List returns every container of this installation.
-func (p *Provider) List(ctx context.Context) ([]engine.Sandbox, error) {
+func (p *Provider) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	containers, err := p.client.ContainerList(ctx, container.ListOptions{
@@ -265,9 +256,9 @@ func (p *Provider) List(ctx context.Context) ([]engine.Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
 	}
-	list := make([]engine.Sandbox, len(containers))
+	list := make([]sandbox.Sandbox, len(containers))
 	for i, c := range containers {
-		list[i] = engine.Sandbox{Ref: c.ID, Server: c.Labels[serverLabel]}
+		list[i] = sandbox.Sandbox{Ref: c.ID, Server: c.Labels[serverLabel]}
 	}
 	return list, nil
 }

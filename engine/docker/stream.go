@@ -17,7 +17,7 @@ import (
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -77,7 +77,7 @@ func (p *Provider) cause(ref string) error {
 	}
 	found, err := p.client.ContainerInspect(ctx, ref)
 	if err == nil && found.State.OOMKilled || errdefs.IsNotFound(err) && p.recalls(ctx, ref, events.ActionOOM) {
-		return engine.ErrOutOfMemory
+		return sandbox.ErrOutOfMemory
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -22,8 +21,8 @@ import (
 	"syscall"
 	"time"
 
-	"fermata/engine"
 	"fermata/engine/internal/seccomp"
+	"fermata/engine/sandbox"
 )
 
 // Options are what a Provider needs to know. All sizes are in bytes.
@@ -36,17 +35,8 @@ type Options struct {
 	Hide []string
 	// Python is the interpreter, 3.11 or later, a path or a name to look up.
 	Python string
-	// Memory bounds what the processes of a program use together, where the machine
-	// has memory cgroups, and each of them where it has not.
-	Memory int64
-	// CPUs bounds processor time: 1.5 is one and a half processors.
-	CPUs float64
-	// PIDs bounds the processes and threads of a program.
-	PIDs int
-	// Output bounds stdout and stderr, each.
-	Output int64
-	// Disk bounds /mnt/data, /tmp and /dev/shm, each, and any one file.
-	Disk int64
+	// Limits bound each sandbox.
+	sandbox.Limits
 	// Sandboxes is how many there may be at once, for each of which the server wants a
 	// user of its own.
 	Sandboxes int
@@ -58,7 +48,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Provider is an engine.Provider of process sandboxes.
+// A Provider is a sandbox.Provider of process sandboxes.
 type Provider struct {
 	o       Options
 	python  interpreter
@@ -77,7 +67,7 @@ type Provider struct {
 	watched sync.WaitGroup
 }
 
-var _ engine.Provider = (*Provider)(nil)
+var _ sandbox.Provider = (*Provider)(nil)
 
 // New returns a provider whose zygote is running. It fails, with what is missing,
 // on a machine that cannot isolate programs.
@@ -181,7 +171,7 @@ func (p *Provider) zygote(ctx context.Context) (*zygote, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, engine.ErrClosing
+		return nil, sandbox.ErrClosing
 	}
 	if p.current != nil && p.current.alive() {
 		return p.current, nil
@@ -271,8 +261,8 @@ func (p *Provider) replace(ctx context.Context, z *zygote) {
 	}
 }
 
-// Create starts a sandbox.
-func (p *Provider) Create(ctx context.Context) (string, error) {
+// Create starts a sandbox of a kind.
+func (p *Provider) Create(ctx context.Context, _ sandbox.Kind) (string, error) {
 	z, err := p.zygote(ctx)
 	if err != nil {
 		return "", err
@@ -311,7 +301,7 @@ func (p *Provider) spawn(z *zygote, name string, user uint32) error {
 }
 
 // Attach opens the stream to a sandbox's supervisor.
-func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (p *Provider) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	z, name, err := p.find(ref)
 	if err != nil {
 		return nil, err
@@ -319,7 +309,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", z.path(name))
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", engine.ErrGone, ref)
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
@@ -368,7 +358,7 @@ const lastWordsDelay = 200 * time.Millisecond
 // Destroy ends a sandbox and removes what belongs to it.
 func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	z, name, err := p.find(ref)
-	if errors.Is(err, engine.ErrGone) {
+	if errors.Is(err, sandbox.ErrGone) {
 		return nil
 	}
 	if err != nil {
@@ -424,17 +414,17 @@ func (p *Provider) remove(ctx context.Context, z *zygote, name string) error {
 }
 
 // List returns every sandbox, those of earlier servers too.
-func (p *Provider) List(context.Context) ([]engine.Sandbox, error) {
+func (p *Provider) List(context.Context) ([]sandbox.Sandbox, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []engine.Sandbox
+	var list []sandbox.Sandbox
 	for id, z := range p.zygotes {
 		names, err := sandboxNames(z.dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			list = append(list, engine.Sandbox{Ref: id + "/" + name, Server: z.server})
+			list = append(list, sandbox.Sandbox{Ref: id + "/" + name, Server: z.server})
 		}
 	}
 	return list, nil
@@ -485,7 +475,7 @@ func (p *Provider) find(ref string) (*zygote, string, error) {
 	defer p.mu.Unlock()
 	z := p.zygotes[id]
 	if z == nil {
-		return nil, "", fmt.Errorf("%w: %s", engine.ErrGone, ref)
+		return nil, "", fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
 	}
 	return z, name, nil
 }

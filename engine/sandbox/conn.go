@@ -1,10 +1,9 @@
-package engine
+package sandbox
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -14,173 +13,237 @@ import (
 	"fermata/python"
 )
 
-// writeTimeout bounds one write to a sandbox. Its supervisor always reads, so a
-// write that takes longer goes to one that is sick.
+// writeTimeout bounds one write to a sandbox. A supervisor always reads, so one that does
+// not take a write within this time is sick.
 const writeTimeout = 10 * time.Second
 
-// A sandbox is one attached sandbox: a goroutine reads its frames until the stream
-// ends.
-type sandbox struct {
-	ref    string
-	marker []byte
-	limits frameLimits
-	hello  hello
-	stream io.ReadWriteCloser
-	// share is that of the execution that it runs, once there is one.
-	share atomic.Pointer[share]
-	// stopped says that the supervisor was told to stop the program, stops how often.
-	stopped bool
-	stops   int
-	// frames has what the sandbox sends; it is closed when the stream has ended.
-	frames chan frame
-	// broken is why it has, set before.
-	broken error
-	// ended is closed with frames, for those who do not listen.
+// A Conn is the connection of this server to one sandbox. One goroutine at a time calls its
+// verbs and receives its events.
+type Conn struct {
+	// Ref is the provider's reference to the sandbox.
+	Ref string
+	// Marker is what the supervisor answers an attach with: the same bytes each time, and
+	// random. Where all servers share one stream it shows where this server's part begins,
+	// should the server before it have died in the middle of a frame.
+	Marker []byte
+	// Hello is what the supervisor said when this server attached.
+	Hello Hello
+
+	limits Limits
+	stream Stream
+	holder atomic.Pointer[Holder]
+	stops  *stops
+	// report is the worker's, for the Exit that follows it. It is the reader's own.
+	report *Report
+	events chan Event
+	// ended is closed when the stream has ended, for the reason err.
 	ended chan struct{}
-	// born is when it was attached to.
-	born time.Time
-	// taken is closed when it does not wait in the pool any more.
-	taken chan struct{}
-	// quit is closed to end the reader when nobody listens any more.
+	err   error
+	// quit is closed to end the reader when nobody receives any more.
 	quit chan struct{}
+	// born is when this server attached.
+	born time.Time
 }
 
-// hello is the supervisor's answer to an attach frame.
-type hello struct {
-	Protocol int    `json:"protocol"`
-	Python   string `json:"python"`
-	// State is ready, running, paused or ended.
-	State string `json:"state"`
-	// Round is the number of pauses so far.
+// A Hello is the supervisor's answer to an attach.
+type Hello struct {
+	Protocol int   `json:"protocol"`
+	State    State `json:"state"`
+	// Round is how often the program has paused.
 	Round int `json:"round"`
-	// Ran is for how long the program may have run while it had no server, in
-	// nanoseconds.
+	// Ran is for how long the program may have run while it had no server, in nanoseconds.
 	Ran time.Duration `json:"ran"`
 }
 
-// attach opens the stream to a sandbox and waits until it says that it is there.
-// The marker is the same each time and random: where all servers share one stream,
-// the supervisor finds by it where this one begins, should the one before have died
-// while it wrote.
-func attach(ctx context.Context, p Provider, ref string, marker []byte, limits frameLimits) (*sandbox, error) {
+// Attach opens the connection to a sandbox and waits until the sandbox says that it is there.
+func Attach(ctx context.Context, p Provider, ref string, marker []byte, limits Limits) (*Conn, error) {
 	stream, err := p.Attach(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	s := &sandbox{
-		ref: ref, marker: marker, limits: limits, stream: stream, born: time.Now(),
-		frames: make(chan frame), ended: make(chan struct{}), quit: make(chan struct{}),
+	c := &Conn{
+		Ref: ref, Marker: marker, limits: limits, stream: stream, stops: newStops(), born: time.Now(),
+		events: make(chan Event), ended: make(chan struct{}), quit: make(chan struct{}),
 	}
-	go s.read()
-	if err := s.greet(ctx); err != nil {
-		s.detach()
+	go c.read()
+	if err := c.greet(ctx); err != nil {
+		c.Detach()
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
 	}
-	return s, nil
+	return c, nil
 }
 
-func (s *sandbox) greet(ctx context.Context) error {
-	if err := s.send(frameAttach, s.marker); err != nil {
+func (c *Conn) greet(ctx context.Context) error {
+	if err := c.send(frameAttach, c.Marker); err != nil {
 		return err
 	}
+	e, err := c.next(ctx)
+	if err != nil {
+		return err
+	}
+	hello, ok := e.(Hello)
+	if !ok {
+		return fmt.Errorf("%T in place of a hello", e)
+	}
+	if hello.Protocol != python.Protocol {
+		return fmt.Errorf("the sandbox's runner speaks protocol %d and this server %d: "+
+			"make the sandbox image again, from this server's version", hello.Protocol, python.Protocol)
+	}
+	c.Hello = hello
+	return nil
+}
+
+// Events yields what happens in the sandbox, in the order in which it happens. It is closed
+// when the stream has ended; Err then tells why.
+func (c *Conn) Events() <-chan Event { return c.events }
+
+// Err returns why the stream has ended, or nil if it has not.
+func (c *Conn) Err() error {
 	select {
-	case f, ok := <-s.frames:
-		if !ok {
-			return fmt.Errorf("%w: %w", ErrGone, s.broken)
-		}
-		if f.kind != frameHello {
-			return fmt.Errorf("frame %q in place of a hello", f.kind)
-		}
-		if err := json.Unmarshal(f.payload, &s.hello); err != nil {
-			return fmt.Errorf("read hello: %w", err)
-		}
-		if s.hello.Protocol != python.Protocol {
-			return fmt.Errorf("the sandbox's runner speaks protocol %d and this server %d: "+
-				"make the sandbox image again, from this server's version", s.hello.Protocol, python.Protocol)
-		}
+	case <-c.ended:
+		return c.err
+	default:
 		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
-// read passes on frames until the stream ends or breaks.
-func (s *sandbox) read() {
-	defer close(s.ended)
-	defer close(s.frames)
-	r := &frameReader{Reader: bufio.NewReaderSize(s.stream, 1<<14), limits: s.limits, holder: s.share.Load}
-	if err := skipPast(r, s.marker); err != nil {
-		s.broken = err
+// CountBy has h count the large frames of calls that come from now on.
+func (c *Conn) CountBy(h Holder) { c.holder.Store(&h) }
+
+// A Program is what a sandbox runs.
+type Program struct {
+	// Mode tells the runner how: empty for Python.
+	Mode string `json:"mode,omitempty"`
+	// Code is a JSON string.
+	Code json.RawMessage `json:"code"`
+	// Stubs are the definitions of the tools, in the program's language.
+	Stubs string   `json:"stubs"`
+	Tools []string `json:"tools,omitempty"`
+	Args  []string `json:"args,omitempty"`
+}
+
+// Run starts the program of a sandbox that is ready.
+func (c *Conn) Run(p Program) error {
+	program, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode program: %w", err)
+	}
+	return c.send(frameProgram, program)
+}
+
+// A Result answers one call of a paused program.
+type Result struct {
+	// Number is the call's.
+	Number int
+	// Value is JSON: the result, or the text of the exception if the call Failed. Empty stands
+	// for null.
+	Value  json.RawMessage
+	Failed bool
+}
+
+// Resume hands over the results of the calls that a program waits for, and lets it go on.
+func (c *Conn) Resume(results []Result) error {
+	c.stops.over()
+	return c.send(frameResults, encodeResults(results)...)
+}
+
+// encodeResults returns the payload of a results frame, in parts so that large results are
+// not copied.
+func encodeResults(results []Result) [][]byte {
+	payload := append(make([][]byte, 0, 3*len(results)+2), []byte{'['})
+	separator := ""
+	for _, r := range results {
+		key := "value"
+		if r.Failed {
+			key = "error"
+		}
+		value := r.Value
+		if len(value) == 0 {
+			value = json.RawMessage("null")
+		}
+		payload = append(payload, fmt.Appendf(nil, `%s{"n":%d,"%s":`, separator, r.Number, key), value, []byte{'}'})
+		separator = ","
+	}
+	return append(payload, []byte{']'})
+}
+
+// Stop stops what still runs of a paused program. The event Stopped tells when all of it has
+// stopped.
+func (c *Conn) Stop() error {
+	return c.send(frameStop, strconv.AppendInt(nil, c.stops.ask(), 10))
+}
+
+// Kill ends the program. The event Exit tells what it has printed.
+func (c *Conn) Kill() error { return c.send(frameKill) }
+
+// Detach closes the connection. The sandbox stays.
+func (c *Conn) Detach() {
+	close(c.quit)
+	// The reader and the other end notice; there is nothing to do about an error.
+	_ = c.stream.Close()
+}
+
+// send writes one frame to the supervisor.
+func (c *Conn) send(kind frameKind, parts ...[]byte) error {
+	if err := c.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return writeFrame(c.stream, kind, parts...)
+}
+
+// next returns the next event, or why there is none.
+func (c *Conn) next(ctx context.Context) (Event, error) {
+	select {
+	case e, ok := <-c.events:
+		if !ok {
+			return nil, fmt.Errorf("%w: %w", ErrGone, c.err)
+		}
+		return e, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// read passes on events until the stream ends or breaks.
+func (c *Conn) read() {
+	defer close(c.ended)
+	defer close(c.events)
+	r := &frameReader{Reader: bufio.NewReaderSize(c.stream, 1<<14), limits: c.limits, holder: func() Holder {
+		if h := c.holder.Load(); h != nil {
+			return *h
+		}
+		return nil
+	}}
+	if c.err = skipPast(r, c.Marker); c.err != nil {
 		return
 	}
 	for {
 		f, err := r.next()
 		if err != nil {
-			s.broken = err
+			c.err = err
 			return
+		}
+		if f.kind == frameStopped && f.err == nil {
+			c.stops.offer(f.payload, c.events, c.quit)
+			continue
+		}
+		e := c.interpret(f)
+		if e == nil {
+			continue
 		}
 		select {
-		case s.frames <- f:
-		case <-s.quit:
+		case c.events <- e:
+		case <-c.quit:
+			c.err = io.ErrClosedPipe
 			return
 		}
 	}
 }
 
-// lost is the end of a program whose sandbox has gone, or cannot be spoken to.
-func (s *sandbox) lost() ending {
+// unusable reports whether an idle sandbox has ended or, against the rules, has spoken.
+func (c *Conn) unusable() bool {
 	select {
-	case <-s.ended:
-		if errors.Is(s.broken, ErrOutOfMemory) {
-			return failed(OutOfMemory, "", 0)
-		}
-	default:
-	}
-	return failed(SandboxLost, "", 0)
-}
-
-// resume hands over the results of the last calls, and lets the program go on.
-func (s *sandbox) resume(results [][]byte) error {
-	s.stopped = false
-	return s.send(frameResults, results...)
-}
-
-// stop stops what still runs in a pause.
-func (s *sandbox) stop() error {
-	s.stopped = true
-	s.stops++
-	return s.send(frameStop, strconv.AppendInt(nil, int64(s.stops), 10))
-}
-
-// still reports whether a frame says that the program has stopped in this pause, rather
-// than in one before: as the answer to the latest stop, or by itself after the calls that
-// came before the frame.
-func (s *sandbox) still(stopped frame) bool {
-	return len(stopped.payload) == 0 || s.stopped && string(stopped.payload) == strconv.Itoa(s.stops)
-}
-
-// send writes one frame to the supervisor.
-func (s *sandbox) send(kind frameKind, parts ...[]byte) error {
-	if d, ok := s.stream.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		if err := d.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
-	}
-	return writeFrame(s.stream, kind, parts...)
-}
-
-// detach lets go of the stream and ends the reader. The sandbox stays.
-func (s *sandbox) detach() {
-	close(s.quit)
-	// The reader and the other end notice; there is nothing to do about an error.
-	_ = s.stream.Close()
-}
-
-// gone reports whether an idle sandbox has ended.
-func (s *sandbox) gone() bool {
-	select {
-	case <-s.frames:
-		// An idle sandbox has nothing to say: what speaks is not to be trusted.
+	case <-c.events:
 		return true
 	default:
 		return false

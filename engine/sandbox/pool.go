@@ -1,4 +1,4 @@
-package engine
+package sandbox
 
 import (
 	"context"
@@ -12,77 +12,66 @@ import (
 )
 
 const (
-	// makeTimeout bounds the making of one sandbox; the first may have to wait for
-	// every library to be imported.
+	// makeTimeout bounds the making of one sandbox; the first may have to wait until every
+	// library is imported.
 	makeTimeout = 60 * time.Second
-	// retryDelay is how long the pool rests after it could not make a sandbox.
-	retryDelay = time.Second
 	// markerSize is the length of a sandbox's marker, in bytes: nobody guesses it.
 	markerSize = 16
-	// calmTime is how long no program must have run for the pool to be filled at leisure.
-	calmTime = 20 * time.Millisecond
-	// startTime is how long a program that has just been given a sandbox is left alone.
-	startTime = 5 * time.Millisecond
-	// makers is how many sandboxes are made at once for those who wait.
-	makers = 2
 )
 
-// A pool keeps sandboxes ready ahead of need and bounds how many there are.
-type pool struct {
-	provider   Provider
-	log        *slog.Logger
-	undertaker *undertaker
-	// size is how many idle sandboxes there should be, ceiling how many of any kind.
-	size, ceiling int
-	// limits bound what they may send.
-	limits frameLimits
-	// maxIdle is how old an idle one may get, 0 for any age.
-	maxIdle time.Duration
-	// waited and made get durations, if they are set.
-	waited, made func(time.Duration)
+// PoolOptions are what a Pool needs to know.
+type PoolOptions struct {
+	// Provider makes the sandboxes, within the Limits.
+	Provider Provider
+	Limits   Limits
+	// Log gets what goes wrong.
+	Log *slog.Logger
+	// Sizes is how many sandboxes of each kind should be idle, Ceiling how many there may be
+	// in all.
+	Sizes   map[Kind]int
+	Ceiling int
+	// MaxIdle is how long a sandbox may be idle before another one takes its place; 0 is for
+	// ever.
+	MaxIdle time.Duration
+	// Waited and Made, if set, get how long each start waited for a sandbox, in vain or not,
+	// and how long each sandbox took to make.
+	Waited, Made func(time.Duration)
+}
+
+// A Pool keeps idle sandboxes ahead of need and bounds how many there are. It is safe for
+// concurrent use.
+type Pool struct {
+	// Undertaker destroys the pool's sandboxes, and those of others.
+	*Undertaker
+
+	o PoolOptions
 
 	ctx    context.Context //nolint:containedctx // ends the makers, which outlive every request
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	idle    []*sandbox
-	waiting []turn // in the order in which they are served
-	served  int    // the rank of the latest that was
-	making  int
-	failing bool // the last sandbox could not be made
-	live    int  // idle, used, being made and being destroyed
-	busy    int  // programs that run at this moment
-	// calming is pending while a program has run a moment ago.
-	calming *time.Timer
-	// starting is pending while a program has just begun.
-	starting *time.Timer
-	resting  *time.Timer
-	closed   bool
-	counts   poolCounts
+	idle    idle
+	queue   queue
+	refill  *refill
+	making  map[Kind]int
+	failing map[Kind]bool // the last sandbox could not be made
+	live    int           // idle, used, being made and being destroyed
+	ending  int           // being destroyed
+	closed  bool
+	counts  map[Kind]*KindStats
 }
 
-type taken struct {
-	sandbox *sandbox
-	err     error
-}
-
-// A turn is a place in line.
-type turn struct {
-	taken     chan taken
-	principal string
-	// rank is one more than that of the principal's place before it: principals that wait are
-	// served in turns, each first come, first served.
-	rank int
-}
-
-func newPool(o Options) *pool {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &pool{
-		provider: o.Provider, log: o.Log, size: o.PoolSize, ceiling: o.MaxSandboxes, maxIdle: o.MaxIdle,
-		limits: newFrameLimits(o), waited: o.Waited, made: o.Made, ctx: ctx, cancel: cancel,
+// NewPool returns a pool, which makes nothing before it is asked for something.
+func NewPool(o PoolOptions) *Pool {
+	p := &Pool{o: o, making: map[Kind]int{}, failing: map[Kind]bool{}, counts: map[Kind]*KindStats{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.idle = idle{mu: &p.mu, maxAge: o.MaxIdle, destroy: p.destroy, kinds: map[Kind][]*waiting{}}
+	p.refill = newRefill(o.Sizes, &p.mu, p.fill)
+	for _, kind := range Kinds {
+		p.counts[kind] = &KindStats{}
 	}
-	p.undertaker = newUndertaker(o, func() {
+	p.Undertaker = newUndertaker(o.Provider, o.Log, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fill()
@@ -90,267 +79,203 @@ func newPool(o Options) *pool {
 	return p
 }
 
-// full reports whether there may be no more sandboxes. Stuck ones count, but take no more
-// than half of the ceiling: what cannot be cleared away must not end the service. mu is
-// held.
-func (p *pool) full() bool { return p.live+min(p.undertaker.count(), p.ceiling/2) >= p.ceiling }
-
-// take returns a sandbox for one execution of a principal. It waits in line for one until
-// ctx ends.
-func (p *pool) take(ctx context.Context, principal string) (*sandbox, error) {
+// Take returns a sandbox of a kind for one execution of a principal. It waits in line for one
+// until ctx ends.
+func (p *Pool) Take(ctx context.Context, kind Kind, principal string) (*Conn, error) {
 	began := time.Now()
-	s, warm, err := p.get(ctx, principal)
-	if p.waited != nil {
-		p.waited(time.Since(began))
+	c, warm, err := p.take(ctx, kind, principal)
+	if p.o.Waited != nil {
+		p.o.Waited(time.Since(began))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	counts := p.counts[kind]
 	switch {
 	case err != nil:
-		p.counts.refused++
+		counts.Refused++
 	case warm:
-		p.counts.warm++
+		counts.Warm++
 	default:
-		p.counts.cold++
+		counts.Cold++
 	}
-	return s, err
+	return c, err
 }
 
-// get is take without its figures. A warm sandbox was there already.
-func (p *pool) get(ctx context.Context, principal string) (s *sandbox, warm bool, err error) {
+// take is Take without its figures. A warm sandbox was idle.
+func (p *Pool) take(ctx context.Context, kind Kind, principal string) (c *Conn, warm bool, err error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return nil, false, ErrClosing
 	}
-	for len(p.idle) > 0 {
-		s := p.idle[0]
-		p.idle = p.idle[1:]
-		close(s.taken)
-		if !s.gone() {
-			p.spare()
-			p.mu.Unlock()
-			return s, true, nil
-		}
-		p.destroy(s)
+	if c := p.idle.take(kind); c != nil {
+		p.refill.begins()
+		p.mu.Unlock()
+		return c, true, nil
 	}
-	turn := p.join(principal)
+	place := p.queue.join(kind, principal)
 	p.fill()
 	p.mu.Unlock()
 	select {
-	case t := <-turn:
-		return t.sandbox, false, t.err
+	case t := <-place:
+		return t.conn, false, t.err
 	case <-ctx.Done():
-		p.leave(turn)
+		p.leave(kind, place)
 		return nil, false, fmt.Errorf("%w: %w", ErrNoCapacity, context.Cause(ctx))
 	}
 }
 
-// join takes a place in line. mu is held.
-func (p *pool) join(principal string) chan taken {
-	t := turn{taken: make(chan taken, 1), principal: principal, rank: p.served + 1}
-	place := 0
-	for i, other := range p.waiting {
-		if other.principal == principal {
-			t.rank = other.rank + 1
-		}
-		if other.rank <= t.rank {
-			place = i + 1
-		}
-	}
-	p.waiting = slices.Insert(p.waiting, place, t)
-	return t.taken
-}
-
 // leave gives up a place in line, and the sandbox that may have come meanwhile.
-func (p *pool) leave(turn chan taken) {
+func (p *Pool) leave(kind Kind, place chan taken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, t := range p.waiting {
-		if t.taken == turn {
-			p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
-			return
-		}
+	if p.queue.leave(place) {
+		return
 	}
-	if t := <-turn; t.sandbox != nil {
-		p.put(t.sandbox)
+	if t := <-place; t.conn != nil {
+		p.put(kind, t.conn)
+		p.fill()
 	}
 }
 
-// put gives a ready sandbox to whoever waits first, or keeps it. mu is held.
-func (p *pool) put(s *sandbox) {
+// put gives a ready sandbox to the first in line who waits for its kind, or lets it wait. mu
+// is held.
+func (p *Pool) put(kind Kind, c *Conn) {
 	switch {
 	case p.closed:
-		p.destroy(s)
-	case len(p.waiting) > 0:
-		first := p.waiting[0]
-		first.taken <- taken{sandbox: s}
-		p.waiting, p.served = p.waiting[1:], first.rank
-	default:
-		p.keep(s)
+		p.destroy(c)
+	case !p.queue.serve(kind, c):
+		p.idle.put(kind, c)
 	}
 }
 
-// keep lets a sandbox wait until it is taken, or is too old, or ends. mu is held.
-func (p *pool) keep(s *sandbox) {
-	taken := make(chan struct{})
-	s.taken = taken
-	p.idle = append(p.idle, s)
-	p.wg.Go(func() {
-		var old <-chan time.Time
-		if p.maxIdle > 0 {
-			timer := time.NewTimer(p.maxIdle - time.Since(s.born))
-			defer timer.Stop()
-			old = timer.C
-		}
-		select {
-		case <-taken:
-			return
-		case <-s.ended:
-		case <-old:
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if i := slices.Index(p.idle, s); i >= 0 {
-			p.idle = slices.Delete(p.idle, i, i+1)
-			p.destroy(s)
-		}
-	})
-}
-
-// release ends a sandbox that take returned.
-func (p *pool) release(s *sandbox) {
+// Release ends a sandbox that Take or Adopt returned.
+func (p *Pool) Release(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.destroy(s)
+	p.destroy(c)
 }
 
-// adopted counts a sandbox that was not made here.
-func (p *pool) adopted() {
+// Adopt attaches to a sandbox that another server has made, and counts it.
+func (p *Pool) Adopt(ctx context.Context, ref string, marker []byte) (*Conn, error) {
+	c, err := Attach(ctx, p.o.Provider, ref, marker, p.o.Limits)
+	if err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live++
+	return c, nil
 }
 
-// abandon lets go of a sandbox that is another server's now.
-func (p *pool) abandon(s *sandbox) {
-	s.detach()
+// Abandon lets go of a sandbox that is another server's now.
+func (p *Pool) Abandon(c *Conn) {
+	c.Detach()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live--
 	p.fill()
 }
 
-// running notes that a program begins (1) or ceases (-1) to run. Ahead of need the
-// pool is filled when none does, and none is about to: a client that answers a tool
-// call at once has its program run again in a moment.
-func (p *pool) running(n int) {
+// Running notes that a program begins (1) or ceases (-1) to run.
+func (p *Pool) Running(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.busy += n
-	if p.calming != nil {
-		p.calming.Stop()
-		p.calming = nil
-	}
-	if p.busy == 0 && n < 0 && !p.closed {
-		p.calm()
-	}
-	p.fill()
-}
-
-// calm fills the pool when nothing has run for a while. mu is held.
-func (p *pool) calm() {
-	var timer *time.Timer
-	timer = time.AfterFunc(calmTime, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.calming == timer {
-			p.calming = nil
-			p.fill()
-		}
-	})
-	p.calming = timer
-}
-
-// spare lets a program begin before another sandbox is made. mu is held.
-func (p *pool) spare() {
-	if p.starting != nil {
-		return
-	}
-	p.starting = time.AfterFunc(startTime, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.starting = nil
+	if !p.closed {
+		p.refill.running(n)
 		p.fill()
-	})
+	}
 }
 
 // destroy ends a sandbox in the background. mu is held.
-func (p *pool) destroy(s *sandbox) {
+func (p *Pool) destroy(c *Conn) {
+	p.ending++
 	p.wg.Go(func() {
 		// Not under mu: to close what a program has the other end of may take its time.
-		s.detach()
-		p.undertaker.destroy(context.WithoutCancel(p.ctx), s.ref)
+		c.Detach()
+		p.Destroy(context.WithoutCancel(p.ctx), c.Ref)
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		p.ending--
 		p.live--
 		p.fill()
 	})
 }
 
-// fill starts to make the sandboxes that are missing. mu is held.
-func (p *pool) fill() {
-	for !p.closed && p.resting == nil && p.wants() && !p.full() {
-		p.making++
-		p.live++
-		again := p.failing
-		p.wg.Go(func() { _ = p.make(again) }) // Those who wait are told.
+// fill begins to make the sandboxes that are missing. Where the ceiling is reached, an idle
+// sandbox makes room for someone who waits: it is of a kind that nobody waits for. mu is held.
+func (p *Pool) fill() {
+	for !p.closed {
+		lack := p.queue.lack(p.making)
+		kind, ok := p.refill.wants(lack, p.idle.counts(), p.making)
+		switch {
+		case !ok:
+			return
+		case !p.full():
+			p.begin(kind)
+			again := p.failing[kind]
+			p.wg.Go(func() { _ = p.make(kind, again) }) // Those who wait are told.
+		case !slices.Contains(lack, kind) || len(lack) <= p.ending || !p.idle.evict():
+			return
+		}
 	}
 }
 
-// wants reports whether one more sandbox should be made now. Those who wait come
-// first; ahead of need one is made at a time, and at a calm time unless the pool is
-// half empty, but not while a program begins.
-func (p *pool) wants() bool {
-	if len(p.waiting) > p.making {
-		return p.making < makers
-	}
-	ready := len(p.idle) + p.making - len(p.waiting)
-	if ready >= p.size || p.making > 0 {
-		return false
-	}
-	return p.starting == nil && (p.busy == 0 && p.calming == nil || 2*ready < p.size)
+// full reports whether there may be no more sandboxes. Stuck ones count, but take no more
+// than half of the ceiling: what cannot be cleared away must not end the service. mu is held.
+func (p *Pool) full() bool {
+	return p.live+min(p.Undertaker.count(), p.o.Ceiling/2) >= p.o.Ceiling
 }
 
-// first makes the first sandbox, which shows that one can be made.
-func (p *pool) first(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, p.cancel)
-	p.mu.Lock()
-	p.making++
+// begin counts a sandbox that is being made. mu is held.
+func (p *Pool) begin(kind Kind) {
+	p.making[kind]++
 	p.live++
-	p.mu.Unlock()
-	err := p.make(true)
+}
+
+// First makes the first sandbox of each kind that should be idle, or of one kind if none
+// should: it shows that sandboxes can be made.
+func (p *Pool) First(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, p.cancel)
+	var kinds []Kind
+	for _, kind := range Kinds {
+		if p.o.Sizes[kind] > 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		kinds = []Kind{Scientific}
+	}
+	var err error
+	for _, kind := range kinds {
+		p.mu.Lock()
+		p.begin(kind)
+		p.mu.Unlock()
+		if err = p.make(kind, true); err != nil {
+			break
+		}
+	}
 	if !stop() {
 		err = errors.Join(err, context.Cause(ctx))
 	}
 	return err
 }
 
-// make makes a sandbox, again if the last one could not be made: once may be an
-// accident, and those who wait had better wait a little longer.
-func (p *pool) make(again bool) error {
+// make makes a sandbox, again if the last one could not be made: a single failure may be an
+// accident, for which those who wait had better wait a little longer than be refused.
+func (p *Pool) make(kind Kind, again bool) error {
 	began := time.Now()
-	s, err := p.create()
-	if err == nil && p.made != nil {
-		p.made(time.Since(began))
+	c, err := p.create(kind)
+	if err == nil && p.o.Made != nil {
+		p.o.Made(time.Since(began))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.making--
-	p.failing = err != nil
+	p.making[kind]--
+	p.failing[kind] = err != nil
 	if err == nil {
-		p.counts.made++
-		p.put(s)
+		p.counts[kind].Made++
+		p.put(kind, c)
 		p.fill()
 		return nil
 	}
@@ -358,71 +283,53 @@ func (p *pool) make(again bool) error {
 	if p.closed {
 		return err
 	}
-	p.counts.failed++
-	p.log.Error("cannot make a sandbox", "err", err)
+	p.counts[kind].Failed++
+	p.o.Log.Error("cannot make a sandbox", "kind", kind, "err", err)
 	if again {
-		for _, turn := range p.waiting {
-			turn.taken <- taken{err: fmt.Errorf("%w: %w", ErrNoCapacity, err)}
-		}
-		p.waiting = nil
+		p.queue.refuse(fmt.Errorf("%w: %w", ErrNoCapacity, err), kind)
 	}
-	if p.resting == nil {
-		p.resting = time.AfterFunc(retryDelay, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.resting = nil
-			p.fill()
-		})
-	}
+	p.refill.failed(kind)
+	p.fill()
 	return err
 }
 
-func (p *pool) create() (*sandbox, error) {
+func (p *Pool) create(kind Kind) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
 	defer cancel()
-	ref, err := p.provider.Create(ctx)
+	ref, err := p.o.Provider.Create(ctx, kind)
 	if err != nil {
 		if ref != "" {
-			p.undertaker.retry(ref, err)
+			p.retry(ref, err)
 		}
 		return nil, err
 	}
 	marker := make([]byte, markerSize)
-	// It never fails.
-	_, _ = rand.Read(marker)
-	s, err := attach(ctx, p.provider, ref, marker, p.limits)
-	if err == nil && s.hello.State != "ready" {
-		s.detach()
-		err = fmt.Errorf("new sandbox %s is %s", ref, s.hello.State)
+	_, _ = rand.Read(marker) // It never fails.
+	c, err := Attach(ctx, p.o.Provider, ref, marker, p.o.Limits)
+	if err == nil && c.Hello.State != Ready {
+		c.Detach()
+		err = fmt.Errorf("new sandbox %s is %s", ref, c.Hello.State)
 	}
 	if err != nil {
-		p.undertaker.destroy(context.WithoutCancel(ctx), ref)
+		p.Destroy(context.WithoutCancel(ctx), ref)
 		return nil, err
 	}
-	return s, nil
+	return c, nil
 }
 
-// close refuses everybody, destroys the idle sandboxes and waits until all that
-// were to be destroyed are, or are stuck.
-func (p *pool) close() {
+// Close refuses everybody, destroys the idle sandboxes and waits until all that were to be
+// destroyed are, or are stuck.
+func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.cancel()
-	for _, timer := range []*time.Timer{p.resting, p.calming, p.starting} {
-		if timer != nil {
-			timer.Stop()
-		}
+	p.refill.stop()
+	p.queue.refuse(ErrClosing, Kinds...)
+	for p.idle.evict() {
+		continue
 	}
-	for _, turn := range p.waiting {
-		turn.taken <- taken{err: ErrClosing}
-	}
-	p.waiting = nil
-	for _, s := range p.idle {
-		close(s.taken)
-		p.destroy(s)
-	}
-	p.idle = nil
 	p.mu.Unlock()
+	p.idle.watches.Wait()
 	p.wg.Wait()
-	p.undertaker.close()
+	p.Undertaker.close()
 }
