@@ -268,7 +268,8 @@ func TestExited(t *testing.T) {
 		{"raised what is not UTF-8", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "E: \xff"})}, failed(RaisedError, "E: \uFFFD", 0)},
 		{"exited", sandbox.Exit{Report: report(sandbox.Report{Exit: 3})}, exitedWith(3)},
 		{
-			"MemoryError", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "MemoryError", OutOfMemory: true})},
+			"MemoryError",
+			sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "MemoryError", OutOfMemory: true})},
 			failed(OutOfMemory, "", 0),
 		},
 		{"a child died of memory, the program went on", sandbox.Exit{OutOfMemory: true, Report: &sandbox.Report{}}, ending{state: Completed}},
@@ -309,7 +310,8 @@ func TestMatchResults(t *testing.T) {
 		{"a failure", []Result{{CallID: "call_001", Failed: true, Message: no}}, []sandbox.Result{{Number: 7, Value: no, Failed: true}}},
 		{"a failure whose value does not count", []Result{{CallID: "call_001", Failed: true, Value: one}}, []sandbox.Result{{Number: 7, Failed: true}}},
 		{
-			"in the order of the results", []Result{{CallID: "call_003", Value: one}, {CallID: "call_001", Value: two}},
+			"in the order of the results",
+			[]Result{{CallID: "call_003", Value: one}, {CallID: "call_001", Value: two}},
 			[]sandbox.Result{{Number: 8, Value: one}, {Number: 7, Value: two}},
 		},
 	} {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 )
@@ -180,17 +181,33 @@ func TestFrameLimits(t *testing.T) {
 var errFull = errors.New("full")
 
 // A counter counts up to a limit.
-type counter struct{ held, most int64 }
+type counter struct {
+	mu   sync.Mutex
+	most int64
+	n    int64
+}
 
 func (c *counter) Hold(n int64) error {
-	if c.held+n > c.most {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n+n > c.most {
 		return errFull
 	}
-	c.held += n
+	c.n += n
 	return nil
 }
 
-func (c *counter) Release(n int64) { c.held -= n }
+func (c *counter) Release(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n -= n
+}
+
+func (c *counter) held() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
 
 // What a program sends is counted for its principal while it comes.
 func TestFramesAreCounted(t *testing.T) {
@@ -203,25 +220,25 @@ func TestFramesAreCounted(t *testing.T) {
 	}
 	r := &frameReader{Reader: bufio.NewReader(&stream), holder: func() Holder { return ada }}
 	first, err := r.next()
-	if err != nil || first.err != nil || ada.held != 2<<20 {
-		t.Fatalf("the first frame: %v, %v, and ada has %d bytes", err, first.err, ada.held)
+	if err != nil || first.err != nil || ada.held() != 2<<20 {
+		t.Fatalf("the first frame: %v, %v, and ada has %d bytes", err, first.err, ada.held())
 	}
 	second, err := r.next()
-	if err != nil || !errors.Is(second.err, errFull) || ada.held != 2<<20 {
-		t.Fatalf("the second frame: %v, %v, and ada has %d bytes, want it skipped", err, second.err, ada.held)
+	if err != nil || !errors.Is(second.err, errFull) || ada.held() != 2<<20 {
+		t.Fatalf("the second frame: %v, %v, and ada has %d bytes, want it skipped", err, second.err, ada.held())
 	}
 	if small, err := r.next(); err != nil || small.err != nil || len(small.payload) != 100 {
 		t.Errorf("a small frame: %d bytes, %v, %v", len(small.payload), err, small.err)
 	}
 	first.release()
 	third, err := r.next()
-	if err != nil || third.err != nil || ada.held != 1<<20 {
-		t.Errorf("after the first is released: %v, %v, and ada has %d bytes, want the frame", err, third.err, ada.held)
+	if err != nil || third.err != nil || ada.held() != 1<<20 {
+		t.Errorf("after the first is released: %v, %v, and ada has %d bytes, want the frame", err, third.err, ada.held())
 	}
 	third.release()
 	third.release()
-	if ada.held != 0 {
-		t.Errorf("%d bytes are held after the end, want none", ada.held)
+	if ada.held() != 0 {
+		t.Errorf("%d bytes are held after the end, want none", ada.held())
 	}
 }
 

@@ -206,12 +206,15 @@ func (p *Pool) destroy(c *Conn) {
 // sandbox makes room for someone who waits: it is of a kind that nobody waits for. mu is held.
 func (p *Pool) fill() {
 	for !p.closed {
+		// Stuck sandboxes count, but take no more than half of the ceiling: what cannot be
+		// cleared away must not end the service.
+		full := p.live+min(p.stuckCount(), p.o.Ceiling/2) >= p.o.Ceiling
 		lack := p.queue.lack(p.making)
 		kind, ok := p.refill.wants(lack, p.idle.counts(), p.making)
 		switch {
 		case !ok:
 			return
-		case !p.full():
+		case !full:
 			p.begin(kind)
 			again := p.failing[kind]
 			p.wg.Go(func() { _ = p.make(kind, again) }) // Those who wait are told.
@@ -219,12 +222,6 @@ func (p *Pool) fill() {
 			return
 		}
 	}
-}
-
-// full reports whether there may be no more sandboxes. Stuck ones count, but take no more
-// than half of the ceiling: what cannot be cleared away must not end the service. mu is held.
-func (p *Pool) full() bool {
-	return p.live+min(p.Undertaker.count(), p.o.Ceiling/2) >= p.o.Ceiling
 }
 
 // begin counts a sandbox that is being made. mu is held.
@@ -246,15 +243,18 @@ func (p *Pool) First(ctx context.Context) error {
 	if len(kinds) == 0 {
 		kinds = []Kind{Scientific}
 	}
-	var err error
+	p.mu.Lock()
 	for _, kind := range kinds {
-		p.mu.Lock()
 		p.begin(kind)
-		p.mu.Unlock()
-		if err = p.make(kind, true); err != nil {
-			break
-		}
 	}
+	p.mu.Unlock()
+	errs := make([]error, len(kinds))
+	var making sync.WaitGroup
+	for i, kind := range kinds {
+		making.Go(func() { errs[i] = p.make(kind, true) })
+	}
+	making.Wait()
+	err := errors.Join(errs...)
 	if !stop() {
 		err = errors.Join(err, context.Cause(ctx))
 	}
@@ -293,6 +293,7 @@ func (p *Pool) make(kind Kind, again bool) error {
 	return err
 }
 
+// create makes a sandbox and attaches to it.
 func (p *Pool) create(kind Kind) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
 	defer cancel()
@@ -331,5 +332,5 @@ func (p *Pool) Close() {
 	p.mu.Unlock()
 	p.idle.watches.Wait()
 	p.wg.Wait()
-	p.Undertaker.close()
+	p.giveUp()
 }

@@ -14,11 +14,11 @@ import (
 
 var (
 	// ErrGone means that the sandbox does not exist any more.
-	ErrGone = errors.New("sandbox: it is gone")
+	ErrGone = errors.New("sandbox: the sandbox is gone")
 	// ErrOutOfMemory means that the sandbox as a whole has ended at its memory limit.
 	ErrOutOfMemory = errors.New("sandbox: out of memory")
 	// ErrNoCapacity means that no sandbox was free in time.
-	ErrNoCapacity = errors.New("sandbox: none is free")
+	ErrNoCapacity = errors.New("sandbox: no sandbox is free")
 	// ErrClosing means that the server is shutting down.
 	ErrClosing = errors.New("sandbox: shutting down")
 )

@@ -70,18 +70,23 @@ func TestDelay(t *testing.T) {
 		var mu sync.Mutex
 		calls := 0
 		d := delay{mu: &mu, then: func() { calls++ }}
+		check := func(when string, want int, pending bool) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if calls != want || d.pending() != pending {
+				t.Errorf("%s: %d calls, pending is %v, want %d and %v", when, calls, d.pending(), want, pending)
+			}
+		}
+		mu.Lock()
 		d.start(time.Second)
 		d.stop()
 		d.start(2 * time.Second)
+		mu.Unlock()
 		time.Sleep(time.Second)
-		synctest.Wait()
-		if calls != 0 || !d.pending() {
-			t.Errorf("%d calls, pending %v after a stopped delay, want none, and it to be pending", calls, d.pending())
-		}
+		check("after a stopped delay", 0, true)
 		time.Sleep(time.Second)
-		synctest.Wait()
-		if calls != 1 || d.pending() {
-			t.Errorf("%d calls, pending %v at the end, want one", calls, d.pending())
-		}
+		check("at the end", 1, false)
 	})
 }

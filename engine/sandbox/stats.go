@@ -46,7 +46,7 @@ func (s *KindStats) add(t KindStats) {
 func (p *Pool) Stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PoolStats{Kinds: map[Kind]KindStats{}, Live: p.live, Stuck: p.Undertaker.count(), Ceiling: p.o.Ceiling}
+	s := PoolStats{Kinds: map[Kind]KindStats{}, Live: p.live, Stuck: p.stuckCount(), Ceiling: p.o.Ceiling}
 	for _, kind := range Kinds {
 		k := *p.counts[kind]
 		k.Idle, k.Making, k.Waiting, k.Size = len(p.idle.kinds[kind]), p.making[kind], p.queue.waiting(kind), p.o.Sizes[kind]

@@ -94,8 +94,8 @@ func (u *Undertaker) retry(ref string, err error) {
 	})
 }
 
-// count is how many sandboxes are stuck.
-func (u *Undertaker) count() int {
+// stuckCount is how many sandboxes are stuck.
+func (u *Undertaker) stuckCount() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.stuck)
@@ -138,8 +138,8 @@ func (u *Undertaker) say() {
 	u.log.Error("sandboxes cannot be destroyed and are tried again", "count", count, "one", ref, "err", u.stuck[ref])
 }
 
-// close gives up what is stuck: a later server will find it.
-func (u *Undertaker) close() {
+// giveUp gives up what is stuck: a later server will find it.
+func (u *Undertaker) giveUp() {
 	u.mu.Lock()
 	u.closed = true
 	u.cancel()
