@@ -1,19 +1,19 @@
-# Fermata's images: `server`, and `sandbox`, one container of which runs each program.
+# The images of Fermata: `server`, and `sandbox`, from which each program gets a container of its own.
 #
 #   docker build --target server -t fermata .
 #   docker build --target sandbox -t fermata-sandbox .
 #
-# Any image with Python 3.11 or later becomes a sandbox image, with the libraries it has:
+# Any image with Python 3.11 or later becomes a sandbox image with the libraries that it has:
 #
 #   FROM python:3.13-slim
 #   COPY --from=fermata-sandbox /opt/fermata /opt/fermata
 #   USER 1000:1000
 
 ARG GO=golang:1.26
-# For the same libraries tomorrow, name a digest here: debian:12-slim@sha256:…
+# To get the same libraries tomorrow, give a digest here: debian:12-slim@sha256:…
 ARG BASE=debian:12-slim
 
-# First, since older builders make every stage up to the one that is asked for.
+# This stage comes first because older builders build every stage up to the requested one.
 FROM ${BASE} AS sandbox
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
@@ -29,7 +29,7 @@ RUN apt-get update \
     && useradd --uid 1000 --home-dir /mnt/data --no-create-home --shell /bin/bash sandbox \
     && mkdir -p /mnt/data
 COPY python/runner /opt/fermata
-# What Python and matplotlib would otherwise work out at every start.
+# Compile the runner and build matplotlib's font cache now, not at every start.
 RUN python3 -m compileall -q /opt/fermata \
     && MPLCONFIGDIR=/opt/fermata/cache XDG_CACHE_HOME=/opt/fermata/cache python3 -c 'import matplotlib.pyplot' \
     && chmod -R a+rX /opt/fermata
@@ -42,7 +42,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-# The directory is for the volume that keeps the state: a new volume gets its owner.
+# The state is kept in a volume on /var/lib/fermata. A new volume takes over the owner of this directory.
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/usr/local/bin/fermata ./cmd/fermata \
     && mkdir -p /out/var/lib/fermata /out/etc/ssl/certs \
     && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/

@@ -17,7 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/engine"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 // Executions are what the handlers call; *engine.Engine is one. An Outcome with
@@ -92,7 +92,7 @@ type Options struct {
 	// Version is what /health reports.
 	Version string
 	// Files keeps the files of sessions; without it there are no routes for files.
-	Files *workspace.Store
+	Files *files.Store
 	// BodyTimeout is how long a body may take, BodyTimeout if it is 0. Uploads have a
 	// rule of their own.
 	BodyTimeout time.Duration

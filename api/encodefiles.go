@@ -4,11 +4,11 @@ import (
 	"path"
 	"strconv"
 
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 // fileEncoders are the shapes of a file in a list, by what the client calls them.
-var fileEncoders = map[string]func(workspace.File) []byte{
+var fileEncoders = map[string]func(files.File) []byte{
 	"simple":     encodeFileName,
 	"summary":    encodeFileSummary,
 	"full":       encodeFileFull,
@@ -17,9 +17,9 @@ var fileEncoders = map[string]func(workspace.File) []byte{
 
 // objectName is the name of a file among all. Clients take the id to be what stands
 // between the slash and the first dot.
-func objectName(f workspace.File) string { return f.Session + "/" + f.ID + path.Ext(f.Name) }
+func objectName(f files.File) string { return f.Session + "/" + f.ID + path.Ext(f.Name) }
 
-func lastModified(f workspace.File) string {
+func lastModified(f files.File) string {
 	return f.Modified.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
@@ -31,9 +31,9 @@ func (o *object) bool(name string, value bool) {
 	o.raw(name, strconv.AppendBool(nil, value))
 }
 
-func encodeFileName(f workspace.File) []byte { return encodeText(objectName(f)) }
+func encodeFileName(f files.File) []byte { return encodeText(objectName(f)) }
 
-func encodeFileSummary(f workspace.File) []byte {
+func encodeFileSummary(f files.File) []byte {
 	var o object
 	o.text("name", objectName(f))
 	o.number("size", f.Size)
@@ -42,7 +42,7 @@ func encodeFileSummary(f workspace.File) []byte {
 	return o.end()
 }
 
-func encodeFileFull(f workspace.File) []byte {
+func encodeFileFull(f files.File) []byte {
 	var metadata, o object
 	metadata.text("original-filename", f.Name)
 	metadata.text("content-type", f.Type)
@@ -58,7 +58,7 @@ func encodeFileFull(f workspace.File) []byte {
 	return o.end()
 }
 
-func encodeFileNormalized(f workspace.File) []byte {
+func encodeFileNormalized(f files.File) []byte {
 	var o object
 	o.text("id", f.ID)
 	o.text("name", f.Name)
@@ -73,7 +73,7 @@ func encodeFileNormalized(f workspace.File) []byte {
 }
 
 // encodeFileObject is what is said of a single file.
-func encodeFileObject(f workspace.File) []byte {
+func encodeFileObject(f files.File) []byte {
 	var o object
 	o.text("lastModified", lastModified(f))
 	o.text("originalFilename", f.Name)
@@ -92,9 +92,9 @@ type uploaded struct {
 	err  *failure
 }
 
-func encodeUpload(session string, files []uploaded) []byte {
+func encodeUpload(session string, list []uploaded) []byte {
 	o := uploadHead("success", session)
-	o.raw("files", encodeList(files, func(f uploaded) []byte {
+	o.raw("files", encodeList(list, func(f uploaded) []byte {
 		var file object
 		file.text("filename", f.name)
 		file.text("fileId", f.id)
@@ -103,9 +103,9 @@ func encodeUpload(session string, files []uploaded) []byte {
 	return o.end()
 }
 
-func encodeBatch(message, session string, files []uploaded, failed int, limitReached bool) []byte {
+func encodeBatch(message, session string, list []uploaded, failed int, limitReached bool) []byte {
 	o := uploadHead(message, session)
-	o.raw("files", encodeList(files, func(f uploaded) []byte {
+	o.raw("files", encodeList(list, func(f uploaded) []byte {
 		var file object
 		if f.err != nil {
 			file.text("status", "error")
@@ -118,7 +118,7 @@ func encodeBatch(message, session string, files []uploaded, failed int, limitRea
 		file.text("fileId", f.id)
 		return file.end()
 	}))
-	o.number("succeeded", int64(len(files)-failed))
+	o.number("succeeded", int64(len(list)-failed))
 	o.number("failed", int64(failed))
 	if limitReached {
 		o.bool("filesLimitReached", true)

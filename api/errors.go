@@ -14,7 +14,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 	"fermata/stubs"
 )
 
@@ -295,7 +295,7 @@ func fieldAfterFile(field string) *failure {
 
 // downloadError is the answer to a download that err prevents.
 func downloadError(err error) error {
-	if errors.Is(err, workspace.ErrNotFound) {
+	if errors.Is(err, files.ErrNotFound) {
 		return errNoDownload
 	}
 	return err
@@ -365,11 +365,11 @@ var failures = []struct {
 	{engine.ErrTooMany, tooMany("Too many CodeAPI executions at once. Please retry in %s.", tooManyDelay)},
 	{engine.ErrNoCapacity, &failure{status: http.StatusServiceUnavailable, retry: true, text: "No sandbox is free; retry shortly"}},
 	{engine.ErrOwnerAway, &failure{status: http.StatusServiceUnavailable, retry: true, text: "The server that holds this execution is away; retry shortly"}},
-	{workspace.ErrNotFound, errFileNotFound},
-	{workspace.ErrForeign, &failure{status: http.StatusForbidden, text: "Unauthorized"}},
-	{workspace.ErrTooLarge, errFileTooLarge},
-	{workspace.ErrQuota, &failure{status: http.StatusRequestEntityTooLarge, text: "Storage quota exceeded"}},
-	{workspace.ErrFull, badRequest("Too many files in this session")},
+	{files.ErrNotFound, errFileNotFound},
+	{files.ErrForeign, &failure{status: http.StatusForbidden, text: "Unauthorized"}},
+	{files.ErrTooLarge, errFileTooLarge},
+	{files.ErrQuota, &failure{status: http.StatusRequestEntityTooLarge, text: "Storage quota exceeded"}},
+	{files.ErrFull, badRequest("Too many files in this session")},
 	{engine.ErrClosing, &failure{status: http.StatusServiceUnavailable, retry: true, text: "Service is shutting down"}},
 }
 
@@ -396,7 +396,7 @@ func answerTo(ctx context.Context, err error) *failure {
 	if collision, ok := errors.AsType[*stubs.BashCollisionError](err); ok {
 		return badRequest(collision.Error())
 	}
-	if name, ok := errors.AsType[*workspace.NameError](err); ok {
+	if name, ok := errors.AsType[*files.NameError](err); ok {
 		return badRequest("file name " + name.Reason)
 	}
 	if route, ok := errors.AsType[*echo.HTTPError](err); ok {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 // fileRoutes are there if there is a store for files.
@@ -38,9 +38,9 @@ func queryScope(c echo.Context) scope {
 // owner returns the owner of the files of a scope. A client reaches its own user's
 // files, whatever id it says, and those of its tenant's agents and skills. Everyone
 // with a key is a tenant with one user.
-func (sc scope) owner(who Principal) (workspace.Owner, error) {
+func (sc scope) owner(who Principal) (files.Owner, error) {
 	// The prefixes keep a key apart from a token's tenant of the same name.
-	o := workspace.Owner{Tenant: "token:" + who.Tenant, Kind: sc.kind, ID: sc.id}
+	o := files.Owner{Tenant: "token:" + who.Tenant, Kind: sc.kind, ID: sc.id}
 	user := who.User
 	if user == "" {
 		o.Tenant, user = "key:"+who.ID, who.ID
@@ -50,18 +50,18 @@ func (sc scope) owner(who Principal) (workspace.Owner, error) {
 		o.Kind, o.ID = "user", user
 	case "agent", "skill":
 		if sc.id == "" {
-			return workspace.Owner{}, scopeID(sc.kind)
+			return files.Owner{}, scopeID(sc.kind)
 		}
 	default:
-		return workspace.Owner{}, errScopeKind
+		return files.Owner{}, errScopeKind
 	}
 	switch {
 	case sc.kind != "skill" && sc.version != "":
-		return workspace.Owner{}, errScopeNoVersion
+		return files.Owner{}, errScopeNoVersion
 	case sc.kind == "skill":
 		version, err := strconv.Atoi(sc.version)
 		if err != nil {
-			return workspace.Owner{}, errScopeVersion
+			return files.Owner{}, errScopeVersion
 		}
 		o.Version = version
 	}
@@ -69,10 +69,10 @@ func (sc scope) owner(who Principal) (workspace.Owner, error) {
 }
 
 // fileOf returns the owner and the ids that a request names.
-func fileOf(c echo.Context) (owner workspace.Owner, session, id string, err error) {
+func fileOf(c echo.Context) (owner files.Owner, session, id string, err error) {
 	session, id = c.Param("session"), c.Param("file")
-	if !workspace.ValidID(session) || !workspace.ValidID(id) {
-		return workspace.Owner{}, "", "", errBadRequest
+	if !files.ValidID(session) || !files.ValidID(id) {
+		return files.Owner{}, "", "", errBadRequest
 	}
 	owner, err = queryScope(c).owner(principal(c))
 	return owner, session, id, err
@@ -80,14 +80,14 @@ func fileOf(c echo.Context) (owner workspace.Owner, session, id string, err erro
 
 func (s *server) listFiles(c echo.Context) error {
 	session := c.Param("session")
-	if !workspace.ValidID(session) {
+	if !files.ValidID(session) {
 		return errBadRequest
 	}
 	owner, err := queryScope(c).owner(principal(c))
 	if err != nil {
 		return err
 	}
-	files, err := s.options.Files.List(c.Request().Context(), owner, session)
+	found, err := s.options.Files.List(c.Request().Context(), owner, session)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *server) listFiles(c echo.Context) error {
 	if encode == nil {
 		encode = encodeFileName
 	}
-	return write(c, http.StatusOK, encodeList(files, encode))
+	return write(c, http.StatusOK, encodeList(found, encode))
 }
 
 func (s *server) statFile(c echo.Context) error {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fermata/api"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 const unknown = "zzzzzzzzzzzzzzzzzzzzz"
@@ -44,7 +44,7 @@ func TestDownload(t *testing.T) {
 // The length is right over a connection, too, and a large file comes whole.
 func TestDownloadOverAConnection(t *testing.T) {
 	o := options()
-	store, err := workspace.Open(t.Context(), workspace.Options{
+	store, err := files.Open(t.Context(), files.Options{
 		URL: "file://" + t.TempDir(), MaxFile: 8 << 20, Quota: 8 << 20, MaxFiles: 1, Life: time.Hour,
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestDownloadOverAConnection(t *testing.T) {
 func TestListShapes(t *testing.T) {
 	h, store := withFiles(t)
 	sid, fid := put(t, h, "out/a.csv", "a,b\n", field("read_only", "true"))
-	ada := workspace.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}
+	ada := files.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}
 	f, err := store.Stat(t.Context(), ada, sid, fid)
 	if err != nil {
 		t.Fatal(err)
@@ -185,12 +185,12 @@ func TestFilesOfOthers(t *testing.T) {
 		`{"error":"File not found","details":"The file may have expired or does not exist"}`)
 
 	for _, c := range []struct {
-		owner    workspace.Owner
+		owner    files.Owner
 		sid, fid string
 	}{
-		{workspace.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}, sid, fid},
-		{workspace.Owner{Tenant: "key:ada", Kind: "agent", ID: "g"}, agentSID, agentFID},
-		{workspace.Owner{Tenant: "key:ada", Kind: "skill", ID: "g", Version: 1}, skillSID, skillFID},
+		{files.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}, sid, fid},
+		{files.Owner{Tenant: "key:ada", Kind: "agent", ID: "g"}, agentSID, agentFID},
+		{files.Owner{Tenant: "key:ada", Kind: "skill", ID: "g", Version: 1}, skillSID, skillFID},
 	} {
 		if _, err := store.Stat(t.Context(), c.owner, c.sid, c.fid); err != nil {
 			t.Errorf("after all attempts %+v has its file no more: %v", c.owner, err)
@@ -201,7 +201,7 @@ func TestFilesOfOthers(t *testing.T) {
 // A key and a token whose names are the same have nothing in common, nor have users of
 // two tenants; an agent is its tenant's.
 func TestOwnersOfPrincipals(t *testing.T) {
-	owner := func(who api.Principal, kind, id, version string) workspace.Owner {
+	owner := func(who api.Principal, kind, id, version string) files.Owner {
 		t.Helper()
 		o, err := api.OwnerOf(who, kind, id, version)
 		if err != nil {
@@ -213,7 +213,7 @@ func TestOwnersOfPrincipals(t *testing.T) {
 	token := api.Principal{ID: "jwt:a:a", Tenant: "a", User: "a"}
 	colleague := api.Principal{ID: "jwt:a:b", Tenant: "a", User: "b"}
 	stranger := api.Principal{ID: "jwt:b:a", Tenant: "b", User: "a"}
-	for name, pair := range map[string][2]workspace.Owner{
+	for name, pair := range map[string][2]files.Owner{
 		"key and token":                {owner(key, "", "", ""), owner(token, "", "", "")},
 		"tenant that looks like a key": {owner(key, "", "", ""), owner(api.Principal{Tenant: "key:a", User: "a"}, "", "", "")},
 		"colleagues":                   {owner(token, "", "", ""), owner(colleague, "user", "a", "")},

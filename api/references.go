@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/engine"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 // MaxFiles is the number of files that a request may refer to.
@@ -24,7 +24,7 @@ var resourcePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
 // references returns the files that a request refers to, as far as can be told without
 // looking. For a program that calls tools some names are reserved.
-func (s *server) references(c echo.Context, list array[fileMembers], callsTools bool) ([]workspace.Reference, error) {
+func (s *server) references(c echo.Context, list array[fileMembers], callsTools bool) ([]files.Reference, error) {
 	switch {
 	case list.given() && list.kind != jsontext.KindBeginArray:
 		return nil, errFiles
@@ -35,7 +35,7 @@ func (s *server) references(c echo.Context, list array[fileMembers], callsTools 
 	case list.strays:
 		return nil, referenceNotObject(list.stray)
 	}
-	references := make([]workspace.Reference, len(list.entries))
+	references := make([]files.Reference, len(list.entries))
 	for i, members := range list.entries {
 		r, err := referenceOf(i, members, principal(c))
 		if err == nil && callsTools {
@@ -53,10 +53,10 @@ func (s *server) references(c echo.Context, list array[fileMembers], callsTools 
 }
 
 // referenceOf returns the i-th reference of a request but for its name's rules.
-func referenceOf(i int, m fileMembers, who Principal) (workspace.Reference, error) {
-	var r workspace.Reference
+func referenceOf(i int, m fileMembers, who Principal) (files.Reference, error) {
+	var r files.Reference
 	var ok bool
-	if r.ID, _ = unquote(m.ID); !workspace.ValidID(r.ID) {
+	if r.ID, _ = unquote(m.ID); !files.ValidID(r.ID) {
 		return r, referenceInvalid(i, "id")
 	}
 	if r.Name, ok = unquote(m.Name); !ok {
@@ -66,7 +66,7 @@ func referenceOf(i int, m fileMembers, who Principal) (workspace.Reference, erro
 	if isNull(session) {
 		session, member = m.Session, "session_id"
 	}
-	if r.Session, _ = unquote(session); !workspace.ValidID(r.Session) {
+	if r.Session, _ = unquote(session); !files.ValidID(r.Session) {
 		return r, referenceInvalid(i, member)
 	}
 	r.Resource = r.ID
@@ -81,18 +81,18 @@ func referenceOf(i int, m fileMembers, who Principal) (workspace.Reference, erro
 }
 
 // referenceOwner returns whose the file must be.
-func referenceOwner(i int, m fileMembers, resource string, who Principal) (workspace.Owner, error) {
+func referenceOwner(i int, m fileMembers, resource string, who Principal) (files.Owner, error) {
 	sc := scope{id: resource}
 	if !isNull(m.Kind) {
 		var ok bool
 		if sc.kind, ok = unquote(m.Kind); !ok || sc.kind == "" {
-			return workspace.Owner{}, referenceKind(i)
+			return files.Owner{}, referenceKind(i)
 		}
 	}
 	if !isNull(m.Version) {
 		version, err := strconv.ParseFloat(string(m.Version), 64)
 		if err != nil || version != float64(int(version)) {
-			return workspace.Owner{}, referenceVersionNumber(i)
+			return files.Owner{}, referenceVersionNumber(i)
 		}
 		sc.version = strconv.Itoa(int(version))
 	}
@@ -117,7 +117,7 @@ func checkReserved(name string) error {
 }
 
 func checkName(name string) error {
-	if wrong, ok := errors.AsType[*workspace.NameError](workspace.CheckName(name)); ok {
+	if wrong, ok := errors.AsType[*files.NameError](files.CheckName(name)); ok {
 		return referencePath(wrong.Reason)
 	}
 	return nil
@@ -126,37 +126,37 @@ func checkName(name string) error {
 // attach gives a start its session and its input files: those referred to, or without
 // any what the session has, if the client has given it. A session that is another's is not
 // spoken of: the execution gets one of its own.
-func (s *server) attach(c echo.Context, start *engine.Start, session string, given bool, references []workspace.Reference) error {
+func (s *server) attach(c echo.Context, start *engine.Start, session string, given bool, references []files.Reference) error {
 	start.Session = session
 	c.Set(sessionKey, session)
 	if s.options.Files == nil {
 		return nil
 	}
-	ctx, files := c.Request().Context(), s.options.Files
+	ctx, store := c.Request().Context(), s.options.Files
 	user, err := scope{}.owner(principal(c))
 	if err != nil {
 		return err
 	}
-	if start.Scope, err = workspace.ScopeOf(user); err != nil {
+	if start.Scope, err = files.ScopeOf(user); err != nil {
 		return err
 	}
 	foreign := false
 	switch {
 	case len(references) > 0:
-		if start.Inputs, err = files.Inputs(ctx, references); err != nil {
+		if start.Inputs, err = store.Inputs(ctx, references); err != nil {
 			return referenceError(err)
 		}
 		if given {
-			foreign, err = files.Foreign(ctx, user, session)
+			foreign, err = store.Foreign(ctx, user, session)
 		}
 	case given:
-		start.Inputs, err = files.SessionInputs(ctx, user, session)
-		if errors.Is(err, workspace.ErrForeign) {
+		start.Inputs, err = store.SessionInputs(ctx, user, session)
+		if errors.Is(err, files.ErrForeign) {
 			foreign, err = true, nil
 		}
 	}
 	if foreign {
-		start.Session = workspace.NewID()
+		start.Session = files.NewID()
 		c.Set(sessionKey, start.Session)
 	}
 	return err
@@ -164,7 +164,7 @@ func (s *server) attach(c echo.Context, start *engine.Start, session string, giv
 
 // referenceError is the answer to a reference to what is not there, or not the client's.
 func referenceError(err error) error {
-	if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrForeign) {
+	if errors.Is(err, files.ErrNotFound) || errors.Is(err, files.ErrForeign) {
 		return errReference
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 const (
@@ -91,7 +91,7 @@ func (s *server) uploadBatch(c echo.Context) error {
 // An upload is a form being read, part by part: fields that say whose the files are,
 // then files.
 type upload struct {
-	store   *workspace.Store
+	store   *files.Store
 	form    *multipart.Reader
 	body    *movingReader
 	who     Principal
@@ -100,7 +100,7 @@ type upload struct {
 	partly   bool
 	scope    scope
 	readOnly bool
-	owner    workspace.Owner
+	owner    files.Owner
 	files    []uploaded
 }
 
@@ -122,7 +122,7 @@ func (s *server) newUpload(c echo.Context) (*upload, error) {
 	if err != nil {
 		return nil, errNotMultipart
 	}
-	return &upload{store: s.options.Files, form: form, body: body, who: principal(c), session: workspace.NewID()}, nil
+	return &upload{store: s.options.Files, form: form, body: body, who: principal(c), session: files.NewID()}, nil
 }
 
 // readAll reads the form and stores its files.
@@ -208,7 +208,7 @@ func (u *upload) file(ctx context.Context, name string, part *multipart.Part) er
 		}
 		u.owner = owner
 	}
-	f, err := u.store.Put(ctx, workspace.New{
+	f, err := u.store.Put(ctx, files.New{
 		Owner: u.owner, Session: u.session, Name: name, ReadOnly: u.readOnly,
 		Type: part.Header.Get(echo.HeaderContentType), Content: partReader{part},
 	})

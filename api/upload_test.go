@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
 // A part is a part of a form: a field if it has no file.
@@ -55,20 +55,20 @@ func form(parts ...part) (contentType, body string) {
 }
 
 // fileStore opens a store in a directory.
-func fileStore(t *testing.T, dir string) *workspace.Store {
+func fileStore(t *testing.T, dir string) *files.Store {
 	t.Helper()
 	return storeOf(t, dir, 1000)
 }
 
 // largeStore opens one that takes larger files.
-func largeStore(t *testing.T, dir string) *workspace.Store {
+func largeStore(t *testing.T, dir string) *files.Store {
 	t.Helper()
 	return storeOf(t, dir, 1<<20)
 }
 
-func storeOf(t *testing.T, dir string, maxFile int64) *workspace.Store {
+func storeOf(t *testing.T, dir string, maxFile int64) *files.Store {
 	t.Helper()
-	s, err := workspace.Open(t.Context(), workspace.Options{
+	s, err := files.Open(t.Context(), files.Options{
 		URL: "file://" + dir, MaxFile: maxFile, Quota: 1 << 20, MaxFiles: 300, Life: 24 * time.Hour,
 	})
 	if err != nil {
@@ -83,7 +83,7 @@ func storeOf(t *testing.T, dir string, maxFile int64) *workspace.Store {
 }
 
 // withFiles is a handler with a store for files.
-func withFiles(t *testing.T) (http.Handler, *workspace.Store) {
+func withFiles(t *testing.T) (http.Handler, *files.Store) {
 	t.Helper()
 	o := options()
 	o.Files = fileStore(t, t.TempDir())
@@ -124,36 +124,36 @@ func put(t *testing.T, h http.Handler, name, content string, fields ...part) (si
 
 func TestUpload(t *testing.T) {
 	h, store := withFiles(t)
-	user := workspace.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}
+	user := files.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}
 	for _, c := range []struct {
 		name  string
 		parts []part
-		owner workspace.Owner
-		files []workspace.File
+		owner files.Owner
+		files []files.File
 	}{
 		{
 			"host",
 			[]part{field("kind", "user"), field("id", "u1"), {"file", "a.csv", "text/csv", "a,b\n"}},
 			user,
-			[]workspace.File{{Name: "a.csv", Size: 4, Type: "text/csv"}},
+			[]files.File{{Name: "a.csv", Size: 4, Type: "text/csv"}},
 		},
 		{
 			"older host",
 			[]part{field("entity_id", "asst_1"), file("a.txt", "x")},
 			user,
-			[]workspace.File{{Name: "a.txt", Size: 1, Type: "text/plain; charset=utf-8"}},
+			[]files.File{{Name: "a.txt", Size: 1, Type: "text/plain; charset=utf-8"}},
 		},
 		{
 			"sub-directory, Unicode, empty",
 			[]part{file("out/plot ü 名前.txt", "")},
 			user,
-			[]workspace.File{{Name: "out/plot ü 名前.txt", Type: "text/plain; charset=utf-8"}},
+			[]files.File{{Name: "out/plot ü 名前.txt", Type: "text/plain; charset=utf-8"}},
 		},
 		{
 			"any names, several",
 			[]part{{"files", "b", "", "1"}, {"files", "a", "", "2"}, {"x", "c", "", "3"}},
 			user,
-			[]workspace.File{
+			[]files.File{
 				{Name: "a", Size: 1, Type: "text/plain; charset=utf-8"},
 				{Name: "b", Size: 1, Type: "text/plain; charset=utf-8"},
 				{Name: "c", Size: 1, Type: "text/plain; charset=utf-8"},
@@ -162,14 +162,14 @@ func TestUpload(t *testing.T) {
 		{
 			"agent, read-only",
 			[]part{field("kind", "agent"), field("id", "agent_1"), field("read_only", "true"), file("a", "x")},
-			workspace.Owner{Tenant: "key:ada", Kind: "agent", ID: "agent_1"},
-			[]workspace.File{{Name: "a", Size: 1, Type: "text/plain; charset=utf-8", ReadOnly: true}},
+			files.Owner{Tenant: "key:ada", Kind: "agent", ID: "agent_1"},
+			[]files.File{{Name: "a", Size: 1, Type: "text/plain; charset=utf-8", ReadOnly: true}},
 		},
 		{
 			"skill",
 			[]part{field("kind", "skill"), field("id", "s"), field("version", "3"), field("read_only", "false"), file("a", "x")},
-			workspace.Owner{Tenant: "key:ada", Kind: "skill", ID: "s", Version: 3},
-			[]workspace.File{{Name: "a", Size: 1, Type: "text/plain; charset=utf-8"}},
+			files.Owner{Tenant: "key:ada", Kind: "skill", ID: "s", Version: 3},
+			[]files.File{{Name: "a", Size: 1, Type: "text/plain; charset=utf-8"}},
 		},
 	} {
 		for _, prefix := range []string{"", "/v1"} {
@@ -190,7 +190,7 @@ func TestUpload(t *testing.T) {
 					if f.ID != ids[f.Name] {
 						t.Errorf("%s has the id %s, the answer says %s", f.Name, f.ID, ids[f.Name])
 					}
-					got[i] = workspace.File{Name: f.Name, Size: f.Size, Type: f.Type, ReadOnly: f.ReadOnly}
+					got[i] = files.File{Name: f.Name, Size: f.Size, Type: f.Type, ReadOnly: f.ReadOnly}
 				}
 				if diff := cmp.Diff(c.files, got); diff != "" {
 					t.Errorf("stored files (-want +got):\n%s", diff)
@@ -214,7 +214,7 @@ func TestUploadAnswer(t *testing.T) {
 		t.Fatalf("got %s, %v", w.Body, err)
 	}
 	want(t, w, 200, `{"message":"success","storage_session_id":"`+ids.S+`","session_id":"`+ids.S+`","files":[{"filename":"a.csv","fileId":"`+ids.F[0].ID+`"}]}`)
-	if !workspace.ValidID(ids.S) || !workspace.ValidID(ids.F[0].ID) {
+	if !files.ValidID(ids.S) || !files.ValidID(ids.F[0].ID) {
 		t.Errorf("ids %q and %q are not of 21 characters", ids.S, ids.F[0].ID)
 	}
 }
@@ -314,7 +314,7 @@ func TestBatch(t *testing.T) {
 				got.FilesLimitReached != c.limit || (got.MaxFiles == 200) != c.limit || got.SessionID != got.StorageSessionID {
 				t.Errorf("got %d %+v, want %+v", status, got, c)
 			}
-			kept, err := store.List(t.Context(), workspace.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}, got.SessionID)
+			kept, err := store.List(t.Context(), files.Owner{Tenant: "key:ada", Kind: "user", ID: "ada"}, got.SessionID)
 			if err != nil || len(kept) != c.succeeded {
 				t.Errorf("%d files are stored, %v, want %d", len(kept), err, c.succeeded)
 			}

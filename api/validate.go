@@ -16,7 +16,7 @@ import (
 	"github.com/go-playground/validator/v10/non-standard/validators"
 
 	"fermata/engine"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 	"fermata/stubs"
 )
 
@@ -143,10 +143,10 @@ func sessionOf(r request) (id string, given bool, err error) {
 	switch {
 	case !ok && !isNull(r.Session):
 		return "", false, errSession
-	case workspace.ValidID(id):
+	case files.ValidID(id):
 		return id, true, nil
 	}
-	return workspace.NewID(), false, nil
+	return files.NewID(), false, nil
 }
 
 // resume returns what a continuation asks for, or a refusal. Principal and

@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 )
 
-// maxSecretFile is far more than a secret needs; it stops a wrong path, such as
-// a device, from being read without end.
+// maxSecretFile bounds what is read of a secret file. It is far more than a secret
+// needs.
 const maxSecretFile = 4 << 10
 
-// LoadOrCreateSecret returns the secret in the file at path: its bytes without
-// the line break at the end. If there is no such file, it makes one with a random
-// secret. Of several servers that do so at once all get the same secret. A file
-// that others than its owner may use, or that is too short, is an error.
+// LoadOrCreateSecret returns the secret in the file at path: the file's bytes without
+// the line break at the end. If there is no such file, it creates one with a random
+// secret; servers that do so at the same time all get the same secret. A file that
+// somebody other than its owner may use, or that is too short, is an error.
 func LoadOrCreateSecret(path string) ([]byte, error) {
 	secret, err := loadSecret(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func loadSecret(path string) ([]byte, error) {
 	case !mode.IsRegular():
 		return nil, fmt.Errorf("continuation: secret file %s is not a regular file", path)
 	case mode.Perm()&0o077 != 0:
-		return nil, fmt.Errorf("continuation: secret file %s has mode %04o; others than its owner must not use it (chmod 600)", path, mode.Perm())
+		return nil, fmt.Errorf("continuation: secret file %s has mode %04o: only its owner may have access (chmod 600)", path, mode.Perm())
 	}
 	secret, err := io.ReadAll(io.LimitReader(f, maxSecretFile))
 	if err != nil {
@@ -58,15 +58,15 @@ func loadSecret(path string) ([]byte, error) {
 	return secret, nil
 }
 
-// createSecret makes the file at path unless it is there by now. The file is
-// complete before it has its name, and a link, unlike a rename, never replaces
-// the secret that another server has just made.
+// createSecret creates the file at path unless it exists by now. The file is complete
+// before it gets its name, and it gets the name by a link: unlike a rename, a link
+// never replaces the secret that another server has just created.
 func createSecret(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".secret-*") // mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // what stays is never read
+	defer os.Remove(f.Name()) //nolint:errcheck // nobody reads a file that stays behind
 
 	random := make([]byte, minSecret)
 	rand.Read(random) // never fails

@@ -15,43 +15,42 @@ import (
 
 // Errors of a Signer. They are compared with errors.Is.
 var (
-	// ErrToken means that a token is not one that this Signer would have made.
+	// ErrToken means that this Signer would not have made the token.
 	ErrToken = errors.New("continuation: invalid token")
-	// ErrTokenExpired means that a token is good but its time is over.
+	// ErrTokenExpired means that the token is genuine but has expired.
 	ErrTokenExpired = errors.New("continuation: token has expired")
 )
 
 const (
-	// minSecret is the least length of a secret: the output size of the hash, as
-	// RFC 7518 section 3.2 asks for HS256.
+	// minSecret is the minimum length of a secret: the output size of the hash, which
+	// RFC 7518 section 3.2 requires for HS256.
 	minSecret = sha256.Size
 	// maxToken bounds the work that a stranger can cause with one token.
 	maxToken = 8 << 10
-	// tokenType is the typ header. It keeps our tokens and the JWTs that
-	// authenticate clients apart, even if both were signed with one secret. It is
-	// on the wire.
+	// tokenType is the typ header. It tells our tokens from the JWTs that authenticate
+	// clients, even if both were signed with the same secret. It is on the wire.
 	tokenType = "fermata+jwt" //nolint:gosec // not a credential
 )
 
-// Claims are what a continuation token says: its bearer may go on with one round
-// of one execution.
+// Claims are the content of a continuation token: its bearer may continue one round of
+// one execution.
 type Claims struct {
 	// Execution is the id of the execution.
 	Execution string
-	// Session is the id of its session.
+	// Session is the id of the execution's session.
 	Session string
-	// Principal is who started it. It may be empty.
+	// Principal is who started the execution. It may be empty.
 	Principal string
 	// Round is the pause that the token continues, counted from 1.
 	Round int
-	// Expires is when the token ends. A token carries whole seconds, as other JWTs
-	// do; the rest is rounded up, so that a token never ends before its pause.
+	// Expires is when the token expires. Like other JWTs a token carries whole seconds.
+	// They are rounded up, so that no token expires before its pause does.
 	Expires time.Time
 }
 
-// tokenClaims are the claims as they are on the wire. Tokens outlive a server,
-// so the names may not change. Principal is the registered claim sub, Expires is
-// exp.
+// tokenClaims are the claims as they are on the wire, with Principal as the registered
+// claim sub and Expires as exp. Tokens outlive the server that made them, so the names
+// may not change.
 type tokenClaims struct {
 	Execution string `json:"exe"`
 	Session   string `json:"ses"`
@@ -72,10 +71,10 @@ type secret struct {
 	key []byte
 }
 
-// NewSigner returns a Signer that signs with the first secret and accepts tokens
-// of all of them. To change the secret, put the new one in front and take the old
-// one away when its last token has expired. Where several servers share a secret,
-// give the new one to all of them in second place before it comes first.
+// NewSigner returns a Signer that signs with the first secret and accepts tokens that
+// were signed with any of them. To change the secret, put the new one in front of the
+// old one, and remove the old one when its last token has expired. If several servers
+// share the secret, first give all of them the new one in second place.
 func NewSigner(secrets [][]byte) (*Signer, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("continuation: no token secret")
@@ -85,7 +84,7 @@ func NewSigner(secrets [][]byte) (*Signer, error) {
 		parser: jwt.NewParser(
 			jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 			jwt.WithStrictDecoding(),
-			// Verify asks for the claims itself, after the last look at the text.
+			// Verify checks the expiry itself, by the time that its caller gives.
 			jwt.WithoutClaimsValidation(),
 		),
 	}
@@ -102,21 +101,21 @@ func NewSigner(secrets [][]byte) (*Signer, error) {
 	return s, nil
 }
 
-// keyID is the kid header of tokens made with key. Eight bytes of a keyed hash
-// name it without telling anything that a token's own signature does not.
+// keyID returns the kid header of tokens that are signed with key: eight bytes of a
+// keyed hash, which reveal no more about the key than a token's signature does.
 func keyID(key []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("fermata token key id"))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// Sign returns a token that says c.
+// Sign returns a token with the claims c.
 func (s *Signer) Sign(c Claims) (string, error) {
 	switch {
 	case c.Execution == "" || c.Session == "" || c.Round < 1 || c.Expires.Unix() <= 0:
 		return "", errors.New("continuation: incomplete token claims")
 	case !utf8.ValidString(c.Execution) || !utf8.ValidString(c.Session) || !utf8.ValidString(c.Principal):
-		// JSON would replace the bytes, and the token would claim something else.
+		// JSON would replace the invalid bytes, and so change the claims.
 		return "", errors.New("continuation: token claims are not UTF-8")
 	}
 	expires := c.Expires.Truncate(time.Second)
@@ -150,12 +149,12 @@ func (sec secret) sign(c *tokenClaims) (string, error) {
 	return token.SignedString(sec.key)
 }
 
-// Verify returns what token claims, or ErrToken. If the token is good but its
-// time was over at now, Verify returns the claims and ErrTokenExpired. There is
-// no leeway: the expiry was set by a clock of ours.
+// Verify returns the claims of token, or ErrToken. If the token is genuine but expired
+// at now, it returns the claims and ErrTokenExpired. There is no leeway for skewed
+// clocks: a server of ours has set the expiry.
 func (s *Signer) Verify(token string, now time.Time) (Claims, error) {
 	if len(token) > maxToken {
-		return Claims{}, fmt.Errorf("%w: %d bytes", ErrToken, len(token))
+		return Claims{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrToken, len(token), maxToken)
 	}
 	c, err := s.parse(token)
 	if err != nil {
@@ -167,7 +166,7 @@ func (s *Signer) Verify(token string, now time.Time) (Claims, error) {
 	return c, nil
 }
 
-// parse returns what a token of any server with our secrets claims.
+// parse returns the claims of a token of any server with our secrets.
 func (s *Signer) parse(token string) (Claims, error) {
 	var claims tokenClaims
 	var sec secret
@@ -183,15 +182,15 @@ func (s *Signer) parse(token string) (Claims, error) {
 		return Claims{}, err
 	}
 
-	// The signature holds for the decoded bytes. Signing the claims again shows
-	// that the text too, with its type and every other header, is the one that we
-	// made: no token has a second spelling.
+	// The signature covers the decoded bytes only. Signing the claims again shows that
+	// the text itself, with its type and every other header, is the one that we would
+	// make: no token has a second spelling.
 	again, err := sec.sign(&claims)
 	if err != nil {
 		return Claims{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(again), []byte(token)) != 1 {
-		return Claims{}, errors.New("not our spelling")
+		return Claims{}, errors.New("not spelled as it was signed")
 	}
 	if claims.Execution == "" || claims.Session == "" || claims.Round < 1 || claims.ExpiresAt == nil {
 		return Claims{}, errors.New("incomplete claims")

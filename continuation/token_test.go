@@ -104,7 +104,7 @@ func forge(tb testing.TB, key []byte, header, payload any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// A Signer takes its own tokens, and those of another server that has the same secret.
+// A Signer verifies its own tokens and those of other servers with the same secret.
 func TestTokenRoundTrip(t *testing.T) {
 	s := newSigner(t, secret(1))
 	for name, c := range map[string]continuation.Claims{
@@ -145,7 +145,7 @@ func TestTokenExpiry(t *testing.T) {
 			}
 		}
 	}
-	// A bad token is bad and not expired, whenever it comes.
+	// An invalid token is reported as invalid, not as expired, at any time.
 	if _, err := s.Verify(token[:len(token)-1], expiry.Add(time.Hour)); !errors.Is(err, continuation.ErrToken) {
 		t.Errorf("Verify of a cut and expired token = %v, want ErrToken", err)
 	}
@@ -185,8 +185,8 @@ func TestTokenAltered(t *testing.T) {
 	}
 }
 
-// These carry a signature that is right for their bytes, made with the secret:
-// only the rest of the check can refuse them.
+// These tokens carry a valid signature, made with the secret. Only the checks that
+// follow the signature can refuse them.
 func TestTokenOfAnotherForm(t *testing.T) {
 	key := secret(1)
 	s := newSigner(t, key)
@@ -226,7 +226,7 @@ func TestTokenOfAnotherForm(t *testing.T) {
 		"null":          forge(t, key, header, nil),
 		"other order":   forge(t, key, header, payload), // encoding/json sorts a map's keys
 
-		// The rest is in our order, and so also spelled as we would.
+		// The rest have their claims in our order, so that their spelling is ours.
 		"empty execution": forge(t, key, header, json.RawMessage(`{"exe":"","ses":"s","rnd":1,"sub":"p","exp":9999999999}`)),
 		"empty session":   forge(t, key, header, json.RawMessage(`{"exe":"e","ses":"","rnd":1,"sub":"p","exp":9999999999}`)),
 		"round zero":      forge(t, key, header, json.RawMessage(`{"exe":"e","ses":"s","rnd":0,"sub":"p","exp":9999999999}`)),
@@ -288,7 +288,7 @@ func TestTokenSpelling(t *testing.T) {
 		if padded[i] != part {
 			spellings[fmt.Sprint("padding of segment ", i)] = strings.Join(padded, ".")
 		}
-		// The last letter of a segment may have bits that mean nothing.
+		// The last letter of a segment may have bits that encode nothing.
 		last := strings.IndexByte(alphabet, part[len(part)-1])
 		if len(part)%4 != 0 {
 			bits := append([]string(nil), parts...)
@@ -353,7 +353,7 @@ func TestSignRefuses(t *testing.T) {
 	}
 }
 
-// No text passes but the one that was signed.
+// Only the very text that was signed is accepted.
 func FuzzVerify(f *testing.F) {
 	s := newSigner(f, secret(1), secret(2))
 	good := sign(f, newSigner(f, secret(1)), claims())

@@ -31,9 +31,7 @@ const largeBatch = 1 << 20
 // accept checks the calls of a pause and gives each its public id. A program is believed
 // nothing but what it could ask for with a stub.
 func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
-	x.mu.Lock()
-	record := x.record
-	x.mu.Unlock()
+	record := x.conversation.copy()
 	if record.Round >= x.e.o.MaxRounds {
 		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
 	}

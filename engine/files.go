@@ -10,45 +10,56 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// Files keeps the files that executions are given and leave. It is safe for
-// concurrent use.
+// Files keeps the files that executions are given and leave. It is safe for concurrent use.
+//
+// scope says whose files an execution may read, and who owns those that it leaves. The
+// implementation of Files makes it for Start.Scope and reads it here. To the engine, which
+// stores it in continuation.Record.Scope, it is opaque.
 type Files interface {
-	// Open opens an input file for reading.
+	// Open opens an input file. It can be read until ctx ends, and the caller closes it.
 	Open(ctx context.Context, scope json.RawMessage, f InputFile) (io.ReadCloser, error)
-	// Save keeps what a program has left and returns where. If reading from content
-	// fails nothing is kept.
+	// Save stores a file that a program has left, as a new file of the session. If reading
+	// from content fails, nothing is stored, and the error wraps that of content.
 	Save(ctx context.Context, scope json.RawMessage, session, name string, content io.Reader) (OutputFile, error)
-	// Drop notes that a program has deleted a file of its session, which is not to come
-	// back with the session.
+	// Drop notes that a program has deleted a file of its session, which therefore does not
+	// return with the session.
 	Drop(ctx context.Context, scope json.RawMessage, f InputFile) error
 }
 
-// An InputFile is a file that is in the workspace before the program starts. Its
-// JSON form is stored.
+// An InputFile is a file that is in the workspace before the program starts. The
+// implementation of Files makes it for Start.Inputs. Its JSON form is stored in
+// continuation.Record.Inputs, and in the Outcome as the origin of an OutputFile.
 type InputFile struct {
-	// Session and ID name it for Files, Name is its path in the workspace.
+	// Session and ID name the file for Files. If Session is that of the execution, the engine
+	// tells Files when the program has deleted the file.
 	Session string `json:"session"`
 	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Size    int64  `json:"size"`
-	SHA256  string `json:"sha256"`
-	// ReadOnly says that changes to it are thrown away.
+	// Name is the path of the file in the workspace.
+	Name string `json:"name"`
+	// Size is in bytes. SHA256 is in hexadecimal; it tells whether the program has changed the
+	// file.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// ReadOnly says that the program's changes to the file are not kept.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// Kind, Resource and Version are the client's and go back to it.
+	// Kind, Resource and Version are opaque to the engine. Files reads from them who owns the
+	// file, and answers repeat them to the client.
 	Kind     string `json:"kind,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	Version  int    `json:"version,omitempty"`
 }
 
-// An OutputFile is a file that is there after the program has ended. Its JSON form
-// is stored.
+// An OutputFile is a file that is in the workspace when the program has ended. Its JSON form
+// is stored in the Outcome.
 type OutputFile struct {
+	// Session and ID name the file for Files. Name is its path in the workspace.
 	Session string `json:"session"`
 	ID      string `json:"id"`
 	Name    string `json:"name"`
-	// Input is the input file that it still is, or that was changed to it.
+	// Input is the input file that was at this path before the program started; nil if there
+	// was none.
 	Input *InputFile `json:"input,omitempty"`
-	// Inherited says that it still is that.
+	// Inherited says that the file is Input, unchanged.
 	Inherited bool `json:"inherited,omitempty"`
 }
 
@@ -88,21 +99,21 @@ func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
 
 // give writes the inputs into the sandbox's workspace. What is there of them already
 // is replaced.
-func (x *execution) give(ctx context.Context) error {
-	inputs, err := inputsOf(x.record)
+func (x *execution) give(ctx context.Context, record continuation.Record) error {
+	inputs, err := inputsOf(record)
 	if err != nil {
 		return err
 	}
 	for _, f := range inputs {
-		if err := x.giveOne(ctx, f); err != nil {
+		if err := x.giveOne(ctx, record.Scope, f); err != nil {
 			return fmt.Errorf("give file %s to the sandbox: %w", f.ID, err)
 		}
 	}
 	return nil
 }
 
-func (x *execution) giveOne(ctx context.Context, f InputFile) error {
-	content, err := x.e.o.Files.Open(ctx, x.record.Scope, f)
+func (x *execution) giveOne(ctx context.Context, scope json.RawMessage, f InputFile) error {
+	content, err := x.e.o.Files.Open(ctx, scope, f)
 	if err != nil {
 		return err
 	}

@@ -57,10 +57,8 @@ type collection struct {
 // collect keeps what an ended program has left in its workspace and notes it in e.
 // It is called when every process of the program is dead.
 func (x *execution) collect(e *ending) {
-	x.mu.Lock()
-	c := collection{x: x, record: x.record, inputs: map[string]*InputFile{}}
-	x.mu.Unlock()
-	if !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.owned() {
+	c := collection{x: x, record: x.conversation.copy(), inputs: map[string]*InputFile{}}
+	if !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)

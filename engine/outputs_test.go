@@ -72,9 +72,9 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply)
 	}
 	kept = &shelf{saved: map[string]string{}}
 	x := &execution{
-		e:       &Engine{o: Options{Files: kept, Log: slog.New(slog.DiscardHandler)}},
-		record:  continuation.Record{Session: "own", Inputs: encoded},
-		sandbox: conn,
+		e:            &Engine{o: Options{Files: kept, Log: slog.New(slog.DiscardHandler)}},
+		conversation: newConversation(&ledger{record: continuation.Record{Session: "own", Inputs: encoded}}),
+		sandbox:      conn,
 	}
 	e = ending{leftFiles: true}
 	x.collect(&e)

@@ -16,8 +16,12 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := newExecution(e, continuation.Record{State: string(Running)}, nil, counted)
-	x.begin(0, "", "")
+	c := newConversation(e.newLedger(continuation.Record{State: string(Running)}))
+	c.segment = newSegment(0, "")
+	if err := c.open(t.Context(), Start{}); err != nil {
+		t.Fatal(err)
+	}
+	x := newExecution(e, c, nil, counted)
 	x.settle(ending{state: Completed})
 	if _, err := e.quota.admit("ada"); err != nil {
 		t.Errorf("admit = %v, want nil: the program has ended", err)

@@ -74,7 +74,7 @@ func (x *execution) run(d delivery) ending {
 	x.counted.Release(x.stored)
 	x.stored = 0
 	began := time.Now()
-	budget := x.budget()
+	budget := x.conversation.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	e := x.wait(d, timer.C)
@@ -86,17 +86,7 @@ func (x *execution) run(d delivery) ending {
 	return e
 }
 
-// budget is the time that the program may still run.
-func (x *execution) budget() time.Duration {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.e.o.WallClock {
-		return max(0, x.record.Budget-time.Since(x.record.Created))
-	}
-	return max(0, x.record.Budget-x.record.Spent)
-}
-
-// wait returns how the program came to rest: at a pause, by itself, or since it was ended.
+// wait returns how the program came to rest: at a pause, by itself, or because it was ended.
 func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 	if err := d.to(x.sandbox); err != nil {
 		return sandboxLost(x.sandbox.Err())
@@ -114,6 +104,8 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 			return x.kill(ending{state: TimedOut})
 		case <-x.cancelled:
 			return x.kill(ending{state: Cancelled})
+		case <-x.conversation.left:
+			return ending{state: Cancelled}
 		}
 	}
 }
@@ -162,7 +154,7 @@ func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	case sandbox.Exit:
 		return exited(event), true
 	case sandbox.Ran:
-		x.spend(event.Time)
+		x.conversation.spend(event.Time)
 		return ending{}, false
 	case sandbox.Broken:
 		return x.broken(event), true
@@ -171,9 +163,13 @@ func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	}
 }
 
+// killTimeout is how long a sandbox may take to report after it was told to end its
+// program; then it is destroyed and what was printed is lost.
+const killTimeout = 3 * time.Second
+
 // kill has the program ended and adds to e what it has printed.
 func (x *execution) kill(e ending) ending {
-	if !x.owned() {
+	if !x.conversation.owned() {
 		return e
 	}
 	if err := x.sandbox.Kill(); err != nil {

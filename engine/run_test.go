@@ -21,7 +21,7 @@ import (
 // asking returns an execution with the given record that can accept calls and
 // nothing else.
 func asking(record continuation.Record) *execution {
-	return &execution{e: &Engine{o: Options{MaxRounds: 20, MaxCalls: 10}}, record: record}
+	return &execution{e: &Engine{o: Options{MaxRounds: 20, MaxCalls: 10}}, conversation: newConversation(&ledger{record: record})}
 }
 
 // accepted returns what an execution makes of the calls in a text.

@@ -105,11 +105,12 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Progr
 			return Outcome{}, ownerAway(err)
 		}
 	}
-	first, err := x.restart(ctx, s, program)
+	first, err := x.conversation.restart(ctx, s, program, x.give)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return x.await(ctx, first)
+	x.requestID.Store(&s.RequestID)
+	return first.await(ctx, x.cancel)
 }
 
 // started finds the answer to a start whose execution does not live here. It returns
@@ -170,7 +171,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		return nil, nil, err
 	}
 	sb.CountBy(counted)
-	x := newExecution(e, continuation.Record{
+	c := newConversation(e.newLedger(continuation.Record{
 		Format:    continuation.RecordFormat,
 		ID:        s.execution(),
 		Session:   s.Session,
@@ -184,72 +185,29 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		Tools:     toolNames(s.Tools),
 		Inputs:    inputs,
 		Scope:     s.Scope,
-	}, sb, counted)
-	if err := x.give(ctx); err != nil {
+		Request:   s.Request,
+	}))
+	x := newExecution(e, c, sb, counted)
+	x.requestID.Store(&s.RequestID)
+	if err := x.give(ctx, c.record); err != nil {
 		e.pool.Release(sb)
 		return nil, nil, err
 	}
-	first := x.begin(0, s.Request, s.RequestID)
-	if s.Key != "" {
-		x.record.Start = s.Request
-	}
+	first := newSegment(0, s.Request)
+	c.segment = first
 	if err := e.register(x); err != nil {
 		e.pool.Release(sb)
 		return nil, nil, err
 	}
-	if s.Key != "" {
-		if err := x.enlist(ctx); err != nil {
-			first.fail(ownerAway(err))
-			e.forget(x)
-			e.pool.Release(sb)
-			return nil, nil, err
-		}
+	if err := c.open(ctx, s); err != nil {
+		first.finish(Outcome{}, ownerAway(err))
+		e.forget(x)
+		e.pool.Release(sb)
+		return nil, nil, err
 	}
 	begun = true
 	go x.live(delivery{program: program})
 	return x, first, nil
-}
-
-// enlist writes the first record of an execution, before its program starts.
-func (x *execution) enlist(ctx context.Context) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	next := x.record
-	next.Version = 1
-	next.Deadline = time.Now().Add(next.Budget)
-	if err := x.e.o.Store.Put(ctx, next, next.Budget+recordSlack); err != nil {
-		return err
-	}
-	x.record = next
-	return nil
-}
-
-// restart returns the segment that answers an identical start.
-func (x *execution) restart(ctx context.Context, s Start, program *sandbox.Program) (*segment, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	switch {
-	case x.lost:
-		return nil, ErrOwnerAway
-	case x.record.Start != s.Request:
-		return nil, ErrKeyReused
-	case x.record.Request != x.record.Start:
-		return nil, ErrKeySpent
-	}
-	if x.undelivered {
-		// The server before this one may have died in the middle of a file.
-		if err := x.give(ctx); err != nil {
-			return nil, err
-		}
-		x.undelivered = false
-		x.resumed <- delivery{program: program}
-		return x.begin(0, s.Request, s.RequestID), nil
-	}
-	x.requestID.Store(&s.RequestID)
-	err := x.save(ctx)
-	return x.segment, err
 }
 
 func toolNames(tools []stubs.Tool) []string {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"fermata/continuation"
@@ -48,6 +49,56 @@ func TestTerminal(t *testing.T) {
 	for _, s := range allStates {
 		if got, want := s.terminal(), s != Running && s != Paused; got != want {
 			t.Errorf("%q.terminal() = %v, want %v", s, got, want)
+		}
+	}
+}
+
+// Every move between standings is legal for the records that may stand there, and leads where
+// commit puts an execution.
+func TestStandings(t *testing.T) {
+	for from, row := range standings {
+		for _, to := range row.next {
+			if _, known := standings[to]; !known {
+				t.Errorf("%q leads to %q, which is no standing", from, to)
+			}
+		}
+		for _, state := range row.states {
+			for _, to := range moves[state] {
+				for _, saved := range []bool{true, false} {
+					next := standingIn(to, saved)
+					if !slices.Contains(standings[next].states, to) {
+						t.Errorf("a record that is %q stands at %q, whose states are %q", to, next, standings[next].states)
+					}
+					l := &ledger{standing: from}
+					err := l.stand(next)
+					legal := slices.Contains(row.next, next)
+					if (err == nil) != legal || legal && l.standing != next || !legal && l.standing != from {
+						t.Errorf("from %q to %q: %v, now at %q; want legal: %v", from, next, err, l.standing, legal)
+					}
+				}
+			}
+		}
+	}
+	for _, s := range allStates {
+		for _, saved := range []bool{true, false} {
+			// A claim that is not saved is no claim.
+			if at := standingIn(s, saved); at.unsaved() == saved && s != Running {
+				t.Errorf("a record that is %q and saved: %v stands at %q", s, saved, at)
+			}
+		}
+	}
+}
+
+// Nothing leads out of an end, and nothing back to one that this server has lost.
+func TestStandingsEnd(t *testing.T) {
+	for from, next := range map[standing][]standing{ended: {lost}, endedUnsaved: {ended, lost}, lost: nil} {
+		if got := standings[from].next; !slices.Equal(got, next) {
+			t.Errorf("%q leads to %q, want %q", from, got, next)
+		}
+	}
+	for from, row := range standings {
+		if from != lost && !slices.Contains(row.next, lost) {
+			t.Errorf("%q cannot be lost", from)
 		}
 	}
 }

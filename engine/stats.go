@@ -30,7 +30,7 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.executions {
-		if state := *x.state.Load(); !state.terminal() {
+		if state := *x.conversation.state.Load(); !state.terminal() {
 			s.Executions[state]++
 		}
 	}
@@ -46,21 +46,24 @@ type tally struct {
 	failures  map[Reason]uint64
 }
 
-func (t *tally) paused() {
+// note counts what has happened to an execution.
+func (t *tally) note(events []event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pauses++
+	for _, e := range events {
+		switch e.kind {
+		case pausedEvent:
+			t.pauses++
+		case takenOverEvent:
+			t.takeovers++
+		case endedEvent:
+			t.ended(e.outcome)
+		}
+	}
 }
 
-func (t *tally) tookOver() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.takeovers++
-}
-
+// ended counts an end. mu is held.
 func (t *tally) ended(o Outcome) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.ends == nil {
 		t.ends, t.failures = map[State]uint64{}, map[Reason]uint64{}
 	}

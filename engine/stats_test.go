@@ -39,9 +39,9 @@ func TestStatsOfExecutions(t *testing.T) {
 	check("at first", "a.1", map[string]int{})
 	paused, x := p.start(t, "a.1")
 	// Whoever asks does not wait for the store.
-	x.mu.Lock()
+	x.conversation.mu.Lock()
 	check("while it is paused", "a.1", map[string]int{"now paused": 1, "pauses": 1})
-	x.mu.Unlock()
+	x.conversation.mu.Unlock()
 	if outcome, err := p.resume(t, "a.1", paused); err != nil || outcome.State != Completed {
 		t.Fatalf("Resume = %+v, %v, want it completed", outcome, err)
 	}

@@ -51,8 +51,9 @@ type Start struct {
 	Mode Mode
 	// Args are the program's arguments.
 	Args []string
-	// Inputs are in its workspace before it starts. Scope is for Files, which it
-	// tells whose they are.
+	// Inputs are the files that are in the program's workspace before it starts. Scope tells
+	// Files whose files the execution may use. The implementation of Files makes both, and the
+	// engine stores them in the record and hands them back to Files; it never reads Scope.
 	Inputs []InputFile
 	Scope  json.RawMessage
 }

@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// The names that a shell function cannot or must not have.
+// Names that a shell function cannot have, or must not have.
 var (
-	// shellKeywords are keywords and declarations, which LibreChat's client renames, too.
+	// shellKeywords are keywords and declarations. LibreChat's client renames them too.
 	shellKeywords = strings.Fields("if then else elif fi case esac for while until do done in function select time coproc " +
 		"declare typeset local readonly export unset")
 	// shellBuiltins are builtins that scripts need.
 	shellBuiltins = strings.Fields("return exit break continue shift alias unalias source echo printf read cd pwd kill trap wait " +
 		"eval exec jobs bg fg set let test true false")
-	// shellRuntime are builtins that the functions themselves need, and their own name.
+	// shellRuntime are the names that the generated functions need themselves.
 	shellRuntime = strings.Fields("builtin __fermata_call")
-	// shellHarmless are builtins that nothing but a script's own text relies on. Where
-	// a tool has such a name the client calls it by that.
+	// shellHarmless are builtins that may be replaced, since only the script's own text
+	// relies on them. A tool with such a name gets a function of this name as well: it is
+	// the name that the client uses.
 	shellHarmless = strings.Fields("alias unalias echo printf read cd pwd kill jobs bg fg let")
 )
 
-// BashIdentifier returns the name of the shell function of a tool; "tool" if
-// nothing is left of its own.
+// BashIdentifier returns the name of the shell function of the tool called name. It is
+// "tool" if the name holds no character that is allowed.
 func BashIdentifier(name string) string {
 	id := strip(strings.ReplaceAll(name, ".", "_"))
 	switch {
@@ -35,7 +36,7 @@ func BashIdentifier(name string) string {
 	return id
 }
 
-// A BashCollisionError says that two tools would have one shell function.
+// A BashCollisionError means that two tools would have the same shell function.
 type BashCollisionError struct{ CollisionError }
 
 func (e *BashCollisionError) Error() string {
@@ -43,17 +44,17 @@ func (e *BashCollisionError) Error() string {
 		" normalize to the same function identifier " + strconv.Quote(e.Identifier) + "; rename one to avoid collision"
 }
 
-// Bash returns shell source that defines a function for every tool. It holds
-// nothing of the client's but identifiers: a function knows its tool by its place.
+// Bash returns shell source that defines a function for every tool. All that it contains
+// of the client's text are identifiers: a function names its tool by its index in tools.
 func Bash(tools []Tool) (string, error) {
 	var source strings.Builder
-	place := make(map[string]int, len(tools))
+	index := make(map[string]int, len(tools))
 	for i, t := range tools {
 		id := BashIdentifier(t.Name)
-		if j, ok := place[id]; ok && tools[j].Name != t.Name {
+		if j, ok := index[id]; ok && tools[j].Name != t.Name {
 			return "", &BashCollisionError{CollisionError{First: tools[j].Name, Second: t.Name, Identifier: id}}
 		}
-		place[id] = i
+		index[id] = i
 		define(&source, id, i)
 		if plain := strings.TrimSuffix(id, "_tool"); plain != id && plain == strip(t.Name) && slices.Contains(shellHarmless, plain) {
 			define(&source, plain, i)
@@ -62,6 +63,6 @@ func Bash(tools []Tool) (string, error) {
 	return source.String(), nil
 }
 
-func define(source *strings.Builder, id string, place int) {
-	source.WriteString(id + "() { __fermata_call " + strconv.Itoa(place) + ` "$@"; }` + "\n")
+func define(source *strings.Builder, id string, index int) {
+	source.WriteString(id + "() { __fermata_call " + strconv.Itoa(index) + ` "$@"; }` + "\n")
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// bashIdentifiers are the rows of the wire contract's table of edge cases.
+// bashIdentifiers has a row for each row of the wire contract's table of edge cases.
 var bashIdentifiers = []struct {
 	row        int
 	name, want string
@@ -149,8 +149,8 @@ func TestBash(t *testing.T) {
 		{Name: "名前"},
 		{Name: "get-weather"},
 	})
-	// A tool that has the name of a builtin which nothing else needs has both names; of
-	// two definitions the last counts.
+	// A tool with the name of a harmless builtin has two functions. If a function is defined
+	// twice, the last definition counts.
 	want := `get_weather() { __fermata_call 0 "$@"; }
 echo_tool() { __fermata_call 1 "$@"; }
 echo() { __fermata_call 1 "$@"; }
@@ -189,11 +189,11 @@ func TestBashCollision(t *testing.T) {
 	}
 }
 
-// definition is all that the source of a tool may be.
+// definition matches the only form that a line of source may have.
 var definition = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\(\) \{ __fermata_call [0-9]+ "\$@"; \}$`)
 
-// FuzzBash checks that no name yields source that a shell refuses, or that does more
-// than define functions.
+// FuzzBash checks that for all names the shell accepts the source, and that the source only
+// defines functions.
 func FuzzBash(f *testing.F) {
 	shell, err := exec.LookPath("bash")
 	if err != nil {

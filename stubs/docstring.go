@@ -5,16 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on the docstring, in bytes.
 const (
-	maxDoc     = 16 << 10
-	maxDocEnum = 2 << 10 // of JSON
-	docCut     = "…"
+	// maxDoc bounds the docstring, in bytes.
+	maxDoc = 16 << 10
+	// maxDocEnum bounds the values of an enum that the docstring shows, in bytes of JSON.
+	maxDocEnum = 2 << 10
+	// docCut ends a docstring that was cut off.
+	docCut = "…"
 )
 
-// appendDoc appends the text of a docstring: the description, then every
-// parameter with its type in the words of JSON Schema and its values as Python
-// writes them.
+// appendDoc appends the text of a docstring: the description, then every parameter. Types
+// are named as in JSON Schema, values are written as in Python.
 func appendDoc(dst []byte, description string, properties []property) []byte {
 	dst = append(dst, description[:min(len(description), maxDoc+1)]...)
 	if len(properties) > 0 {
@@ -39,7 +40,7 @@ func appendDoc(dst []byte, description string, properties []property) []byte {
 	return append(dst[:end], docCut...)
 }
 
-// appendDocProperty appends one line, or more if the description has more:
+// appendDocProperty appends a line, or several if the description has several:
 //
 //	units: The scale (string, one of "c", "f", default "c").
 //	"user-id": string, required. Pass it as **{"user-id": ...}.
@@ -79,8 +80,8 @@ func appendDocProperty(dst []byte, p *property) []byte {
 	return dst
 }
 
-// docDescription returns the description without its last full stop, for more is
-// to follow, and with its further lines indented.
+// docDescription returns the description with its continuation lines indented, and without
+// its final full stop, since more text follows.
 func (s *schema) docDescription() []byte {
 	if s.description == nil {
 		return nil

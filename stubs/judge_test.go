@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A stub is what Python makes of a generated one.
+// A stub describes a generated stub as Python sees it.
 type stub struct {
 	Name        string   `json:"name"`
 	Identifier  string   `json:"identifier"`
@@ -20,14 +20,15 @@ type stub struct {
 	Doc         string   `json:"doc"`
 }
 
-// A judge is one Python process that reads many sources.
+// A judge is a Python process that reads one source after the other and describes the
+// stubs in it.
 type judge struct {
 	mu  sync.Mutex
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// newJudge starts a judge that ends with the test.
+// newJudge starts a judge, which ends with the test.
 func newJudge(tb testing.TB) *judge {
 	tb.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -36,8 +37,8 @@ func newJudge(tb testing.TB) *judge {
 		}
 		tb.Skipf("no judge: %v", err)
 	}
-	// The context of tb is done before its cleanup, and would kill the process
-	// before it can end by itself.
+	// The process is not bound to the context of tb, which ends before the cleanup and would
+	// kill the process before it can end by itself.
 	cmd := exec.Command("python3", "-I", "testdata/judge.py")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

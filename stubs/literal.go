@@ -7,11 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// appendString appends s as a Python string literal in ASCII. A byte that is not
-// UTF-8 becomes U+FFFD.
+// appendString appends s as a Python string literal in ASCII. Bytes that are not UTF-8
+// become U+FFFD.
 func appendString(dst, s []byte) []byte {
 	dst = append(dst, '"')
-	plain := 0 // where the run begins that needs no escape
+	plain := 0 // the start of the current run of characters that need no escape
 	for i := 0; i < len(s); {
 		if c := s[i]; ' ' <= c && c < 0x7F && c != '"' && c != '\\' {
 			i++
@@ -47,16 +47,16 @@ func appendHex(dst []byte, r rune, digits int) []byte {
 	return dst
 }
 
-// appendReadable appends s as a literal for people: what can be printed stays as
-// it is. Go's escapes mean the same in Python.
+// appendReadable appends s as a literal for human readers: printable characters stay as
+// they are. Go's escapes have the same meaning in Python.
 func appendReadable(dst, s []byte) []byte {
 	return strconv.AppendQuote(dst, string(s))
 }
 
-// appendLiteral appends v, which is valid JSON, as a Python literal whose strings
-// quote writes. The two languages differ in strings and in three names only. The
-// caller bounds v: Python refuses an integer of 4300 digits and 200 brackets in
-// one another.
+// appendLiteral appends v, which must be valid JSON, as a Python literal. It calls quote
+// to write strings: besides strings, only three names differ between the two languages.
+// The caller must bound v, since Python refuses integers of more than 4300 digits and
+// brackets nested 200 deep.
 func appendLiteral(dst []byte, v jsontext.Value, quote func(dst, s []byte) []byte) []byte {
 	for i := 0; i < len(v); {
 		switch c := v[i]; c {
@@ -86,7 +86,7 @@ func appendLiteral(dst []byte, v jsontext.Value, quote func(dst, s []byte) []byt
 	return dst
 }
 
-// stringLen returns the length of the JSON string that v begins with.
+// stringLen returns the length of the JSON string at the start of v, quotes included.
 func stringLen(v []byte) int {
 	i := 1
 	for v[i] != '"' {

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Identifier returns the Python name of the tool called name, or "" if the name
-// holds no character that Python allows. The client computes the same name on
-// its side, so the rules may not change.
+// Identifier returns the Python name of the tool called name, or "" if the name holds no
+// character that is allowed in one. Clients compute the same name, so the rules may not
+// change.
 func Identifier(name string) string {
 	id := strip(name)
 	if isKeyword(id) {
@@ -16,8 +16,9 @@ func Identifier(name string) string {
 	return id
 }
 
-// strip returns the letters, digits and underscores of name, with underscores for
-// hyphens and whitespace, and one in front of a digit.
+// strip replaces hyphens and white space in name by underscores, drops everything but
+// ASCII letters, digits and underscores, and puts an underscore in front of a leading
+// digit.
 func strip(name string) string {
 	id := make([]byte, 0, len(name)+len("_tool"))
 	for _, r := range name {
@@ -34,8 +35,8 @@ func strip(name string) string {
 	return string(id)
 }
 
-// isSpace reports whether r is in the class \s of JavaScript, which the client
-// uses. Neither \s of Go's regexp nor unicode.IsSpace is the same set.
+// isSpace reports whether r is in the class \s of JavaScript's regular expressions, which
+// LibreChat's client uses. Neither \s of Go's regexp nor unicode.IsSpace is the same set.
 func isSpace(r rune) bool {
 	switch r {
 	case '\t', '\n', '\v', '\f', '\r', ' ', 0x00A0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF:
@@ -50,8 +51,8 @@ func isWord(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_' || isDigit(r)
 }
 
-// isKeyword reports whether s is a hard keyword of Python. The soft ones, such as
-// match and type, are names like any other.
+// isKeyword reports whether s is a keyword of Python. Soft keywords, such as match and
+// type, are not included: they can be names.
 func isKeyword(s string) bool {
 	switch s {
 	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
@@ -62,9 +63,9 @@ func isKeyword(s string) bool {
 	return false
 }
 
-// isParameter reports whether a Python function can have a parameter called name.
-// Letters beyond ASCII are left out, because Python normalizes them: the program
-// would see another name than the schema has.
+// isParameter reports whether a stub can have a parameter called name. Names with letters
+// beyond ASCII are refused, because Python normalizes them: the program would see another
+// name than the schema's.
 func isParameter(name string) bool {
 	if name == "" || isDigit(rune(name[0])) || isKeyword(name) || name == "__debug__" {
 		return false
@@ -72,9 +73,9 @@ func isParameter(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return !isWord(r) })
 }
 
-// isModuleGlobal reports whether the interpreter itself reads name out of the
-// globals of a module. A tool in that place would break imports, warnings,
-// annotations or the main guard.
+// isModuleGlobal reports whether the interpreter itself reads name from the globals of a
+// module. A tool of this name would break imports, warnings, annotations or the check
+// whether the program is the main module.
 func isModuleGlobal(name string) bool {
 	switch name {
 	case "__annotate__", "__annotate_func__", "__annotations__", "__builtins__", "__cached__",

@@ -6,7 +6,7 @@ import (
 )
 
 func TestIdentifier(t *testing.T) {
-	// The numbers are the rows of the wire contract's table of edge cases.
+	// The numbers are those of the rows in the wire contract's table of edge cases.
 	tests := []struct {
 		row        int
 		name, want string

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Bounds on what a schema can put into a stub, in bytes of JSON or Python.
+// Bounds on what a schema can put into a stub. What exceeds them is left out.
 const (
-	maxDefault    = 120 // of JSON: 60 lists in one another
-	maxLiteral    = 400 // of JSON, all values together
+	maxDefault    = 120 // bytes of JSON in a default, which can nest 60 lists
+	maxLiteral    = 400 // bytes of JSON in the values of a Literal
 	maxLiterals   = 12  // values of a Literal
-	maxAnnotation = 600
+	maxAnnotation = 600 // bytes of an annotation
 )
 
-// A CollisionError says that two tools would have one name in the program.
+// A CollisionError means that two tools would have the same name in the program.
 type CollisionError struct {
 	First, Second string
 	Identifier    string
@@ -24,21 +24,21 @@ func (e *CollisionError) Error() string {
 	return fmt.Sprintf("Tool names %q and %q normalize to the same identifier %q", e.First, e.Second, e.Identifier)
 }
 
-// Python returns Python source that defines a stub for every tool that can have
-// one. Of several definitions of one name the last counts; two names with one
-// identifier are a *CollisionError. A tool whose identifier is empty, or is a
-// name that the interpreter keeps its own state under, gets no stub.
+// Python returns Python source that defines a stub for every tool that can have one. If
+// several tools have the same name, the last one counts. If tools with different names
+// have the same identifier, Python returns a *CollisionError. A tool gets no stub if its
+// identifier is empty or is a global in which the interpreter keeps its own state.
 //
-// The source needs Python 3.11, is ASCII, and uses the names tool, Any and Literal
-// beside the builtins. A stub is
+// The source needs Python 3.11, is ASCII, and uses the names tool, Any and Literal besides
+// the builtins. A stub looks like this:
 //
 //	@tool("get-weather", "get_weather", False)
 //	async def _(city: str, units: Literal["c", "f"] = "c", **extra: Any) -> Any:
 //	    "Current weather for a city.\n\nArgs:\n    city: string, required.\n..."
 //
-// where the arguments of tool are the tool's name, its identifier, and whether the
-// first parameter may itself be an object. The signature and the docstring are for
-// people: the body is empty, and a default is never sent.
+// The arguments of tool are the tool's name, its identifier, and whether the first
+// parameter may itself be an object. The signature and the docstring are for readers
+// only: the function has no other body, and defaults are never sent.
 func Python(tools []Tool) (string, error) {
 	identifiers := make([]string, len(tools))
 	last := make(map[string]int, len(tools))
@@ -68,7 +68,7 @@ func Python(tools []Tool) (string, error) {
 // A writer writes stubs, one after the other.
 type writer struct {
 	out    []byte
-	doc    []byte // of the stub at hand, kept for its memory
+	doc    []byte // the docstring of the current stub; its memory is reused
 	reader reader
 }
 
@@ -94,7 +94,7 @@ func (w *writer) stub(t Tool, identifier string) {
 }
 
 func (w *writer) parameters(properties []property) {
-	defaults := false // Python wants one for every parameter after the first that has one
+	defaults := false // whether a parameter has a default: then Python wants one for all that follow
 	for i := range properties {
 		p := &properties[i]
 		if !isParameter(p.name) {
@@ -118,7 +118,7 @@ func (w *writer) parameters(properties []property) {
 	}
 }
 
-// extraName returns a name for the double-star parameter that no property has.
+// extraName returns a name for the double-star parameter, one that no property has.
 func extraName(properties []property) string {
 	name := "extra"
 	for slices.ContainsFunc(properties, func(p property) bool { return p.name == name }) {
@@ -127,8 +127,8 @@ func extraName(properties []property) string {
 	return name
 }
 
-// types are the types of JSON Schema in the order in which they are shown. The
-// Python of an array and of null depends on the rest of the schema.
+// types are the types of JSON Schema in the order in which stubs show them. Arrays and null
+// have no Python type here, because theirs depends on the rest of the schema.
 var types = [...]struct {
 	kind         kinds
 	json, python string
@@ -145,7 +145,7 @@ var types = [...]struct {
 // annotation returns s as a Python type.
 func (s *schema) annotation() string {
 	if s.enum == nil && !s.nullable {
-		for _, t := range types { // most schemas end here, and cost nothing
+		for _, t := range types { // the shortcut for most schemas, which needs no memory
 			if s.kinds == t.kind && t.python != "" {
 				return t.python
 			}
@@ -165,8 +165,8 @@ func (s *schema) annotation() string {
 	}
 }
 
-// alternatives adds to found the Python types that s allows, each of them once.
-// None is told apart, since it goes last and cannot be united with itself.
+// alternatives appends to found the Python types that s allows, without duplicates. It
+// reports None apart, since None goes last and "None | None" is an error in Python.
 func (s *schema) alternatives(found []string) (_ []string, null bool) {
 	add := func(python string) {
 		if !slices.Contains(found, python) {
@@ -176,7 +176,7 @@ func (s *schema) alternatives(found []string) (_ []string, null bool) {
 	null = s.nullable || s.kinds&nullKind != 0
 	switch {
 	case s.members > 0 && s.members <= maxLiterals && len(s.enum) <= maxLiteral && s.values&(arrayKind|objectKind) == 0:
-		// JSON's brackets are those that Literal needs.
+		// The brackets of the JSON array become those of Literal.
 		add(string(appendLiteral([]byte("Literal"), s.enum, appendString)))
 		return found, false
 	case s.kinds != 0:

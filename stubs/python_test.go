@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestPythonGolden turns every testdata/*.json, a list of tools as a client sends
-// it, into the .golden file beside it.
+// TestPythonGolden compares the stubs of every testdata/*.json, which is a list of tools as
+// a client sends it, with the .golden file beside it.
 func TestPythonGolden(t *testing.T) {
 	j := newJudge(t)
 	inputs, err := filepath.Glob("testdata/*.json")
@@ -32,7 +32,7 @@ func TestPythonGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var tools []Tool // fields match whatever their case
+			var tools []Tool // encoding/json matches field names in any case
 			if err := json.Unmarshal(text, &tools); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestPythonGolden(t *testing.T) {
 	}
 }
 
-// checkStub checks that name and description came through as they were.
+// checkStub checks that name and description arrived unchanged.
 func checkStub(t *testing.T, got stub, tool Tool) {
 	t.Helper()
 	if want := valid(tool.Name); got.Name != want {
@@ -74,7 +74,7 @@ func checkStub(t *testing.T, got stub, tool Tool) {
 		t.Errorf("identifier = %q, want %q", got.Identifier, want)
 	}
 	want := valid(tool.Description)
-	if len(want) > maxDoc/2 { // it may be cut, somewhere
+	if len(want) > maxDoc/2 { // it may have been cut off
 		want = string([]rune(want)[:maxDoc/2/utf8.UTFMax])
 	}
 	if !strings.HasPrefix(got.Doc, want) {
@@ -175,7 +175,7 @@ func TestPythonSignature(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := judgeOne(t, j, Tool{Name: "f", Parameters: json.RawMessage(tt.parameters)})
 			want := tt.want + "**extra: Any) -> Any"
-			// How Python writes typing's own names depends on its version.
+			// Versions of Python differ in how they print the names of typing.
 			if sig := strings.ReplaceAll(got.Signature, "typing.", ""); sig != want {
 				t.Errorf("signature\n got %s\nwant %s", sig, want)
 			}

@@ -9,11 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds on what is read of a schema; the rest of it is skipped.
+// Bounds on what is read of a schema. The rest of it is skipped.
 const (
 	maxProperties   = 250
 	maxAlternatives = 8 // branches of one anyOf
-	maxDepth        = 3 // schemas in one another, the property's own included
+	maxDepth        = 3 // levels of nested schemas; the schema of a property is the first
 )
 
 // kinds is a set of JSON types.
@@ -36,21 +36,21 @@ type property struct {
 	schema
 }
 
-// A schema is what the stubs show of a JSON Schema. Its values are parts of the
-// JSON it was read from.
+// A schema is the part of a JSON Schema that stubs show. Its JSON values share the memory
+// of the text that they were read from.
 type schema struct {
 	description jsontext.Value // a string, or nil
 	preset      jsontext.Value // the default, or nil
-	kinds       kinds          // the types, none if they are not said
+	kinds       kinds          // the allowed types, empty if the schema does not name any
 	nullable    bool           // OpenAPI's way to allow null
 	enum        jsontext.Value // an array that is not empty, or nil
-	members     int            // how many values enum has
-	values      kinds          // the types of these values
+	members     int            // the number of values in enum
+	values      kinds          // the types of the values in enum
 	items       *schema
 	anyOf       []schema
 }
 
-// mayBeObject reports whether s allows a JSON object, as far as it says.
+// mayBeObject reports whether s, as far as it was read, allows a JSON object.
 func (s *schema) mayBeObject() bool {
 	if s.kinds != 0 && s.kinds&objectKind == 0 || s.values != 0 && s.values&objectKind == 0 {
 		return false
@@ -63,8 +63,8 @@ func (s *schema) mayBeObject() bool {
 	return s.anyOf == nil
 }
 
-// allKinds returns the types that s allows, those of its branches included, or
-// none if it does not say.
+// allKinds returns the types that s and its branches allow. The set is empty if s does not
+// restrict them.
 func (s *schema) allKinds() kinds {
 	ks := s.kinds
 	if ks == 0 {
@@ -85,22 +85,22 @@ func (s *schema) allKinds() kinds {
 	return ks
 }
 
-// A reader reads schemas in one pass. The first error sticks; after it every
-// method returns nothing.
+// A reader reads schemas in one pass. After the first error, which it keeps, all its
+// methods return zero values.
 type reader struct {
 	dec        jsontext.Decoder
 	src        []byte
 	err        error
-	properties []property // what readProperties has read, kept for its memory
+	properties []property // the result of readProperties; its memory is reused
 }
 
-// parameters returns the properties that src, the parameters of a tool, declares,
-// in the order in which they were sent. It returns none if src is not valid JSON
-// or not the schema of an object: a signature is a service to the program, and
-// no reason to refuse the tool. The result is good until the next call.
+// parameters returns the properties that src, the parameters of a tool, declares, in their
+// order in src. It returns none if src is not valid JSON or not the schema of an object: a
+// signature is a service to readers, so a bad schema is no reason to refuse the tool. The
+// result is valid until the next call.
 func (r *reader) parameters(src []byte) []property {
-	// The decoder reads a bytes.Buffer in place. Surrogates without a partner are
-	// valid JSON, but not valid UTF-8; they become U+FFFD.
+	// The decoder reads a bytes.Buffer in place. Lone surrogates are valid JSON but not
+	// valid UTF-8; they become U+FFFD.
 	r.dec.Reset(bytes.NewBuffer(src), jsontext.AllowInvalidUTF8(true))
 	r.src, r.err, r.properties = src, nil, r.properties[:0]
 
@@ -198,7 +198,7 @@ func (r *reader) schema(depth int) schema {
 	return s
 }
 
-// enum reads the values of an enum; it also returns their number and types.
+// enum reads the values of an enum. It also returns their number and their types.
 func (r *reader) enum() (values jsontext.Value, n int, of kinds) {
 	if !r.enter(jsontext.KindBeginArray) {
 		return nil, 0, 0
@@ -215,8 +215,8 @@ func (r *reader) enum() (values jsontext.Value, n int, of kinds) {
 	return r.src[start:r.dec.InputOffset()], n, of
 }
 
-// anyOf reads the branches. If there are too many to show, one that allows
-// everything stands for the rest.
+// anyOf reads the branches of an anyOf. If there are too many to show, one branch that
+// allows everything stands for the last ones.
 func (r *reader) anyOf(depth int) []schema {
 	var branches []schema
 	if r.enter(jsontext.KindBeginArray) {
@@ -232,7 +232,7 @@ func (r *reader) anyOf(depth int) []schema {
 	return branches
 }
 
-// types reads the value of "type": a name or an array of names.
+// types reads the value of "type", which is a name or an array of names.
 func (r *reader) types() kinds {
 	if r.dec.PeekKind() == jsontext.KindString {
 		return kindNamed(r.text())
@@ -274,8 +274,8 @@ func kindOf(k jsontext.Kind) kinds {
 	}
 }
 
-// enter reads the first token of an object or array. If the next value is not of
-// that kind, it skips the value and returns false.
+// enter reads the opening token of an object or array. If the next value is not of this
+// kind, it skips that value and returns false.
 func (r *reader) enter(kind jsontext.Kind) bool {
 	if r.err != nil || r.dec.PeekKind() != kind {
 		r.skip()
@@ -285,8 +285,8 @@ func (r *reader) enter(kind jsontext.Kind) bool {
 	return r.err == nil
 }
 
-// more reports whether the object or array has another member; if not, it reads
-// the last token.
+// more reports whether the object or array has another member. If not, it reads the
+// closing token.
 func (r *reader) more() bool {
 	if r.err != nil {
 		return false
@@ -300,7 +300,7 @@ func (r *reader) more() bool {
 	}
 }
 
-// value reads a value.
+// value reads the next value. The result shares the memory of the source.
 func (r *reader) value() jsontext.Value {
 	if r.err != nil {
 		return nil
@@ -310,12 +310,13 @@ func (r *reader) value() jsontext.Value {
 		r.err = err
 		return nil
 	}
-	// The decoder's own slice is good only until its next call.
+	// This slice of the source stays valid; the decoder's own one does so only until its
+	// next call.
 	end := r.dec.InputOffset()
 	return r.src[end-int64(len(v)) : end]
 }
 
-// text reads a value and returns its text if it is a string, otherwise nil.
+// text reads the next value. It returns the text of a string, or nil for any other value.
 func (r *reader) text() []byte {
 	v := r.value()
 	if v.Kind() != jsontext.KindString {
@@ -335,7 +336,7 @@ func unquote(v jsontext.Value) []byte {
 	if bytes.IndexByte(v, '\\') < 0 {
 		return v[1 : len(v)-1]
 	}
-	// The only error left is text that is not UTF-8, which has been replaced.
+	// The only possible error is text that is not UTF-8, which has been replaced.
 	text, _ := jsontext.AppendUnquote(nil, v)
 	return text
 }

@@ -1,15 +1,15 @@
-// Package stubs turns tool definitions into the names and the code that a
-// program in the sandbox calls them by. It holds pure functions.
+// Package stubs turns tool definitions into the code through which a program calls the
+// tools: a Python function or a shell function for each tool. Its functions are pure.
 package stubs
 
 import "encoding/json"
 
 // A Tool is a tool definition as the client sent it.
 type Tool struct {
-	// Name is the original name, any Unicode text but the empty one.
+	// Name is the original name: any Unicode text that is not empty.
 	Name string
-	// Description is for people and may hold anything.
+	// Description is for readers of the program. It may be any text.
 	Description string
-	// Parameters is a JSON Schema or any other JSON value, or empty.
+	// Parameters is a JSON Schema. It may also be any other JSON value, or empty.
 	Parameters json.RawMessage
 }

@@ -9,18 +9,21 @@ import (
 )
 
 const (
-	// sandboxFiles is how many descriptors the server has open for a sandbox: its sockets,
-	// and what a request reads and writes for it meanwhile.
+	// sandboxFiles is how many descriptors the server has open for each sandbox: its sockets
+	// and the files that its request reads and writes.
 	sandboxFiles = 3
-	// otherFiles is how many it has open for all else: stores, other servers, logs.
+	// otherFiles is how many descriptors the server has open for everything else: stores,
+	// other servers, logs.
 	otherFiles = 128
-	// leastConnections are left even where there is no room.
+	// leastConnections is the least limit on connections, even if there are too few
+	// descriptors.
 	leastConnections = 16
-	// metricsConnections is how many there may be to the address of metrics.
+	// metricsConnections is the limit on connections to the address of metrics.
 	metricsConnections = 64
 )
 
-// connections bounds the connections to as many as are set and there are descriptors for.
+// connections returns the limit on connections: the one that is set, or less if there are
+// not enough descriptors.
 func (s *settings) connections(log *slog.Logger, pushedOut func()) *api.Connections {
 	limit := s.MaxConnections
 	var files syscall.Rlimit
@@ -36,18 +39,19 @@ func (s *settings) connections(log *slog.Logger, pushedOut func()) *api.Connecti
 	return api.NewConnections(limit, pushedOut)
 }
 
-// room is how many connections there are descriptors for beside those of sandboxes.
+// room returns for how many connections there are descriptors, given the limit on open
+// files. Those of sandboxes are left out.
 func (s *settings) room(files uint64) int {
 	return max(leastConnections, int(min(files, 1<<30))-otherFiles-sandboxFiles*s.MaxSandboxes)
 }
 
-// httpServer returns a server of handler whose connections count.
+// httpServer returns a server of handler that is subject to the limit on connections.
 func httpServer(handler http.Handler, bound *api.Connections, log *slog.Logger) *http.Server {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
-		// Handlers set deadlines of their own. This one is for the requests that net/http
-		// refuses itself and whose body it reads.
+		// Handlers set their own deadline for the body. This one is for requests that net/http
+		// refuses itself, since it then reads their body.
 		ReadTimeout:    readHeaderTimeout + api.BodyTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    idleTimeout,

@@ -8,16 +8,16 @@ import (
 	"path/filepath"
 
 	"fermata/api"
-	"fermata/engine/workspace"
+	"fermata/engine/files"
 )
 
-// files opens the store of files of a server that lives in the state directory dir.
-func (s *settings) files(ctx context.Context, log *slog.Logger, dir string) (*workspace.Store, error) {
-	store, err := workspace.Open(ctx, workspace.Options{
+// files opens the store that keeps the files of sessions. dir is the state directory of the server.
+func (s *settings) files(ctx context.Context, log *slog.Logger, dir string) (*files.Store, error) {
+	store, err := files.Open(ctx, files.Options{
 		URL:     s.filesURL(dir),
 		MaxFile: int64(s.FileSize),
 		Quota:   int64(s.FilesQuota),
-		// All that a session has can be given to one program.
+		// All files of a session can be given to one program.
 		MaxFiles: api.MaxFiles,
 		Life:     s.FilesLife,
 		Log:      log,
@@ -35,8 +35,8 @@ func (s *settings) filesURL(dir string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.Join(dir, "files")}).String()
 }
 
-// hidden are the directories that no program may see, should they lie where it can
-// look.
+// hidden returns the directories that must be hidden from programs: they may lie below a
+// directory that programs can see.
 func (s *settings) hidden(dir string) []string {
 	hide := []string{dir}
 	if u, err := url.Parse(s.filesURL(dir)); err == nil && u.Scheme == "file" {
@@ -45,6 +45,6 @@ func (s *settings) hidden(dir string) []string {
 	return hide
 }
 
-// inputSize is what the inputs of a program may take. They are in its workspace, which
-// is in its memory, where it needs some room, too.
+// inputSize returns how many bytes the input files of a program may take in its workspace. The
+// workspace is part of the sandbox's memory, half of which is left for the program itself.
 func (s *settings) inputSize() int64 { return int64(min(s.Disk, s.Memory/2)) }

@@ -50,7 +50,7 @@ func TestTokenSettings(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		env  map[string]string
-		// on says that there is a verifier, mistake is in the error if there is none.
+		// on says that there is a verifier. If there is an error, it contains mistake.
 		on      bool
 		mistake string
 	}{

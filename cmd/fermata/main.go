@@ -1,5 +1,5 @@
-// Command fermata runs Python programs that pause at tool calls and go on when
-// the client brings the results.
+// Command fermata is a server that runs Python and shell programs. A program pauses at its
+// tool calls and continues when the client sends the results.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 func main() {
 	leaveProcessors()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	// The first signal asks for an orderly end. After it signals do again what
-	// they do without us, so that a second one ends the program at once.
+	// The first signal asks for an orderly shutdown. It also restores the default action of
+	// signals, so that a second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "fermata:", err)
@@ -27,25 +27,27 @@ func main() {
 	}
 }
 
-// leaveProcessors keeps half of the processors for the programs that are served. A
-// round is a chain of short steps here and there: with all of them the scheduler of
-// this process wakes threads that look for work where the next step is to run. On two
-// processors this takes a quarter off a round. GOMAXPROCS in the environment counts.
+// leaveProcessors leaves half of the processors to the sandboxes. A round is a chain of
+// short steps, in this process and in a sandbox by turns. With all processors the scheduler
+// of this process would wake idle threads to look for work, on the processor where the next
+// step of the sandbox has to run. On two processors this makes a round a quarter faster.
+// GOMAXPROCS in the environment takes precedence.
 func leaveProcessors() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2))
 	}
 }
 
-// commands is the command line. Flags of serve and check may come from the environment.
+// commands is the command line. The flags of serve and check may also be set in the
+// environment.
 type commands struct {
 	Serve   settings `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
-	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, for a server with these settings."`
+	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
 	Version struct{} `cmd:"" help:"Print the version."`
 }
 
-// run is the program: help and version go to stdout, the log to stderr. It
-// returns when what was asked for is done or ctx has ended.
+// run executes the command that args name. Help, version and findings go to stdout, the log
+// to stderr. It returns when the command is done or ctx has ended.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c commands
 	exited := false
@@ -54,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	parsed, err := parser.Parse(args)
-	if exited { // Help was asked for and is printed.
+	if exited { // kong has printed the help that was asked for.
 		return nil
 	}
 	if err != nil {
@@ -74,22 +76,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(c, append([]kong.Option{
 		kong.Name("fermata"),
-		kong.Description("A code execution server that holds a program at its tool calls."),
+		kong.Description("Runs programs in sandboxes, pauses them at their tool calls, and resumes them with the results."),
 		kong.DefaultEnvars("FERMATA"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "http", Title: "HTTP"},
-			{Key: "jwt", Title: "Tokens of LibreChat"},
+			{Key: "jwt", Title: "LibreChat tokens"},
 			{Key: "executions", Title: "Executions"},
 			{Key: "files", Title: "Files"},
-			{Key: "servers", Title: "Several servers"},
-			{Key: "sandbox", Title: "Sandbox"},
+			{Key: "servers", Title: "Groups of servers and shutdown"},
+			{Key: "sandbox", Title: "Sandboxes"},
 			{Key: "log", Title: "Log"},
 		}),
 	}, options...)...)
 }
 
-// version is the version of the module as the go command knows it.
+// version returns the version of the module that the go command has recorded.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

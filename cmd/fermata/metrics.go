@@ -22,8 +22,8 @@ import (
 // scrapeTimeout bounds the answer to one scrape.
 const scrapeTimeout = 10 * time.Second
 
-// metrics are what Prometheus can read. Packages know nothing of them: they have
-// hooks and snapshots. No label has a text that a client or a program wrote.
+// metrics are what Prometheus can read. The other packages do not know Prometheus: they
+// offer hooks and snapshots. No label contains text that a client or a program wrote.
 type metrics struct {
 	registry    *prometheus.Registry
 	requests    *prometheus.HistogramVec
@@ -38,31 +38,31 @@ func newMetrics() *metrics {
 		collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	// From a round to the longest budget.
+	// From one round to the longest run budget.
 	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 	with := promauto.With(registry)
 	return &metrics{
 		registry: registry,
 		requests: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "fermata_http_request_duration_seconds", Buckets: buckets,
-			Help: "How long requests took, the time of their programs included.",
+			Help: "Duration of requests, including the time that their programs ran.",
 		}, []string{"route", "method", "status"}),
 		waits: with.NewHistogram(prometheus.HistogramOpts{
 			Name: "fermata_pool_wait_seconds", Buckets: buckets,
-			Help: "How long starts waited for a sandbox, in vain or not.",
+			Help: "Time that starts waited for a sandbox, whether they got one or not.",
 		}),
 		pushedOut: with.NewCounter(prometheus.CounterOpts{
 			Name: "fermata_connections_pushed_out_total",
-			Help: "Connections that were closed since there were too many: those that had waited longest, or new ones.",
+			Help: "Connections closed because there were too many: the ones that had waited longest, or new ones.",
 		}),
 		made: with.NewHistogram(prometheus.HistogramOpts{
 			Name: "fermata_pool_make_seconds", Buckets: buckets,
-			Help: "How long it took to make a sandbox.",
+			Help: "Time that it took to make a sandbox.",
 		}),
 	}
 }
 
-// request takes the duration of a request.
+// request observes the duration of a request.
 func (m *metrics) request(route, method string, status int, took time.Duration) {
 	class := strconv.Itoa(status/100) + "xx"
 	m.requests.WithLabelValues(route, method, class).Observe(took.Seconds())
@@ -73,7 +73,7 @@ func seconds(o prometheus.Observer) func(time.Duration) {
 	return func(d time.Duration) { o.Observe(d.Seconds()) }
 }
 
-// watch adds the figures of an engine.
+// watch adds the metrics that are read from an engine's snapshot.
 func (m *metrics) watch(stats func() engine.Stats) { m.registry.MustRegister(figures(stats)) }
 
 // serve serves the metrics until the function that it returns is called.
@@ -99,23 +99,23 @@ func (m *metrics) serve(ctx context.Context, addr string, log *slog.Logger) (sto
 	go func() {
 		defer close(done)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics are not served any more", "err", err)
+			log.Error("metrics are no longer served", "err", err)
 		}
 	}()
 	log.Info("metrics are served", "addr", listener.Addr().String())
 	return func(context.Context) error {
-		// A scrape that is under way is not worth waiting for.
+		// Do not wait for a scrape in flight.
 		err := server.Close()
 		<-done
 		return err
 	}, nil
 }
 
-// figures makes metrics of an engine's snapshot.
+// figures turns an engine's snapshot into metrics.
 type figures func() engine.Stats
 
-// A figure is one of them: a number for each value of its label, or without a label
-// for the empty one.
+// A figure is one such metric: a number for each value of its label. Without a label the
+// only number is that of the empty value.
 type figure struct {
 	name, help string
 	kind       prometheus.ValueType
@@ -146,27 +146,27 @@ func (stats figures) Collect(out chan<- prometheus.Metric) {
 func figuresOf(s engine.Stats) []figure {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	return []figure{
-		{"fermata_pool_idle", "Sandboxes that wait ready.", gauge, "", one(s.Pool.Idle)},
-		{"fermata_pool_making", "Sandboxes that are being made.", gauge, "", one(s.Pool.Making)},
-		{"fermata_pool_waiting", "Starts that wait for a sandbox.", gauge, "", one(s.Pool.Waiting)},
-		{"fermata_pool_live", "Sandboxes of any kind: idle, in use, being made or destroyed.", gauge, "", one(s.Pool.Live)},
-		{"fermata_pool_stuck", "Sandboxes that could not be destroyed and are tried again.", gauge, "", one(s.Pool.Stuck)},
-		{"fermata_pool_size", "How many sandboxes are to wait ready, as set.", gauge, "", one(s.Pool.Size)},
-		{"fermata_pool_ceiling", "How many sandboxes there may be, as set.", gauge, "", one(s.Pool.Ceiling)},
+		{"fermata_pool_idle", "Idle sandboxes, ready for a program.", gauge, "", one(s.Pool.Idle)},
+		{"fermata_pool_making", "Sandboxes being made.", gauge, "", one(s.Pool.Making)},
+		{"fermata_pool_waiting", "Starts waiting for a sandbox.", gauge, "", one(s.Pool.Waiting)},
+		{"fermata_pool_live", "All sandboxes: idle, in use, being made or being destroyed.", gauge, "", one(s.Pool.Live)},
+		{"fermata_pool_stuck", "Sandboxes that could not be destroyed. The server keeps trying.", gauge, "", one(s.Pool.Stuck)},
+		{"fermata_pool_size", "FERMATA_POOL_SIZE.", gauge, "", one(s.Pool.Size)},
+		{"fermata_pool_ceiling", "FERMATA_MAX_SANDBOXES.", gauge, "", one(s.Pool.Ceiling)},
 		{
-			"fermata_pool_starts_total", "Starts that found a sandbox ready (warm), had to wait for one (cold), or got none (refused).",
+			"fermata_pool_starts_total", "Starts that found an idle sandbox (warm), waited for one (cold) or got none (refused).",
 			counter, "sandbox",
 			map[string]float64{
 				"warm": float64(s.Pool.Warm), "cold": float64(s.Pool.Cold), "refused": float64(s.Pool.Refused),
 			},
 		},
 		{"fermata_pool_made_total", "Sandboxes made.", counter, "", one(s.Pool.Made)},
-		{"fermata_pool_failures_total", "Sandboxes that could not be made.", counter, "", one(s.Pool.Failed)},
-		{"fermata_executions", "Executions that live on this server: running, paused.", gauge, "state", each(s.Executions)},
+		{"fermata_pool_failures_total", "Failed attempts to make a sandbox.", counter, "", one(s.Pool.Failed)},
+		{"fermata_executions", "Executions on this server, by state: running, paused.", gauge, "state", each(s.Executions)},
 		{"fermata_executions_total", "Executions that have ended, by final state.", counter, "state", each(s.Ended)},
-		{"fermata_execution_failures_total", "Those of them that failed, by reason.", counter, "reason", each(s.Failures)},
-		{"fermata_pauses_total", "Pauses of programs for tool calls.", counter, "", one(s.Pauses)},
-		{"fermata_takeovers_total", "Executions of other or earlier servers that went on here.", counter, "", one(s.Takeovers)},
+		{"fermata_execution_failures_total", "Executions that failed, by reason.", counter, "reason", each(s.Failures)},
+		{"fermata_pauses_total", "Pauses for tool calls.", counter, "", one(s.Pauses)},
+		{"fermata_takeovers_total", "Executions taken over from other or earlier servers.", counter, "", one(s.Takeovers)},
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// observed returns metrics each of which has a figure.
+// observed returns metrics that all have values.
 func observed() *metrics {
 	m := newMetrics()
 	m.watch(func() engine.Stats {
@@ -77,9 +77,9 @@ fermata_takeovers_total 18`)
 	}
 }
 
-// scrape serves metrics, reads them once over HTTP and returns the lines that are
-// Fermata's own, without those of buckets, in order. It looks at what else the address
-// has, and at its end.
+// scrape serves metrics, reads them over HTTP and returns Fermata's own lines, sorted and
+// without those of buckets. It also checks that the address serves nothing else, and that
+// serving ends.
 func scrape(t *testing.T, m *metrics) []string {
 	t.Helper()
 	var logged bytes.Buffer
@@ -123,7 +123,7 @@ func scrape(t *testing.T, m *metrics) []string {
 		t.Errorf("stop = %v, want nil", err)
 	}
 	if response, err := http.Get(url + "/metrics"); err == nil {
-		_ = response.Body.Close() // it should not be there
+		_ = response.Body.Close()
 		t.Errorf("got %s after the end, want no connection", response.Status)
 	}
 	var lines []string
@@ -164,15 +164,15 @@ func TestMetricsAreNamedByConvention(t *testing.T) {
 	}
 }
 
-// The table of metrics in the README is what is served: names, labels and types.
-func TestREADMEListsTheMetrics(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+// TestMetricsPage compares the table in docs/metrics.md with the metrics: names, labels and types.
+func TestMetricsPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile("(?m)^\\| *`(fermata_[a-z_]+(?:{[a-z,]+})?)` *\\| *([a-z]+) *\\| *([^|]*?) *\\|$")
 	var documented []string
-	for _, cells := range row.FindAllStringSubmatch(string(readme), -1) {
+	for _, cells := range row.FindAllStringSubmatch(string(page), -1) {
 		if cells[3] == "" {
 			t.Errorf("%s has no meaning in the table", cells[1])
 		}
@@ -200,6 +200,6 @@ func TestREADMEListsTheMetrics(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(served)
 	if diff := cmp.Diff(served, documented); diff != "" {
-		t.Errorf("the README's table is not what is served (-served +README):\n%s", diff)
+		t.Errorf("docs/metrics.md differs from the metrics (-metrics +page):\n%s", diff)
 	}
 }

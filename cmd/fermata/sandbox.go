@@ -12,13 +12,13 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// orphanSlack is how much longer than any run and any pause a sandbox waits for a
-// word from its server.
+// orphanSlack is how much longer than the longest run or pause a sandbox waits to hear
+// from its server.
 const orphanSlack = time.Minute
 
-// provider starts what makes the sandboxes. The server lives in the state directory
-// dir, and shares what others can reach with the servers of its installation. A
-// sandbox that waits ready longer than maxIdle, unless that is 0, must be replaced.
+// provider starts the provider of sandboxes. dir is the state directory. All servers of an
+// installation can find its containers. A sandbox that has been idle for maxIdle must be
+// replaced, unless maxIdle is 0.
 func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installation, instance string) (p sandbox.Provider, maxIdle time.Duration, err error) {
 	if s.Sandbox == "docker" {
 		o := s.dockerOptions(log, installation, instance)
@@ -35,7 +35,7 @@ func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installa
 	return processes, 0, nil
 }
 
-// checkSandbox looks at what this machine has of all that the sandboxes need.
+// checkSandbox reports which of the things that sandboxes need this machine has.
 func (s *settings) checkSandbox(ctx context.Context, log *slog.Logger, dir string) []sandbox.Finding {
 	if s.Sandbox == "docker" {
 		return docker.Check(ctx, s.dockerOptions(log, "", ""))
@@ -58,7 +58,7 @@ func (s *settings) dockerOptions(log *slog.Logger, installation, instance string
 		Installation: installation,
 		Server:       instance,
 		Limits:       s.limits(),
-		// It hears nothing from its server through the longest run, or the longest pause.
+		// A sandbox hears nothing from its server during a run or a pause.
 		Orphan: max(s.PauseTTL, maxBudget) + orphanSlack,
 		Log:    log,
 	}
@@ -73,7 +73,7 @@ func (s *settings) processOptions(log *slog.Logger, dir, instance string) proces
 		Limits:          s.limits(),
 		Sandboxes:       s.MaxSandboxes,
 		CgroupsOptional: s.Cgroups == "optional",
-		// Nothing that a later server could take over lives longer.
+		// After this time there is nothing left that a later server could take over.
 		Orphan: s.PauseTTL + maxBudget,
 		Log:    log,
 	}

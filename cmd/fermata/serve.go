@@ -12,29 +12,28 @@ import (
 	"fermata/api"
 )
 
-// Each of these must outlast what happens within it, so it is built from it.
+// A timeout must be longer than everything that happens within it, so writeTimeout is
+// computed from the timeouts of the steps of a request.
 const (
-	maxBudget       = api.MaxTimeout   // the longest run a client may ask for
+	maxBudget       = api.MaxTimeout   // the longest run budget that a client may ask for
 	maxQueueTimeout = 60 * time.Second // the longest wait for a sandbox
 	writeTimeout    = api.BodyTimeout + maxQueueTimeout + maxBudget + api.AnswerTimeout
-	closeTimeout    = 12 * time.Second // the parts, after the last answer
+	closeTimeout    = 12 * time.Second // for closing the parts after the last answer
 
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 )
 
-// run serves until ctx ends, then answers what is under way and closes the parts.
+// run serves until ctx ends. Then it answers the requests that are under way and closes the
+// parts of the server.
 func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	log := s.logger(stderr)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	defer func() {
-		// Serving has closed it, unless it never came to that.
-		_ = listener.Close()
-	}()
+	defer func() { _ = listener.Close() }() // the HTTP server has closed it, if it came to serving
 	peerListener := listener
 	if s.PeerAddr != "" {
 		if peerListener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.PeerAddr); err != nil {
@@ -42,7 +41,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		}
 		defer func() { _ = peerListener.Close() }()
 	}
-	// The parts outlive ctx: a request that is under way when it ends needs them.
+	// The parts must outlive ctx, because requests that are under way when it ends need them.
 	handlers, opened, err := s.wire(ctx, log, peerListener.Addr())
 	if err != nil && ctx.Err() != nil {
 		log.Info("shutting down before serving", "err", err)
@@ -57,7 +56,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		err = errors.Join(err, opened.close(closing))
 	}()
 	if s.Auth == "off" {
-		log.Warn("authentication is off: whoever reaches the address may run programs")
+		log.Warn("authentication is off: everyone who can reach the address may run programs")
 	}
 
 	for _, k := range s.APIKeys {
@@ -72,7 +71,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	peers := httpServer(handlers.peers, handlers.bound, log)
 	if handlers.peers != nil {
 		go func() { served <- peers.Serve(peerListener) }()
-		log.Info("other servers are answered", "addr", peerListener.Addr().String())
+		log.Info("answering other servers", "addr", peerListener.Addr().String())
 	}
 	log.Info("serving", "addr", listener.Addr().String(), "version", version())
 
@@ -84,13 +83,13 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	log.Info("shutting down")
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DrainTimeout)
 	defer cancel()
-	// Both at once: what another server has handed over here, or here to it, is under way.
+	// Both are shut down at the same time: requests may be under way in both, from clients and
+	// from servers that have handed them over.
 	stopped := make(chan error, 1)
 	go func() { stopped <- peers.Shutdown(draining) }()
 	if err := errors.Join(server.Shutdown(draining), <-stopped); err != nil {
-		// Closing the engine ends the programs that still run, which answers their
-		// requests.
-		log.Warn("programs still run, ending them", "err", err)
+		// Closing the engine ends these programs, and so answers their requests.
+		log.Warn("ending the programs that are still running", "err", err)
 	}
 	return nil
 }

@@ -70,14 +70,15 @@ func TestStateDir(t *testing.T) {
 	}
 }
 
-// A state directory is the server's alone, or there is none.
+// A state directory that other users could read is made private. One that belongs to
+// another user is refused.
 func TestStateDirIsOurs(t *testing.T) {
 	var lines bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&lines, nil))
 	for _, mode := range []os.FileMode{0o700, 0o500, 0o755, 0o770, 0o701, 0o777} {
 		lines.Reset()
 		dir := filepath.Join(t.TempDir(), "state")
-		// Chmod, since Mkdir asks the umask.
+		// Mkdir alone would apply the umask.
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func TestStateDirIsOurs(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return // Nothing can be given to another user; the tests of the server are run as root, too.
+		return // Only root can give a directory to another user.
 	}
 	dir := t.TempDir()
 	if err := os.Chown(dir, 4321, 4321); err != nil {
@@ -105,7 +106,7 @@ func TestStateDirIsOurs(t *testing.T) {
 	}
 }
 
-// Connections leave descriptors for the sandboxes.
+// The limit on connections leaves enough descriptors for the sandboxes.
 func TestRoomForConnections(t *testing.T) {
 	for _, c := range []struct {
 		files     uint64
@@ -139,7 +140,8 @@ func TestClosersCloseTheLastFirst(t *testing.T) {
 	}
 }
 
-// A part that does not close holds up neither the others nor the end.
+// A part that does not close neither keeps the others open nor holds up the end of the
+// process for long.
 func TestClosersGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
@@ -161,8 +163,8 @@ func TestClosersGiveUp(t *testing.T) {
 	})
 }
 
-// The whole program serves, says where, ends when it is told to, and never tells
-// a key.
+// The whole program serves, logs its address, ends when it is told to, and never logs a
+// key.
 func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

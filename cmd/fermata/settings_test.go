@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
 )
 
-// parse reads serve's settings as run does.
+// parse parses the settings of serve as run does.
 func parse(t *testing.T, args ...string) (*settings, error) {
 	t.Helper()
 	var c commands
@@ -77,7 +74,8 @@ func TestEnvironment(t *testing.T) {
 	for _, k := range s.APIKeys {
 		keys = append(keys, k.Name+" "+k.Key.reveal())
 	}
-	// The hash is the start of sha256("bare-key"): executions belong to it, so it stays.
+	// The name of the last key is the start of sha256("bare-key"). It must not change, because
+	// executions belong to it.
 	got := fmt.Sprintf("%v %v %v %v %d %v %d %s", keys, s.PauseTTL, s.CPUs, s.PIDs, s.Memory, s.LogLevel.Level, len(s.Secret), s.Secret[1].reveal())
 	if want := "[ada a:b key-330efbf7 bare-key] 8s 1.5 9 1073741824 DEBUG 2 second"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -135,7 +133,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// No client can have all sandboxes where there are others, and a lone one has them all.
+// If there are several clients, none of them can have all sandboxes. A single client can.
 func TestMaxExecutions(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -161,7 +159,7 @@ func TestMaxExecutions(t *testing.T) {
 	}
 }
 
-// Short keys are for addresses that only this machine reaches.
+// Short keys are accepted only for addresses that can be reached only from this machine.
 func TestShortKeys(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"127.0.0.1:0": true, "localhost:8000": true, "[::1]:8000": true, "127.9.9.9:1": true,
@@ -215,44 +213,5 @@ func TestEverySettingHasHelp(t *testing.T) {
 				t.Errorf("--%s comes from %s, too, want only names of LibreChat's server", f.Name, alias)
 			}
 		}
-	}
-}
-
-// The table of settings in the README is the struct: the same settings with the
-// same defaults. A setting whose default is computed is described there in words.
-func TestREADMEListsTheSettings(t *testing.T) {
-	path := filepath.Join("..", "..", "README.md")
-	readme, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("the README, whose table of settings this test compares with the flags: %v", err)
-	}
-	row := regexp.MustCompile("(?m)^\\| *`(FERMATA_[A-Z0-9_]+)` *\\| *([^|]*?) *\\| *([^|]*?) *\\|$")
-	documented := map[string]string{}
-	for _, cells := range row.FindAllStringSubmatch(string(readme), -1) {
-		setting, value, meaning := cells[1], cells[2], cells[3]
-		if _, twice := documented[setting]; twice {
-			t.Errorf("%s is in the table twice", setting)
-		}
-		if meaning == "" {
-			t.Errorf("%s has no meaning in the table", setting)
-		}
-		documented[setting] = value
-	}
-	for _, f := range flagsOf(t) {
-		if f.Name == "help" {
-			continue
-		}
-		setting := f.Envs[0]
-		value, ok := documented[setting]
-		delete(documented, setting)
-		switch {
-		case !ok:
-			t.Errorf("%s is not in the table of %s", setting, path)
-		case f.HasDefault && value != "`"+f.Default+"`":
-			t.Errorf("%s has the default %s in the table, want `%s`", setting, value, f.Default)
-		}
-	}
-	for setting := range documented {
-		t.Errorf("%s is in the table of %s, but is no setting", setting, path)
 	}
 }

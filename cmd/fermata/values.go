@@ -19,10 +19,10 @@ import (
 
 const redacted = "[redacted]"
 
-// A secret is a text that is not printed by accident, whoever prints it.
+// A secret is a text that cannot be printed or logged by accident.
 type secret struct{ text string }
 
-// reveal returns the text, for the one place that needs it.
+// reveal returns the text, for the code that needs it.
 func (s secret) reveal() string { return s.text }
 
 func (secret) String() string               { return redacted }
@@ -38,15 +38,15 @@ func (s *secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An apiKey is a key and the principal it stands for. Its fields are exported
-// because fmt does not ask others how they want to be printed.
+// An apiKey is a key and the principal that it stands for. Its fields are exported because
+// fmt calls the String methods of exported fields only.
 type apiKey struct {
 	Name string
 	Key  secret
 }
 
-// UnmarshalText reads NAME:KEY or KEY. A key without a name gets one that does
-// not change, since executions belong to it.
+// UnmarshalText reads NAME:KEY or KEY. A key without a name gets one that is derived from
+// the key and never changes, because executions belong to it.
 func (k *apiKey) UnmarshalText(text []byte) error {
 	name, key, named := strings.Cut(string(text), ":")
 	if !named {
@@ -67,15 +67,16 @@ func (k *apiKey) UnmarshalText(text []byte) error {
 }
 
 const (
-	// minKey is the least number of characters of a key that others than this machine can
-	// try, goodKey that of one that nobody guesses.
-	minKey, goodKey = 8, 16
+	// minKey is the minimum length of a key if other machines can reach the server.
+	minKey = 8
+	// goodKey is the length from which on a key cannot be guessed.
+	goodKey = 16
 )
 
-// length is the number of characters of the key.
+// length returns the number of characters of the key.
 func (k apiKey) length() int { return utf8.RuneCountInString(k.Key.reveal()) }
 
-// A byteSize is a number of bytes, written 512MiB or 50MB.
+// A byteSize is a number of bytes, written like 512MiB or 50MB.
 type byteSize int64
 
 func (b *byteSize) UnmarshalText(text []byte) error {
@@ -87,7 +88,7 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A share is a number, or auto for one that follows from other settings.
+// A share is a number, or auto, which means a number that is computed from other settings.
 type share struct {
 	auto bool
 	n    int
@@ -106,7 +107,7 @@ func (s *share) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A rate is a number of requests in a time, written 20/30s, or off.
+// A rate is a number of requests in a time, written like 20/30s, or off.
 type rate api.Rate
 
 func (r *rate) UnmarshalText(text []byte) error {
@@ -124,6 +125,6 @@ func (r *rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A logLevel is a slog.Level of its own type, since a flag of an integer type
-// would be read as a number.
+// A logLevel wraps a slog.Level, because kong would read a flag of an integer type as a
+// number.
 type logLevel struct{ slog.Level }

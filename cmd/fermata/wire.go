@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// maxPeerAnswer bounds what another server answers, beside what a program has printed,
-	// of which a byte has maxEscape bytes of JSON at most.
+	// maxPeerAnswer bounds the answer of another server, not counting the output of the
+	// program, of which each byte becomes at most maxEscape bytes of JSON.
 	maxPeerAnswer = 64 << 20
 	maxEscape     = 6
-	// bucketPart is what an upload to a bucket holds in memory from its first byte on.
+	// bucketPart is the memory that an upload to a bucket needs from its first byte on.
 	bucketPart = 5 << 20
 )
 
-// maxRounds is part of the contract.
+// maxRounds is the most rounds of an execution, which the wire contract fixes.
 const maxRounds = 20
 
-// closers close what was opened, the last first.
+// closers close the parts of a server that were opened, the last one first.
 type closers []closer
 
 type closer struct {
@@ -45,10 +45,12 @@ type closer struct {
 
 func (c *closers) add(what string, f func(context.Context) error) { *c = append(*c, closer{what, f}) }
 
-// partGrace is how long a part may take to close when the time for all of them is over.
+// partGrace is how long each remaining part may take to close when the time for all of
+// them is over.
 const partGrace = time.Second
 
-// close waits for no part that does not close: the process ends all the same.
+// close does not wait forever for a part that does not close: the end of the process ends
+// that part too.
 func (c closers) close(ctx context.Context) error {
 	var errs []error
 	for _, part := range slices.Backward(c) {
@@ -69,19 +71,20 @@ func (c closer) await(ctx context.Context, closed <-chan error) error {
 	case err := <-closed:
 		return err
 	case <-time.After(partGrace):
-		return fmt.Errorf("close %s: it does not end", c.what)
+		return fmt.Errorf("close %s: gave up, since it takes too long", c.what)
 	}
 }
 
-// A served is what wire makes of the settings.
+// A served is what a server serves.
 type served struct {
-	// handler is for clients, peers for other servers if they have an address of their own.
+	// handler is for clients. peers is for other servers, or nil if those use the same
+	// address as clients.
 	handler, peers http.Handler
 	bound          *api.Connections
 }
 
-// wire builds the parts and joins them. What it returns must be closed when no
-// request is being handled any more; after an error nothing is left open.
+// wire opens the parts of a server and connects them. The caller must close opened when no
+// request is being handled any more. After an error nothing is left open.
 func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
@@ -95,21 +98,22 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return handlers, opened, err
 	}
-	home, release, err := lockHome(dir)
+	stateID, release, err := lockStateDir(dir)
 	if err != nil {
 		return handlers, opened, err
 	}
 	opened.add("state directory", func(context.Context) error { return release() })
 	watched := newMetrics()
 	if s.MetricsAddr != "" {
-		// Before the other parts and after them: their start and their end can be watched.
+		// Metrics are opened before the other parts and closed after them, to show how those
+		// start and stop.
 		stop, err := watched.serve(ctx, s.MetricsAddr, log)
 		if err != nil {
 			return handlers, opened, err
 		}
 		opened.add("metrics", stop)
 	}
-	instance := home + "." + uuid.NewString()
+	instance := stateID + "." + uuid.NewString()
 	secrets, err := s.secrets(dir)
 	if err != nil {
 		return handlers, opened, err
@@ -136,9 +140,9 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		return handlers, opened, err
 	}
 	opened.add("files", func(context.Context) error { return files.Close() })
-	installation := home
+	installation := stateID
 	if registry != nil {
-		// Any server of the group may take over a container.
+		// Every server of the group may take over a container of another one.
 		installation = peerKey.Group(s.redisPlace())
 	}
 	provider, maxIdle, err := s.provider(ctx, log, dir, installation, instance)
@@ -159,7 +163,9 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		Store:    store,
 		Signer:   signer,
 		Instance: instance,
-		// Those of processes are within dir; a container is for who has the daemon.
+		// Process sandboxes live below this server's state directory, so no other server can
+		// reach them. Containers can be reached by every server that uses the same Docker
+		// daemon.
 		Exclusive:    s.Sandbox == "process",
 		Registry:     signed,
 		Address:      address,
@@ -208,7 +214,8 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	return handlers, opened, nil
 }
 
-// store opens the store of records, and the registry if other servers share it.
+// store opens the store of records. It also returns the registry of servers, or nil if no
+// other servers can share the store.
 func (s *settings) store(dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
 	if s.RedisURL.reveal() == "" {
 		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log)
@@ -225,12 +232,12 @@ func (s *settings) store(dir string, log *slog.Logger) (continuation.Store, cont
 	return store, store, nil
 }
 
-// redisPlace is the part of Redis' URL that says where it is. Servers that write it
-// in another way are of another group.
+// redisPlace returns the part of the Redis URL that says where Redis is, without the
+// credentials. Servers whose URLs differ in it belong to different groups.
 func (s *settings) redisPlace() string {
 	u, err := url.Parse(s.RedisURL.reveal())
 	if err != nil {
-		return "" // The store has refused it.
+		return "" // This cannot happen: the store has refused such a URL.
 	}
 	query := u.Query()
 	for _, secret := range []string{"username", "password"} {
@@ -239,7 +246,7 @@ func (s *settings) redisPlace() string {
 	return u.Host + u.Path + "?" + query.Encode()
 }
 
-// peerAddress is the URL where other servers reach this one.
+// peerAddress returns the URL at which other servers reach this one.
 func (s *settings) peerAddress(addr net.Addr) (string, error) {
 	if s.PeerURL != "" {
 		return strings.TrimRight(s.PeerURL, "/"), nil
@@ -248,10 +255,10 @@ func (s *settings) peerAddress(addr net.Addr) (string, error) {
 	if !ok || !tcp.IP.IsUnspecified() {
 		return "http://" + addr.String(), nil
 	}
-	// It listens on every address, of which the others need one that is this host's.
+	// This server listens on every address. Other servers need one that belongs to this host.
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		return "", fmt.Errorf("find the address of this host, set FERMATA_PEER_URL: %w", err)
+		return "", fmt.Errorf("find an address of this host for other servers (set FERMATA_PEER_URL to name one): %w", err)
 	}
 	for _, a := range addresses {
 		if network, ok := a.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
@@ -261,8 +268,9 @@ func (s *settings) peerAddress(addr net.Addr) (string, error) {
 	return "http://" + addr.String(), nil
 }
 
-// secrets returns the secrets of continuation tokens. If none is given one is made,
-// which must stay: tokens are to outlive the server.
+// secrets returns the secrets that sign continuation tokens. If the settings have none, it
+// uses the one in the state directory, which is made once and kept, because tokens have to
+// outlive the server.
 func (s *settings) secrets(dir string) ([][]byte, error) {
 	if len(s.Secret) > 0 {
 		return reveal(s.Secret), nil
@@ -282,7 +290,7 @@ func reveal(secrets []secret) [][]byte {
 	return revealed
 }
 
-// hosts are the names of the server.
+// hosts returns the names by which clients may call the server.
 func (s *settings) hosts() []string {
 	hosts := s.Hosts
 	if host, _, err := net.SplitHostPort(s.Addr); err == nil && host != "" {

@@ -1,9 +1,9 @@
 // Package boltstore keeps continuation records in a file, for a server that runs
 // alone.
 //
-// The file lives no longer than the machine's boot, because no sandbox does.
-// That is why nothing waits for the disk: what a killed server has written is
-// with the kernel, and what a crash of the machine takes is of no use any more.
+// Records are of no use after the machine has been rebooted, because no sandbox
+// survives that. So no write waits for the disk: if the server is killed, the kernel
+// still has what it wrote; if the machine crashes, the records are worthless anyway.
 package boltstore
 
 import (
@@ -24,7 +24,7 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// records is the bucket of the records: id to value. A value is
+// records is the bucket that maps the id of a record to its value. A value is
 //
 //	8 bytes  expiry, in milliseconds since the machine's boot, big-endian
 //	8 bytes  version, big-endian
@@ -35,9 +35,10 @@ const (
 )
 
 const (
-	// sweepEvery is how long an expired record may take up room.
+	// sweepEvery is how often expired records are removed.
 	sweepEvery = time.Minute
-	// sweepBatch bounds how long a Put may wait for the sweep's transaction.
+	// sweepBatch is how many records one transaction of the sweep removes. It bounds how
+	// long a Put waits for that transaction.
 	sweepBatch = 256
 )
 
@@ -53,10 +54,10 @@ type Store struct {
 
 var _ continuation.Store = (*Store)(nil)
 
-// Open opens the store in the file at path and makes it if it is not there. A
-// file that is damaged or was written before the machine's last boot is replaced
-// by an empty one, which is logged. Beside it is a file path.boot, which says
-// which boot the records belong to and which Open locks: a store has one server.
+// Open opens the store in the file at path and creates the file if there is none. A
+// file that is damaged, or was written before the machine's last boot, is replaced by
+// an empty one and the loss is logged. The file path.boot beside it names the boot that
+// the records belong to. Open locks it, so that only one server uses the store.
 func Open(path string, log *slog.Logger) (*Store, error) {
 	lock, err := lockFile(path + ".boot")
 	if err != nil {
@@ -73,18 +74,19 @@ func Open(path string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
-// now is the time since the machine's boot. No step of the wall clock revives or
-// kills a record, and unlike Go's monotonic clock it means the same to the next
-// server.
+// now returns the time since the machine's boot, in milliseconds. Setting the wall clock
+// neither revives nor kills a record, and unlike Go's monotonic clock this one means the
+// same to the next server.
 func now() (int64, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return 0, fmt.Errorf("clock: %w", err)
+		return 0, fmt.Errorf("read the clock: %w", err)
 	}
 	return t.Nano() / int64(time.Millisecond), nil
 }
 
-// live returns the value of a record, or nil if there is none or it has expired.
+// live returns the value of the record with this id, or nil if there is none or it has
+// expired.
 func live(tx *bolt.Tx, id string, at int64) []byte {
 	value := tx.Bucket([]byte(records)).Get([]byte(id))
 	if value == nil || expired(value, at) {
@@ -130,8 +132,8 @@ func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duratio
 			version = int64(binary.BigEndian.Uint64(old[8:]))
 		}
 		if version != r.Version-1 {
-			// Not an error here: to roll back, bbolt would look through the whole
-			// file for its free pages. An empty commit costs one page.
+			// This is not returned as an error: to roll the transaction back, bbolt would
+			// look through the whole file for its free pages. An empty commit writes one page.
 			conflict = true
 			return nil
 		}
@@ -163,8 +165,8 @@ func (s *Store) get(ctx context.Context, id string) (continuation.Record, error)
 	if err != nil {
 		return continuation.Record{}, err
 	}
-	// The value is decoded after the transaction: an open one holds up a writer
-	// that has to grow the file.
+	// The value is decoded after the transaction, because an open transaction holds up a
+	// writer that has to grow the file.
 	var value []byte
 	err = s.db.View(func(tx *bolt.Tx) error {
 		value = bytes.Clone(live(tx, id, at))

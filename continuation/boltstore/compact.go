@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// compactFrom is the size from which on a file is worth the work, in bytes.
+	// compactFrom is the smallest file, in bytes, that is compacted.
 	compactFrom = 64 << 20
-	// compactUsed is how small a part of the file the live records must be: what is copied
-	// is bounded by it, and so is the time that it takes.
+	// compactUsed bounds what is copied, and so how long that takes: a file is compacted
+	// only if its live records take at most 1/compactUsed of it.
 	compactUsed = 4
 )
 
-// compact replaces the database at path by one with its live records only, if they are a
-// small part of it: bbolt never gives back what a file has grown by. The server may be
-// killed at any time: it is the old file until it is the new one. A file that cannot be
-// replaced is good all the same.
+// compact replaces the database at path by one that holds only the live records, if they
+// are a small part of the file: bbolt never shrinks a file. The server may be killed at
+// any time, since the new file takes the old one's place in one step. If the file cannot
+// be replaced, the old one is used.
 func compact(path string, log *slog.Logger) error {
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,15 +42,15 @@ func compact(path string, log *slog.Logger) error {
 	}
 	switch {
 	case err != nil:
-		log.Warn("cannot shrink the file of records", "file", path, "err", errors.Join(err, os.Remove(fresh)))
+		log.Warn("cannot compact the file of records", "file", path, "err", errors.Join(err, os.Remove(fresh)))
 	case size >= 0:
-		log.Info("shrank the file of records", "file", path, "before", info.Size(), "records", size, "took", time.Since(began))
+		log.Info("compacted the file of records", "file", path, "bytes_before", info.Size(), "bytes_of_records", size, "took", time.Since(began))
 	}
 	return nil
 }
 
-// copyLive makes a database of the live records of another one, unless they take more than
-// most bytes. It returns how many they take, or -1.
+// copyLive copies the live records of the database at path to a new database, unless they
+// take more than most bytes. It returns how many bytes they take, or -1 if too many.
 func copyLive(path, fresh string, most int64) (size int64, err error) {
 	at, err := now()
 	if err != nil {
@@ -61,7 +61,7 @@ func copyLive(path, fresh string, most int64) (size int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	live := func(do func(id, value []byte) error) error {
+	eachLive := func(do func(id, value []byte) error) error {
 		return src.View(func(tx *bolt.Tx) error {
 			bucket := tx.Bucket([]byte(records))
 			if bucket == nil {
@@ -75,7 +75,7 @@ func copyLive(path, fresh string, most int64) (size int64, err error) {
 			})
 		})
 	}
-	err = live(func(id, value []byte) error {
+	err = eachLive(func(id, value []byte) error {
 		size += int64(len(id) + len(value))
 		return nil
 	})
@@ -84,10 +84,10 @@ func copyLive(path, fresh string, most int64) (size int64, err error) {
 	}
 	dst, err := bolt.Open(fresh, 0o600, options())
 	if err != nil {
-		return 0, fmt.Errorf("make %s: %w", fresh, err)
+		return 0, fmt.Errorf("create %s: %w", fresh, err)
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	return size, live(func(id, value []byte) error {
+	return size, eachLive(func(id, value []byte) error {
 		return dst.Update(func(tx *bolt.Tx) error {
 			bucket, err := tx.CreateBucketIfNotExists([]byte(records))
 			if err != nil {

@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockWait is how long Open waits for another server to let go of the file: a
-// server that is restarted may come up while the old one still closes.
+// lockWait is how long Open waits for another server to unlock the file: a server that
+// is restarted may start while the old one is still closing.
 const lockWait = time.Second
 
-// errInUse tells the person who started a second server.
+// errInUse is for the person who started a second server.
 var errInUse = errors.New("another server is running on this file")
 
-// errLocked tells the person who looks at the file with another program.
+// errLocked is for the person who looks at the file with another program.
 var errLocked = errors.New("another process has locked this file: end it, it may be a tool that reads the records")
 
-// lockFile opens the file at path and locks it for as long as it is open. The
-// kernel lets go of the lock when the process dies, however it dies.
+// lockFile opens the file at path and locks it for as long as it is open. The kernel
+// releases the lock when the process ends, however it ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -50,49 +50,29 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// openDB opens the database at path, which belongs to the boot that boot, the
-// locked file, names. The boot is not in the database: that of a crashed machine
-// may not even open.
+// openDB opens the database at path. The locked file boot names the boot of the machine
+// that its records belong to. The database itself cannot say so: after a crash of the
+// machine it may not even open.
 func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
 	this, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return nil, fmt.Errorf("boot id: %w", err)
+		return nil, fmt.Errorf("read the boot id of the machine: %w", err)
 	}
 	then, err := io.ReadAll(boot)
 	if err != nil {
-		return nil, fmt.Errorf("boot id: %w", err)
+		return nil, fmt.Errorf("read the boot id of the records: %w", err)
 	}
 
-	_, err = os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	case !bytes.Equal(this, then):
-		log.Info("records of an earlier boot are dropped", "file", path)
-		err = os.Remove(path)
-	default:
-		damage := check(path)
-		if errors.Is(damage, berrors.ErrTimeout) {
-			return nil, errLocked
-		}
-		if damage != nil {
-			log.Error("records are damaged and are dropped", "file", path, "err", damage)
-			err = os.Remove(path)
-		} else {
-			err = nil
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	ofThisBoot := bytes.Equal(this, then)
+	if err := dropUnusable(path, ofThisBoot, log); err != nil {
 		return nil, err
 	}
-
-	// The old records are gone before the file says that they are of this boot. One that
-	// says so already is left alone: who is killed between the two steps leaves it empty,
-	// and good records would be taken for those of an earlier boot.
-	if !bytes.Equal(this, then) {
+	// Old records are removed before the file names this boot. A file that names it already
+	// is not written again: a server that is killed between the two steps leaves it empty,
+	// and the next server would take good records for those of an earlier boot.
+	if !ofThisBoot {
 		if err := errors.Join(boot.Truncate(0), writeAll(boot, this)); err != nil {
-			return nil, fmt.Errorf("boot id: %w", err)
+			return nil, fmt.Errorf("write the boot id of the records: %w", err)
 		}
 	}
 	if err := compact(path, log); err != nil {
@@ -115,16 +95,43 @@ func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
 	return db, nil
 }
 
+// dropUnusable removes the database at path if it is of an earlier boot or damaged.
+func dropUnusable(path string, ofThisBoot bool, log *slog.Logger) error {
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if ofThisBoot {
+		damage := check(path)
+		if errors.Is(damage, berrors.ErrTimeout) {
+			return errLocked
+		}
+		if damage == nil {
+			return nil
+		}
+		log.Error("dropping the records: their file is damaged", "file", path, "err", damage)
+	} else {
+		log.Info("dropping the records: they are of an earlier boot of this machine", "file", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 func options() *bolt.Options {
 	return &bolt.Options{
 		Timeout: lockWait,
-		// See the package comment. A killed process loses nothing by these; the
-		// pages of a transaction are written before the page that makes it valid.
+		// The package comment says why nothing is synced. A process that is killed loses
+		// nothing by that: the pages of a transaction are written before the page that
+		// makes them valid.
 		NoSync:         true,
 		NoFreelistSync: true,
-		// Growing the file ahead would also sync it, and leave holes in it: a full
-		// disk would then show when a page is read, as a fault, not when it is
-		// written, as an error.
+		// To grow the file ahead of need would also sync it, and would leave holes in it.
+		// A full disk would then show as a fault when a page is read instead of as an
+		// error when it is written.
 		NoGrowSync:   true,
 		FreelistType: bolt.FreelistMapType,
 	}
@@ -135,14 +142,14 @@ func writeAll(f *os.File, b []byte) error {
 	return err
 }
 
-// check walks through the database at path and returns what is wrong with it.
-// Opening a damaged one for writing may end the process: bbolt then looks for
-// free pages in a goroutine of its own, where nobody can recover.
+// check walks through the database at path and returns what is wrong with it. To open a
+// damaged database for writing may end the process: bbolt then looks for free pages in a
+// goroutine of its own, whose panic nobody can recover.
 func check(path string) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a page beyond the end of the file
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("walk: %v", p)
+			err = fmt.Errorf("reading it panics: %v", p)
 		}
 	}()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockWait})
@@ -153,7 +160,7 @@ func check(path string) (err error) {
 	return db.View(func(tx *bolt.Tx) error {
 		bucket := tx.Bucket([]byte(records))
 		if bucket == nil {
-			return nil // killed before its first transaction
+			return nil // its server was killed before the first transaction
 		}
 		return bucket.ForEach(func(id, value []byte) error {
 			if len(value) < headerLen {

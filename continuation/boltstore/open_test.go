@@ -26,7 +26,7 @@ import (
 
 const ttl = time.Minute
 
-// makeStore leaves a store with n records in a new file.
+// makeStore creates a new file with n records in it and closes it.
 func makeStore(t *testing.T, n int) (path string, last continuation.Record) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "records.db")
@@ -53,8 +53,8 @@ func TestRecordsSurviveReopening(t *testing.T) {
 	}
 }
 
-// A server that is killed at any moment of its start leaves the records to the next:
-// what says that they are of this boot is not touched while it is right.
+// A server that is killed at any moment of its start leaves the records to the next one:
+// the file that names their boot is not written while it is right.
 func TestBootIsWrittenOnce(t *testing.T) {
 	path, _ := makeStore(t, 1)
 	then := time.Now().Add(-time.Hour)
@@ -103,8 +103,8 @@ func TestSecondServer(t *testing.T) {
 	}
 }
 
-// A program that has locked the file, to read it or to write to it, keeps the server from
-// it, and the records stay.
+// If another program has locked the file, to read or to write it, the server does not
+// start, and the records stay.
 func TestFileIsLocked(t *testing.T) {
 	for name, how := range map[string]int{"shared": unix.LOCK_SH, "exclusive": unix.LOCK_EX} {
 		t.Run(name, func(t *testing.T) {
@@ -136,8 +136,8 @@ func TestFileIsLocked(t *testing.T) {
 	}
 }
 
-// Files that must not be used are replaced by an empty store, with a word in the
-// log, and none of them ends the process.
+// Files that must not be used are replaced by an empty store and the loss is logged. None
+// of them ends the process.
 func TestUnusableFiles(t *testing.T) {
 	edit := func(name string, f func([]byte) []byte) error {
 		b, err := os.ReadFile(name)
@@ -216,10 +216,12 @@ func TestClosedStoreIsUnavailable(t *testing.T) {
 	}
 }
 
-// childRole names what this test binary does when a test starts it again.
+// childRole is the environment variable that holds the path of the store in a child: this
+// test binary, started again by a test.
 const childRole = "BOLTSTORE_TEST_CHILD"
 
-// child starts the test named name again, as a process that does its other part.
+// child returns a command that runs the test called name again, as the process that does
+// the test's other part.
 func child(t *testing.T, name, path string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$")
@@ -228,7 +230,7 @@ func child(t *testing.T, name, path string) *exec.Cmd {
 	return cmd
 }
 
-// What Put has promised is there after a kill -9.
+// Records that Put has written are there after a kill -9.
 func TestKilledServerLosesNothing(t *testing.T) {
 	if path := os.Getenv(childRole); path != "" {
 		s := open(t, path)
@@ -258,7 +260,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 				promised[id] = true
 			}
 			if len(promised) == before+500*(round+1) {
-				_ = cmd.Process.Kill() // and read what it had printed
+				_ = cmd.Process.Kill() // then read on: the child may have printed more before it died
 			}
 		}
 		_ = cmd.Wait() // it was killed
@@ -281,7 +283,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	}
 }
 
-// A file that cannot grow is an error of one Put, and the store goes on.
+// If the file cannot grow, one Put fails and the store keeps working.
 func TestFullDisk(t *testing.T) {
 	if path := os.Getenv(childRole); path != "" {
 		signal.Ignore(syscall.SIGXFSZ)
@@ -318,7 +320,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A file that has been large is small again after a start, with every record that lives.
+// A file that has grown large is small again after a start and has every live record.
 func TestOpenShrinks(t *testing.T) {
 	path, kept := makeStore(t, 50)
 	s := open(t, path)
@@ -351,7 +353,7 @@ func TestOpenShrinks(t *testing.T) {
 	if before < 64<<20 {
 		t.Fatalf("the file has %d bytes, want a large one", before)
 	}
-	// What a server that was killed meanwhile has left.
+	// A server that was killed while it compacted the file left this.
 	if err := os.WriteFile(path+".new", []byte("half a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}

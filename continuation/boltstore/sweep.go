@@ -8,13 +8,13 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// sweepUntil removes expired records now and then until ctx ends.
+// sweepUntil removes expired records every sweepEvery until ctx ends.
 func (s *Store) sweepUntil(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
 		if err := s.sweep(ctx); err != nil {
-			s.log.Warn("expired records were not removed", "file", s.db.Path(), "err", err)
+			s.log.Warn("cannot remove expired records", "file", s.db.Path(), "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -24,21 +24,21 @@ func (s *Store) sweepUntil(ctx context.Context) {
 	}
 }
 
-// sweep removes all records that have expired, a few in each transaction.
+// sweep removes all expired records, up to sweepBatch in a transaction.
 func (s *Store) sweep(ctx context.Context) error {
 	at, err := now()
 	if err != nil {
 		return err
 	}
 	for from := []byte(nil); ctx.Err() == nil; {
-		ids, next, err := s.dead(at, from)
+		ids, next, err := s.findExpired(at, from)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		err = s.db.Update(func(tx *bolt.Tx) error {
 			bucket := tx.Bucket([]byte(records))
 			for _, id := range ids {
-				// It may have been written anew since it was found.
+				// The record may have been written again since it was found.
 				if value := bucket.Get(id); value == nil || !expired(value, at) {
 					continue
 				}
@@ -56,9 +56,10 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// dead returns the ids of up to sweepBatch expired records, beginning at from,
-// and the id to go on at if there are more. It only reads, so that no Put waits for the search.
-func (s *Store) dead(at int64, from []byte) (ids [][]byte, next []byte, err error) {
+// findExpired returns the ids of up to sweepBatch expired records, beginning at from. If
+// there are more, next is the id to continue from. It only reads, so no Put waits for the
+// search.
+func (s *Store) findExpired(at int64, from []byte) (ids [][]byte, next []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		cursor := tx.Bucket([]byte(records)).Cursor()
 		for id, value := cursor.Seek(from); id != nil; id, value = cursor.Next() {

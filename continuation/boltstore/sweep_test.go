@@ -11,7 +11,7 @@ import (
 	"fermata/continuation/storetest"
 )
 
-// count returns how many records the file holds, expired ones too.
+// count returns how many records the file holds, expired ones included.
 func count(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	err := s.db.View(func(tx *bolt.Tx) error {

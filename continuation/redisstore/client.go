@@ -11,40 +11,40 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// A client waits for its answer while a command waits for Redis, so trouble has
-// to show soon. Each of these must fit into the one before it, so it is built
-// from it.
+// While a command waits for Redis a client waits for its answer, so an outage has to show
+// soon. Each of these limits must fit into the one before it and is computed from it.
 const (
 	// commandLimit bounds one command with all its attempts.
 	commandLimit = 2 * time.Second
-	// attemptLimit bounds one read or write. There are two attempts.
+	// attemptLimit bounds one read or write. A command has two attempts.
 	attemptLimit = commandLimit * 45 / 100
-	// dialLimit bounds one connection attempt. There is one in each attempt.
+	// dialLimit bounds one attempt to connect. Each attempt of a command has one.
 	dialLimit = attemptLimit / 2
 )
 
 const (
-	// retries is 1: when Redis has restarted, connections of the pool turn out to
-	// be dead as they are used. More of them would only make an outage slower.
+	// retries is 1 because after a restart of Redis the dead connections of the pool are
+	// noticed only when they are used. More retries would only make an outage take longer
+	// to show.
 	retries = 1
-	// redirects is how often a command follows a Cluster that moves its slots, or
-	// fails over, before it gives up.
+	// redirects is how often a command follows a Cluster that moves its slots or fails
+	// over before the command gives up.
 	redirects = 3
 )
 
-// errReplica: a replica may be behind its master, and whoever goes on with an
-// execution must see its last write.
-var errReplica = errors.New("the url of Redis asks to read from replicas, which is not supported")
+// errReplica refuses replicas: a replica may be behind its master, and a server that
+// continues an execution must see its last write.
+var errReplica = errors.New("the URL of Redis asks to read from replicas, which is not supported")
 
-// newClient returns a client for the Redis that text names. Parameters in text
-// go before our own, except for commandLimit.
-func newClient(text string) (redis.UniversalClient, error) {
-	// The library prints what it also returns as errors.
+// newClient returns a client for the Redis at rawURL. Parameters in the URL override our
+// own, except for commandLimit.
+func newClient(rawURL string) (redis.UniversalClient, error) {
+	// The library would print errors that it also returns.
 	logging.Disable()
-	u, err := url.Parse(text)
+	u, err := url.Parse(rawURL)
 	if err != nil {
-		// The text may hold a password, and so may the error.
-		return nil, errors.New("the url of Redis cannot be parsed")
+		// The error is left out: like the URL it may contain a password.
+		return nil, errors.New("the URL of Redis cannot be parsed")
 	}
 	query := u.Query()
 	switch cluster := query.Get("cluster"); {
@@ -53,7 +53,7 @@ func newClient(text string) (redis.UniversalClient, error) {
 		u.RawQuery = query.Encode()
 		return clusterClient(u)
 	case cluster != "":
-		return nil, fmt.Errorf("the url of Redis has cluster=%q, want true", cluster)
+		return nil, fmt.Errorf("the URL of Redis has cluster=%q, want true", cluster)
 	case query.Has("master_name"):
 		return failoverClient(u)
 	default:
@@ -107,7 +107,7 @@ func clusterClient(u *url.URL) (redis.UniversalClient, error) {
 	setDefault(&o.ReadTimeout, attemptLimit)
 	setDefault(&o.WriteTimeout, attemptLimit)
 	setDefault(&o.PoolTimeout, attemptLimit)
-	// A Cluster client retries by its redirects alone.
+	// A client of a Cluster retries by following redirects, and in no other way.
 	setDefault(&o.MaxRetries, -1)
 	setDefault(&o.MaxRedirects, redirects)
 	setDefault(&o.DialerRetries, 1)
@@ -116,15 +116,15 @@ func clusterClient(u *url.URL) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-// setDefault sets an option that the url did not set.
+// setDefault sets an option that the URL did not set.
 func setDefault[T int | time.Duration](option *T, value T) {
 	if *option == 0 {
 		*option = value
 	}
 }
 
-// noNotifications saves every new connection a command that servers other than
-// Redis' own cloud refuse.
+// noNotifications turns maintenance notifications off: asking for them costs every new
+// connection a command, which all servers but Redis' own cloud refuse.
 func noNotifications() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }

@@ -99,7 +99,7 @@ func TestEncryptionRotates(t *testing.T) {
 	wantUnavailable(t, "Get with the old key of what both keys wrote", err)
 }
 
-// Whoever can write to Redis must not get round the key by writing plain records.
+// Somebody who can write to Redis must not get round the key by writing plain records.
 func TestEncryptionRefusesPlain(t *testing.T) {
 	server := startServer(t)
 	plain, sealed := open(t, server.url()), open(t, server.url(), redisstore.WithKey(secret(1)))

@@ -1,8 +1,8 @@
-// Package redisstore keeps continuation records in Redis, or what speaks its
-// protocol, for servers that share them. Redis may run alone, under Sentinel or
-// as a Cluster. Redis answers before its replicas have a write, so a failover may
-// lose the last ones: an execution may then be lost, or its last round be open to
-// one more claim. Where that matters, let Redis have min-replicas-to-write.
+// Package redisstore keeps continuation records in Redis, or in a server that speaks its
+// protocol, for servers that share them. Redis may run alone, under Sentinel or as a
+// Cluster. It confirms a write before its replicas have it, so a failover may lose the
+// last writes. An execution may then be lost, or its last round may be claimed once more.
+// Where that matters, configure Redis with min-replicas-to-write.
 package redisstore
 
 import (
@@ -19,8 +19,8 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// The names of keys are shared with servers of other versions and may not
-// change. The braces make the id alone decide the slot of a Cluster.
+// Servers of other versions use the same names of keys, so the names may not change. The
+// braces make a Cluster choose the slot by the id alone.
 const (
 	keyPrefix = "fermata:{"
 	keySuffix = "}"
@@ -29,16 +29,16 @@ const (
 // listPage is how many records List asks for at once.
 const listPage = 128
 
-// put writes a value if it follows the one that is there, in one step.
+// put writes a value if its version follows the stored one, in one step.
 //
 //	KEYS[1]  the key
-//	ARGV[1]  the version that must be there, as it is in a value, empty for none
+//	ARGV[1]  the version that must be stored, encoded as in a value; empty for none
 //	ARGV[2]  the value
 //	ARGV[3]  its time to live in milliseconds
 //
-// It returns 1 if the value is there now, which includes that it was: the client
-// library sends a command again if it got no reply to it. The nonce in the header
-// tells the same write from another that has the same content.
+// It returns 1 if the value is stored now, even if it was stored before: the client
+// library repeats a command that got no reply. The nonce in the head tells a repeated
+// write from another write with the same content.
 var put = redis.NewScript(`
 local head = redis.call('GETRANGE', KEYS[1], 0, ` + headEnd + `)
 if head == string.sub(ARGV[2], 1, #head) and head ~= '' then return 1 end
@@ -58,11 +58,11 @@ var _ continuation.Store = (*Store)(nil)
 // An Option changes how a Store works.
 type Option func(*Store) error
 
-// WithKey has records encrypted and authenticated before they go to Redis. A
-// reader of Redis then learns no more than ids, versions and sizes, and a writer
-// can remove records or bring back old ones but not make or change any. The
-// first secret encrypts, all of them decrypt. They must have 32 bytes or more and
-// be used for nothing else. A Store with a key refuses records without.
+// WithKey makes the Store encrypt and authenticate records before they go to Redis. A
+// reader of Redis then learns only ids, versions and sizes. A writer to Redis can remove
+// records or bring back old ones, but cannot make or change any. The first secret
+// encrypts, and each of them decrypts. Secrets must have 32 bytes or more and must not be
+// used for anything else. A Store with a key refuses records that are not encrypted.
 func WithKey(secrets ...[]byte) Option {
 	return func(s *Store) error {
 		sealed, err := newSealed(secrets)
@@ -71,8 +71,8 @@ func WithKey(secrets ...[]byte) Option {
 	}
 }
 
-// New returns a Store in the Redis that url names; see the README of go-redis for
-// all parameters that the query may have.
+// New returns a Store in the Redis at url. The README of go-redis lists all parameters
+// that the query may have.
 //
 //	redis://user:password@host:6379/0        one server
 //	rediss://…                               the same over TLS
@@ -83,8 +83,8 @@ func WithKey(secrets ...[]byte) Option {
 //	                                         Sentinels; username and password are
 //	                                         for the servers that they name
 //
-// It makes connections as they are needed, so that a server may start before its
-// Redis does. Ping tells whether there is one.
+// New does not connect, so that a server may start before its Redis does. Ping tells
+// whether Redis answers.
 func New(url string, options ...Option) (*Store, error) {
 	s := &Store{codec: plain{}}
 	for _, option := range options {
@@ -159,10 +159,11 @@ func (s *Store) List(ctx context.Context) ([]continuation.Record, error) {
 	return list, nil
 }
 
-// keys returns the key of every record, once: SCAN may name one twice.
+// keys returns the key of every record. It removes duplicates, since SCAN may return a
+// key twice.
 func (s *Store) keys(ctx context.Context) ([]string, error) {
 	var (
-		mu   sync.Mutex // several masters are asked at once
+		mu   sync.Mutex // the masters of a Cluster are asked at the same time
 		seen = make(map[string]struct{})
 		keys []string
 	)
@@ -201,11 +202,11 @@ func scanPage(ctx context.Context, node redis.UniversalClient, cursor uint64) ([
 	return node.Scan(ctx, cursor, keyPrefix+"*"+keySuffix, 8*listPage).Result()
 }
 
-// appendPage appends to list the records of keys that are still there.
+// appendPage appends to list the records of those keys that still exist.
 func (s *Store) appendPage(ctx context.Context, list []continuation.Record, keys []string) ([]continuation.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	// Not MGET: a Cluster takes one only for keys of one slot.
+	// This is not an MGET, because a Cluster accepts that only for keys of one slot.
 	replies, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, k := range keys {
 			p.Get(ctx, k)
@@ -237,15 +238,15 @@ func (s *Store) appendPage(ctx context.Context, list []continuation.Record, keys
 func (s *Store) Delete(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	// UNLINK frees the memory of a large record outside of Redis' main thread.
+	// Unlike DEL, UNLINK frees the memory of a large record outside Redis' main thread.
 	if err := s.client.Unlink(ctx, key(id)).Err(); err != nil {
 		return stored.Unavailable("delete record "+id, err)
 	}
 	return nil
 }
 
-// Ping implements continuation.Store. On a Cluster every master must answer,
-// because each holds records that no other has.
+// Ping implements continuation.Store. Every master of a Cluster must answer, because each
+// of them holds records that no other master has.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()

@@ -58,8 +58,7 @@ func TestStoreOnCluster(t *testing.T) {
 	}
 }
 
-// A Cluster that has lost a master must not say that all is well: List would
-// give too few records.
+// When a Cluster has lost a master, List must fail instead of returning too few records.
 func TestClusterWithoutOneMaster(t *testing.T) {
 	servers, addrs := startCluster(t)
 	s := open(t, clusterURL(addrs))
@@ -71,7 +70,7 @@ func TestClusterWithoutOneMaster(t *testing.T) {
 	servers[1].start(t)
 }
 
-// A slot that moves to another server is followed, not reported.
+// The store follows a slot that moves to another server, without an error.
 func TestClusterMovesSlot(t *testing.T) {
 	servers, addrs := startCluster(t)
 	s := open(t, clusterURL(addrs))
@@ -117,7 +116,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// The store finds its server by asking a Sentinel.
+// The store asks a Sentinel where its server is.
 func TestSentinel(t *testing.T) {
 	port := freePort(t)
 	server := startServer(t, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--requirepass", "hunter2")

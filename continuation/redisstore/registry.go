@@ -14,14 +14,14 @@ import (
 
 var _ continuation.Registry = (*Store)(nil)
 
-// The names of keys may not change, and no record's key begins like them.
+// The names of keys may not change. No key of a record begins like these.
 const (
 	// serverPrefix begins the key of a server's announcement.
 	serverPrefix = "fermata-server:"
-	// serversKey is the set of all servers that live, and of dead ones that nobody
-	// has noticed yet.
+	// serversKey is the key of the set of servers. It holds every live server, and dead
+	// ones until some server notices that their announcement has expired.
 	serversKey = "fermata-servers"
-	// serversTTL is how long the set outlives the last announcement.
+	// serversTTL is how long the set is kept after the last announcement.
 	serversTTL = time.Hour
 )
 
@@ -63,7 +63,7 @@ func (s *Store) Servers(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	if len(dead) > 0 {
-		// One that was only slow announces itself again.
+		// A server that was only slow adds itself again with its next announcement.
 		if err := s.client.SRem(ctx, serversKey, dead...).Err(); err != nil {
 			return nil, stored.Unavailable("list servers", err)
 		}

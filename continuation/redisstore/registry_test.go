@@ -25,7 +25,7 @@ func TestRegistry(t *testing.T) {
 	if err := s.Withdraw(ctx, "two"); err != nil {
 		t.Errorf("Withdraw = %v, want success", err)
 	}
-	// A server that dies withdraws nothing: its announcement ends by itself.
+	// A server that dies does not withdraw its announcement, which expires by itself.
 	if err := server.client.Del(ctx, "fermata-server:three").Err(); err != nil {
 		t.Fatal(err)
 	}

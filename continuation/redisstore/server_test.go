@@ -19,15 +19,16 @@ import (
 	"fermata/continuation/redisstore"
 )
 
-// A server is a Redis of the test's own.
+// A server is a Redis that the test has started for itself.
 type server struct {
 	args   []string
-	client *redis.Client // for what a Store does not do
+	client *redis.Client // for commands that a Store does not have
 	socket string
 	cmd    *exec.Cmd
 }
 
-// lookServer returns the path of redis-server. A laptop may do without it.
+// lookServer returns the path of redis-server. It skips the test if there is none, except
+// in CI.
 func lookServer(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath("redis-server")
@@ -69,7 +70,7 @@ func (s *server) start(tb testing.TB) {
 	if err := s.cmd.Start(); err != nil {
 		tb.Fatalf("start redis-server: %v", err)
 	}
-	// A server with a password answers too: NOAUTH.
+	// A server with a password is ready when it answers NOAUTH.
 	await(tb, "redis-server", func(ctx context.Context) error {
 		err := s.client.Ping(ctx).Err()
 		if redis.HasErrorPrefix(err, "NOAUTH") {
@@ -107,7 +108,7 @@ func await(tb testing.TB, what string, f func(context.Context) error) {
 	}
 }
 
-// connect returns a Store that has been answered.
+// connect returns a Store whose Redis has answered a Ping.
 func connect(ctx context.Context, url string, options ...redisstore.Option) (*redisstore.Store, error) {
 	s, err := redisstore.New(url, options...)
 	if err != nil {
@@ -133,8 +134,8 @@ func open(tb testing.TB, url string, options ...redisstore.Option) *redisstore.S
 	return s
 }
 
-// freePort returns a TCP port that was free and whose cluster bus port, 10000
-// above it, is a port at all.
+// freePort returns a free TCP port below 55,000: the port of the cluster bus is 10,000
+// higher, and must exist too.
 func freePort(tb testing.TB) int {
 	tb.Helper()
 	for {
@@ -152,8 +153,7 @@ func freePort(tb testing.TB) int {
 	}
 }
 
-// startCluster starts a Cluster of three masters and returns its servers and
-// their addresses.
+// startCluster starts a Cluster of three masters and returns them and their addresses.
 func startCluster(tb testing.TB) (servers []*server, addrs []string) {
 	tb.Helper()
 	const slots, nodes = 16384, 3
@@ -202,8 +202,8 @@ func startCluster(tb testing.TB) (servers []*server, addrs []string) {
 	return servers, addrs
 }
 
-// startSentinel starts a Sentinel that watches the server at port of this host
-// under a name, and returns its address.
+// startSentinel starts a Sentinel that watches the server at this port under this name,
+// and returns the Sentinel's address.
 func startSentinel(tb testing.TB, name string, port int, password string) (addr string) {
 	tb.Helper()
 	own := freePort(tb)

@@ -17,8 +17,8 @@ import (
 	"fermata/continuation/storetest"
 )
 
-// patience is how long an operation may take to find out that Redis is away: two
-// seconds, and what a busy machine adds.
+// patience is how long an operation may take to find out that Redis is away: the two
+// seconds that a command may take, and one more for a busy machine.
 const patience = 3 * time.Second
 
 // soon runs f and checks that it did not take long.
@@ -32,7 +32,7 @@ func soon(t *testing.T, what string, f func() error) error {
 	return err
 }
 
-// wantAllUnavailable checks that every method reports the outage, and soon.
+// wantAllUnavailable checks that every method soon reports the outage.
 func wantAllUnavailable(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for what, f := range map[string]func() error{
@@ -58,8 +58,8 @@ func TestServerIsKilledAndRestarted(t *testing.T) {
 	wantAllUnavailable(t, s)
 
 	server.start(t)
-	// The first operation after the restart must not fail: connections of the
-	// pool that died are replaced, and the script is loaded again.
+	// The first operation after the restart must not fail: the client replaces the dead
+	// connections of its pool and loads the script again.
 	r.Version = 2
 	if err := s.Put(t.Context(), r, ttl); err != nil {
 		t.Errorf("Put after the restart = %v, want success", err)
@@ -69,7 +69,7 @@ func TestServerIsKilledAndRestarted(t *testing.T) {
 	}
 }
 
-// After a restart every connection of the pool is dead, and there are many.
+// After a restart all the many connections of the pool are dead.
 func TestRestartWithFullPool(t *testing.T) {
 	server := startServer(t)
 	s := open(t, server.url())
@@ -182,8 +182,8 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// A write that Redis has done, but whose reply is lost, is sent again by the
-// client. It is still ours, and not a conflict.
+// The client repeats a write whose reply was lost. If Redis has done that write, the
+// repeated one must not be taken for a conflict.
 func TestLostReply(t *testing.T) {
 	server := startServer(t)
 	proxy := startProxy(t, server.socket)
@@ -210,7 +210,7 @@ func TestLostReply(t *testing.T) {
 // A proxy stands between a client and Redis and can lose a reply.
 type proxy struct {
 	socket string
-	// loseReply has the next reply thrown away and its connection closed.
+	// loseReply makes the proxy drop the next reply and close its connection.
 	loseReply atomic.Bool
 }
 

@@ -21,14 +21,13 @@ import (
 //	 8 bytes  version, big-endian
 //	24 bytes  nonce, random for every write
 //
-// What follows is the record in stored form if the value is plain. If it is
-// sealed, there are
+// In a plain value the record in stored form follows. In a sealed value follow
 //
 //	 8 bytes  id of the key
 //	          the stored form, encrypted
 //	16 bytes  tag
 //
-// Servers of several versions share the values, so the form may not change.
+// Servers of several versions share the values, so this form may not change.
 const (
 	kindPlain  = 1
 	kindSealed = 2
@@ -39,16 +38,16 @@ const (
 	tagLen   = 16
 )
 
-// headEnd is the offset of the head's last byte, for the script.
+// headEnd is the offset of the last byte of a head, for the script put.
 var headEnd = strconv.Itoa(headLen - 1)
 
-// A codec turns a record's stored form into the part of a value after its head
-// and back.
+// A codec converts between a record's stored form and the part of a value that follows
+// the head.
 type codec interface {
 	kind() byte
-	// seal appends to value, which is a head, what follows it.
+	// seal returns value, which holds a head, with the encoded form appended.
 	seal(value []byte, id string, form []byte) ([]byte, error)
-	// open returns the stored form in value. It may use its memory.
+	// open returns the stored form in value. The result may use the memory of value.
 	open(value []byte, id string) ([]byte, error)
 }
 
@@ -70,7 +69,7 @@ func decode(c codec, id string, value []byte) (continuation.Record, error) {
 		return continuation.Record{}, errors.New("value is cut off")
 	}
 	if value[0] != c.kind() {
-		return continuation.Record{}, fmt.Errorf("value is of kind %d, want %d: it was written with another setting of encryption", value[0], c.kind())
+		return continuation.Record{}, fmt.Errorf("value has kind %d, want %d: the server that wrote it has another encryption setting", value[0], c.kind())
 	}
 	form, err := c.open(value, id)
 	if err != nil {
@@ -79,7 +78,7 @@ func decode(c codec, id string, value []byte) (continuation.Record, error) {
 	return stored.Decode(form)
 }
 
-// plain leaves records as they are.
+// plain is the codec that leaves records as they are.
 type plain struct{}
 
 func (plain) kind() byte { return kindPlain }
@@ -90,10 +89,10 @@ func (plain) seal(value []byte, _ string, form []byte) ([]byte, error) {
 
 func (plain) open(value []byte, _ string) ([]byte, error) { return value[headLen:], nil }
 
-// sealed encrypts with AES-256-GCM. Each write has its own key, derived from a
-// secret and the first half of the nonce; the other half is GCM's nonce. Random
-// nonces of GCM alone, of 12 bytes, would wear a key out after 2³² writes.
-// Head, key id and record id are authenticated with the record.
+// sealed is the codec that encrypts, with AES-256-GCM. Each write has a key of its own,
+// derived from a secret and the first half of the nonce; the other half is GCM's nonce.
+// With one key for all writes, GCM's random nonces of 12 bytes would be safe for only 2³²
+// writes. Head, key id and record id are authenticated together with the record.
 type sealed struct {
 	first sealKey
 	byID  map[[keyIDLen]byte]sealKey
@@ -101,7 +100,7 @@ type sealed struct {
 
 type sealKey struct {
 	id  [keyIDLen]byte
-	prk []byte // of HKDF
+	prk []byte // the pseudorandom key of HKDF
 }
 
 const minSecret = 32
@@ -132,7 +131,7 @@ func newSealed(secrets [][]byte) (*sealed, error) {
 	return s, nil
 }
 
-// aead returns the cipher for the write with this nonce.
+// aead returns the cipher for the write that has this nonce.
 func (k sealKey) aead(nonce []byte) (cipher.AEAD, error) {
 	key, err := hkdf.Expand(sha256.New, k.prk, "record "+string(nonce[:nonceLen/2]), 32)
 	if err != nil {
@@ -174,7 +173,7 @@ func (s *sealed) open(value []byte, id string) ([]byte, error) {
 	return aead.Open(body[:0], nonce[nonceLen/2:], body, additional(head, id))
 }
 
-// additional is what GCM authenticates beside the record.
+// additional returns the data that GCM authenticates in addition to the record.
 func additional(head []byte, id string) []byte {
 	return append(append(make([]byte, 0, len(head)+len(id)), head...), id...)
 }

@@ -7,8 +7,8 @@ import (
 	"fermata/continuation"
 )
 
-// Benchmark measures what a round costs in the store: a Put of the next version
-// of a record, a Get, both, and both from several goroutines.
+// Benchmark measures what a round costs in the store: a Put of the next version of a
+// record, a Get, both in turn, and both in turn from several goroutines.
 func Benchmark(b *testing.B, s continuation.Store) {
 	record := NewRecord()
 	record.Answer = bytes.Repeat([]byte("x"), 1<<10)

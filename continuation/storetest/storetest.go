@@ -1,15 +1,12 @@
-// Package storetest tries whether a continuation.Store keeps its contract. Every
-// implementation runs it.
+// Package storetest tests whether a continuation.Store keeps its contract. The tests of
+// every implementation run it.
 package storetest
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,11 +16,11 @@ import (
 	"fermata/continuation"
 )
 
-// ttl outlasts every test that does not try expiry.
+// ttl is longer than any test that does not test expiry.
 const ttl = time.Minute
 
-// Run tests the store that open returns. Open is called once for each test; it
-// may return stores that share their records, and closes what it opened.
+// Run tests the store that open returns. It calls open once for each test. The stores may
+// share their records; open must see to it that each is closed when its test ends.
 func Run(t *testing.T, open func(t *testing.T) continuation.Store) {
 	tests := []struct {
 		name string
@@ -50,8 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) continuation.Store) {
 	}
 }
 
-// NewRecord returns the first version of a record with every field set and a new
-// id.
+// NewRecord returns the first version of a record with a new id and values in most fields.
 func NewRecord() continuation.Record {
 	return continuation.Record{
 		Format:    continuation.RecordFormat,
@@ -89,7 +85,7 @@ func wantGet(t *testing.T, s continuation.Store, want continuation.Record) {
 	if err != nil {
 		t.Fatalf("Get = %v, want the record", err)
 	}
-	// A diff of megabytes would take minutes.
+	// Answers are compared apart, since a diff of megabytes would take minutes.
 	if !bytes.Equal(got.Answer, want.Answer) {
 		t.Errorf("Get returns an answer of %d bytes, want the %d that were put", len(got.Answer), len(want.Answer))
 	}
@@ -174,165 +170,6 @@ func testLargeRecord(t *testing.T, s continuation.Store) {
 	wantGet(t, s, small)
 }
 
-func testVersions(t *testing.T, s continuation.Store) {
-	r := NewRecord()
-	for _, version := range []int64{-1, 0, 2, 3} {
-		r.Version = version
-		wantError(t, fmt.Sprintf("Put of version %d before any", version), s.Put(t.Context(), r, ttl), continuation.ErrConflict)
-	}
-	_, err := s.Get(t.Context(), r.ID)
-	wantError(t, "Get after refused Puts", err, continuation.ErrNotFound)
-
-	for version := int64(1); version <= 300; version++ { // beyond one byte
-		r.Version, r.Round = version, int(version)
-		mustPut(t, s, r, ttl)
-	}
-	stale := r
-	stale.State = "written by a loser"
-	for _, version := range []int64{-1, 0, 1, 44, 299, 300, 302, 556} {
-		stale.Version = version
-		wantError(t, fmt.Sprintf("Put of version %d after 300", version), s.Put(t.Context(), stale, ttl), continuation.ErrConflict)
-	}
-	wantError(t, "the same Put again", s.Put(t.Context(), r, ttl), continuation.ErrConflict)
-	wantGet(t, s, r)
-}
-
-func testRace(t *testing.T, s continuation.Store) {
-	for range 100 {
-		r := NewRecord()
-		mustPut(t, s, r, ttl)
-		r.Version = 2
-
-		var won atomic.Int32
-		race(16, func(i int) {
-			claim := r
-			if i%2 == 0 { // half of the claims are the same to the byte
-				claim.Owner = fmt.Sprint("server-", i)
-			}
-			switch err := s.Put(t.Context(), claim, ttl); {
-			case err == nil:
-				won.Add(1)
-			case !errors.Is(err, continuation.ErrConflict):
-				t.Errorf("Put = %v, want success or ErrConflict", err)
-			}
-		})
-		if got := won.Load(); got != 1 {
-			t.Fatalf("%d of 16 claims of one version passed, want 1", got)
-		}
-	}
-
-	var won atomic.Int32
-	first := NewRecord()
-	race(16, func(int) {
-		if s.Put(t.Context(), first, ttl) == nil {
-			won.Add(1)
-		}
-	})
-	if got := won.Load(); got != 1 {
-		t.Errorf("%d of 16 first versions passed, want 1", got)
-	}
-}
-
-// race runs f n times at once.
-func race(n int, f func(i int)) {
-	start := make(chan struct{})
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			<-start
-			f(i)
-		})
-	}
-	close(start)
-	wg.Wait()
-}
-
-func testManyWriters(t *testing.T, s continuation.Store) {
-	race(32, func(int) {
-		r := NewRecord()
-		for r.Version = 1; r.Version <= 20; r.Version++ {
-			if err := s.Put(t.Context(), r, ttl); err != nil {
-				t.Errorf("Put of version %d = %v, want success", r.Version, err)
-				return
-			}
-			got, err := s.Get(t.Context(), r.ID)
-			if err != nil || got.Version != r.Version {
-				t.Errorf("Get = version %d, %v, want version %d", got.Version, err, r.Version)
-				return
-			}
-		}
-		if err := s.Delete(t.Context(), r.ID); err != nil {
-			t.Errorf("Delete = %v, want success", err)
-		}
-	})
-}
-
-// awaitExpiry waits until the record is gone.
-func awaitExpiry(t *testing.T, s continuation.Store, id string) {
-	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		_, err := s.Get(t.Context(), id)
-		switch {
-		case errors.Is(err, continuation.ErrNotFound):
-			return
-		case err != nil:
-			t.Fatalf("Get = %v, want the record or ErrNotFound", err)
-		case time.Now().After(deadline):
-			t.Fatal("the record is still there after 5 s, want it gone")
-		}
-	}
-}
-
-func testExpiry(t *testing.T, s continuation.Store) {
-	const short = 50 * time.Millisecond
-	r := NewRecord()
-	began := time.Now()
-	mustPut(t, s, r, short)
-	awaitExpiry(t, s, r.ID)
-	// Redis and the boot clock both count whole milliseconds.
-	if lived := time.Since(began); lived < short-2*time.Millisecond {
-		t.Errorf("the record lived for %v, want %v", lived, short)
-	}
-
-	list, err := s.List(t.Context())
-	if err != nil {
-		t.Fatalf("List = %v, want success", err)
-	}
-	for _, got := range list {
-		if got.ID == r.ID {
-			t.Error("List returns an expired record, want only live ones")
-		}
-	}
-
-	next := r
-	next.Version = 2
-	wantError(t, "Put of version 2 after the record expired", s.Put(t.Context(), next, ttl), continuation.ErrConflict)
-	mustPut(t, s, r, ttl)
-	wantGet(t, s, r)
-}
-
-func testShortestTTL(t *testing.T, s continuation.Store) {
-	for _, ttl := range []time.Duration{-time.Hour, 0, 1, time.Millisecond - 1} {
-		r := NewRecord()
-		mustPut(t, s, r, ttl)
-		awaitExpiry(t, s, r.ID)
-	}
-}
-
-func testRenew(t *testing.T, s continuation.Store) {
-	r := NewRecord()
-	mustPut(t, s, r, 100*time.Millisecond)
-	r.Version = 2
-	mustPut(t, s, r, ttl)
-	shorter := NewRecord()
-	mustPut(t, s, shorter, ttl)
-	shorter.Version = 2
-	mustPut(t, s, shorter, 200*time.Millisecond)
-
-	awaitExpiry(t, s, shorter.ID)
-	wantGet(t, s, r)
-}
-
 func testList(t *testing.T, s continuation.Store) {
 	want := make(map[string]continuation.Record)
 	for i := range 20 {
@@ -383,22 +220,6 @@ func testListMany(t *testing.T, s continuation.Store) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("how often List names each record differs (-want +got):\n%s", diff)
 	}
-}
-
-func testDelete(t *testing.T, s continuation.Store) {
-	r := NewRecord()
-	mustPut(t, s, r, ttl)
-	for range 2 {
-		if err := s.Delete(t.Context(), r.ID); err != nil {
-			t.Errorf("Delete = %v, want success", err)
-		}
-		_, err := s.Get(t.Context(), r.ID)
-		wantError(t, "Get of a deleted record", err, continuation.ErrNotFound)
-	}
-	next := r
-	next.Version = 2
-	wantError(t, "Put of version 2 of a deleted record", s.Put(t.Context(), next, ttl), continuation.ErrConflict)
-	mustPut(t, s, r, ttl)
 }
 
 func testCancelled(t *testing.T, s continuation.Store) {

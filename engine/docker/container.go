@@ -16,31 +16,34 @@ import (
 )
 
 const (
-	// user is whom programs run as, in the container.
+	// user is the user that programs run as, inside the container.
 	user = "1000"
-	// maxInodes bounds the files in each file system a program can write to.
+	// maxInodes bounds the files in each file system that a program can write to.
 	maxInodes = 65536
-	// maxFiles bounds the files that a process has open.
+	// maxFiles bounds the open files of a process.
 	maxFiles = 1024
-	// maxSignals bounds the signals that wait for all containers' processes together: the
-	// kernel counts them by user.
+	// maxSignals bounds the pending signals of the processes in all containers together,
+	// because the kernel counts them by user.
 	maxSignals = 256
-	// kernelThreads and threadsPerProcess are ample for gVisor: it dies without one.
+	// kernelThreads and threadsPerProcess bound the host's threads of a gVisor container.
+	// They are generous: gVisor dies if it cannot have one more.
 	kernelThreads     = 512
 	threadsPerProcess = 16
 )
 
-// settings is what the first process is told: Config of container.py.
-type settings struct {
+// entryConfig is the argument of a container's first process, which is Config in
+// container.py.
+type entryConfig struct {
 	Output  int64   `json:"output"`
 	Orphan  float64 `json:"orphan"`
 	Seccomp string  `json:"seccomp"`
 	PIDs    int     `json:"pids"`
 }
 
-// container describes the container that every sandbox is. One with a kernel of its
-// own counts processes itself; on a daemon with cgroup version 1 the buffers of sockets
-// do not count as memory.
+// container describes the container of a sandbox. If the container has a kernel of its own,
+// such as gVisor's, that kernel limits processes, because the host sees only the kernel's
+// threads. With cgroup version 1 the buffers of sockets do not count as memory and get
+// limits of their own.
 func (o Options) container(ownKernel, version1 bool) (container.Config, container.HostConfig, error) {
 	filter, err := packedFilter()
 	if err != nil {
@@ -51,24 +54,24 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 		return container.Config{}, container.HostConfig{}, err
 	}
 	pids := int64(o.PIDs) + 1 // the first process is not the program's
-	tell := settings{Output: o.Output, Orphan: o.Orphan.Seconds(), Seccomp: filter}
+	entry := entryConfig{Output: o.Output, Orphan: o.Orphan.Seconds(), Seccomp: filter}
 	if ownKernel {
-		tell.PIDs = o.PIDs + 1
+		entry.PIDs = o.PIDs + 1
 		pids = kernelThreads + threadsPerProcess*pids
 	}
-	told, err := json.Marshal(tell)
+	argument, err := json.Marshal(entry)
 	if err != nil {
-		return container.Config{}, container.HostConfig{}, fmt.Errorf("encode settings: %w", err)
+		return container.Config{}, container.HostConfig{}, fmt.Errorf("encode the configuration of the first process: %w", err)
 	}
 	config := container.Config{
 		Image:      o.Image,
 		Hostname:   "sandbox",
 		User:       user + ":" + user,
 		WorkingDir: "/mnt/data",
-		Entrypoint: strslice.StrSlice{"python3", "-I", "-B", "/opt/fermata", "sandbox", string(told)},
+		Entrypoint: strslice.StrSlice{"python3", "-I", "-B", "/opt/fermata", "sandbox", string(argument)},
 		Cmd:        strslice.StrSlice{},
 		Labels:     map[string]string{installationLabel: o.Installation, serverLabel: o.Server},
-		// One server after the other speaks to it.
+		// Stdin stays open when a server detaches, for the next server.
 		OpenStdin: true,
 		StdinOnce: false,
 		Healthcheck: &container.HealthConfig{
@@ -80,7 +83,7 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 	host := container.HostConfig{
 		Runtime:     o.Runtime,
 		NetworkMode: "none",
-		// Otherwise it would see those of the host.
+		// Without these the container would see the host's DNS settings.
 		DNS:            []string{"127.0.0.1"},
 		DNSSearch:      []string{"."},
 		IpcMode:        container.IPCModePrivate,
@@ -95,17 +98,17 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 			"/dev/shm":  size + ",noexec,mode=1777",
 		},
 		LogConfig: container.LogConfig{Type: "none"},
-		// One that ends by itself, when no server is left, leaves nothing behind.
+		// A container that ends by itself, because no server is left, leaves nothing behind.
 		AutoRemove: true,
-		// The supervisor must be the first process, and reaps by itself.
+		// The supervisor must be the first process. It reaps other processes itself.
 		Init: &no,
 		Resources: container.Resources{
 			Memory:     o.Memory,
-			MemorySwap: o.Memory, // the sum of both: none
+			MemorySwap: o.Memory, // the sum of memory and swap, so no swap
 			NanoCPUs:   int64(math.Round(o.CPUs * 1e9)),
 			PidsLimit:  &pids,
 			Ulimits: []*units.Ulimit{
-				// With 0 the kernel would still run a handler of the host's for each dump.
+				// With 0 the kernel would still run the host's handler for each dump.
 				{Name: "core", Soft: 1, Hard: 1},
 				{Name: "fsize", Soft: o.Disk, Hard: o.Disk},
 				{Name: "memlock", Soft: 0, Hard: 0},
@@ -116,15 +119,16 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 		},
 	}
 	if version1 && !ownKernel {
-		// runc has no other limit for them. A program can still ask for larger ones, up to
-		// the machine's net.core.rmem_max and wmem_max.
+		// With runc, the buffers of sockets have no other limit. A program can still ask for
+		// larger buffers, up to the machine's net.core.rmem_max and wmem_max.
 		host.Sysctls = map[string]string{"net.ipv4.tcp_rmem": "4096 131072 262144", "net.ipv4.tcp_wmem": "4096 16384 262144"}
 	}
 	return config, host, nil
 }
 
-// maskedPaths are the daemon's own and what tells of the machine's devices, kernel and
-// use, as in _covers of zygote.py; of /sys the first process needs its cgroup.
+// maskedPaths are the paths that programs cannot see: those that Docker masks by default,
+// and those that tell about the machine's devices, kernel and load, as in _covers of
+// zygote.py. The cgroup in /sys stays visible, because the first process needs it.
 func maskedPaths() []string {
 	return []string{
 		"/proc/acpi", "/proc/asound", "/proc/buddyinfo", "/proc/bus", "/proc/cgroups", "/proc/cmdline", "/proc/config.gz",
@@ -138,8 +142,8 @@ func maskedPaths() []string {
 	}
 }
 
-// packedFilter is the seccomp filter for runtimes that do not apply the profile,
-// short enough for a command line.
+// packedFilter returns the seccomp filter for runtimes that do not apply the profile,
+// compressed so that it fits into a command line.
 func packedFilter() (string, error) {
 	filter, err := seccomp.Filter()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package docker makes sandboxes out of Docker containers, the engine for
-// production: one hardened container for each execution, made ahead of need.
+// Package docker is the provider of sandboxes that are Docker containers, the one for
+// production: each execution has a hardened container of its own.
 //
-// The server talks to a container's first process over the attached stream: no
-// directory of the host is mounted, the daemon may be on another machine, and a
-// later server attaches again. What is said on the streams is the engine's.
+// The server talks to a container's first process over the attached stream. No directory
+// of the host is mounted, the daemon may be on another machine, and a later server can
+// attach again. The provider only carries the bytes of the streams.
 package docker
 
 import (
@@ -26,45 +26,46 @@ import (
 )
 
 const (
-	// createTimeout bounds the making of a container, up to its first process.
+	// createTimeout bounds the creation of a container, including the start of its first
+	// process.
 	createTimeout = 60 * time.Second
-	// giveUpTimeout is how long the daemon may take to answer when nobody waits for the
-	// container any more.
+	// giveUpTimeout bounds the wait for the daemon's answer to a creation that nobody waits
+	// for any more.
 	giveUpTimeout = 5 * time.Second
 	// cleanupTimeout bounds the removal of a container that could not be started.
 	cleanupTimeout = 5 * time.Second
-	// askTimeout bounds what is asked of the daemon when a server starts, and a list.
+	// askTimeout bounds the questions to the daemon when a server starts, and a List.
 	askTimeout = 8 * time.Second
-	// retryDelay is how long Destroy rests between two tries.
+	// retryDelay is how long Destroy waits between two attempts.
 	retryDelay = 100 * time.Millisecond
 )
 
-// Labels of every container. They may not change: a later server looks for them.
+// Labels of every container. They may not change, because later servers look for them.
 const (
 	installationLabel = "fermata.installation"
 	serverLabel       = "fermata.server"
 )
 
-// Options are what a Provider needs to know. All sizes are in bytes. Which daemon
-// it is comes from the environment, as for Docker's own client: DOCKER_HOST,
-// DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
+// Options are the options of a Provider. All sizes are in bytes. The environment names the
+// daemon, as for Docker's own client: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH.
 type Options struct {
 	// Image is the sandbox image.
 	Image string
 	// Runtime is the OCI runtime, empty for the daemon's default.
 	Runtime string
-	// Installation names what this server shares with its earlier selves and with no
-	// server of another store: what they left over is found by it.
+	// Installation is a name that this server shares with its predecessors and with all
+	// servers of the same store, and with no others. List finds their containers by it.
 	Installation string
-	// Server is this server's instance, which its sandboxes are marked with.
+	// Server is this server's instance. Its containers are labelled with it.
 	Server string
 	// Limits bound each container. What is in its file systems counts as memory, too.
 	sandbox.Limits
-	// Orphan is how long a sandbox waits for a word from a server before it ends
-	// itself. No server speaks while a program runs or is paused, so it must be
-	// longer than the longest of both; and idle ones must be replaced before it.
+	// Orphan is how long a sandbox that hears nothing from a server waits before it ends
+	// itself. A server sends nothing while a program runs or is paused, so Orphan must be
+	// longer than the longest run and the longest pause. Idle sandboxes must be replaced
+	// before it is over.
 	Orphan time.Duration
-	// Log gets what the first processes of containers have to complain of.
+	// Log gets what the first processes of containers write to stderr.
 	Log *slog.Logger
 }
 
@@ -78,8 +79,8 @@ type Provider struct {
 
 var _ sandbox.Provider = (*Provider)(nil)
 
-// New returns a provider. It fails, with what is missing, if there is no daemon, no
-// image, or a limit that the daemon cannot keep.
+// New returns a provider. It returns an error that says what is missing if there is no
+// daemon or no image, or if the daemon cannot enforce all limits.
 func New(ctx context.Context, o Options) (_ *Provider, err error) {
 	p := &Provider{o: o}
 	p.client, err = client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
@@ -103,7 +104,7 @@ func New(ctx context.Context, o Options) (_ *Provider, err error) {
 	if _, err := p.client.ImageInspect(ctx, o.Image); err != nil {
 		return nil, p.explain(fmt.Errorf("look for the sandbox image: %w", cmp.Or(context.Cause(ctx), err)))
 	}
-	// More than there are is no limit, and refused by the daemon.
+	// More processors than there are would be no limit, and the daemon refuses them.
 	p.o.CPUs = min(o.CPUs, float64(info.NCPU))
 	if p.config, p.limits, err = p.o.container(ownKernel(info, o.Runtime), info.CgroupVersion != "2"); err != nil {
 		return nil, err
@@ -111,7 +112,8 @@ func New(ctx context.Context, o Options) (_ *Provider, err error) {
 	return p, nil
 }
 
-// A need is something that sandboxes cannot do without, and whether a daemon has it.
+// A need is something that sandboxes cannot do without. The field have tells whether a
+// daemon has it.
 type need struct {
 	what string
 	have bool
@@ -127,17 +129,17 @@ func needs(info system.Info) []need {
 	}
 }
 
-// wayToLimits tells an operator how a daemon comes to have what needs asks for.
-const wayToLimits = "a rootless one needs cgroup version 2 with the controllers cpu, memory and pids delegated"
+// wayToLimits tells an operator how to get a daemon that has all needs.
+const wayToLimits = "a rootless daemon needs cgroup version 2 with the controllers cpu, memory and pids delegated"
 
-// hasRuntime reports whether a daemon has a runtime, the empty one being its default.
+// hasRuntime reports whether a daemon has a runtime. The empty name is its default runtime.
 func hasRuntime(info system.Info, runtime string) bool {
 	_, ok := info.Runtimes[runtime]
 	return ok || runtime == ""
 }
 
-// check refuses a daemon that cannot do what a sandbox needs. It would leave out a
-// limit that it cannot keep, with no more than a warning.
+// check refuses a daemon that lacks what sandboxes need. Docker itself would only warn, and
+// leave out a limit that it cannot enforce.
 func (p *Provider) check(info system.Info) error {
 	var missing []string
 	for _, n := range needs(info) {
@@ -157,8 +159,8 @@ func (p *Provider) check(info system.Info) error {
 	return nil
 }
 
-// ownKernel reports whether a runtime is gVisor, whose containers have a kernel of
-// their own: an ordinary process to the machine, with threads that nobody counted.
+// ownKernel reports whether a runtime is gVisor, whose containers have a kernel of their
+// own. To the host that kernel is an ordinary process, with threads of its own.
 func ownKernel(info system.Info, runtime string) bool {
 	if runtime == "" {
 		runtime = info.DefaultRuntime
@@ -166,18 +168,19 @@ func ownKernel(info system.Info, runtime string) bool {
 	return strings.Contains(runtime+info.Runtimes[runtime].Path, "runsc")
 }
 
-// explain adds to an error that the image is missing how to make it.
+// explain adds to the error that the image is missing how to build the image.
 func (p *Provider) explain(err error) error {
 	if !errdefs.IsNotFound(err) {
 		return err
 	}
-	return fmt.Errorf("%w\nThe sandbox image is not there. In Fermata's source directory, "+
-		"`docker build --target sandbox -t %s .` makes it", err, p.o.Image)
+	return fmt.Errorf("%w\nThe sandbox image does not exist. To build it, run "+
+		"`docker build --target sandbox -t %s .` in Fermata's source directory", err, p.o.Image)
 }
 
-// Create starts a container. If ctx ends meanwhile it is removed again, but first
-// the daemon's answer is waited for, for a while: a daemon goes on with a request that
-// was given up, and what it is about to make cannot be removed yet.
+// Create starts a container. If ctx ends meanwhile, Create removes the container again. It
+// first waits for the daemon's answer, for up to giveUpTimeout: a daemon completes even
+// requests that were given up, and a container that it has not created yet cannot be
+// removed.
 func (p *Provider) Create(ctx context.Context, _ sandbox.Kind) (ref string, err error) {
 	waiting := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
@@ -188,7 +191,8 @@ func (p *Provider) Create(ctx context.Context, _ sandbox.Kind) (ref string, err 
 		if err == nil {
 			return
 		}
-		// By its name: it may have been made although the answer did not arrive.
+		// The container is removed by its name: it may exist although the answer to its
+		// creation did not arrive.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 		ref = ""
@@ -196,7 +200,7 @@ func (p *Provider) Create(ctx context.Context, _ sandbox.Kind) (ref string, err 
 			ref, err = name, errors.Join(err, left)
 		}
 	}()
-	// The client library changes what it is given.
+	// The client library changes its arguments.
 	config, limits := p.config, p.limits
 	created, err := p.client.ContainerCreate(ctx, &config, &limits, nil, nil, name)
 	if err != nil {
@@ -225,8 +229,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (sandbox.Stream, erro
 	return nil, fmt.Errorf("attach to container %s: %w", ref, err)
 }
 
-// Destroy removes a container. What the daemon cannot do now it is asked again and
-// again until ctx ends.
+// Destroy removes a container. If the daemon fails to, Destroy asks again until ctx ends.
 func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	for {
 		err := p.client.ContainerRemove(ctx, ref, container.RemoveOptions{Force: true, RemoveVolumes: true})
@@ -234,7 +237,7 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 			return nil
 		}
 		if !errdefs.IsConflict(err) {
-			// Not every daemon can kill what an operator has paused.
+			// Not every daemon can kill a container that an operator has paused.
 			_ = p.client.ContainerUnpause(ctx, ref)
 		}
 		select {
@@ -263,5 +266,5 @@ func (p *Provider) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 	return list, nil
 }
 
-// Close lets go of the daemon.
+// Close closes the connections to the daemon.
 func (p *Provider) Close() error { return p.client.Close() }

@@ -14,8 +14,8 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// daemon returns a client of the Docker daemon of the test. Without one the test is
-// skipped, but not in CI.
+// daemon returns a client of the Docker daemon. It skips the test if there is no daemon,
+// except in CI.
 func daemon(t testing.TB) *client.Client {
 	t.Helper()
 	c, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
@@ -32,7 +32,7 @@ func daemon(t testing.TB) *client.Client {
 	return c
 }
 
-// options are those of a provider that shares nothing with that of another test.
+// options returns the options of a provider that shares no containers with other tests.
 func options(t testing.TB, change ...func(*Options)) Options {
 	o := Options{
 		Image:        "fermata-sandbox",
@@ -74,7 +74,7 @@ func open(t testing.TB, change ...func(*Options)) *Provider {
 	return p
 }
 
-// eachRuntime runs a test under runc, and under gVisor if the daemon knows it.
+// eachRuntime runs a test with runc, and with gVisor if the daemon has it.
 func eachRuntime(t *testing.T, test func(t *testing.T, runtime string)) {
 	info, err := daemon(t).Info(t.Context())
 	if err != nil {

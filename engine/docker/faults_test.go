@@ -15,7 +15,7 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// TestOperatorIntervenes does to a container what an operator may do, while its
+// TestOperatorIntervenes does to a container what an operator might do, both while its
 // program is paused and while it runs.
 func TestOperatorIntervenes(t *testing.T) {
 	c := daemon(t)
@@ -31,7 +31,7 @@ func TestOperatorIntervenes(t *testing.T) {
 		}},
 		{"pause", func(ctx context.Context, id string) error {
 			err := c.ContainerPause(ctx, id)
-			// The kernel may fail to catch a busy container; an operator asks again.
+			// The kernel may fail to pause a busy container. An operator would try again.
 			for tries := 0; err != nil && tries < 5; tries++ {
 				err = c.ContainerPause(ctx, id)
 			}
@@ -45,7 +45,7 @@ func TestOperatorIntervenes(t *testing.T) {
 				t.Fatal(err)
 			}
 			outcome, err := e.Resume(paused, "1")
-			// Whether the end is noticed before the claim is a matter of time.
+			// The server may notice the end before or after the claim.
 			lost := err == nil && (outcome.Reason == engine.SandboxLost || outcome.State == engine.TimedOut)
 			if !lost && !errors.Is(err, engine.ErrExpired) {
 				t.Errorf("Resume = %+v, %v, want a lost execution", outcome, err)
@@ -82,8 +82,8 @@ func TestOperatorIntervenes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// A container whose end the server has not heard of yet may still be taken, or
-		// have been in the making, but no more of them than there were.
+		// A start may still get a container whose end the server has not noticed, or one that
+		// was being made. There are no more of those than were destroyed.
 		for range len(found) + 1 {
 			outcome, err := e.Engine.Start(t.Context(), engine.Start{
 				Principal: enginetest.Principal, Session: "session", Code: []byte(`"print(1)"`), Timeout: time.Minute,
@@ -99,7 +99,7 @@ func TestOperatorIntervenes(t *testing.T) {
 	})
 }
 
-// TestOrphan has a container wait for a server that never comes.
+// TestOrphan makes a container wait for a server that never comes.
 func TestOrphan(t *testing.T) {
 	c := daemon(t)
 	eachRuntime(t, func(t *testing.T, runtime string) {
@@ -112,8 +112,7 @@ func TestOrphan(t *testing.T) {
 	})
 }
 
-// TestIdleIsReplaced lets idle containers get old: each is replaced before it ends
-// itself.
+// TestIdleIsReplaced checks that an idle container is replaced before it ends itself.
 func TestIdleIsReplaced(t *testing.T) {
 	c := daemon(t)
 	p := open(t)
@@ -128,7 +127,7 @@ func TestIdleIsReplaced(t *testing.T) {
 	}
 }
 
-// TestLabels holds the marks that a later server finds containers by.
+// TestLabels checks the labels by which a later server finds containers.
 func TestLabels(t *testing.T) {
 	c := daemon(t)
 	p, other := open(t), open(t, func(o *Options) { o.Installation = "another" })
@@ -156,7 +155,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// containerOf is the container of a pause.
+// containerOf returns the container of a paused execution.
 func containerOf(t *testing.T, e *enginetest.Engine, paused engine.Outcome) string {
 	t.Helper()
 	if paused.State != engine.Paused {

@@ -13,7 +13,7 @@ import (
 	"fermata/engine/enginetest"
 )
 
-// lookAround is a program that tells what it finds and what it is refused.
+// lookAround is a program that reports what it finds and what it is refused.
 //
 //go:embed testdata/look_around.py
 var lookAround string
@@ -40,7 +40,7 @@ type facts struct {
 
 func TestHardening(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		// Under gVisor each process takes some 30 MiB of the sandbox's memory.
+		// With gVisor each process takes some 30 MiB of the sandbox's memory.
 		p := open(t, withRuntime(runtime), func(o *Options) { o.PIDs = 8 })
 		e := enginetest.New(t, p)
 		var got facts
@@ -61,7 +61,7 @@ func TestHardening(t *testing.T) {
 			Core: 1, FileSize: p.o.Disk, DockerSockets: []string{},
 			ForkMany: []any{"EAGAIN", float64(p.o.PIDs - 1)},
 		}
-		// What scikit-learn sets when it is imported.
+		// scikit-learn sets these variables when it is imported.
 		got.Environment = slices.DeleteFunc(got.Environment, func(name string) bool { return strings.HasPrefix(name, "KMP_") })
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("want (-), got (+):\n%s", diff)
@@ -89,12 +89,13 @@ func TestHardening(t *testing.T) {
 	})
 }
 
-// manyFiles is a program that makes files until it is refused.
+// manyFiles is a program that makes files until it may make no more.
 //
 //go:embed testdata/many_files.py
 var manyFiles string
 
-// TestFilesAreCounted: by the machine's kernel. gVisor counts them as memory.
+// TestFilesAreCounted runs with runc only: gVisor does not count files, but counts them as
+// memory.
 func TestFilesAreCounted(t *testing.T) {
 	daemon(t)
 	e := enginetest.New(t, open(t, withRuntime("runc")))
@@ -105,7 +106,8 @@ func TestFilesAreCounted(t *testing.T) {
 	}
 }
 
-// TestOutOfMemoryKeepsOutput: the kernel kills the worker, and not its supervisor.
+// TestOutOfMemoryKeepsOutput checks that the kernel kills the worker and not its supervisor,
+// which still has the output.
 func TestOutOfMemoryKeepsOutput(t *testing.T) {
 	daemon(t)
 	e := enginetest.New(t, open(t, withRuntime("runc")))

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// causeTimeout bounds the question why a stream has ended.
+	// causeTimeout bounds the search for the cause of a stream's end.
 	causeTimeout = 2 * time.Second
-	// maxLine bounds what is kept of a line that a container writes to stderr.
+	// maxLine bounds what is kept of a line that a container writes to stderr, in bytes.
 	maxLine = 4096
 )
 
-// attach opens a stream. The client library cannot give up this call: if ctx ends
-// first, the call ends later, with the daemon's answer or the daemon.
+// attach opens a stream. The client library does not abort this call when ctx ends. attach
+// then returns at once, and the call ends later, when the daemon answers or goes away.
 func (p *Provider) attach(ctx context.Context, ref string) (*stream, error) {
 	type answer struct {
 		types.HijackedResponse
@@ -64,26 +64,27 @@ func (p *Provider) attach(ctx context.Context, ref string) (*stream, error) {
 	}
 }
 
-// cause tells whether a container has ended for lack of memory. Docker closes the streams
-// of a container before it has noted how the container ended, and then removes it: when the
-// container is gone, the events that Docker remembers tell.
+// cause returns sandbox.ErrOutOfMemory if a container has ended for lack of memory, and nil
+// otherwise. Docker closes the streams of a container before it has recorded how the
+// container ended, so cause waits for that. Then Docker removes the container: if it is
+// gone already, the events that Docker remembers still tell.
 func (p *Provider) cause(ref string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), causeTimeout)
 	defer cancel()
 	ended, failed := p.client.ContainerWait(ctx, ref, container.WaitConditionNotRunning)
 	select {
 	case <-ended:
-	case <-failed:
+	case <-failed: //nolint:errcheck // the inspection that follows tells whether the container is gone
 	}
 	found, err := p.client.ContainerInspect(ctx, ref)
-	if err == nil && found.State.OOMKilled || errdefs.IsNotFound(err) && p.recalls(ctx, ref, events.ActionOOM) {
+	if err == nil && found.State.OOMKilled || errdefs.IsNotFound(err) && p.hasEvent(ctx, ref, events.ActionOOM) {
 		return sandbox.ErrOutOfMemory
 	}
 	return nil
 }
 
-// recalls reports whether an event is among the last ones that Docker remembers of a container.
-func (p *Provider) recalls(ctx context.Context, ref string, event events.Action) bool {
+// hasEvent reports whether Docker remembers such an event of a container.
+func (p *Provider) hasEvent(ctx context.Context, ref string, event events.Action) bool {
 	now := time.Now()
 	messages, failed := p.client.Events(ctx, events.ListOptions{
 		Since: "1", Until: fmt.Sprintf("%d.%09d", now.Unix(), now.Nanosecond()),
@@ -92,7 +93,7 @@ func (p *Provider) recalls(ctx context.Context, ref string, event events.Action)
 	select {
 	case <-messages:
 		return true
-	case <-failed:
+	case <-failed: //nolint:errcheck // the end of the list, or an error: the event was not found
 		return false
 	}
 }
@@ -110,18 +111,18 @@ func (s *stream) Read(b []byte) (int, error) {
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return n, err
 	}
-	if words := s.demux.stderr.last; words != "" {
-		err = fmt.Errorf("%s: %w", words, err)
+	if line := s.demux.stderr.last; line != "" {
+		err = fmt.Errorf("%s: %w", line, err)
 	}
 	return n, errors.Join(s.cause(), err)
 }
 
-// demux takes an attached stream apart: chunks of stdout and stderr, each behind a
-// header of its stream's number, three bytes of nothing and its length.
+// demux separates stdout and stderr in an attached stream. The stream consists of chunks,
+// each with a header: the number of its stream, three unused bytes, and its length.
 type demux struct {
 	in     io.Reader
 	stderr lines
-	// left is what has not been read of a chunk of stdout.
+	// left is how many bytes of the current chunk of stdout have not been read.
 	left uint32
 }
 
@@ -142,7 +143,7 @@ func (d *demux) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// next reads up to the next chunk of stdout.
+// next reads up to the content of the next chunk of stdout.
 func (d *demux) next() error {
 	var header [chunkHeader]byte
 	if _, err := io.ReadFull(d.in, header[:]); err != nil {
@@ -157,28 +158,28 @@ func (d *demux) next() error {
 		_, err := io.CopyN(&d.stderr, d.in, int64(length))
 		return err
 	default:
-		return fmt.Errorf("chunk of kind %d in an attached stream", header[0])
+		return fmt.Errorf("chunk of unknown stream %d in an attached stream", header[0])
 	}
 }
 
-// lines logs lines and remembers the last one.
+// lines logs the lines that are written to it and keeps the last one.
 type lines struct {
 	log     *slog.Logger
 	partial []byte
 	last    string
 }
 
-// Write takes the next bytes of a stderr.
+// Write takes the next bytes of a container's stderr.
 func (l *lines) Write(p []byte) (int, error) {
 	l.partial = append(l.partial, p...)
 	for {
 		line, rest, ok := bytes.Cut(l.partial, []byte("\n"))
 		if !ok {
-			// Without line ends it is not to fill our memory.
+			// A container that never ends its line must not fill our memory.
 			l.partial = l.partial[max(0, len(l.partial)-maxLine):]
 			return len(p), nil
 		}
 		l.last, l.partial = string(line[:min(len(line), maxLine)]), rest
-		l.log.Warn("sandbox container said", "line", l.last)
+		l.log.Warn("sandbox container wrote to stderr", "line", l.last)
 	}
 }

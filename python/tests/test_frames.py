@@ -1,4 +1,4 @@
-"""Frames, and the channel that carries them."""
+"""Tests of frames and of the channel that carries them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_bad_frames(case: dict[str, Any]) -> None:
         case "short":
             assert decoder.next() is None
         case "kind":
-            # The decoder knows no kinds: who takes a frame knows which may come.
+            # The decoder accepts every type. Its user checks which types may come.
             assert decoder.next() is not None
         case other:
             pytest.fail(f"unknown sort of error {other}")

@@ -1,4 +1,4 @@
-"""Programs as users write them: compiling, running, and telling how they failed."""
+"""Tests of programs as users write them: how they are compiled, run, and how their errors are told."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pytest
 from fermata import program
 from fermata.program import Program, error_line, error_text
 
-# Hides the frames of the runner and those of this file.
+# The common directory of the runner and this file, whose frames are hidden in tracebacks.
 OWN_FILES = os.path.commonpath([program.__file__, __file__])
 
 
 def run(source: str) -> dict[str, Any]:
-    """Run a program and return its names."""
+    """Run a program and return its namespace."""
     namespace: dict[str, Any] = {"__name__": "__main__", "asyncio": asyncio}
     compiled = Program(source)
     if compiled.awaits:
@@ -50,8 +50,8 @@ def printed(source: str) -> list[str]:
     return out.getvalue().split()
 
 
-# Every program leaves its answer in the name x, and runs with and without a
-# top-level return, for which another way of compiling is taken.
+# Every program leaves its answer in the name x. Each is run with and without a top-level
+# return, because programs with one are compiled in another way.
 PROGRAMS: dict[str, tuple[str, Any]] = {
     "assignment": ("x = 1", 1),
     "main": ("x = __name__", "__main__"),
@@ -350,7 +350,7 @@ def test_traceback_shows_the_user_s_frames(ending: str) -> None:
 
 
 def test_traceback_quotes_the_right_lines() -> None:
-    # Only line feeds and carriage returns end a line of Python.
+    # In Python only line feeds and carriage returns end a line.
     source = "x = 'a\x0cb\u2028c\x1cd'\r\n# \x0b\r1 / 0  # here\n"
     assert "line 3, in <module>\n    1 / 0  # here\n" in text_of(failure(source))
 

@@ -1,4 +1,4 @@
-"""Shell scripts: tools as functions, pauses, and how scripts end."""
+"""Tests of shell scripts: tools as functions, pauses, and how scripts end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conftest import Answer, Run, Runner, WorkerProcess, echo
 
 from fermata import shell, values
 
-# What the server makes of the tools below (its package stubs).
+# The functions that the server's package stubs generates for the tools below.
 FUNCTIONS = "".join(
     f'{name}() {{ __fermata_call {place} "$@"; }}\n'
     for place, name in enumerate(("ask", "get_weather", "echo", "read"))
@@ -191,7 +191,7 @@ def test_a_call_that_was_killed_is_not_made(run: Runner) -> None:
 
 def test_a_call_that_the_script_does_not_wait_for(run: Runner) -> None:
     got = run("ask >/dev/null & sleep 0.2; printf end", lambda batch: [])
-    # Its result never came.
+    # The result of the call never came.
     assert (got.done, got.stdout) == ({"exit": 0}, "end")
     assert "Traceback" not in got.stderr and "Exception" not in got.stderr
 

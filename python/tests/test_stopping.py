@@ -1,4 +1,4 @@
-"""Stopping programs: freezers of this machine, and signals that a process undoes."""
+"""Tests of stopping programs: with the freezers of this machine, and with signals, which a process can undo."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _busy() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture(name="group", params=["freezer.state", "cgroup.freeze"])
 def _group(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """Make a group of either version that can be frozen, where this user may."""
+    """Make a control group that can be frozen, of each cgroup version. Skip if this user may not."""
     mount = tmp_path / "cgroup"
     mount.mkdir()
     try:
@@ -71,7 +71,7 @@ def test_freezer(group: Path, busy: subprocess.Popen[bytes]) -> None:
     for _ in range(3):
         freezer.stop()
         assert within(5, freezer.stopped)
-        # Nothing but the freezer's own word wakes it.
+        # A signal does not wake the process; only the freezer does.
         busy.send_signal(signal.SIGCONT)
         before = used(busy.pid)
         time.sleep(0.05)
@@ -79,7 +79,7 @@ def test_freezer(group: Path, busy: subprocess.Popen[bytes]) -> None:
         freezer.go()
         assert not freezer.stopped()
         assert within(5, lambda: used(busy.pid) > before)
-    # Of what is killed while it is frozen nothing is left when it is let go.
+    # A process that is killed while it is frozen dies when it is thawed.
     freezer.stop()
     assert within(5, freezer.stopped)
     busy.kill()
@@ -93,7 +93,7 @@ def test_no_freezer() -> None:
     assert Freezer.of({"listener": 3, "oom": 4}) is None
 
 
-# A process whose first thread has ended while another one runs, and its child.
+# A process whose first thread has ended while another thread runs, and a child of it.
 THREADS = """
 import ctypes, os, threading
 def work():

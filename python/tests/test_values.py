@@ -1,4 +1,4 @@
-"""Arguments of tool calls as JSON."""
+"""Tests of the arguments of tool calls as JSON."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ CONVERTED = {
 @pytest.mark.parametrize("value, want", CONVERTED.values(), ids=CONVERTED.keys())
 def test_converted(value: Any, want: str) -> None:
     assert values.encode(value) == want
-    # The same inside other values, beside a NaN, which takes another way.
+    # The same value inside others, next to a NaN, with which the conversion takes the slow way.
     assert values.encode({"in": (value, math.nan)}) == f'{{"in":[{want},null]}}'
 
 
@@ -206,7 +206,7 @@ PLAIN = st.recursive(
 
 
 def finite(value: Any) -> Any:
-    """The value that json.loads must give back."""
+    """Return the value that json.loads must return."""
     match value:
         case float():
             return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Tests of the workspace: inputs that come in pieces, and what is left at the end."""
+"""Tests of the workspace: input files that come in pieces, and the files that a program leaves."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ import pytest
 
 from fermata import workspace
 
+# The cases that the server's tests go through, too.
+NAMES: dict[str, list[Any]] = loads(
+    (Path(__file__).parent.parent / "testdata" / "names.json").read_text(encoding="utf-8")
+)
 DISK = 10_000
 NOBODY = 65534
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a workspace and go there."""
+    """Make a workspace and change to it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -48,7 +52,7 @@ def test_inputs_come_in_pieces(root: Path) -> None:
 
 
 def test_inputs_are_given_again(root: Path) -> None:
-    """The server before may have given all of them, and a part of one."""
+    """A server that died may have sent some of the inputs, and a part of one, before."""
     inputs = workspace.Inputs(str(root))
     inputs.take(piece("a", b"old", read_only=True))
     inputs.take(piece("b", b"a part", last=False))
@@ -96,7 +100,7 @@ def test_inputs_do_not_count(root: Path) -> None:
 
 
 def test_holes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that are larger together than their disk are holes for the most part."""
+    """Files that together are larger than their disk consist mostly of holes. Some are left out."""
     real = os.fstatvfs
 
     def small(descriptor: int) -> os.statvfs_result:
@@ -117,7 +121,7 @@ def test_hidden_directories_and_caches_are_left_out(root: Path) -> None:
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text("x")
     assert names(listed(root)) == [".file"]
-    # But for an input.
+    # An input is listed all the same.
     assert names(listed(root, {".hidden/x": 1})) == [".hidden/x", ".file"]
 
 
@@ -159,7 +163,7 @@ def test_what_is_no_file(root: Path, make: Callable[[Path], None], reported: boo
     (root / "good").write_text("x")
     found = listed(root)
     assert (names(found), found.skipped) == (["good"], ["it"] if reported else [])
-    # In the place of an input.
+    # The same in place of an input.
     found = listed(root, {"it": 1})
     assert (names(found), found.missing) == (["good"], ["it"] if missing else [])
     assert found.skipped == ([] if missing else ["it"])
@@ -182,13 +186,27 @@ def test_directories_that_are_links(root: Path) -> None:
     os.close(descriptor)
 
 
-def test_names_that_mislead(root: Path) -> None:
-    refused = ["a\nb", "a\x7f", "a\u2028", "back\\slash", "x\u202egpj.exe", "\u2066x", os.fsdecode(b"\xff")]
-    for name in refused:
-        (root / name).write_text("x")
+@pytest.mark.parametrize("name", NAMES["allowed"], ids=ascii)
+def test_allowed_names(root: Path, name: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text("x")
     found = listed(root)
-    assert (names(found), found.reasons) == ([], {"path": len(refused)})
-    assert sorted(found.skipped) == sorted(ascii(name)[1:-1] for name in refused)
+    assert (names(found), found.reasons) == ([name], {})
+
+
+@pytest.mark.parametrize("case", NAMES["refused"], ids=ascii)
+def test_refused_names(root: Path, case: dict[str, str]) -> None:
+    name = os.fsdecode(bytes.fromhex(case["hex"])) if "hex" in case else case["name"]
+    if "runner" not in case:
+        descriptor = os.open(root, os.O_RDONLY)
+        with pytest.raises((OSError, ValueError)):
+            workspace.open_file(descriptor, name)
+        os.close(descriptor)
+        return
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text("x")
+    found = listed(root)
+    assert (names(found), found.reasons, found.skipped) == ([], {case["runner"]: 1}, [case["shown"]])
     found.encode().decode("ascii")
 
 
@@ -220,12 +238,12 @@ def test_no_right_to_read(root: Path, closed: str, skipped: list[str]) -> None:
     os.chmod(closed, 0)
     user = os.geteuid()
     if user == 0:
-        # Root may read everything.
+        # Root can read everything, so this goes on as another user.
         for path in (".", "it"):
             os.chown(path, NOBODY, NOBODY)
         os.seteuid(NOBODY)
     try:
-        # The way to it from the root may be closed to others.
+        # A relative path, because other users may have no access to the directories above.
         here = Path(".")
         assert not workspace.is_empty(str(here))
         assert listed(here).skipped == skipped

@@ -1,7 +1,7 @@
 """Judges generated stubs with Python's own parser.
 
-Every line of standard input is a source as a JSON string; every line of standard
-output is the verdict on it: what each stub turned out to be, or an error.
+Every line of standard input is a source, as a JSON string. For each of them a line of
+standard output describes the stubs that it defines, or the error in it.
 """
 
 import ast
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 
 def check_shape(tree: ast.Module) -> list[str]:
-    """Return the docstrings; raise if the source holds anything but stubs."""
+    """Return the docstrings. Raise AssertionError if the source contains anything but stubs."""
     docs = []
     for stub in tree.body:
         assert isinstance(stub, ast.AsyncFunctionDef) and stub.name == "_", ast.dump(stub)
@@ -28,7 +28,7 @@ def check_shape(tree: ast.Module) -> list[str]:
         assert calls == [decorator], "code among the stubs"
         for default in stub.args.defaults:
             ast.literal_eval(default)
-        # Newer compilers clean a docstring, so the exact text is only here.
+        # Newer compilers remove indentation from docstrings: only the source has the exact text.
         docs.append(doc.value.value)
     return docs
 

@@ -1,6 +1,6 @@
-// Package stored holds what the stores of continuation records have in common:
-// the stored form of a record, times to live, and the error that a store owes
-// its caller.
+// Package stored holds what the stores of continuation records have in common: the
+// stored form of a record, the rounding of times to live, and the error that a store
+// must return when it cannot do its work.
 package stored
 
 import (
@@ -19,9 +19,9 @@ import (
 //	         JSON of the record without its answer
 //	         the answer
 //
-// and may not change: servers of several versions share a store. The answer is
-// kept apart so that it comes back byte for byte, and because running 10 MB of it
-// through a JSON encoder takes longer than all the rest.
+// and may not change, because servers of several versions share a store. The answer is
+// kept apart so that it comes back byte for byte, and because a JSON encoder would take
+// longer for an answer of 10 MB than everything else takes.
 func Append(b []byte, r continuation.Record) ([]byte, error) {
 	answer := r.Answer
 	r.Answer = nil
@@ -35,8 +35,8 @@ func Append(b []byte, r continuation.Record) ([]byte, error) {
 	return append(b, answer...), nil
 }
 
-// Decode returns the record that b is the stored form of. The record's answer
-// shares the memory of b.
+// Decode returns the record whose stored form is b. The record's answer shares the memory
+// of b.
 func Decode(b []byte) (continuation.Record, error) {
 	var r continuation.Record
 	if len(b) < 4 {
@@ -58,15 +58,15 @@ func Decode(b []byte) (continuation.Record, error) {
 	return r, nil
 }
 
-// Millis is ttl in milliseconds, rounded up and at least 1, because a store
-// takes 0 for no limit or for an error.
+// Millis returns ttl in milliseconds, rounded up and at least 1: to Redis a time to live
+// of 0 is an error.
 func Millis(ttl time.Duration) int64 {
 	return max(1, int64((ttl+time.Millisecond-1)/time.Millisecond))
 }
 
-// Unavailable returns the error of an operation that failed with err: it wraps
-// continuation.ErrUnavailable and err, so that a caller can also tell its own
-// cancelled context.
+// Unavailable returns the error of the operation op that failed with err. It wraps
+// continuation.ErrUnavailable, and err as well, so that the caller can recognise that it
+// cancelled its own context.
 func Unavailable(op string, err error) error {
 	return fmt.Errorf("%w: %s: %w", continuation.ErrUnavailable, op, err)
 }

@@ -11,8 +11,8 @@ import (
 	"fermata/continuation/storetest"
 )
 
-// The form is shared with servers of other versions: this test must never need a
-// change, other than a new case.
+// Servers of other versions share the stored form. This test may get new cases but must
+// never need another change.
 func TestForm(t *testing.T) {
 	const form = "\x00\x00\x01\xd9" +
 		`{"format":1,"id":"5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f","session":"V1StGXR8_Z5jdHi6B-myT",` +

@@ -1,4 +1,4 @@
-"""Makes files until it is refused. Prints why, and how many there are, as JSON."""
+"""Makes files until it may make no more. Prints the error and the number of files, as JSON."""
 
 import errno
 import json

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// calls are the system calls that programs may make on every architecture, whatever
-// their arguments are; rules has those whose arguments are looked at. What is in
-// neither is refused: mounts, namespaces, tracing, other processes' memory, keyrings,
-// bpf, perf, userfaultfd, io_uring, file handles, modules, kexec, clocks, swap, quotas,
-// POSIX message queues, I/O priorities.
+// calls returns the system calls that programs may make with any arguments; rules returns
+// those that depend on their arguments. All others are refused: mounts, namespaces,
+// tracing, other processes' memory, keyrings, bpf, perf, userfaultfd, io_uring, file
+// handles, modules, kexec, setting clocks, swap, quotas, POSIX message queues, I/O
+// priorities.
 func calls() map[string]int {
 	m := map[string]int{
 		"accept":                 unix.SYS_ACCEPT,

@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_X86_64
 
-// archCalls are the older calls that only this architecture has.
+// archCalls returns the older calls that only this architecture has.
 func archCalls() map[string]int {
 	return map[string]int{
 		"access":       unix.SYS_ACCESS,
@@ -46,6 +46,6 @@ func archCalls() map[string]int {
 	}
 }
 
-// archMissing are the older calls that only this architecture has and that programs are
-// told are missing.
+// archMissing returns the older calls that only this architecture has and that fail as if
+// the kernel did not have them.
 func archMissing() map[string]int { return map[string]int{"inotify_init": unix.SYS_INOTIFY_INIT} }

@@ -4,13 +4,13 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_AARCH64
 
-// archCalls are the calls that this architecture has under a name of its own.
+// archCalls returns the calls that have another name on this architecture.
 func archCalls() map[string]int {
 	return map[string]int{
 		"newfstatat": unix.SYS_FSTATAT,
 	}
 }
 
-// archMissing are the calls that only this architecture has and that programs are told
-// are missing: none.
+// archMissing returns the calls that only this architecture has and that fail as if the
+// kernel did not have them. There are none.
 func archMissing() map[string]int { return nil }

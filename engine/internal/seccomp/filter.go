@@ -1,7 +1,7 @@
-// Package seccomp holds the one list of system calls that a program in a sandbox
-// may make, as a filter program for the kernel and as a profile for container
-// engines. Everything else fails: with ENOSYS where programs have another way to go
-// (clone3), with EPERM otherwise. Some calls succeed without being made (sync).
+// Package seccomp holds the list of the system calls that a program in a sandbox may make.
+// It returns the list as a filter for the kernel and as a profile for container engines.
+// Every other call fails: with ENOSYS if programs then fall back to another one, as for
+// clone3, otherwise with EPERM. Some calls, such as sync, succeed without being made.
 package seccomp
 
 import (
@@ -20,17 +20,17 @@ const (
 	retKill  = unix.SECCOMP_RET_KILL_PROCESS
 	retErrno = unix.SECCOMP_RET_ERRNO
 
-	// Offsets in struct seccomp_data; the low half of an argument comes first.
+	// Offsets in struct seccomp_data. The low half of an argument comes first.
 	offsetNumber = 0
 	offsetArch   = 4
 	offsetArgs   = 16
 
-	// x32 calls on amd64 have numbers from here on.
+	// The numbers of x32 calls on amd64 begin here.
 	x32Bit = 0x40000000
 )
 
-// Filter returns the filter as an array of struct sock_filter in the byte order
-// of this machine.
+// Filter returns the filter as an array of struct sock_filter, in the byte order of this
+// machine.
 func Filter() ([]byte, error) {
 	raw, err := bpf.Assemble(program())
 	if err != nil {
@@ -47,7 +47,7 @@ func Filter() ([]byte, error) {
 
 func program() []bpf.Instruction {
 	p := []bpf.Instruction{
-		// Another architecture's calls (32-bit entry) have other numbers.
+		// The calls of another architecture, such as 32-bit calls, have other numbers.
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
 		bpf.RetConstant{Val: retKill},
@@ -58,13 +58,14 @@ func program() []bpf.Instruction {
 	return append(p, search(runs())...)
 }
 
-// A run are calls with numbers that follow each other, and what becomes of them all.
+// A run is a sequence of consecutive numbers of calls with the same answer: the
+// instructions that decide what becomes of such a call. It ends where the next run begins.
 type run struct {
 	first  int
 	answer []bpf.Instruction
 }
 
-// runs returns the runs of all numbers, from 0 on.
+// runs divides all numbers, from 0 on, into runs.
 func runs() []run {
 	answers := map[int][]bpf.Instruction{}
 	for _, number := range calls() {
@@ -87,8 +88,9 @@ func runs() []run {
 	return all
 }
 
-// search finds the run that a number is in by halves: the kernel tries every number
-// when a process installs the filter, and those with rules at each call.
+// search returns a binary search for the run of a number. It has to be fast: the kernel
+// runs the filter for every number when a process installs it, and later at each call
+// whose answer depends on the arguments.
 func search(runs []run) []bpf.Instruction {
 	if len(runs) == 1 {
 		return runs[0].answer
@@ -109,7 +111,7 @@ func search(runs []run) []bpf.Instruction {
 
 func errno(number unix.Errno) uint32 { return retErrno | uint32(number) }
 
-// answer returns the instructions of a rule, which end the program.
+// answer returns the instructions that apply a rule. They end the filter program.
 func (r rule) answer() []bpf.Instruction {
 	var alternatives [][]half
 	for _, tests := range r.allowed {
@@ -122,8 +124,8 @@ func (r rule) answer() []bpf.Instruction {
 	return append(anyOf(alternatives), bpf.RetConstant{Val: errno(r.otherwise)})
 }
 
-// A half is what a test says of one half of an argument; the kernel's machine has
-// registers of 32 bits.
+// A half is the part of a test that concerns one half of an argument: the registers of the
+// kernel's virtual machine have 32 bits.
 type half struct{ offset, mask, value uint32 }
 
 func (t test) halves() []half {
@@ -138,12 +140,12 @@ func (t test) halves() []half {
 	return halves
 }
 
-// anyOf ends the program with permission if all tests of one alternative hold, and
-// goes on behind its last instruction if not. Alternatives that begin with the same
-// test are tried together.
+// anyOf returns instructions that allow the call if all tests of one alternative hold.
+// Otherwise execution continues behind them. Alternatives that begin with the same test
+// share it.
 func anyOf(alternatives [][]half) []bpf.Instruction {
 	var p []bpf.Instruction
-	var loaded half // what the register has, apart from the value
+	var loaded half // the offset and the mask of the register's content
 	for len(alternatives) > 0 {
 		first := alternatives[0]
 		if len(first) == 0 {
@@ -168,15 +170,15 @@ func anyOf(alternatives [][]half) []bpf.Instruction {
 		}
 		p = append(append(p, check), then...)
 		if len(then) > 1 {
-			loaded = half{} // The tests behind this one have changed it.
+			loaded = half{} // The tests that follow this one have changed the register.
 		}
 		alternatives = others
 	}
 	return p
 }
 
-// check returns what the register must have and the instruction that looks at it. If
-// the test does not hold it skips as many instructions.
+// check returns the content that the register must have, and the instruction that checks
+// it. If the test does not hold, that instruction skips the given number of instructions.
 func (h half) check(skip uint8) (half, bpf.Instruction) {
 	whole := half{h.offset, lowHalf, 0}
 	switch {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longest is what the filter may have of instructions. The kernel takes 4096, but
-// translates and tries the filter for every process that installs it.
+// longest is the most instructions that the filter may have. The kernel accepts 4096, but
+// compiles and tries the filter for every process that installs it.
 const longest = 500
 
 func TestFilterFits(t *testing.T) {
@@ -25,7 +25,7 @@ func TestFilterFits(t *testing.T) {
 	}
 }
 
-// A machine runs the filter as the kernel would.
+// A machine runs the filter like the kernel.
 type machine struct {
 	t  *testing.T
 	vm *bpf.VM
@@ -43,7 +43,7 @@ func newMachine(t *testing.T) machine {
 // run returns the filter's answer to a call.
 func (m machine) run(arch uint32, number int, args [6]uint64) uint32 {
 	m.t.Helper()
-	// The machine is that of network packets, and reads their byte order.
+	// The virtual machine is made for network packets and reads their byte order.
 	data := make([]byte, 64)
 	binary.BigEndian.PutUint32(data[offsetNumber:], uint32(number))
 	binary.BigEndian.PutUint32(data[offsetArch:], arch)
@@ -58,8 +58,8 @@ func (m machine) run(arch uint32, number int, args [6]uint64) uint32 {
 	return uint32(got)
 }
 
-// TestFilterAllows tries every number but those that have rules: the ones on the list
-// are allowed, all others are refused.
+// TestFilterAllows tries every number that has no rule: calls on the list must be allowed,
+// all others refused.
 func TestFilterAllows(t *testing.T) {
 	m := newMachine(t)
 	listed := slices.Collect(maps.Values(calls()))
@@ -88,12 +88,12 @@ func TestFilterAllows(t *testing.T) {
 	}
 }
 
-// high is a bit in the half of an argument that the kernel does not look at if the
-// argument is an int.
+// high is a bit in the half of an argument that the kernel ignores if the argument is an
+// int.
 const high = 1 << 32
 
-// conditions are calls with arguments, and how they are answered: by both the filter
-// and the profile.
+// conditions are calls with arguments, and whether both the filter and the profile must
+// allow them.
 var conditions = []struct {
 	name    string
 	number  int
@@ -102,7 +102,7 @@ var conditions = []struct {
 }{
 	{"clone", unix.SYS_CLONE, [6]uint64{uint64(unix.SIGCHLD)}, true}, // fork
 	{"clone", unix.SYS_CLONE, [6]uint64{unix.CLONE_VM | unix.CLONE_VFORK | uint64(unix.SIGCHLD)}, true},
-	{"clone", unix.SYS_CLONE, [6]uint64{0x3d0f00}, true}, // a thread of glibc's
+	{"clone", unix.SYS_CLONE, [6]uint64{0x3d0f00}, true}, // how glibc makes a thread
 	{"clone", unix.SYS_CLONE, [6]uint64{0x3d0f00 | high}, true},
 	{"clone", unix.SYS_CLONE, [6]uint64{unix.CLONE_PARENT | uint64(unix.SIGCHLD)}, false},
 	{"clone", unix.SYS_CLONE, [6]uint64{unix.CLONE_PARENT}, false},
@@ -233,8 +233,8 @@ var conditions = []struct {
 	{"shmget", unix.SYS_SHMGET, [6]uint64{0, 1 << 20, 0o1600 | shmHugeTLB}, false},
 }
 
-// TestConditions tries the filter and the profile on arguments that they must tell
-// apart.
+// TestConditions tries the filter and the profile on calls that they must tell apart by
+// their arguments.
 func TestConditions(t *testing.T) {
 	m, p := newMachine(t), readProfile(t)
 	tried := map[int][]bool{}
@@ -258,7 +258,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestAnswers checks the calls that are answered alike whatever their arguments are.
+// TestAnswers checks calls whose answer does not depend on their arguments.
 func TestAnswers(t *testing.T) {
 	m, p := newMachine(t), readProfile(t)
 	for name, want := range map[string]unix.Errno{
@@ -280,7 +280,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFilterIsProfile tries both on random arguments near those of the rules.
+// TestFilterIsProfile compares the answers of filter and profile for random arguments near
+// those of the rules.
 func TestFilterIsProfile(t *testing.T) {
 	m, p := newMachine(t), readProfile(t)
 	random := rand.New(rand.NewPCG(1, 2))

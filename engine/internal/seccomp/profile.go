@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// A profile is what container engines call a seccomp profile. Without a list of
-// architectures it holds for that of the machine that applies it.
+// A profile is a seccomp profile of container engines. Since it does not list any
+// architectures, it applies to the one of the machine that uses it.
 type profile struct {
 	DefaultAction string  `json:"defaultAction"`
 	Syscalls      []group `json:"syscalls"`
 }
 
-// A group are calls that are answered alike.
+// A group is a set of calls with the same answer.
 type group struct {
 	Names  []string   `json:"names"`
 	Action string     `json:"action"`
@@ -22,8 +22,8 @@ type group struct {
 	Args   []argument `json:"args,omitempty"`
 }
 
-// An argument is a condition: for the operation masked-equal, Value is the mask and
-// ValueTwo what must be left.
+// An argument is a condition on an argument. Its only operation here is masked: Value is
+// the mask, and ValueTwo is what the masked argument must be.
 type argument struct {
 	Index    uint   `json:"index"`
 	Value    uint64 `json:"value"`
@@ -33,12 +33,12 @@ type argument struct {
 
 const (
 	allow  = "SCMP_ACT_ALLOW"
-	refuse = "SCMP_ACT_ERRNO" // with EPERM unless said otherwise
+	refuse = "SCMP_ACT_ERRNO" // with EPERM, unless the group has an errno
 	masked = "SCMP_CMP_MASKED_EQ"
 )
 
-// Profile returns the same as Filter as a seccomp profile for a container engine,
-// in JSON. Calls that an engine does not know by name it leaves refused.
+// Profile returns the rules of Filter as a seccomp profile for container engines, in JSON.
+// An engine refuses the calls whose names it does not know.
 func Profile() ([]byte, error) {
 	p := profile{
 		DefaultAction: refuse,
@@ -49,7 +49,7 @@ func Profile() ([]byte, error) {
 			number := uint(r.otherwise)
 			p.Syscalls = append(p.Syscalls, group{Names: []string{r.name}, Action: refuse, Errno: &number})
 		}
-		// Groups for the same call are alternatives.
+		// Several groups for the same call are alternatives.
 		for _, tests := range r.allowed {
 			g := group{Names: []string{r.name}, Action: allow}
 			for _, t := range tests {

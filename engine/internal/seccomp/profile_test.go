@@ -21,7 +21,8 @@ func readProfile(t *testing.T) profile {
 	return p
 }
 
-// run returns the answer to a call, as a container engine would have the kernel give it.
+// run returns the answer to a call that the kernel would give if a container engine had
+// installed the profile.
 func (p profile) run(name string, args [6]uint64) uint32 {
 	for _, g := range p.Syscalls {
 		unmet := func(a argument) bool { return a.Op != masked || args[a.Index]&a.Value != a.ValueTwo }
@@ -36,8 +37,8 @@ func (p profile) run(name string, args [6]uint64) uint32 {
 	return errno(unix.EPERM)
 }
 
-// TestProfileRefuses holds the profile to the list: what must never be in it, and
-// what may be there only under a condition.
+// TestProfileRefuses checks which calls the profile allows, which it allows only under a
+// condition, and which it refuses.
 func TestProfileRefuses(t *testing.T) {
 	p := readProfile(t)
 	if p.DefaultAction != refuse {

@@ -7,39 +7,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A rule says what becomes of a call that is not simply allowed or refused.
+// A rule says what becomes of a call that is neither always allowed nor always refused
+// with EPERM.
 type rule struct {
 	name   string
 	number int
 	// allowed are alternatives: the call is made if every test of one of them holds.
 	allowed [][]test
-	// otherwise is what the call answers if none holds. With 0 the call succeeds and does
-	// nothing. A profile can say no more than EPERM for a call that has alternatives.
+	// otherwise is the call's error if no alternative holds. With 0 the call succeeds
+	// without being made. It must be EPERM for a call that has alternatives, because
+	// profiles cannot express another error for those.
 	otherwise unix.Errno
 }
 
-// A test holds if an argument has the value in the bits of the mask.
+// A test holds if the bits of an argument that are in the mask equal the value.
 type test struct {
 	argument    int
 	mask, value uint64
 }
 
-// lowHalf is the part of an argument that the kernel looks at if it is an int.
+// lowHalf is the mask of the part of an argument that the kernel reads if the argument is
+// an int.
 const lowHalf = 0xffffffff
 
-// is holds if an argument that is an int has the value.
+// is returns a test that holds if an int argument has this value.
 func is(argument int, value uint64) test { return test{argument, lowHalf, value} }
 
-// upTo holds if an argument that is an int has the value in all bits but the lowest ones:
-// it is one of 1<<low values that follow each other.
+// upTo returns a test that holds if an int argument is one of the 1<<low consecutive
+// values that begin with value, whose low bits must be 0.
 func upTo(argument int, value uint64, low int) test {
 	return test{argument, lowHalf &^ (1<<low - 1), value}
 }
 
-// without holds if an argument has none of the bits.
+// without returns a test that holds if an argument has none of these bits.
 func without(argument int, bits uint64) test { return test{argument, bits, 0} }
 
-// each makes an alternative of every test.
+// each returns an alternative for each test.
 func each(tests ...test) [][]test {
 	var alternatives [][]test
 	for _, t := range tests {
@@ -48,8 +51,9 @@ func each(tests ...test) [][]test {
 	return alternatives
 }
 
-// allBut are alternatives of which one holds unless the low bits of an argument are those
-// of the value: then each of those bits is another one. An alternative cannot say "not".
+// allBut returns alternatives of which at least one holds unless the low bits of an
+// argument are those of the value. There is one for each bit, which holds if this bit
+// differs: a test for equality cannot be negated.
 func allBut(argument int, value uint64, bits int) [][]test {
 	var alternatives [][]test
 	for bit := range bits {
@@ -58,7 +62,7 @@ func allBut(argument int, value uint64, bits int) [][]test {
 	return alternatives
 }
 
-// also adds a test in front of every alternative.
+// also returns the alternatives with a test added in front of each.
 func also(t test, alternatives [][]test) [][]test {
 	var all [][]test
 	for _, a := range alternatives {
@@ -67,27 +71,29 @@ func also(t test, alternatives [][]test) [][]test {
 	return all
 }
 
-// rules are the rules for all calls that have one.
+// rules returns the rules for all calls that have one.
 func rules() []rule {
 	r := []rule{
-		{"clone", unix.SYS_CLONE, clones(), unix.EPERM},
-		{"fcntl", unix.SYS_FCNTL, commands(), unix.EPERM},
-		// Pages that the kernel merges with equal ones of others tell of them.
+		{"clone", unix.SYS_CLONE, cloneFlags(), unix.EPERM},
+		{"fcntl", unix.SYS_FCNTL, fcntlCommands(), unix.EPERM},
+		// If the kernel merged pages of the program with equal pages of other processes, the
+		// program could find out what theirs contain.
 		{"madvise", unix.SYS_MADVISE, allBut(2, unix.MADV_MERGEABLE, 4), unix.EPERM},
-		// Huge pages come out of a reserve of the whole machine's.
+		// Huge pages come from a reserve that the whole machine shares.
 		{"memfd_create", unix.SYS_MEMFD_CREATE, each(without(1, unix.MFD_HUGETLB)), unix.EPERM},
 		{"mmap", unix.SYS_MMAP, each(without(3, unix.MAP_HUGETLB)), unix.EPERM},
 		{"shmget", unix.SYS_SHMGET, each(without(2, shmHugeTLB)), unix.EPERM},
-		// The ordinary one, with and without fixed addresses, and the question which it is.
+		// The ordinary personality, with and without random addresses, and the question which
+		// one the process has.
 		{"personality", unix.SYS_PERSONALITY, each(is(0, 0), is(0, 0x0040000), is(0, 0xffffffff)), unix.EPERM},
-		{"prctl", unix.SYS_PRCTL, options(), unix.EPERM},
+		{"prctl", unix.SYS_PRCTL, prctlOptions(), unix.EPERM},
 		{"socket", unix.SYS_SOCKET, append(unixSockets(), ipSockets()...), unix.EPERM},
 		{"socketpair", unix.SYS_SOCKETPAIR, unixSockets(), unix.EPERM},
-		// A limit of 1 on core dumps keeps a handler on the host from being run for them, a
-		// limit of 0 does not. So no program may change it.
+		// The limit on core dumps must stay at 1. With 0 the kernel would still run the host's
+		// handler for each dump, with 1 it does not.
 		{"setrlimit", unix.SYS_SETRLIMIT, allBut(0, unix.RLIMIT_CORE, 4), unix.EPERM},
-		// The following calls take other processes, the supervisor too, which is of the same
-		// user. Process 0 is the caller.
+		// The calls from here on can act on other processes, even on the supervisor, which has
+		// the same user. Only 0, which is the caller, is allowed as the process.
 		{"prlimit64", unix.SYS_PRLIMIT64, also(is(0, 0), append(allBut(1, unix.RLIMIT_CORE, 4), []test{{2, ^uint64(0), 0}})), unix.EPERM},
 		{"setpriority", unix.SYS_SETPRIORITY, [][]test{{upTo(0, unix.PRIO_PROCESS, 1), is(1, 0)}}, unix.EPERM}, // and PRIO_PGRP
 	}
@@ -112,27 +118,27 @@ func rules() []rule {
 const (
 	namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
-	// endSignal are the bits for the signal that tells a parent of its child's end.
+	// endSignal are the bits for the signal that a parent gets when its child ends.
 	endSignal = 0xff
 
 	shmHugeTLB = 0o4000
 
-	// socketFlags may be in the type of a socket.
+	// socketFlags are flags that may be added to the type of a socket.
 	socketFlags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 )
 
-// clones make processes and threads, but no namespaces, no siblings of the caller, whose
-// parent is outside the sandbox, and no signal but SIGCHLD at the end: SIGCONT would make
-// a stopped parent run.
-func clones() [][]test {
-	const looked = namespaceFlags | unix.CLONE_PARENT | endSignal
-	return each(test{0, looked, 0}, test{0, looked, uint64(unix.SIGCHLD)})
+// cloneFlags allows processes and threads to be made, but not namespaces, and not siblings
+// of the caller, whose parent may be outside the sandbox. SIGCHLD is the only signal that
+// may tell of a child's end: SIGCONT would wake a stopped parent.
+func cloneFlags() [][]test {
+	const checked = namespaceFlags | unix.CLONE_PARENT | endSignal
+	return each(test{0, checked, 0}, test{0, checked, uint64(unix.SIGCHLD)})
 }
 
-// commands of fcntl leave out those that have signals sent: F_SETOWN and F_SETSIG, which
-// would make a stopped program run, F_SETLEASE, and F_NOTIFY, which tells what others do
-// in a directory.
-func commands() [][]test {
+// fcntlCommands leaves out the commands that make the kernel send signals: F_SETOWN and
+// F_SETSIG, which could wake a stopped program, F_SETLEASE, and F_NOTIFY, which also
+// reveals what others do in a directory.
+func fcntlCommands() [][]test {
 	return each(
 		upTo(1, unix.F_DUPFD, 3),         // to F_SETLKW
 		upTo(1, unix.F_OFD_GETLK, 2),     // to F_OFD_SETLKW
@@ -142,11 +148,11 @@ func commands() [][]test {
 	)
 }
 
-// options of prctl leave out PR_SET_SECCOMP, as further filters would take of what the
-// machine has for translated ones, PR_SCHED_CORE, which keeps other processes from a
-// processor's other half, PR_SET_SYSCALL_USER_DISPATCH, and all that are younger than
-// this list.
-func options() [][]test {
+// prctlOptions leaves out PR_SET_SECCOMP, because the memory for compiled filters is
+// limited for the machine as a whole; PR_SCHED_CORE, with which a program could keep other
+// processes off its core's other hardware thread; PR_SET_SYSCALL_USER_DISPATCH; and all
+// options that are newer than this list.
+func prctlOptions() [][]test {
 	return each(
 		upTo(0, 0, 4),                // PR_SET_PDEATHSIG to PR_SET_NAME
 		upTo(0, 32, 4),               // PR_TASK_PERF_EVENTS_ENABLE to PR_CAP_AMBIENT
@@ -158,8 +164,8 @@ func options() [][]test {
 	)
 }
 
-// unixSockets and ipSockets leave out all families and protocols for which the kernel
-// could look for a module, raw sockets, and multipath TCP.
+// unixSockets and ipSockets leave out raw sockets, multipath TCP, and all families and
+// protocols for which the kernel might load a module.
 func unixSockets() [][]test {
 	var all [][]test
 	for _, kind := range []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET} {
@@ -182,17 +188,19 @@ func ipSockets() [][]test {
 
 func ofType(kind uint64) test { return test{1, lowHalf &^ socketFlags, kind} }
 
-// missing are calls that programs do without where the kernel does not have them.
+// missing returns the calls that fail with ENOSYS: programs know how to do without them on
+// kernels that do not have them.
 func missing() map[string]int {
 	m := map[string]int{
-		// Its flags are in memory, where a filter cannot see them; clone does the same.
+		// The flags of clone3 are in memory, where a filter cannot see them. Programs use
+		// clone instead.
 		"clone3": unix.SYS_CLONE3,
-		// It tells what others open and execute. Programs look again and again instead.
+		// inotify reveals what others open and execute. Programs poll instead.
 		"inotify_add_watch": unix.SYS_INOTIFY_ADD_WATCH,
 		"inotify_init1":     unix.SYS_INOTIFY_INIT1,
 		"inotify_rm_watch":  unix.SYS_INOTIFY_RM_WATCH,
-		// Timers with a signal of choice would make a stopped program run. setitimer does
-		// for nearly all.
+		// A timer could send any signal, even one that wakes a stopped program. For nearly
+		// all programs setitimer is enough.
 		"timer_create": unix.SYS_TIMER_CREATE,
 		"seccomp":      unix.SYS_SECCOMP,
 	}
@@ -200,8 +208,9 @@ func missing() map[string]int {
 	return m
 }
 
-// needless are calls that succeed without being made: all that a program can write to is
-// in memory, and everything else that they do is to the machine's disks and caches.
+// needless returns the calls that succeed without being made. They would do nothing for
+// the program, all of whose files are in memory, and would only load the machine's disks
+// and caches.
 func needless() map[string]int {
 	return map[string]int{
 		"fadvise64":       unix.SYS_FADVISE64,

@@ -1,7 +1,7 @@
 """Frames: the bounded messages between server, supervisor and worker.
 
-A frame is a 4-byte big-endian length, one byte of type, and that many bytes of
-payload. The server's side is engine/frame.go; both are tested against
+A frame is the length of its payload (4 bytes, big-endian), its type (1 byte) and the
+payload. The server's side is engine/frame.go; both sides are tested against
 testdata/frames.json.
 """
 
@@ -17,36 +17,36 @@ from typing import Final, NamedTuple
 HEADER: Final = struct.Struct(">IB")
 
 # Server to supervisor.
-ATTACH: Final = ord("A")  # a server is here: say hello, repeat what it may have missed
-PROGRAM: Final = ord("G")  # for the worker: run this
+ATTACH: Final = ord("A")  # a server has attached: say hello, and repeat what it may have missed
+PROGRAM: Final = ord("G")  # for the worker: run this program
 RESULTS: Final = ord("R")  # for the worker: the results of the last calls
-KILL: Final = ord("K")  # end the program and report
+KILL: Final = ord("K")  # end the program and report its exit
 FILE: Final = ord("F")  # for the worker: a piece of an input file
-LIST: Final = ord("L")  # of an ended program: list the files it has left
-TAKE: Final = ord("T")  # of an ended program: send one of them
-STOP: Final = ord("S")  # the program is paused: stop what still runs, and answer STOPPED with this payload
+LIST: Final = ord("L")  # list the files that the ended program left
+TAKE: Final = ord("T")  # send one of the files that the ended program left
+STOP: Final = ord("S")  # stop the processes of the paused program, then answer STOPPED with this payload
 # Worker to supervisor to server.
-READY: Final = ord("Y")  # imports are done (not passed on; the hello tells it)
-BUSY: Final = ord("U")  # with the calls that follow, some of the program still runs (not passed on)
-CALLS: Final = ord("C")  # the program waits for these calls and nothing else
+READY: Final = ord("Y")  # the imports are done; not passed on, because the hello tells it
+BUSY: Final = ord("U")  # part of the program still runs while the calls that follow wait; not passed on
+CALLS: Final = ord("C")  # the program waits for the results of these calls, and for nothing else
 DONE: Final = ord("D")  # the program has ended
 # Supervisor to server.
 HELLO: Final = ord("H")
 EXIT: Final = ord("X")  # how the program ended, and its output
-LISTING: Final = ord("M")  # the files it has left
-CONTENT: Final = ord("B")  # a piece of one; an empty one ends it
-LOST: Final = ord("N")  # it cannot be read
-STOPPED: Final = ord("P")  # the paused program has stopped: the answer to STOP, or without a payload to CALLS
-RAN: Final = ord("E")  # it has run all the same, for these nanoseconds of processor time
+LISTING: Final = ord("M")  # the files that the program left
+CONTENT: Final = ord("B")  # a piece of a file; an empty piece ends the file
+LOST: Final = ord("N")  # the file cannot be read
+STOPPED: Final = ord("P")  # the paused program has stopped; answers STOP or, without a payload, follows CALLS
+RAN: Final = ord("E")  # the program ran while it was paused, for this many nanoseconds of processor time
 
-# The largest payloads, in bytes. A peer that exceeds them has broken the protocol. A worker
-# that keeps to the rules sends no more than calls.MAX_BATCH.
+# The largest payloads, in bytes. A peer that exceeds them has broken the protocol. Our own
+# worker sends no more than calls.MAX_BATCH.
 MAX_FROM_WORKER: Final = 17 << 20
 MAX_FROM_SERVER: Final = 128 << 20
-# Those of frames that are small.
+# The largest payloads of frames that are always small.
 _MAX_SMALL: Final = {READY: 1 << 16, BUSY: 0, DONE: 1 << 16}
 
-# How much is read at once: little, for which memory is at hand, until more is there.
+# How much to read at once: a little, which needs no new memory, unless there was more.
 _CHUNK: Final = 1 << 12
 _LARGE_CHUNK: Final = 1 << 18
 
@@ -57,11 +57,11 @@ class Frame(NamedTuple):
 
 
 class ProtocolError(Exception):
-    """The peer sent what is not a frame, or too large a one."""
+    """The peer sent something that is not a frame, or a frame that is too large."""
 
 
 def encode(kind: int, payload: bytes) -> bytes:
-    """Return payload as one frame."""
+    """Return a frame with this payload."""
     return HEADER.pack(len(payload), kind) + payload
 
 
@@ -75,21 +75,24 @@ class Decoder:
         self._lost = False
 
     def mark(self, mark: bytes) -> None:
-        """Begin anew wherever mark appears from now on: whole frames, not to be met by chance."""
+        """Restart at mark wherever it appears from now on.
+
+        The mark must consist of whole frames and must not appear by chance.
+        """
         self._mark = mark
 
     def skip(self) -> bool:
-        """Drop what comes up to the next mark. Returns False if there is none to wait for."""
+        """Drop everything up to the next mark. Return False if no mark is set."""
         self._lost = True
         self._trim()
         return bool(self._mark)
 
     def _trim(self) -> None:
-        # The end may be the beginning of the mark.
+        # Keep the end, which may be the beginning of the mark.
         del self._buffer[: max(0, len(self._buffer) - len(self._mark) + 1)]
 
     def feed(self, data: bytes) -> None:
-        """Add bytes as they came."""
+        """Add the next bytes of the stream."""
         before = len(self._buffer)
         self._buffer += data
         if not self._mark:
@@ -104,7 +107,7 @@ class Decoder:
     def next(self) -> Frame | None:
         """Return the next whole frame, or None.
 
-        Raises ProtocolError as soon as the header of a frame claims too much.
+        Raises ProtocolError as soon as the header of a frame announces a payload that is too large.
         """
         if self._lost or len(self._buffer) < HEADER.size:
             return None
@@ -124,8 +127,8 @@ class Decoder:
 class Channel:
     """One end of a stream of frames that never blocks.
 
-    What cannot be written yet waits in memory; its owner stops producing while
-    ``backlog`` is true.
+    Frames that cannot be written yet wait in memory. The owner of the channel must not send
+    more while ``backlog`` is true.
     """
 
     def __init__(self, read_fd: int, write_fd: int, limit: int) -> None:
@@ -139,16 +142,16 @@ class Channel:
 
     @property
     def backlog(self) -> bool:
-        """Whether something still waits to be written."""
+        """Whether anything still waits to be written."""
         return bool(self._outbox)
 
     def send(self, frame: bytes) -> None:
-        """Write a frame now as far as possible, the rest at the next flush."""
+        """Write as much of a frame as possible now, and the rest with the next flush."""
         self._outbox.append(memoryview(frame))
         self.flush()
 
     def flush(self) -> None:
-        """Write what waits, as far as the peer takes it.
+        """Write as much of what waits as the peer accepts.
 
         Raises OSError if the peer is gone.
         """
@@ -164,7 +167,7 @@ class Channel:
                 self._outbox[0] = view[written:]
 
     def fill(self) -> bool:
-        """Read what is there. Returns False at the end of the stream."""
+        """Read what has arrived. Return False at the end of the stream."""
         try:
             data = self._read(self._chunk)
         except BlockingIOError:
@@ -179,37 +182,37 @@ class Channel:
         return os.read(self.read_fd, size)
 
     def mark(self, mark: bytes) -> None:
-        """Begin anew wherever mark appears in what is read."""
+        """Restart at mark wherever it appears in the stream, see Decoder.mark."""
         self._decoder.mark(mark)
 
     def skip(self) -> bool:
-        """Drop what is read up to the next mark. Returns False if there is none."""
+        """Drop everything up to the next mark. Return False if no mark is set."""
         return self._decoder.skip()
 
     def next(self) -> Frame | None:
-        """Return the next frame that has arrived whole, or None."""
+        """Return the next whole frame, or None if it has not arrived yet."""
         return self._decoder.next()
 
     def close(self) -> None:
-        """Close both descriptors and forget what waits."""
+        """Close both descriptors and drop what waits to be written."""
         self._outbox.clear()
         os.close(self.read_fd)
         if self.write_fd != self.read_fd:
             os.close(self.write_fd)
 
 
-# From Linux 6.16 on a socket can refuse descriptors; whoever sends one gets an error.
+# Since Linux 6.16 a socket can refuse descriptors: the sender of a descriptor gets an error.
 _SO_PASSRIGHTS: Final = 83
-# The most descriptors that the kernel lets one message have.
+# The most descriptors that the kernel allows in one message.
 _MAX_DESCRIPTORS: Final = 253
 
 
 class WorkerChannel(Channel):
-    """A channel to a worker, who may send descriptors along with its frames.
+    """A channel to a worker, which must not send descriptors along with its frames.
 
-    To close a descriptor can take as long as the program likes that has made it: none
-    is closed here. Those that are read stay open until this process ends, which waits
-    for none, and there is one message of them at most.
+    Closing a descriptor can take as long as the program that made it likes. So a worker's
+    descriptors are never closed here: they stay open until this process ends, which does
+    not wait for them. The first message with descriptors ends the channel.
     """
 
     _ROOM: Final = socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4)
@@ -227,6 +230,6 @@ class WorkerChannel(Channel):
         return data
 
     def close(self) -> None:
-        """Close the stream and forget what waits."""
+        """Close the stream and drop what waits to be written."""
         self._outbox.clear()
         self._stream.close()

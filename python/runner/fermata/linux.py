@@ -1,4 +1,4 @@
-"""What Python's standard library does not offer of Linux: namespaces, mounts, privileges."""
+"""Features of Linux that Python's standard library does not offer: namespaces, mounts, privileges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AT_RECURSIVE: Final = 0x8000
 _MOUNT_ATTR_RDONLY: Final = 1
 _MOUNT_ATTR_NOSUID: Final = 2
 _MOUNT_ATTR_NODEV: Final = 4
-# The same numbers on every architecture: both calls are younger than the split.
+# The call is so new that its number is the same on every architecture.
 _SYS_MOUNT_SETATTR: Final = 442
 
 _PR_SET_DUMPABLE: Final = 4
@@ -46,8 +46,8 @@ _SECCOMP_ALLOW: Final = 0x7FFF0000
 _SECCOMP_ERROR: Final = 0x00050000
 _LINUX_CAPABILITY_VERSION_3: Final = 0x20080522
 
-# PyDLL keeps the interpreter's lock: the calls are short, and nothing may run
-# between a change of namespace and what follows it.
+# PyDLL keeps the interpreter's lock during a call: the calls are short, and no other thread
+# may run between a change of namespace and what follows it.
 _libc: Final = ctypes.PyDLL(None, use_errno=True)
 
 
@@ -59,10 +59,10 @@ def _check(result: int, what: str) -> int:
 
 
 def read_file(path: str) -> str:
-    """Return what the kernel tells in a file, of at most 64 KiB.
+    """Return the content of a file of the kernel, at most 64 KiB.
 
-    This and write_file run in processes that were just forked, where all that an
-    open file object sets in motion would be paid for in copied pages.
+    This function and write_file run in processes that were just forked. There, a file object
+    would touch many pages, each of which the kernel has to copy.
     """
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -72,7 +72,7 @@ def read_file(path: str) -> str:
 
 
 def write_file(path: str, text: str) -> None:
-    """Tell the kernel something through a file."""
+    """Write to a file of the kernel."""
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, text.encode("ascii"))
@@ -86,7 +86,7 @@ def unshare(flags: int) -> None:
 
 
 def setns(fd: int, flags: int) -> None:
-    """Join namespaces: of the process behind a pidfd, or the one that fd is."""
+    """Join namespaces: those of a process if fd is a pidfd, otherwise the one that fd refers to."""
     _check(_libc.setns(fd, flags), f"setns({flags:#x})")
 
 
@@ -99,9 +99,9 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str = ""
 
 
 def bind_read_only(source: str, target: str, device: bool = False) -> None:
-    """Show source, with everything mounted below it, at target; nobody can change it there.
+    """Bind source, with everything that is mounted below it, to target, read-only.
 
-    What is behind a device can be written all the same, but not the times of its file.
+    A device can be written all the same, but its file cannot be changed, not even its times.
     """
     mount(source, target, None, MS_BIND | MS_REC)
     flags = _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | (0 if device else _MOUNT_ATTR_NODEV)
@@ -118,9 +118,9 @@ def bind_read_only(source: str, target: str, device: bool = False) -> None:
 
 
 def pivot_root(new_root: str) -> None:
-    """Make new_root, a mount point, the root of this mount namespace; the old one goes away."""
+    """Make new_root, a mount point, the root of this mount namespace, and unmount the old root."""
     os.chdir(new_root)
-    # With both arguments the same the old root is stacked on the new one.
+    # If both arguments are the same, the old root is mounted on top of the new one.
     _check(_libc.syscall(ctypes.c_long(_PIVOT_ROOT[os.uname().machine]), b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount of the old root")
     os.chdir("/")
@@ -130,12 +130,12 @@ _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
 
 
 def set_host_name(name: str) -> None:
-    """Name the host of this UTS namespace."""
+    """Set the host name in this UTS namespace."""
     socket.sethostname(name)
 
 
 def loopback_up() -> None:
-    """Bring up lo in this network namespace."""
+    """Bring up the loopback interface of this network namespace."""
     siocgifflags, siocsifflags, iff_up = 0x8913, 0x8914, 1
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         request = fcntl.ioctl(probe, siocgifflags, struct.pack("16sH22x", b"lo", 0))
@@ -144,23 +144,23 @@ def loopback_up() -> None:
 
 
 def child_ends() -> int:
-    """Return a descriptor that has something to read when a child has ended, which SIGCHLD tells no more."""
+    """Return a descriptor that becomes readable when a child has ended, and block SIGCHLD."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     signals = (1 << (signal.SIGCHLD - 1)).to_bytes(128, "little")
     return _check(_libc.signalfd(-1, signals, os.O_CLOEXEC), "signalfd")
 
 
 def set_dumpable(dumpable: bool) -> None:
-    """Say whether others of the same user may trace this process and open what it has open."""
+    """Set whether processes of the same user may trace this process and open its files."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
 
 
 def drop_bounding_set() -> None:
-    """Make sure that no program this process executes has a capability."""
+    """Make sure that no program that this process executes has any capability."""
     capability = 0
     while _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
         capability += 1
-    # The first number that is no capability ends the loop.
+    # The loop has ended at the first number that is not a capability.
     if ctypes.get_errno() != errno.EINVAL:
         _check(-1, "prctl(PR_CAPBSET_DROP)")
 
@@ -173,7 +173,7 @@ def drop_capabilities() -> None:
 
 
 def filter_system_calls(program: bytes) -> None:
-    """Install a seccomp filter: an array of struct sock_filter."""
+    """Install a seccomp filter, which is an array of struct sock_filter."""
     instructions = ctypes.create_string_buffer(program, len(program))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions)))
     result = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, header, 0, 0)
@@ -181,10 +181,10 @@ def filter_system_calls(program: bytes) -> None:
 
 
 def refuse_epoll() -> None:
-    """Have the kernel know no epoll in this process and its children, which takes another filter to follow.
+    """Make epoll fail with ENOSYS in this process and its children; a further filter may follow.
 
-    The watches of epoll are counted for each user of the machine. When one program has taken
-    them all, none is left for a server of the same user, which ends without.
+    The kernel limits the watches of epoll for each user of the machine. A program that took all
+    of them would leave none to a server of the same user, which could not run without.
     """
     load_number, jump_if_equal, give_back = 0x20, 0x15, 0x06
     numbers = _EPOLL_CREATE[os.uname().machine]
@@ -199,11 +199,11 @@ _EPOLL_CREATE: Final = {"x86_64": (213, 291), "aarch64": (20,)}
 
 
 def map_user(inside: int, outside: int) -> None:
-    """Move this process into a user namespace of its own, which knows one user and one group.
+    """Move this process into a user namespace of its own, which has one user and one group.
 
-    ``outside`` must be this process's user and group.
+    ``outside`` must be this process's user id and group id.
     """
-    # /proc/self belongs to root in a process that is not dumpable.
+    # /proc/self would belong to root if the process were not dumpable.
     set_dumpable(True)
     unshare(CLONE_NEWUSER)
     for name, text in (

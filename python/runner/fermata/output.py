@@ -1,4 +1,4 @@
-"""What the program prints."""
+"""The output of the program."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from typing import Final
 
 _CHUNK: Final = 1 << 16
-# How long output may still come in after the program's end, in seconds. Everything
-# in the sandbox is stopped by then; what is left is in the pipes.
+# How long output is still read after the program's end, in seconds. Everything else in the
+# sandbox has been stopped by then, so the output is already in the pipes.
 _DRAIN: Final = 1.0
 
 
@@ -22,13 +22,13 @@ class Output:
         os.set_blocking(fd, False)
         self.fd = fd
         self.data = bytearray()
-        # Whether there was more than is kept, and whether anybody can still write.
+        # over: there was more output than is kept. open: some process can still write.
         self.over = False
         self.open = True
         self._limit = limit
 
     def fill(self) -> None:
-        """Read what is there, keep what fits."""
+        """Read what has arrived, and keep as much of it as the limit allows."""
         try:
             data = os.read(self.fd, _CHUNK)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The user's program: compiling it as it is, and telling how it failed."""
+"""The user's program: compiling it unchanged, and describing how it failed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Program:
     def __init__(self, source: str) -> None:
         """Compile source.
 
-        Raises whatever compile raises; SyntaxError in nearly all cases.
+        Raises what compile raises, in nearly all cases SyntaxError.
         """
         source = source.removeprefix("\ufeff")
-        # Python's lines, which str.splitlines cuts at more characters.
+        # Not splitlines, which ends lines at more characters than Python does.
         lines = io.StringIO(source, newline=None).readlines()
-        # Tracebacks quote the program's lines from here.
+        # Tracebacks take the program's lines from this cache.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
         module = _parse(source)
-        # Whether it starts an event loop of its own, which it cannot inside another one.
+        # Whether it starts an event loop, which it could not do inside of another one.
         self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
         returns = list(_returns(module))
         self._wrapped = bool(returns)
@@ -42,27 +42,27 @@ class Program:
 
     @property
     def awaits(self) -> bool:
-        """Whether the program awaits at its top level, so that it needs a loop around it."""
+        """Whether the program awaits at its top level, so that it has to run in an event loop."""
         return bool(self._code.co_flags & inspect.CO_COROUTINE)
 
     def start(self, namespace: dict[str, Any]) -> Any:
-        """Run a program that does not await; return the coroutine of one that does."""
+        """Run the program if it does not await, otherwise return its coroutine."""
         if self._wrapped:
             return FunctionType(self._code, namespace)()
         return eval(self._code, namespace)
 
 
-# Modules with something that runs an event loop, and what that is called.
+# Modules that can run an event loop, and their names for doing so.
 _LOOP_MODULES: Final = frozenset({"anyio", "asyncio", "trio", "uvloop"})
 _LOOP_RUNNERS: Final = frozenset({"run", "Runner"})
-# What does so whatever it belongs to.
+# Names that mean an event loop in any module and any object.
 _LOOP_METHODS: Final = frozenset({"IsolatedAsyncioTestCase", "async_to_sync", "run_forever", "run_until_complete"})
-# No other program need be walked through.
+# A program without any of these words starts no loop and need not be searched.
 _LOOP_WORDS: Final = re.compile("|".join([*_LOOP_METHODS, rf"\b(?:{'|'.join(_LOOP_MODULES)})\b"]))
 
 
 def _starts_loop(module: ast.Module) -> bool:
-    """Whether some part of the program, run by it or not, starts an event loop."""
+    """Tell whether any part of the program, executed or not, starts an event loop."""
     names = set(_LOOP_MODULES)
     runners: set[str] = set()
     for node in ast.walk(module):
@@ -86,7 +86,7 @@ def _root(name: str | None) -> str:
 
 
 def _first(node: ast.expr) -> ast.expr:
-    """Return the a of a.b.c."""
+    """Return the expression a of a.b.c."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node
@@ -99,8 +99,8 @@ def _parse(source: str) -> ast.Module:
         first = next((line for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
         if not first[:1].isspace():
             raise
-    # The whole program is indented, as when it was written inside other code. It
-    # is parsed as the body of a block: dedenting the text would change its strings.
+    # The whole program is indented, for example because it was copied from other code. It
+    # is parsed as the body of a block, because dedenting the text would change its strings.
     try:
         block = _tree("if True:\n" + source).body
     except SyntaxError as error:
@@ -116,7 +116,7 @@ def _parse(source: str) -> ast.Module:
 
 
 def _tree(source: str) -> ast.Module:
-    # Not ast.parse, which would be seen in the traceback of a syntax error.
+    # Not ast.parse, which would appear in the traceback of a syntax error.
     tree: ast.Module = compile(source, FILENAME, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     return tree
 
@@ -127,9 +127,10 @@ def _compile(module: ast.Module) -> CodeType:
 
 
 def _blocks(module: ast.Module) -> Iterator[list[ast.stmt]]:
-    """Yield every list of statements of the program, but not of its functions and classes.
+    """Yield every list of statements of the program, except those in its functions and classes.
 
-    Expressions hold no statements and can be nested deeper than Python recurses.
+    Expressions are left out: they contain no statements and can be nested deeper than Python
+    can recurse.
     """
     pending = [module.body]
     while pending:
@@ -143,7 +144,7 @@ def _blocks(module: ast.Module) -> Iterator[list[ast.stmt]]:
 
 
 def _returns(module: ast.Module) -> Iterator[tuple[list[ast.stmt], int, ast.Return]]:
-    """Yield the top-level returns and where they are."""
+    """Yield the returns outside of functions: their block, their index in it, and themselves."""
     for block in _blocks(module):
         for index, statement in enumerate(block):
             if isinstance(statement, ast.Return):
@@ -151,9 +152,9 @@ def _returns(module: ast.Module) -> Iterator[tuple[list[ast.stmt], int, ast.Retu
 
 
 def _compile_function(module: ast.Module, returns: list[tuple[list[ast.stmt], int, ast.Return]]) -> CodeType:
-    """Compile a program with top-level returns as a function whose names are global."""
-    # First as a module, with something else for the returns: it has a module's
-    # errors and warnings, and tells whether it awaits.
+    """Compile a program with top-level returns as a function whose names are all global."""
+    # First compile it as a module, with other statements in place of the returns. This raises
+    # the errors and warnings of a module, and tells whether the program awaits.
     for block, index, statement in returns:
         instead = ast.Pass() if statement.value is None else ast.Expr(statement.value)
         block[index] = ast.copy_location(instead, statement)
@@ -173,7 +174,7 @@ def _compile_function(module: ast.Module, returns: list[tuple[list[ast.stmt], in
 
 
 def _without_annotation(statement: ast.stmt) -> ast.stmt:
-    """Drop the annotation of a name: a global name of a function may not have one."""
+    """Drop the annotation of a name, because a function may not annotate its global names."""
     if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
         return statement
     if statement.value is None:
@@ -191,22 +192,22 @@ def _function_code(kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef], bod
 
 
 def error_line(error: BaseException) -> str:
-    """Return the last line of the traceback: ``ZeroDivisionError: division by zero``."""
+    """Return the last line of the traceback, such as ``ZeroDivisionError: division by zero``."""
     try:
         text = "".join(traceback.format_exception_only(type(error), error))
         if isinstance(error, SyntaxError):
             text = text.rstrip().rpartition("\n")[2]
         return _cut(text.rstrip("\n"), _MAX_ERROR)
-    except BaseException:  # the error's own methods are the program's
+    except BaseException:  # the error's methods may be the program's code
         return _cut(type(error).__name__, _MAX_ERROR)
 
 
 def error_text(error: BaseException, hidden: str) -> str:
-    """Return the traceback without the frames of files below ``hidden``."""
+    """Return the traceback, without frames of files below the directory ``hidden``."""
     try:
         _hide(error, hidden)
         return _cut("".join(traceback.format_exception(error)), _MAX_TRACEBACK)
-    except BaseException:  # the error's own methods are the program's
+    except BaseException:  # the error's methods may be the program's code
         return f"{_cut(type(error).__name__, _MAX_ERROR)}\n"
 
 
@@ -230,7 +231,7 @@ def _without(tb: TracebackType | None, hidden: str) -> TracebackType | None:
         links.append(tb)
         tb = tb.tb_next
     files = [link.tb_frame.f_code.co_filename for link in links]
-    # Above the program's first frame is what runs it: ours, and asyncio's.
+    # The frames above the program's first one run the program: they are ours and asyncio's.
     first = files.index(FILENAME) if FILENAME in files else 0
     kept = [link for link, file in zip(links[first:], files[first:]) if not file.startswith(hidden)]
     chain: TracebackType | None = None

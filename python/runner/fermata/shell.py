@@ -1,8 +1,8 @@
-"""Shell scripts: tools as shell functions.
+"""Shell scripts, in which tools are shell functions.
 
-A function connects to this process over the sandbox's own loopback interface, says
-which tool and with what, and prints what comes back. ``a & b & wait`` makes both
-calls in one pause. JSON goes through as text: no number loses a digit.
+A shell function connects to this process over the sandbox's own loopback interface, sends
+the index of its tool and the input, and prints the reply. ``a & b & wait`` makes both calls
+in one pause. JSON is passed on as text, so no number loses a digit.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from typing import Any, Final
 from fermata.tools import ToolExecutionError
 from fermata.values import MAX_INPUT, check
 
-# Makes the call of a tool, by its name and its input as JSON, and returns its result
-# as JSON.
+# Calls a tool, given its name and its input as JSON, and returns the result as JSON.
 Request = Callable[[str, str], Awaitable[str]]
 
-# What every script finds defined, before the functions of the tools. A reply is a
-# line with a status and the length of a message for stderr, that message, and what
-# the function prints. Nothing in here starts a process, of which a script has few.
-# The names of builtins may be the names of tools, so they are called as builtins;
-# and the script's options are not to apply here.
+# The function that the functions of the tools call. It reads a reply, which is a line with
+# the exit status and the length of a message for stderr, then that message, and then what
+# the function prints. It starts no processes, since a sandbox may have only a few. It calls
+# builtins by way of "builtin", because tools may have the names of builtins, and turns the
+# script's own options off.
 _PRELUDE: Final = r"""
 __fermata_call() {
   { local - fd status length message output; builtin set +eux; } 2>/dev/null
@@ -44,18 +43,18 @@ __fermata_call() {
 }
 """
 
-# Descriptors that scripts do not use by number.
+# From here on are descriptors that scripts are unlikely to use by number.
 _FIRST_DESCRIPTOR: Final = 100
 
 
 async def run(code: str, functions: str, names: Sequence[str], args: Sequence[str], request: Request) -> int:
-    """Run a script and return its exit code, negative for a signal."""
+    """Run a script and return its exit code, which is negative if a signal ended it."""
     if not names:
         return await _run(code, args, os.environ)
     server = await asyncio.start_server(_Desk(names, request).serve, "127.0.0.1", 0, limit=MAX_INPUT)
     prelude = _memory_file("prelude", _PRELUDE + functions)
     port = server.sockets[0].getsockname()[1]
-    # Shells that the script starts have the functions, too.
+    # With BASH_ENV, shells that the script starts have the functions too.
     environment = os.environ | {"BASH_ENV": f"/proc/self/fd/{prelude}", "__FERMATA_PORT": str(port)}
     try:
         return await _run(code, args, environment, prelude)
@@ -71,7 +70,7 @@ async def _run(code: str, args: Sequence[str], environment: Mapping[str, str], *
             stdin=asyncio.subprocess.DEVNULL, env=environment, pass_fds=(script, *fds),
         )  # fmt: skip
     except OSError as error:
-        # As a shell would say it.
+        # The words and the exit code of a shell.
         missing = error.errno == errno.ENOENT
         print("bash:", "not installed in this sandbox" if missing else error.strerror, file=sys.stderr)
         return 127 if missing else 126
@@ -89,18 +88,18 @@ def _memory_file(name: str, text: str) -> int:
 
 
 class _Desk:
-    """Answers the shell functions."""
+    """Answers the requests of the shell functions."""
 
     def __init__(self, names: Sequence[str], request: Request) -> None:
         self._names = names
         self._request = request
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Make the call that a function asks for, and send it what to print."""
+        """Make the call that a shell function asks for, and send it the reply."""
         try:
             name = self._names[int(await _take(reader) or b"")]
             reply = asyncio.ensure_future(self._reply(name, await _take(reader)))
-            # A function that was killed makes no call, if its call was not made yet.
+            # If the script kills a function whose call has not been made yet, there is no call.
             gone = asyncio.ensure_future(reader.read(1))
             await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
             gone.cancel()
@@ -110,7 +109,7 @@ class _Desk:
             writer.write(reply.result())
             await writer.drain()
         except (OSError, EOFError, IndexError, ValueError):
-            # Not one of the functions.
+            # The request does not come from one of our functions.
             return
         except asyncio.CancelledError:
             # The script has ended.
@@ -142,7 +141,7 @@ class _Desk:
 
 
 async def _take(reader: asyncio.StreamReader) -> bytes | None:
-    """Read up to a NUL; None if that is too much, all of which is skipped."""
+    """Read up to a NUL. If that is too long, skip it and return None."""
     fits = True
     while True:
         try:
@@ -155,7 +154,7 @@ async def _take(reader: asyncio.StreamReader) -> bytes | None:
 
 
 def _refusal(message: str) -> bytes:
-    """Return the beginning of a reply that fails."""
+    """Return the beginning of a reply with which a function fails."""
     text = message.replace("\0", "").encode("utf-8", "replace")
     return b"1 %d\n%s" % (len(text), text)
 
@@ -170,7 +169,7 @@ _SPACE: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\s+')
 
 
 def results(payload: bytes) -> Iterator[dict[str, Any]]:
-    """Take the results of calls apart; a value is the JSON that it came as, without white space."""
+    """Parse the results of calls. A value stays the JSON text that it came as, without white space."""
     text = payload.decode("utf-8", "replace")
     scan = JSONDecoder().raw_decode
     position = 0
@@ -185,20 +184,20 @@ def results(payload: bytes) -> Iterator[dict[str, Any]]:
 
 
 class Others:
-    """The processes beside those that are there now."""
+    """The processes that are started after this object was made."""
 
     def __init__(self) -> None:
         self._known = set(_processes())
 
     def rest(self) -> bool:
         """Tell whether there was an instant at which all of them slept."""
-        # Who sleeps at two looks, and did not wake in between, slept between the looks.
-        # The kernel counts how often a thread has gone to sleep.
+        # A thread that sleeps at both looks, and has the same count of context switches in
+        # its status, has slept all the time in between.
         first = self._look()
         return first is not None and first == self._look()
 
     def _look(self) -> dict[str, bytes] | None:
-        """Return what the kernel tells of each thread; None if one does not sleep."""
+        """Return the status of each thread, or None if one of them does not sleep."""
         found = {}
         for pid in _processes():
             if pid in self._known:
@@ -209,12 +208,12 @@ class Others:
                     if not _ASLEEP.search(found[thread]):
                         return None
             except OSError:
-                # It has ended just now, which wakes whoever waits for it.
+                # The process has just ended. If another one waits for it, that one wakes now.
                 return None
         return found
 
 
-# Sleeping, stopped or dead, but not on a processor nor waiting for a disk.
+# Sleeping, stopped or dead; not running, and not waiting for a disk.
 _ASLEEP: Final = re.compile(rb"^State:\t[STtZX]", re.MULTILINE)
 
 

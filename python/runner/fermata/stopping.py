@@ -1,9 +1,8 @@
-"""Stopping a program for a pause, and seeing that it has stopped.
+"""Stopping a program for a pause, and checking that it has stopped.
 
-A freezer stops the processes of a control group whatever they do. Where there is
-none, SIGSTOP does, from which a program can have itself woken: then it is looked
-again and again whether every thread has stopped, and how much processor time the
-program has used since.
+The freezer of a control group stops its processes whatever they do. Without a freezer they
+get SIGSTOP, after which a program can have itself woken. The supervisor then keeps checking
+whether every thread has stopped, and how much processor time the program has used since.
 """
 
 from __future__ import annotations
@@ -15,36 +14,40 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
-# What a container's engine counts of its processor time, in cgroup 2 and in cgroup 1.
+# The files that have the processor time of a container, with cgroup version 2 and version 1.
 _USAGE_FILES: Final = ("/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpuacct/cpuacct.usage")
 
 
 class Stopper(Protocol):
     """Stops every process of the sandbox but the supervisor."""
 
-    # Whether what has stopped can wake by itself, so that it is to be watched.
+    # Whether stopped processes can wake by themselves, so that they must be watched.
     wakes: bool
 
     def stop(self) -> None:
-        """Begin to stop them. What is stopped already stays so."""
+        """Begin to stop the processes. Those that have stopped already are left as they are."""
 
     def stopped(self) -> bool:
-        """Tell whether all have stopped."""
+        """Tell whether all processes have stopped."""
 
     def used(self) -> int:
-        """Return the processor time that they have used up to now, in nanoseconds."""
+        """Return the processor time that the processes have used up to now, in nanoseconds."""
 
     def go(self) -> None:
-        """Let them go on, or die if they were killed."""
+        """Let the processes continue, or die if they were killed."""
 
 
 class Freezer:
-    """The freezer of the sandbox's control group, by its open files."""
+    """The freezer of the sandbox's control group."""
 
     wakes = False
 
     def __init__(self, control: int, state: int, words: tuple[bytes, bytes], frozen: bytes) -> None:
-        """Use two files: ``control`` takes the words for freeze and thaw, ``state`` has the line ``frozen``."""
+        """Use two open files of the control group.
+
+        ``control`` takes the ``words`` for freeze and thaw. ``state`` has the line ``frozen``
+        when all processes are frozen.
+        """
         self._control = control
         self._state = state
         self._freeze, self._thaw = words
@@ -52,7 +55,7 @@ class Freezer:
 
     @classmethod
     def of(cls, files: Mapping[str, int]) -> Freezer | None:
-        """Return the freezer whose files are among these, by their names."""
+        """Return the freezer whose files are among these open files, which are keyed by name."""
         if (both := files.get("freezer.state")) is not None:
             return cls(both, both, (b"FROZEN", b"THAWED"), b"FROZEN")
         if (control := files.get("cgroup.freeze")) is not None:
@@ -78,7 +81,7 @@ class Signals:
     wakes = True
 
     def __init__(self, clock: Callable[[], int]) -> None:
-        """Use a clock that counts the processor time of the program, see used."""
+        """Use ``clock`` for the processor time that the program has used."""
         self._clock = clock
 
     def stop(self) -> None:
@@ -101,7 +104,7 @@ def signal_all(number: signal.Signals) -> None:
 
 
 def container_clock() -> Callable[[], int]:
-    """Return a clock of what the container's processes have used, but for this one."""
+    """Return a clock of the processor time of the container's other processes, in nanoseconds."""
     for path in _USAGE_FILES:
         with suppress(OSError, LookupError, ValueError):
             fd = os.open(path, os.O_RDONLY)
@@ -111,13 +114,16 @@ def container_clock() -> Callable[[], int]:
 
 
 def _usage(fd: int) -> int:
-    """Read cpuacct.usage, or cpu.stat, in nanoseconds."""
+    """Return the nanoseconds in cpuacct.usage or in cpu.stat."""
     words = os.pread(fd, 4096, 0).split()
     return int(words[0]) if len(words) == 1 else 1000 * int(words[words.index(b"usage_usec") + 1])
 
 
 def process_clock() -> int:
-    """Return what the processes that are there now have used, and those that they have waited for."""
+    """Return the processor time of the other processes, in nanoseconds.
+
+    It includes the children of theirs that have ended and that they have waited for.
+    """
     return sum(sum(map(int, _fields(f"/proc/{pid}/stat")[11:15])) for pid in _others()) * _TICK
 
 
@@ -130,7 +136,7 @@ def _others() -> list[str]:
 
 
 def _tasks() -> Iterator[str]:
-    """Name the status files of all threads: one whose process's first thread has ended still runs."""
+    """Yield the stat files of all threads: a process runs on when its first thread has ended."""
     for pid in _others():
         with suppress(FileNotFoundError, ProcessLookupError):
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -138,11 +144,11 @@ def _tasks() -> Iterator[str]:
 
 
 def _fields(path: str) -> list[bytes]:
-    """Return what the kernel tells of a thread, from its state on; of one that has ended that it is dead."""
+    """Return the fields of a stat file from the state on. A thread that has ended is dead."""
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
-            # The name before it may hold anything.
+            # The name, which comes before the state, may contain anything.
             return os.read(fd, 4096).rpartition(b") ")[2].split()
         finally:
             os.close(fd)

@@ -1,7 +1,7 @@
-"""Tool stubs: what the program calls.
+"""Tool stubs: the functions that the program calls.
 
-The server generates one decorated function for each tool (its package stubs);
-executing that source here yields the functions the program sees.
+The server's package stubs generates source with one decorated function for each tool.
+Executing that source here makes the functions that the program sees.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Invoke = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class ToolExecutionError(RuntimeError):
-    """A tool failed; the text is the message that came with its result."""
+    """A tool has failed. The text is the message that the client sent as its result."""
 
-    # Tracebacks name it as the program does.
+    # In tracebacks the error then has the name by which the program knows it.
     __module__ = "builtins"
 
 
@@ -61,7 +61,7 @@ def _bind(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the input of one call: what was passed, in order, and nothing else."""
+    """Return the input of a call: the arguments that were passed, in order, without defaults."""
     if not args:
         return kwargs
     if len(args) == 1 and not kwargs and isinstance(args[0], dict) and _is_input(args[0], parameters, object_first):
@@ -78,10 +78,10 @@ def _bind(
 
 
 def _is_input(value: dict[Any, Any], parameters: tuple[str, ...], object_first: bool) -> bool:
-    """Tell whether a single dict is the whole input or the first parameter's value.
+    """Tell whether a dict that is the only argument is the whole input of the call.
 
-    It is the latter only if that parameter takes objects and a key of the dict
-    is not a parameter.
+    Otherwise it is the value of the first parameter, which is the case if a key is not a
+    string, or if that parameter takes objects and a key is not the name of a parameter.
     """
     if not all(isinstance(key, str) for key in value):
         return False

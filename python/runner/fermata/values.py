@@ -1,7 +1,7 @@
-"""Arguments of tool calls as JSON.
+"""The arguments of tool calls, as JSON.
 
-What has one obvious JSON form is converted; everything else is a TypeError that
-the program can catch where it made the call.
+Values with an obvious JSON form are converted. All others raise a TypeError, which the
+program can catch where it makes the call.
 """
 
 from __future__ import annotations
@@ -19,30 +19,32 @@ from typing import Any, Final
 
 _COMPACT: Final = (",", ":")
 
-# The largest input of one call, in bytes of JSON, and how deep it may nest. The server checks
-# both again, in engine/accept.go.
+# The largest input of a call, in bytes of JSON, and how deep it may be nested. The server
+# checks both again, in engine/accept.go.
 MAX_INPUT: Final = 5_000_000
 MAX_DEPTH: Final = 500
 
-# The units of numpy's times for which Python has no type: they become bare numbers.
+# The units of numpy's times that Python's types cannot express: numpy would convert such
+# times to bare numbers.
 _TOO_FINE: Final = ("[ns]", "[ps]", "[fs]", "[as]")
 
 
 def encode(value: Any) -> str:
     """Return value as one line of ASCII JSON; NaN and infinities become null.
 
-    Raises TypeError for what has no JSON form, ValueError for what refers to
-    itself, is larger than MAX_INPUT or is refused by check.
+    Raises TypeError for a value that has no JSON form, and ValueError for one that refers
+    to itself, is larger than MAX_INPUT or is refused by check.
     """
     try:
         text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
     except ValueError:
-        # Either a float that JSON cannot express or a cycle: the slow way tells.
+        # The value contains NaN, an infinity or a cycle. The slow way finds out which.
         text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
     if text.count("{") > 1 or text.count("[") >= MAX_DEPTH:
-        # The keys of the outermost object are parameters, which differ.
+        # The text is nested deeply, or has an inner object, whose keys may repeat. The keys of
+        # the outermost object cannot: they are the names of parameters.
         check(text)
     return text
 
@@ -52,14 +54,14 @@ _BRACKET: Final = re.compile(r"[][{}]")
 
 
 def check(text: str) -> None:
-    """Raise ValueError for JSON that clients may refuse or read in more than one way."""
+    """Raise ValueError for JSON that clients may refuse, or may read in different ways."""
     if text.count("[") + text.count("{") > MAX_DEPTH:
         depth = 0
         for bracket in _BRACKET.findall(_STRING.sub("", text)):
             depth += 1 if bracket in "[{" else -1
             if depth > MAX_DEPTH:
                 raise ValueError(f"tool input is nested deeper than {MAX_DEPTH} levels")
-    # Numbers are of no interest, and to read long ones takes long.
+    # Numbers are not converted, because long ones would take long.
     loads(text, object_pairs_hook=_check_names, parse_int=str, parse_float=str)
 
 
@@ -76,7 +78,7 @@ def _convert(value: Any) -> Any:
         case enum.Enum():
             return value.value
         case datetime.date() | datetime.time():
-            # NaT of pandas is a datetime that differs from itself.
+            # pandas' NaT is a datetime that is not equal to itself.
             return value.isoformat() if value == value else None
         case decimal.Decimal():
             return _number(value)
@@ -100,14 +102,14 @@ def _convert_scientific(value: Any) -> Any:
         value = value.astype(f"{value.dtype.kind}8[us]")
     if package in ("numpy", "pandas") and hasattr(value, "tolist"):
         converted = value.tolist()
-        # A scalar without a Python type of its own (longdouble) returns itself.
+        # A scalar that Python has no type for, such as longdouble, returns itself.
         if type(converted) is not kind:
             return converted
     raise TypeError(f"Object of type {kind.__name__} is not JSON serializable")
 
 
 def _number(value: decimal.Decimal) -> int | float | str | None:
-    """Return value as a number if a number holds it exactly, as text if not."""
+    """Return value as a number if that is exact, otherwise as text."""
     if not value.is_finite():
         return None
     if value == value.to_integral_value() and abs(value.adjusted()) < 400:

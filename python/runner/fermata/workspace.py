@@ -1,8 +1,8 @@
-"""The workspace: files that are there before the program, and those it leaves.
+"""The workspace: the input files of the program, and the files that it leaves.
 
-Inputs are written by the worker before it runs the program. What is left at the end
-is looked at by the supervisor, when everything else in the sandbox is dead: regular
-files only, by descriptors, never through a link.
+The worker writes the inputs before it runs the program. When the program has ended and
+everything else in the sandbox is dead, the supervisor looks at the files that are left. It
+considers regular files only, opens them by descriptors and never follows a link.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from io import BufferedReader
 from json import dumps, loads
 from typing import BinaryIO, Final
 
-# A file travels in frames of at most this many bytes of content.
+# How many bytes of a file's content a frame may have.
 CHUNK: Final = 1 << 20
-# How many directory entries are looked at. A program that leaves more has the rest
-# left out.
+# How many directory entries are looked at. If a program leaves more, the rest is left out.
 _MAX_ENTRIES: Final = 20_000
 _MAX_SKIPPED_NAMES: Final = 20
 _MAX_PATH: Final = 256
 _MAX_DEPTH: Final = 10
-# The name that stands for an empty directory.
+# The name of the file that stands for an empty directory.
 _KEEP: Final = ".dirkeep"
-# What Python leaves beside modules that it imports is not the program's.
+# The directory that Python itself makes beside imported modules. It is left out.
 _CACHE: Final = "__pycache__"
-# Controls, surrogates (bytes that are no UTF-8), line ends and what turns the direction
-# of text have no place in a name that people are shown. The server refuses the same.
+# Names must not contain control characters, surrogates (bytes that are not UTF-8), line
+# separators, or characters that change the direction of text: shown to people, such a name
+# could look like another one. The server refuses the same names; testdata/names.json has the
+# cases that are tested on both sides.
 _REFUSED_CATEGORIES: Final = ("Cc", "Cs", "Zl", "Zp")
 _REFUSED: Final = "\\\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -45,7 +46,7 @@ class Inputs:
         self._file: BinaryIO | None = None
 
     def take(self, payload: bytes) -> None:
-        """Take one piece: a length, that much JSON (name, first, last, read_only), content."""
+        """Take one piece: the length of a JSON object, the object (name, first, last, read_only), content."""
         end = 4 + int.from_bytes(payload[:4], "big")
         head = loads(payload[4:end])
         path = os.path.join(self._directory, head["name"])
@@ -60,7 +61,7 @@ class Inputs:
                 os.chmod(path, 0o444)
 
     def _begin(self, path: str) -> None:
-        """Begin a file anew: a server that died may have given it, or a part."""
+        """Begin a new file. A server that died may have sent all of it or a part before."""
         if self._file is not None:
             self._file.close()
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -71,10 +72,10 @@ class Inputs:
 
 @dataclass
 class Listing:
-    """What a program has left: files in order, and what was left out and why."""
+    """The files that a program has left, in order, and the ones that were left out, with the reasons."""
 
     files: list[dict[str, str]] = field(default_factory=list)
-    # Inputs that are not there any more.
+    # Inputs that no longer exist.
     missing: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -91,24 +92,24 @@ class Listing:
 
 
 def is_empty(directory: str) -> bool:
-    """Tell whether there is nothing in a directory."""
+    """Tell whether a directory is empty or does not exist."""
     try:
         with os.scandir(directory) as entries:
             return next(entries, None) is None
     except PermissionError:
-        # The program has taken away the right to look, which the listing tells.
+        # The program has made the directory unreadable, which the listing will report.
         return False
     except FileNotFoundError:
         return True
 
 
 def listing(directory: str, inputs: dict[str, int], fixed: list[str], max_files: int, max_size: int) -> Listing:
-    """List the regular files below a directory, by name.
+    """List the regular files below a directory, in the order of their names, inputs first.
 
-    ``inputs`` are the names and sizes of the input files: they do not count against
-    ``max_files``, and one that has kept its size comes with its hash, which tells
-    whether it has changed. ``fixed`` are the names of those whose state is of no
-    interest.
+    ``inputs`` has the names and sizes of the input files that the program may change. They do
+    not count against ``max_files``. If the size of one is unchanged the listing has its hash,
+    which tells the server whether the content has changed. ``fixed`` has the names of the
+    other input files, which are not listed.
     """
     found = Listing()
     try:
@@ -118,11 +119,11 @@ def listing(directory: str, inputs: dict[str, int], fixed: list[str], max_files:
         return found
     try:
         space = os.fstatvfs(root)
-        # Files with holes in them can be larger than the disk that they are on.
+        # The sum is limited too: files with holes can be larger than the disk they are on.
         left = space.f_blocks * space.f_frsize
         for name, size in _look_for(root, inputs, found).items():
             digest = _digest(root, name) if size == inputs[name] else ""
-            # One that is as it was may be of any size.
+            # An input that may be unchanged may have any size.
             if not digest and size > min(max_size, left):
                 found.skip(name, "size")
                 continue
@@ -144,7 +145,7 @@ def listing(directory: str, inputs: dict[str, int], fixed: list[str], max_files:
 
 
 def _look_for(root: int, inputs: Iterable[str], found: Listing) -> dict[str, int]:
-    """Return the sizes of the inputs that are still there, and note which are not."""
+    """Return the sizes of the inputs that still exist, and note in found which do not."""
     sizes = {}
     for name in sorted(inputs):
         try:
@@ -153,7 +154,7 @@ def _look_for(root: int, inputs: Iterable[str], found: Listing) -> dict[str, int
         except PermissionError:
             found.skip(name, "unreadable")
         except OSError:
-            # Nothing has its name, or something that is no file.
+            # Nothing has this name any more, or something that is not a regular file.
             found.missing.append(name)
     return sizes
 
@@ -161,9 +162,9 @@ def _look_for(root: int, inputs: Iterable[str], found: Listing) -> dict[str, int
 def _walk(
     directory: int, prefix: str, depth: int, found: Listing, budget: list[int], known: set[str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield names and sizes of regular files, but for those known."""
-    with os.scandir(directory) as entries:  # open already, so it can be read
-        # A program can leave more entries than anybody wants to sort.
+    """Yield the names and sizes of the regular files below a directory, except for the known ones."""
+    with os.scandir(directory) as entries:  # cannot fail: the directory is open
+        # The budget bounds the entries, since a program can leave too many to sort.
         batch = []
         for entry in entries:
             if budget[0] == 0:
@@ -208,7 +209,7 @@ def _walk(
 
 
 def _keep_directory(directory: int, prefix: str, batch: list[str], found: Listing) -> None:
-    """Put a file into an empty directory, which stands for it."""
+    """Put a file into an empty directory, to stand for the directory."""
     try:
         os.close(os.open(_KEEP, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=directory))
     except OSError:
@@ -238,10 +239,10 @@ def _digest(root: int, name: str) -> str:
 
 
 def open_file(root: int, name: str) -> BufferedReader:
-    """Open a file for reading, along directories only.
+    """Open a file for reading, without following links.
 
-    Raises OSError if there is no such file or it is not a regular one, PermissionError if
-    it may not be read or has another name, too.
+    Raises OSError if there is no such file or if it is not a regular file, and
+    PermissionError if it cannot be read or has a second name.
     """
     *parents, base = segments = name.split("/")
     if not {"", ".", ".."}.isdisjoint(segments):

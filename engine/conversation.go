@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/sandbox"
+)
+
+// A conversation is what an execution and its clients say to each other: requests come in,
+// and each gets the answer of the stretch of running that it began.
+type conversation struct {
+	*ledger
+	// deliveries hands what a request has brought to the goroutine that runs the program: the
+	// results of a claim, or a program that a former server did not hand over.
+	deliveries chan delivery
+	// segment is the latest stretch of running. It tells what the request hash in the record
+	// led to. ledger.mu guards it.
+	segment *segment
+}
+
+func newConversation(l *ledger) *conversation {
+	return &conversation{ledger: l, deliveries: make(chan delivery, 1)}
+}
+
+// open notes that a start begins to run. One that may be repeated is recorded first:
+// ErrConflict means that there is such an execution already.
+func (c *conversation) open(ctx context.Context, s Start) error {
+	if s.Key != "" {
+		err := c.own(ctx, func(next *continuation.Record) {
+			next.Start = s.Request
+			next.Deadline = time.Now().Add(next.Budget)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stand(running)
+}
+
+// restart returns the segment that answers a start which is identical to the one that began
+// the execution. redeliver gives the sandbox what belongs to the program again, for a start
+// whose server died before the program was handed over.
+func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Program, redeliver func(context.Context, continuation.Record) error) (*segment, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.standing == lost:
+		return nil, ErrOwnerAway
+	case c.record.Start != s.Request:
+		return nil, ErrKeyReused
+	case c.record.Request != c.record.Start:
+		return nil, ErrKeySpent
+	case c.standing != undelivered:
+		err := c.save(ctx)
+		return c.segment, err
+	}
+	if err := redeliver(ctx, c.record); err != nil {
+		return nil, err
+	}
+	return c.deliver(0, s.Request, delivery{program: program})
+}
+
+// resume claims the round for a request and returns the segment that answers it: a new one,
+// or that of the identical request which came first. expired is the verdict on the token's
+// age, which only matters if there is something to claim.
+func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (*segment, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.record.Session != claims.Session:
+		return nil, continuation.ErrToken
+	case c.standing == lost:
+		return nil, ErrOwnerAway
+	case c.repeats(claims, r):
+		err := c.save(ctx)
+		return c.segment, err
+	}
+	switch state := State(c.record.State); {
+	case state.terminal():
+		return nil, ErrExpired
+	case claims.Round != c.record.Round:
+		return nil, continuation.ErrToken
+	case state == Running && (c.standing != undelivered || r.Request != c.record.Request):
+		return nil, ErrInFlight
+	case expired != nil:
+		return nil, expired
+	}
+	results, err := matchResults(c.record.Pending, r.Results)
+	if err != nil {
+		return nil, err
+	}
+	if c.standing == undelivered {
+		return c.deliver(claims.Round, r.Request, delivery{results: results})
+	}
+	if err := c.claim(ctx, r); err != nil {
+		return nil, err
+	}
+	c.segment = newSegment(claims.Round, r.Request)
+	c.deliveries <- delivery{results: results}
+	return c.segment, nil
+}
+
+// repeats reports whether a request is the one that began the latest segment. mu is held.
+func (c *conversation) repeats(claims continuation.Claims, r Resume) bool {
+	s := c.segment
+	return s != nil && s.round == claims.Round && claims.Round > 0 && s.request == r.Request
+}
+
+// claim takes the round for a request: of racing servers the store lets one pass. All calls
+// stay in the record, in case the results do not reach the program before this server dies;
+// those without a result are issued again under their ids. mu is held.
+func (c *conversation) claim(ctx context.Context, r Resume) error {
+	received := c.record.Received
+	answered := make(map[string]bool, len(r.Results))
+	for _, result := range r.Results {
+		received += int64(len(result.Value) + len(result.Message))
+		answered[result.CallID] = true
+	}
+	if limit := c.o.MaxResults; limit > 0 && received > limit {
+		return &ResultsError{Size: received, Limit: limit}
+	}
+	return c.commit(ctx, Running, func(next *continuation.Record) {
+		next.Received = received
+		next.Pending = slices.Clone(next.Pending)
+		for i, c := range next.Pending {
+			next.Pending[i].Answered = answered[c.ID]
+		}
+		next.Request, next.Answer = r.Request, nil
+		next.Deadline = time.Now().Add(next.Budget - next.Spent)
+	})
+}
+
+// deliver hands over what a former server did not. mu is held.
+func (c *conversation) deliver(round int, request string, d delivery) (*segment, error) {
+	if err := c.stand(running); err != nil {
+		return nil, err
+	}
+	c.segment = newSegment(round, request)
+	c.deliveries <- d
+	return c.segment, nil
+}
+
+// settle records how a stretch of running came to rest and answers its request. It reports
+// whether the execution goes on, paused.
+func (c *conversation) settle(e ending) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.segment
+	if e.state != Paused {
+		outcome := e.outcome(c.record.Session)
+		outcome.Ran = c.record.Spent + e.ran
+		err := c.end(e.state, outcome, e.ran)
+		if !errors.Is(err, ErrOwnerAway) {
+			err = nil // What the store does not know yet has happened all the same.
+		}
+		s.finish(outcome, err)
+		return false
+	}
+	outcome, err := c.pause(e)
+	s.finish(outcome, err)
+	// A pause that the store did not take can be asked for again by whoever has a token of
+	// the round before it, or the key of the start.
+	return err == nil || c.standing == pausedUnsaved && (s.round > 0 || c.record.Start != "")
+}
+
+// pause records a pause and returns the answer that announces it. mu is held.
+func (c *conversation) pause(e ending) (Outcome, error) {
+	outcome := Outcome{State: Paused, Session: c.record.Session, Calls: e.calls}
+	deadline := time.Now().Add(c.pauseLifetime())
+	var err error
+	outcome.Token, err = c.o.Signer.Sign(continuation.Claims{
+		Execution: c.record.ID, Session: c.record.Session, Principal: c.record.Principal,
+		Round: c.record.Round + 1, Expires: deadline,
+	})
+	if err != nil {
+		return Outcome{}, fmt.Errorf("sign token: %w", err)
+	}
+	answer, err := outcome.encode()
+	if err != nil {
+		return Outcome{}, err
+	}
+	err = c.commit(context.Background(), Paused, func(next *continuation.Record) {
+		next.Spent += e.ran
+		next.Issued += e.issued
+		next.Pending, next.Answer, next.Deadline = e.pending, answer, deadline
+	}, event{kind: pausedEvent})
+	return outcome, err
+}
+
+// pauseLifetime is how long the coming pause may last. mu is held.
+func (c *conversation) pauseLifetime() time.Duration {
+	if !c.o.WallClock {
+		return c.o.PauseTTL
+	}
+	return min(c.o.PauseTTL, max(0, c.record.Budget-time.Since(c.record.Created)))
+}
+
+// end records an end, after ran more of running, with the answer for whoever asks again. The
+// error is ErrOwnerAway if another server has the execution. mu is held.
+func (c *conversation) end(state State, outcome Outcome, ran time.Duration) error {
+	if c.standing == lost {
+		return ErrOwnerAway
+	}
+	answer, err := outcome.encode()
+	if err == nil {
+		err = c.commit(context.Background(), state, func(next *continuation.Record) {
+			next.Spent += ran
+			next.Deadline = time.Now().Add(c.o.KeepAnswers)
+			next.Pending, next.Tools = nil, nil
+			next.Answer = c.kept(*next, answer)
+		}, event{kind: endedEvent, outcome: outcome})
+	}
+	if err != nil {
+		c.o.Log.Error("cannot record the end of an execution", "execution", c.id, "err", err)
+	}
+	return err
+}
+
+// kept returns the answer that is kept of an end: none where nobody could ask for it, or
+// where too much is kept for its principal. mu is held.
+func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.RawMessage {
+	if !c.recorded() {
+		return nil
+	}
+	if !c.quota.keep(r.Principal, weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
+		// Who asks again is told that it is over, as when the answer has expired.
+		c.o.Log.Warn("an answer is not kept: too much is stored for its principal", "execution", c.id)
+		return nil
+	}
+	return answer
+}
+
+// leave ends a pause without a continuation. It reports false if a claim came first.
+func (c *conversation) leave(to State) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.standing {
+	case paused, pausedUnsaved:
+	case undelivered:
+		to = Cancelled
+	case running:
+		return false
+	default:
+		return true
+	}
+	// An execution that another server has is that server's to end.
+	_ = c.end(to, Outcome{State: to, Session: c.record.Session}, 0)
+	return true
+}
+
+// save writes a record that the store did not take when it was to, and answers the request
+// that led to it. mu is held.
+func (c *conversation) save(ctx context.Context) error {
+	if !c.standing.unsaved() {
+		return nil
+	}
+	next := c.record
+	if err := c.write(ctx, &next); err != nil {
+		return err
+	}
+	c.record = next
+	c.segment = answered(c.segment.round, c.segment.request, c.segment.outcome, nil)
+	return c.stand(standingIn(State(next.State), true))
+}
+
+// saveLate writes the record of an end that the store did not take as soon as the store is
+// back. Until then the ledger answers retries. It gives up when the answer need not be kept
+// any longer, or when stop is closed.
+func (c *conversation) saveLate(stop <-chan struct{}) {
+	retry := time.NewTicker(saveRetry)
+	defer retry.Stop()
+	for {
+		c.mu.Lock()
+		late := c.standing == endedUnsaved && c.save(context.Background()) != nil && time.Now().Before(c.record.Deadline)
+		c.mu.Unlock()
+		if !late {
+			return
+		}
+		select {
+		case <-retry.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// lastAnswer is the answer that is kept in a record.
+func lastAnswer(record continuation.Record) (Outcome, error) {
+	var outcome Outcome
+	if len(record.Answer) == 0 {
+		return outcome, ErrExpired // It was too much to keep.
+	}
+	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
+		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)
+	}
+	return outcome, nil
+}

@@ -1,0 +1,109 @@
+package files
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"gocloud.dev/blob"
+
+	"fermata/engine"
+)
+
+// A Reference is a client's request that its program be given a file.
+type Reference struct {
+	// Owner, Session and ID say which file.
+	Owner       Owner
+	Session, ID string
+	// Name is the path of the file in the program's workspace. It may differ from the name
+	// under which the file is stored.
+	Name string
+	// Resource is the client's id for what the file belongs to. If the owner is an agent or a
+	// skill, it is the owner's id. Answers about the file repeat it.
+	Resource string
+}
+
+// Inputs returns the files that references name, in the form in which engine.Start.Inputs takes
+// them. If one of them does not exist or belongs to another owner, Inputs returns ErrNotFound or
+// ErrForeign. Of several references that cannot all have their places, the last one counts
+// (see place).
+func (s *Store) Inputs(ctx context.Context, references []Reference) ([]engine.InputFile, error) {
+	inputs := make([]engine.InputFile, len(references))
+	errs := inParallel(len(references), func(i int) error {
+		r := references[i]
+		f, err := s.Stat(ctx, r.Owner, r.Session, r.ID)
+		inputs[i] = inputOf(f, r)
+		return err
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return place(inputs), nil
+}
+
+// SessionInputs returns the files that a program finds when it continues a session, in the form
+// in which engine.Start.Inputs takes them: the latest file of each name, unless a program has
+// deleted that one. A session that does not exist has none. For a session that belongs to
+// another owner SessionInputs returns ErrForeign.
+func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) ([]engine.InputFile, error) {
+	// Listing can take long, and most sessions have never had a file.
+	key, _, err := s.owners.find(ctx, session)
+	if err != nil || key == "" {
+		return nil, err
+	}
+	found, err := s.List(ctx, owner, session)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	deleted := map[string]bool{}
+	err = s.bucket.walk(ctx, deletionKey(owner, session, ""), func(o *blob.ListObject) {
+		_, id, _ := idsOf(o.Key)
+		deleted[id] = true
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(found, func(a, b File) int { return a.Modified.Compare(b.Modified) })
+	inputs := make([]engine.InputFile, len(found))
+	for i, f := range found {
+		inputs[i] = inputOf(f, Reference{Owner: owner, Name: f.Name, Resource: f.ID})
+	}
+	return slices.DeleteFunc(place(inputs), func(f engine.InputFile) bool { return deleted[f.ID] }), nil
+}
+
+// inputOf returns the input that gives a program the file f by the reference r.
+func inputOf(f File, r Reference) engine.InputFile {
+	return engine.InputFile{
+		Session: f.Session, ID: f.ID, Name: r.Name, Size: f.Size, SHA256: f.SHA256,
+		// A user's program cannot change the files of agents and skills.
+		ReadOnly: f.ReadOnly || r.Owner.Kind != KindUser,
+		Kind:     r.Owner.Kind, Resource: r.Resource, Version: r.Owner.Version,
+	}
+}
+
+// place leaves out inputs that have no place in the workspace: of two that have the same name,
+// or one of which has the name of a directory that the other needs, it keeps the later one. A
+// session can contain both, because one program can leave a file and another one a directory of
+// the same name.
+func place(inputs []engine.InputFile) []engine.InputFile {
+	placed := make([]engine.InputFile, 0, len(inputs))
+	taken, directories := map[string]bool{}, map[string]bool{}
+	for _, f := range slices.Backward(inputs) {
+		free := !taken[f.Name] && !directories[f.Name]
+		for parent := path.Dir(f.Name); parent != "."; parent = path.Dir(parent) {
+			free = free && !taken[parent]
+		}
+		if !free {
+			continue
+		}
+		placed = append(placed, f)
+		taken[f.Name] = true
+		for parent := path.Dir(f.Name); parent != "."; parent = path.Dir(parent) {
+			directories[parent] = true
+		}
+	}
+	slices.Reverse(placed)
+	return placed
+}

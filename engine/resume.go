@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"fermata/continuation"
+)
+
+// Resume goes on with a paused execution until it pauses again or ends. The round
+// is consumed even if ctx ends first: the outcome is kept for an identical retry.
+func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
+	claims, err := e.o.Signer.Verify(r.Token, time.Now())
+	expired := err
+	if err != nil && !errors.Is(err, continuation.ErrTokenExpired) {
+		return Outcome{}, err
+	}
+	if claims.Principal != r.Principal {
+		return Outcome{}, ErrForbidden
+	}
+	known, done, err := e.requests.begin(ctx, r.Principal, r.RequestID)
+	switch {
+	case errors.Is(err, ErrRequestInUse) && r.HandedOver:
+		// The other server asks again, having lost our answer.
+		known, done = ctx, func() {}
+	case err != nil:
+		return answerCancelled(claims.Session, Outcome{}, err)
+	}
+	defer done()
+	try := func() (Outcome, error) { return e.resume(known, claims, r, expired) }
+	var outcome Outcome
+	if r.HandedOver {
+		outcome, err = try()
+	} else {
+		outcome, err = patiently(known, try)
+	}
+	if err != nil && errors.Is(context.Cause(known), errCancelled) {
+		err = errCancelled
+	}
+	return answerCancelled(claims.Session, outcome, err)
+}
+
+// resume is Resume without patience.
+func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (Outcome, error) {
+	x := e.find(claims.Execution)
+	if x == nil {
+		var (
+			outcome Outcome
+			err     error
+		)
+		if x, outcome, err = e.elsewhere(ctx, claims, r); x == nil {
+			return outcome, err
+		}
+	}
+	s, err := x.conversation.resume(ctx, claims, r, expired)
+	if err != nil {
+		return Outcome{}, err
+	}
+	x.requestID.Store(&r.RequestID)
+	return s.await(ctx, x.cancel)
+}

@@ -1,6 +1,0 @@
-package workspace
-
-import "context"
-
-// Sweep is what happens every hour.
-func (s *Store) Sweep(ctx context.Context) { s.sweep(ctx) }
