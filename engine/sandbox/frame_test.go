@@ -14,10 +14,13 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // frameCases are the frames that both ends are tested against.
 type frameCases struct {
+	Kinds map[string]map[string]string
 	Good []struct {
 		Name, From string
 		Bytes      latin1
@@ -71,6 +74,32 @@ func readFrameCases(t testing.TB) frameCases {
 		t.Fatal("frames.json has no cases")
 	}
 	return cases
+}
+
+// The kinds of frames are those of the runner, and no sandbox may send those of a server.
+func TestFrameKinds(t *testing.T) {
+	kinds := readFrameCases(t).Kinds
+	for from, want := range map[string]map[string]frameKind{
+		"server": {
+			"attach": frameAttach, "program": frameProgram, "results": frameResults, "kill": frameKill,
+			"file": frameFile, "list": frameList, "take": frameTake, "stop": frameStop,
+		},
+		"sandbox": {
+			"hello": frameHello, "calls": frameCalls, "done": frameDone, "exit": frameExit, "listing": frameListing,
+			"content": frameContent, "lost": frameLost, "stopped": frameStopped, "ran": frameRan,
+		},
+	} {
+		got := map[string]frameKind{}
+		for name, letter := range kinds[from] {
+			got[name] = frameKind(letter[0])
+			if _, known := (Limits{}).largest(got[name]); known != (from == "sandbox") {
+				t.Errorf("%s of the %s may come from a sandbox: %v", name, from, known)
+			}
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("kinds of the %s (-here +table):\n%s", from, diff)
+		}
+	}
 }
 
 func TestGoodFrames(t *testing.T) {
