@@ -21,8 +21,9 @@ import (
 )
 
 // A Script is a provider whose sandboxes live in the test's process. Their programs are
-// words: "hang" runs until it is killed, any other word calls the tool of that name, and
-// after its last word a program ends. A Script is one server's view of the sandboxes.
+// words: "end" ends it, "hang" runs until it is killed, and any other word calls the tool of
+// that name. After its last word a program ends, too. A Script is one server's view of the
+// sandboxes.
 type Script struct {
 	server string
 	stage  *stage
@@ -279,7 +280,7 @@ func (a *actor) answer(kind byte, payload []byte) []Reply {
 
 // goOn plays the next word.
 func (a *actor) goOn() []Reply {
-	if len(a.words) == 0 {
+	if len(a.words) == 0 || a.words[0] == "end" {
 		a.state = sandbox.Ended
 		const exit = `{"code":0,"stdout":0,"stderr":0}`
 		return []Reply{{'X', string(binary.BigEndian.AppendUint32(nil, uint32(len(exit)))) + exit}}
