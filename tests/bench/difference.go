@@ -12,33 +12,31 @@ import (
 )
 
 const (
-	// confidence is how often the interval of a difference contains the true one.
+	// confidence is how often the interval of a difference contains the true difference.
 	confidence = 0.95
-	// allowed is how much worse a change may make a row.
+	// allowed is by how much a row may become worse.
 	allowed = 0.05
 )
 
-// A difference is one row of a comparison. Its numbers are of the pairs' ratios of new to
-// old, less 1.
+// A difference is one row of a comparison. Differences are ratios of new to old, less 1.
 type difference struct {
 	Name string  `json:"name"`
 	Unit unit    `json:"unit"`
 	Old  float64 `json:"old"`
 	New  float64 `json:"new"`
-	// Center is the median of the differences, and Low to High its interval, which is
-	// open where there are too few pairs.
+	// Center is the median of the pairs' differences. Low and High bound its interval; they are
+	// nil if there are too few pairs.
 	Center float64  `json:"difference"`
 	Low    *float64 `json:"low"`
 	High   *float64 `json:"high"`
-	// Seconds is what the measurement took, together with that of other rows of the same
-	// scenario.
+	// Seconds is how long the scenario of this row took, with all its rows.
 	Seconds float64 `json:"seconds"`
 	Pairs   []pair  `json:"pairs"`
 }
 
-// newDifference sums up pairs. Of the assumptions of benchmath it makes none: the
-// interval is that of the sign test, from one ratio of a pair to another. It holds for any
-// distribution, and a few wild pairs of a busy machine do not move it.
+// newDifference summarizes pairs. It assumes nothing about their distribution: the interval is that
+// of the sign test, which holds for any distribution and is not moved by a few outliers of a busy
+// machine.
 func newDifference(f figure, pairs []pair, seconds float64) difference {
 	var before, after, logs []float64
 	for _, p := range pairs {
@@ -62,8 +60,8 @@ func newDifference(f figure, pairs []pair, seconds float64) difference {
 	return d
 }
 
-// worse returns the bounds of how much worse the new side is: a rate is worse where it is
-// less. It is false where there are none.
+// worse returns the bounds of how much worse the new side is, if there are any. A rate is worse
+// when it is lower.
 func (d difference) worse() (low, high float64, ok bool) {
 	switch {
 	case d.Low == nil:
@@ -74,7 +72,7 @@ func (d difference) worse() (low, high float64, ok bool) {
 	return *d.Low, *d.High, true
 }
 
-// verdict says in words what the interval says.
+// verdict puts the interval into words.
 func (d difference) verdict() string {
 	low, high, ok := d.worse()
 	words := map[bool]string{true: "slower", false: "faster"}
@@ -90,7 +88,7 @@ func (d difference) verdict() string {
 	return fmt.Sprintf("%.1f %% %s", 100*math.Abs(d.Center), words[low > 0])
 }
 
-// keeps says whether the row is worse by more than what is allowed.
+// keeps answers whether the row keeps within what is allowed: whether it is no worse than that.
 func (d difference) keeps() string {
 	low, high, ok := d.worse()
 	switch {
@@ -115,7 +113,7 @@ func (d difference) line() string {
 	return strings.Join(cells, "\t")
 }
 
-// A comparison is what two servers gave, and where.
+// A comparison is the result of comparing two servers, and the machine that they ran on.
 type comparison struct {
 	Machine string       `json:"machine"`
 	Sandbox string       `json:"sandbox"`

@@ -1,8 +1,8 @@
-"""Floor: a parent with the libraries imported forks children into namespaces of their own.
+"""Floor: a parent that has imported the libraries forks children into new namespaces.
 
-For every byte on standard input one child is made. It writes "c" to standard output
-and ends; once it is gone the parent writes "p". The first line of output names the
-libraries that are not installed.
+For each byte on standard input it forks one child, which writes "c" to standard output
+and ends. Then the parent writes "p". The first line of output names the libraries that
+are not installed.
 """
 
 import ctypes

@@ -24,7 +24,8 @@ var socketSource string
 //go:embed floor_fork.py
 var forkSource string
 
-// The floors: what any server of this kind pays to the kernel, to HTTP and to CPython.
+// The floors are what every server of this kind has to pay for the kernel, for HTTP and for
+// CPython.
 const (
 	floorHTTP     = "HTTP echo, keep-alive"
 	floorSocket   = "Unix socket, JSON to CPython and back"
@@ -35,7 +36,7 @@ const (
 	floorSocket10 = "Unix socket, 10 MiB to CPython"
 )
 
-// measureFloors returns every floor, and which libraries the fork was without.
+// measureFloors measures all floors. It also returns the libraries that the forking process lacked.
 func measureFloors(ctx context.Context, python, dir string, n int) (rows []row, missing string, err error) {
 	small := payload{json: []byte(`{"call_id":"call_001","result":{"n":1},"is_error":false}`), length: 3}
 	large, huge := texts(1<<20), texts(10<<20)
@@ -56,7 +57,7 @@ func measureFloors(ctx context.Context, python, dir string, n int) (rows []row, 
 		{floorHTTP10, few, func(n int) ([]float64, error) { return echoHTTP(ctx, huge, n) }},
 		{floorSocket10, few, func(n int) ([]float64, error) { return echoSocket(ctx, python, dir, huge, n) }},
 	} {
-		// The first ones warm up.
+		// The first samples are for warming up.
 		samples, err := floor.measure(floor.n + warmUp)
 		if err != nil {
 			return nil, "", fmt.Errorf("floor %s: %w", floor.name, err)
@@ -66,19 +67,19 @@ func measureFloors(ctx context.Context, python, dir string, n int) (rows []row, 
 	return rows, missing, nil
 }
 
-// echoHTTP posts body to a bare server that reads it whole and sends back its start.
+// echoHTTP posts body to a bare server, which reads all of it and sends back its beginning.
 func echoHTTP(ctx context.Context, body payload, n int) (samples []float64, err error) {
 	const kept = 256
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			// Without room from the start it would be copied again and again.
+			// Without enough room from the start the buffer would be copied again and again.
 			read := bytes.NewBuffer(make([]byte, 0, r.ContentLength+bytes.MinRead))
 			if _, err := read.ReadFrom(r.Body); err != nil {
 				w.WriteHeader(http.StatusBadRequest)
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(read.Bytes()[:min(read.Len(), kept)]) // The client notices.
+			_, _ = w.Write(read.Bytes()[:min(read.Len(), kept)]) // The client notices an error.
 		}),
 		ReadHeaderTimeout: time.Minute,
 	}
@@ -120,8 +121,8 @@ func echoHTTP(ctx context.Context, body payload, n int) (samples []float64, err 
 	return samples, nil
 }
 
-// echoSocket sends a frame of JSON to CPython, which decodes it and answers with
-// another, which tells the length of the value.
+// echoSocket sends a frame of JSON to CPython, which decodes it and answers with a frame that has
+// the length of the value.
 func echoSocket(ctx context.Context, python, dir string, body payload, n int) (samples []float64, err error) {
 	path := filepath.Join(dir, "floor.sock")
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -167,11 +168,11 @@ func echoSocket(ctx context.Context, python, dir string, body payload, n int) (s
 	return samples, nil
 }
 
-// fork measures until a new child has written its first byte. It returns the libraries
-// that its parent could not import, too.
+// fork measures how long it takes until a forked child has written its first byte. It also returns
+// the libraries that the parent could not import.
 func fork(ctx context.Context, python string, n int) (samples []float64, missing string, err error) {
 	cmd := exec.CommandContext(ctx, python, "-I", "-c", forkSource)
-	// A process with threads is dear to fork, and the server's has none.
+	// Forking a process with threads takes longer, and the server forks one without threads.
 	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MPLBACKEND=Agg")
 	cmd.Stderr = os.Stderr
 	ask, err := cmd.StdinPipe()

@@ -1,7 +1,7 @@
-// Command bench measures the server side by side with what nobody can avoid: HTTP, a
-// socket to CPython, a fork. With -ab it compares two servers instead, of two commits or
-// with two settings. It builds and starts the real server, checks every answer, and
-// prints one table. It judges no figure by its exit code: machines differ.
+// Command bench measures the server beside the floors, which no server can avoid: HTTP, a socket
+// to CPython, a fork. With -ab it compares two servers instead, of two commits or with two
+// settings. It builds and starts the real server, checks every answer and prints one table. Its
+// exit code does not depend on the figures, since machines differ.
 package main
 
 import (
@@ -39,7 +39,7 @@ type options struct {
 	json                             bool
 	run                              *regexp.Regexp
 
-	// Those of a comparison.
+	// These are for comparisons.
 	ab       bool
 	old, new string
 	set      settings
@@ -101,10 +101,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// fullPool is the size of a pool that does not run empty.
+// fullPool is a size of the pool with which it does not run empty.
 const fullPool = "8"
 
-// common returns the settings of all servers that are started.
+// common returns the settings of every server that is started here.
 func (o options) common() settings {
 	s := settings{"SANDBOX": o.sandbox, "PYTHON": o.python, "MAX_SANDBOXES": "200", "MAX_RESULT": "16MiB", "QUEUE_TIMEOUT": "60s"}
 	if o.store != "" {
@@ -154,7 +154,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return result.print(stdout)
 }
 
-// warmUp is how many samples at the start do not count.
+// warmUp is how many of the first samples do not count.
 const warmUp = 3
 
 // runReport measures the floors and the server.
@@ -175,8 +175,8 @@ func runReport(ctx context.Context, o options, dir string, progress *log.Logger)
 	return r, r.measureOwn(ctx, o, dir, progress)
 }
 
-// settleRunning is how long a server that was not started here gets to fill its pool:
-// how fast it does is not known.
+// settleRunning is how long a server that was started elsewhere gets to fill its pool, since it
+// does not tell when it is full.
 const settleRunning = 500 * time.Millisecond
 
 // measureRunning measures the server at o.url.
@@ -237,7 +237,7 @@ func (r *report) measure(ctx context.Context, s subject, list []scenario, progre
 	return nil
 }
 
-// samples takes all samples of each figure, with the server at rest before each.
+// samples takes all samples of each figure. Before each one it waits until the server is at rest.
 func (one scenario) samples(ctx context.Context, s subject) ([][]float64, error) {
 	all := make([][]float64, len(one.figures))
 	first := warmUp

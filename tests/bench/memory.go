@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// memory holds n executions and returns the private memory of each, in MiB: pages that
-// nobody else maps, over all processes of its sandbox. The programs run code first.
+// memory pauses n executions, whose programs run code first, and returns the private memory of each
+// in MiB: the pages of all processes of its sandbox that no other process maps.
 func (s subject) memory(ctx context.Context, code string) (samples [][]float64, err error) {
 	var held []answer
 	defer func() {
@@ -22,10 +22,10 @@ func (s subject) memory(ctx context.Context, code string) (samples [][]float64, 
 			err = errors.Join(err, failed, last.completed("None\n"))
 		}
 	}()
-	// The sandbox tells which PID namespace it is; its processes are found by that.
+	// Each program reports its PID namespace, by which the processes of its sandbox are found.
 	code += "print(await lookup(n=1, namespace=os.readlink('/proc/self/ns/pid')))"
 	for range s.n {
-		// A sandbox that has waited has more memory of its own than one just made.
+		// A sandbox that has been idle for a while has more private memory than a new one.
 		if err := s.rest(ctx); err != nil {
 			return nil, err
 		}
@@ -63,11 +63,11 @@ func privateMemory() (map[string]int64, error) {
 	for _, process := range processes {
 		namespace, err := os.Readlink(filepath.Join(process, "ns/pid"))
 		if err != nil {
-			continue // It has ended, or is not ours to look at.
+			continue // The process has ended, or belongs to another user.
 		}
 		rollup, err := os.ReadFile(filepath.Join(process, "smaps_rollup"))
 		if err != nil {
-			continue // The same, or it is the kernel's.
+			continue // As above, or a process of the kernel.
 		}
 		bytes, err := privateBytes(rollup)
 		if err != nil {

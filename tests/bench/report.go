@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A unit is what a row counts.
+// A unit is the unit of a row.
 type unit string
 
 const (
@@ -27,7 +27,7 @@ func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.
 // A goal is a limit for the median.
 type goal struct {
 	Limit float64 `json:"limit"`
-	// Least says that more is better.
+	// Least says that the goal is a minimum: more is better.
 	Least bool `json:"least,omitempty"`
 }
 
@@ -48,8 +48,8 @@ type row struct {
 	N    int     `json:"n"`
 	P50  float64 `json:"p50"`
 	P95  float64 `json:"p95,omitempty"`
-	// Floor is the sum of the floors contained, in milliseconds; Ratio how often it
-	// fits in. A server that does several things at once may be below 1.
+	// Floor is the sum of the floors that the figure contains, in milliseconds. Ratio is the
+	// figure divided by it; it may be below 1 if the server does several things at once.
 	Floor float64 `json:"floor_ms,omitempty"`
 	Ratio float64 `json:"ratio,omitempty"`
 	Goal  *goal   `json:"goal,omitempty"`
@@ -65,7 +65,7 @@ func newRow(name string, u unit, samples []float64) row {
 	return r
 }
 
-// quantile returns the smallest sample that is not below the share q of all.
+// quantile returns the smallest sample that at least the share q of all samples does not exceed.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -91,7 +91,7 @@ func (r row) compare(f figure, sandbox string, floors []row) row {
 	return r
 }
 
-// A report is what was measured, and where.
+// A report is the result of measuring a server, and the machine that it ran on.
 type report struct {
 	Machine string `json:"machine"`
 	Sandbox string `json:"sandbox"`
@@ -102,7 +102,7 @@ type report struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// machine describes what this runs on.
+// machine describes the machine.
 func machine() string {
 	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
@@ -161,7 +161,7 @@ func (r row) line() string {
 	return strings.Join(cells, "\t")
 }
 
-// number shows three figures.
+// number formats a number with three significant digits.
 func number(v float64) string {
 	switch {
 	case v < 1:

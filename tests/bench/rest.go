@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// restTimeout is how long a server may take to fill its pool and to be rid of
-	// sandboxes. Containers take seconds each.
+	// restTimeout is how long a server may take to fill its pool and to destroy sandboxes. Each
+	// container takes seconds.
 	restTimeout = 2 * time.Minute
-	// lookInterval is how often the server is asked whether it rests. An answer costs it a
-	// millisecond.
+	// lookInterval is how often the server is asked whether it is at rest. Each answer costs it
+	// a millisecond.
 	lookInterval = 10 * time.Millisecond
-	// calm is what the kernel gets after that: it takes the namespaces of a sandbox apart
-	// when the last process of it has ended.
+	// calm is how long the kernel then gets: it removes the namespaces of a sandbox only after
+	// the last process in them has ended.
 	calm = 20 * time.Millisecond
 )
 
 var metricsLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?metrics are served\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
 
-// watchMetrics finds out where the server has its metrics. It says so before it serves.
+// watchMetrics finds the address of the server's metrics in the log, which has it before the server
+// serves.
 func (s *server) watchMetrics() error {
 	address, err := s.log.find(metricsLine)
 	if err != nil {
@@ -37,9 +38,8 @@ func (s *server) watchMetrics() error {
 	return nil
 }
 
-// resting returns a function that returns when the pools of all the servers are full and
-// the machine is calm. A server that is still busy with its last execution would slow
-// down the other one.
+// resting returns a function that waits until the pools of all servers are full and the machine is
+// calm. A server that is still busy with its last execution would slow down the other one.
 func resting(servers ...*server) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, restTimeout, fmt.Errorf("the server does not rest after %v", restTimeout))
@@ -66,8 +66,8 @@ func resting(servers ...*server) func(ctx context.Context) error {
 	}
 }
 
-// atRest tells from a page of metrics whether the pool is full, and whether all
-// sandboxes beside it belong to executions: none is being made or destroyed.
+// atRest reports whether a page of metrics shows a full pool, and no sandbox that is being made or
+// destroyed: all sandboxes are idle or belong to an execution.
 func atRest(page []byte) (bool, error) {
 	size, err := metric(page, "fermata_pool_size")
 	if err != nil {

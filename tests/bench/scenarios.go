@@ -16,14 +16,14 @@ import (
 // A subject is a server to measure.
 type subject struct {
 	client *client
-	// n scales measurements that are of many executions.
+	// n scales measurements of many executions.
 	n int
-	// rest returns when the server's pool is full and the machine has taken apart the
-	// sandboxes of executions that have ended.
+	// rest waits until the server's pool is full and the machine has removed the sandboxes of
+	// executions that have ended.
 	rest func(ctx context.Context) error
-	// processor returns how long processors have run the server and its sandboxes.
+	// processor returns for how long processors have run the server and its sandboxes.
 	processor func() (time.Duration, error)
-	// log is where the server says what went wrong.
+	// log is the server's log.
 	log serverLog
 }
 
@@ -31,28 +31,27 @@ type subject struct {
 type figure struct {
 	name string
 	unit unit
-	// contains says how often each floor is paid for in it.
+	// contains says how often the figure contains each floor.
 	contains map[string]int
-	// goals are by sandbox.
+	// goals has a goal for each sandbox.
 	goals map[string]goal
 }
 
 // A scenario is one thing to measure.
 type scenario struct {
 	figures []figure
-	// empty says that it needs a server that keeps no pool. The others need a full one.
+	// empty says that the scenario needs a server without a pool. The others need a full pool.
 	empty bool
-	// share is the part of the samples asked for that are taken: one of so many. With 0 a
-	// single measurement is enough, since it is of many executions.
+	// share divides the number of samples that the user asked for. With 0 a single measurement
+	// is enough, since it has many executions.
 	share int
-	// once says that each process of a server gives the same, nearly.
+	// once says that repeated measurements of the same process give nearly the same.
 	once bool
-	// measure makes one measurement of a server that rests, and returns the samples of
-	// each figure.
+	// measure makes one measurement of a server at rest and returns the samples of each figure.
 	measure func(ctx context.Context, s subject) ([][]float64, error)
 }
 
-// count returns how many measurements of the scenario n samples are.
+// count returns how many measurements of the scenario yield n samples.
 func (s scenario) count(n int) int {
 	if s.share == 0 {
 		return 1
@@ -60,7 +59,7 @@ func (s scenario) count(n int) int {
 	return max(3, n/s.share)
 }
 
-// matching returns the scenarios of which a figure has a name that matches.
+// matching returns the scenarios that have a figure whose name matches.
 func matching(list []scenario, names *regexp.Regexp) []scenario {
 	return slices.DeleteFunc(slices.Clone(list), func(s scenario) bool {
 		return !slices.ContainsFunc(s.figures, func(f figure) bool { return names.MatchString(f.name) })
@@ -214,8 +213,8 @@ var scenarios = []scenario{
 	},
 }
 
-// loads are scenarios that tell something only beside another server: clients that start a
-// program as soon as the last one has ended, and the time that processors need.
+// loads are scenarios that are only meaningful in a comparison: clients that start a program as
+// soon as their last one has ended, and the time that processors need.
 var loads = []scenario{
 	{
 		figures: []figure{{name: "one round: processor time", unit: milliseconds}},
@@ -228,7 +227,7 @@ var loads = []scenario{
 	sustained(1, " pandas", pandas, 2), sustained(8, " pandas", pandas, 6), sustained(64, " pandas", pandas, 16),
 }
 
-// sustained has clients run n times scale programs.
+// sustained runs n times scale programs from several clients.
 func sustained(clients int, kind, code string, scale int) scenario {
 	name := fmt.Sprintf("sustained%s, %d clients", kind, clients)
 	if clients == 1 {
@@ -249,7 +248,7 @@ func sustained(clients int, kind, code string, scale int) scenario {
 			rate, took, err := s.load(ctx, clients, scale*s.n, func() (time.Duration, error) {
 				return s.whole(ctx, code+"print('hello')", "hello\n")
 			})
-			// The sandboxes that are made for the pool in place of those used belong to it.
+			// This includes making new sandboxes for the pool in place of the used ones.
 			if err := errors.Join(err, s.rest(ctx)); err != nil {
 				return nil, err
 			}
@@ -265,7 +264,7 @@ total = frame.groupby("region").sum()
 assert total.loc["south", "sales"] == 250000
 `
 
-// one returns the samples of a measurement that is a single sample of a single figure.
+// one returns a single sample of a single figure.
 func one(took time.Duration) [][]float64 { return [][]float64{{inMilliseconds(took)}} }
 
 // whole runs a program that calls no tools and prints stdout.
@@ -274,8 +273,8 @@ func (s subject) whole(ctx context.Context, code, stdout string) (time.Duration,
 	return a.took, errors.Join(err, a.completed(stdout))
 }
 
-// paused runs a program that calls lookup(n=1) once, gets value and prints stdout. It
-// returns what its two answers took.
+// paused runs a program that calls lookup(n=1) once, gets value and prints stdout. It returns how
+// long each of its two answers took.
 func (s subject) paused(ctx context.Context, lang, code, stdout string, value json.RawMessage) (first, last time.Duration, err error) {
 	pause, err := s.client.start(ctx, lang, code)
 	if err := errors.Join(err, pause.paused(1, 1)); err != nil {
@@ -285,7 +284,7 @@ func (s subject) paused(ctx context.Context, lang, code, stdout string, value js
 	return pause.took, end.took, errors.Join(err, end.completed(stdout))
 }
 
-// firstCall measures until the pause of such a program.
+// firstCall measures the time until such a program pauses.
 func firstCall(lang, code, stdout string) func(context.Context, subject) ([][]float64, error) {
 	return func(ctx context.Context, s subject) ([][]float64, error) {
 		first, _, err := s.paused(ctx, lang, code, stdout, nil)
@@ -293,7 +292,7 @@ func firstCall(lang, code, stdout string) func(context.Context, subject) ([][]fl
 	}
 }
 
-// resultIn measures a round that brings a large result, up to the end of the program.
+// resultIn measures the time from a continuation with a large result to the end of the program.
 func resultIn(large payload) func(context.Context, subject) ([][]float64, error) {
 	stdout := fmt.Sprintf("%d %d\n", large.length, large.characters)
 	return func(ctx context.Context, s subject) ([][]float64, error) {
@@ -302,13 +301,13 @@ func resultIn(large payload) func(context.Context, subject) ([][]float64, error)
 	}
 }
 
-// sequential is how many rounds a program may have.
+// sequential is the highest number of rounds that a program may have.
 const sequential = 20
 
 var sequentialProgram = fmt.Sprintf("total = 0\nfor n in range(%d):\n    total += await lookup(n=n)\nprint(total)", sequential)
 
-// rounds runs a program of sequential calls, each of which gets 2. It returns what the
-// rounds took, and what the program took.
+// rounds runs a program of sequential calls, each of which gets 2. It returns how long each round
+// and how long the whole program took.
 func (s subject) rounds(ctx context.Context, lang, code, stdout string) ([][]float64, error) {
 	a, err := s.client.start(ctx, lang, code)
 	whole := a.took
@@ -324,15 +323,15 @@ func (s subject) rounds(ctx context.Context, lang, code, stdout string) ([][]flo
 	if err := errors.Join(err, a.completed(stdout)); err != nil {
 		return nil, err
 	}
-	// The last answer is not a round: it ends the program.
+	// The last answer is not that of a round, since it ends the program.
 	return [][]float64{rounds[:sequential-1], {inMilliseconds(whole)}}, nil
 }
 
-// roundsOnProcessor runs n programs of sequential calls and returns for each how long
-// processors ran for one of its rounds.
+// roundsOnProcessor runs n programs of sequential calls. For each it returns the time of processors
+// for one round.
 func (s subject) roundsOnProcessor(ctx context.Context) (each []float64, err error) {
 	for range s.n {
-		// Nothing but the rounds is to happen meanwhile.
+		// Nothing else may happen during the rounds.
 		a, err := s.client.start(ctx, python, sequentialProgram)
 		if err := errors.Join(err, s.rest(ctx)); err != nil {
 			return nil, err
@@ -372,9 +371,9 @@ func sideBySide(calls int, lang, code, stdout string) func(context.Context, subj
 	}
 }
 
-// load has clients run total programs, each client the next one as soon as its last one
-// has ended. It returns how many there were in a second and, in order of length, how
-// many milliseconds each took.
+// load runs total programs from several clients, each of which starts the next program as soon as
+// its last one has ended. It returns the programs per second and the milliseconds of each,
+// sorted.
 func (s subject) load(ctx context.Context, clients, total int, run func() (time.Duration, error)) (rate float64, took []float64, err error) {
 	var next atomic.Int64
 	took = make([]float64, total)
@@ -400,10 +399,10 @@ func (s subject) load(ctx context.Context, clients, total int, run func() (time.
 	return rate, took, errors.Join(append(failures, ctx.Err())...)
 }
 
-// A payload is a JSON value that is not small.
+// A payload is a large JSON value.
 type payload struct {
 	json []byte
-	// length is that of the list, characters that of all texts in it.
+	// length is the length of the list, characters the number of characters in all its texts.
 	length, characters int
 }
 
@@ -411,7 +410,7 @@ type payload struct {
 func texts(size int) payload {
 	const line = "Sales in the \"north\" rose; see table 7.\n"
 	text := strings.Repeat(line, 25)
-	quoted, _ := json.Marshal(text) // A string has no errors.
+	quoted, _ := json.Marshal(text) // A string can always be encoded.
 	p := payload{json: []byte{'['}}
 	for len(p.json)+len(quoted)+1 <= size {
 		if p.length > 0 {
@@ -425,7 +424,7 @@ func texts(size int) payload {
 	return p
 }
 
-// wait returns when the time is over.
+// wait waits for a time, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

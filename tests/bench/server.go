@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// startTimeout is how long a server may take to serve: it imports the libraries.
+	// startTimeout is how long a server may take until it serves: Python imports the libraries.
 	startTimeout = 2 * time.Minute
-	// stopTimeout is how long it may take to end.
+	// stopTimeout is how long a server may take to end.
 	stopTimeout = 30 * time.Second
 	// key is the API key of the servers started here.
 	key = "bench-key"
 )
 
-// settings are environment variables of the server, without the FERMATA_ in front.
+// settings are environment variables of the server, without the prefix FERMATA_.
 type settings map[string]string
 
 // String implements flag.Value.
@@ -40,29 +40,29 @@ func (s settings) Set(text string) error {
 	return nil
 }
 
-// A server is a server started here.
+// A server is a server that was started here.
 type server struct {
 	url, metrics string
-	// watch reads the metrics.
+	// watch is the client that reads the metrics.
 	watch  *client
 	cmd    *exec.Cmd
 	log    serverLog
 	exited chan struct{}
 }
 
-// startServer starts a server and waits until it serves. What it keeps goes below dir.
+// startServer starts a server and waits until it serves. Its files go below dir.
 func startServer(ctx context.Context, binary, dir string, s settings) (*server, error) {
 	state, err := os.MkdirTemp(dir, "state-")
 	if err != nil {
 		return nil, err
 	}
-	// Ended by stop alone, in order; a signal to this process cancels ctx.
+	// Only stop ends the server, properly. ctx must not: a signal to this process cancels it.
 	cmd := exec.Command(binary, "serve")
 	cmd.Env = append(os.Environ(), "FERMATA_ADDR=127.0.0.1:0", "FERMATA_METRICS_ADDR=127.0.0.1:0", "FERMATA_API_KEYS=bench:"+key, "FERMATA_STATE_DIR="+state)
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		cmd.Env = append(cmd.Env, "FERMATA_"+name+"="+s[name])
 	}
-	// Ctrl-C of a terminal is for this process, which then stops the server.
+	// Ctrl-C in a terminal must reach only this process, which then stops the server.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.Create(filepath.Join(state, "log"))
 	if err != nil {
@@ -76,7 +76,7 @@ func startServer(ctx context.Context, binary, dir string, s settings) (*server, 
 	srv := &server{cmd: cmd, log: serverLog(log.Name()), exited: make(chan struct{})}
 	go func() {
 		defer close(srv.exited)
-		_ = cmd.Wait() // The state tells.
+		_ = cmd.Wait() // ProcessState tells how it ended.
 	}()
 	if err := srv.await(ctx); err != nil {
 		return nil, errors.Join(err, srv.stop())
@@ -109,7 +109,7 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
-// subject returns the server as what is measured.
+// subject returns the server as the subject of scenarios.
 func (s *server) subject(n int, rest func(context.Context) error) subject {
 	return subject{
 		client: newClient(s.url, key), n: n, rest: rest, log: s.log,
@@ -135,19 +135,19 @@ func (s *server) stop() error {
 	return nil
 }
 
-// A serverLog is the path of what a server logs. It is a file, since a pipe would have
-// this process read along while it measures.
+// A serverLog is the path of a server's log. The log is a file, since with a pipe this process
+// would have to read it while it measures.
 type serverLog string
 
-// keptLog is how much of the log a failure shows.
+// keptLog is how much of the log is shown after a failure.
 const keptLog = 4000
 
 var servingLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?serving\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
 
-// address returns where the server serves, or nothing if it does not say so yet.
+// address returns the address that the server serves on, or nothing if it does not serve yet.
 func (l serverLog) address() (string, error) { return l.find(servingLine) }
 
-// find returns the group of the expression where it matches, or nothing.
+// find returns what the group of the expression matches in the log, or nothing.
 func (l serverLog) find(line *regexp.Regexp) (string, error) {
 	text, err := os.ReadFile(string(l))
 	if err != nil {
