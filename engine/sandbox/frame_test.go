@@ -21,7 +21,7 @@ import (
 // frameCases are the frames that both ends are tested against.
 type frameCases struct {
 	Kinds map[string]map[string]string
-	Good []struct {
+	Good  []struct {
 		Name, From string
 		Bytes      latin1
 		Frames     []struct {
