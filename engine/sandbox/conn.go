@@ -33,8 +33,6 @@ type Conn struct {
 	stream Stream
 	holder atomic.Pointer[Holder]
 	stops  *stops
-	// report is the worker's, for the Exit that follows it. It is the reader's own.
-	report *Report
 	events chan Event
 	// ended is closed when the stream has ended, for the reason err.
 	ended chan struct{}
@@ -66,31 +64,31 @@ func Attach(ctx context.Context, p Provider, ref string, marker []byte, limits L
 		events: make(chan Event), ended: make(chan struct{}), quit: make(chan struct{}),
 	}
 	go c.read()
-	if err := c.greet(ctx); err != nil {
+	if c.Hello, err = greet(ctx, c); err != nil {
 		c.Detach()
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
 	}
 	return c, nil
 }
 
-func (c *Conn) greet(ctx context.Context) error {
+// greet attaches to the supervisor at the other end and returns its answer.
+func greet(ctx context.Context, c *Conn) (Hello, error) {
 	if err := c.send(frameAttach, c.Marker); err != nil {
-		return err
+		return Hello{}, err
 	}
 	e, err := c.next(ctx)
 	if err != nil {
-		return err
+		return Hello{}, err
 	}
 	hello, ok := e.(Hello)
 	if !ok {
-		return fmt.Errorf("%T in place of a hello", e)
+		return Hello{}, fmt.Errorf("%T in place of a hello", e)
 	}
 	if hello.Protocol != python.Protocol {
-		return fmt.Errorf("the sandbox's runner speaks protocol %d and this server %d: "+
+		return Hello{}, fmt.Errorf("the sandbox's runner speaks protocol %d and this server %d: "+
 			"make the sandbox image again, from this server's version", hello.Protocol, python.Protocol)
 	}
-	c.Hello = hello
-	return nil
+	return hello, nil
 }
 
 // Events yields what happens in the sandbox, in the order in which it happens. It is closed
@@ -217,6 +215,7 @@ func (c *Conn) read() {
 	if c.err = skipPast(r, c.Marker); c.err != nil {
 		return
 	}
+	t := translator{stops: c.stops}
 	for {
 		f, err := r.next()
 		if err != nil {
@@ -227,7 +226,7 @@ func (c *Conn) read() {
 			c.stops.offer(f.payload, c.events, c.quit)
 			continue
 		}
-		e := c.interpret(f)
+		e := t.event(f)
 		if e == nil {
 			continue
 		}
@@ -237,15 +236,5 @@ func (c *Conn) read() {
 			c.err = io.ErrClosedPipe
 			return
 		}
-	}
-}
-
-// unusable reports whether an idle sandbox has ended or, against the rules, has spoken.
-func (c *Conn) unusable() bool {
-	select {
-	case <-c.events:
-		return true
-	default:
-		return false
 	}
 }

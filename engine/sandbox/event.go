@@ -122,18 +122,25 @@ type Broken struct {
 // An answer is to a question of List or Take, which receive it.
 type answer struct{ frame }
 
-// interpret makes an event of a frame, or none. It is the place for what is printed while the
-// program runs: an event for each piece would come in its true order among the calls.
-func (c *Conn) interpret(f frame) Event {
-	byProgram := f.kind == frameCalls || f.kind == frameDone
-	e, err := c.understand(f)
+// A translator makes events of frames.
+type translator struct {
+	stops *stops
+	// report is the worker's, for the Exit that follows it.
+	report *Report
+}
+
+// event makes an event of a frame, or none.
+func (t *translator) event(f frame) Event {
+	e, err := t.understand(f)
 	if err != nil {
-		return Broken{Err: err, ByProgram: byProgram}
+		return Broken{Err: err, ByProgram: f.kind == frameCalls || f.kind == frameDone}
 	}
 	return e
 }
 
-func (c *Conn) understand(f frame) (Event, error) {
+// understand is event with an error for what breaks the protocol. An event for each piece of
+// output would belong here: it would come in its true order among the calls.
+func (t *translator) understand(f frame) (Event, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -145,17 +152,17 @@ func (c *Conn) understand(f frame) (Event, error) {
 		}
 		return h, nil
 	case frameCalls:
-		c.stops.begin()
+		t.stops.begin()
 		return &Calls{f}, nil
 	case frameDone:
 		r, err := readReport(f.payload)
 		if err == nil {
-			c.report = &r
+			t.report = &r
 		}
 		return nil, err
 	case frameExit:
 		e, err := readExit(f.payload)
-		e.Report = c.report
+		e.Report = t.report
 		return e, err
 	case frameRan:
 		nanoseconds, err := strconv.ParseUint(string(f.payload), 10, 62)

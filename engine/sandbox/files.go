@@ -81,7 +81,7 @@ func (c *Conn) List(ctx context.Context, sizes map[string]int64, fixed []string)
 	if err := c.send(frameList, request); err != nil {
 		return Listing{}, err
 	}
-	f, err := c.answer(ctx)
+	f, err := answerOf(ctx, c)
 	if err != nil {
 		return Listing{}, err
 	}
@@ -131,7 +131,7 @@ func (r *contentReader) Read(p []byte) (int, error) {
 
 // more returns the next piece of the file.
 func (r *contentReader) more() ([]byte, error) {
-	f, err := r.c.answer(r.ctx)
+	f, err := answerOf(r.ctx, r.c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrContent, err)
 	}
@@ -149,8 +149,8 @@ func (r *contentReader) more() ([]byte, error) {
 	return f.payload, nil
 }
 
-// answer returns the supervisor's next answer about the files of an ended program.
-func (c *Conn) answer(ctx context.Context) (frame, error) {
+// answerOf returns the supervisor's next answer about the files of an ended program.
+func answerOf(ctx context.Context, c *Conn) (frame, error) {
 	e, err := c.next(ctx)
 	if err != nil {
 		return frame{}, err

@@ -58,10 +58,13 @@ func (i *idle) watch(kind Kind, w *waiting) {
 func (i *idle) take(kind Kind) *Conn {
 	for len(i.kinds[kind]) > 0 {
 		c := i.first(kind)
-		if !c.unusable() {
+		select {
+		case <-c.Events():
+			// It has ended or, against the rules, has spoken.
+			i.destroy(c)
+		default:
 			return c
 		}
-		i.destroy(c)
 	}
 	return nil
 }
@@ -89,11 +92,5 @@ func (i *idle) evict() bool {
 	return true
 }
 
-// counts returns how many sandboxes of each kind wait.
-func (i *idle) counts() map[Kind]int {
-	counts := make(map[Kind]int, len(i.kinds))
-	for kind, waiting := range i.kinds {
-		counts[kind] = len(waiting)
-	}
-	return counts
-}
+// count returns how many sandboxes of a kind wait.
+func (i *idle) count(kind Kind) int { return len(i.kinds[kind]) }

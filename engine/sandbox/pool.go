@@ -210,7 +210,7 @@ func (p *Pool) fill() {
 		// cleared away must not end the service.
 		full := p.live+min(p.stuckCount(), p.o.Ceiling/2) >= p.o.Ceiling
 		lack := p.queue.lack(p.making)
-		kind, ok := p.refill.wants(lack, p.idle.counts(), p.making)
+		kind, ok := p.refill.wants(lack, p.idle.count, p.making)
 		switch {
 		case !ok:
 			return

@@ -79,6 +79,9 @@ func (q *queue) refuse(err error, kinds ...Kind) {
 // lack returns the kinds that those wait for who will get none of the sandboxes that are
 // being made, in the order of the line.
 func (q *queue) lack(making map[Kind]int) []Kind {
+	if len(q.turns) == 0 {
+		return nil
+	}
 	var lack []Kind
 	covered := map[Kind]int{}
 	for _, t := range q.turns {

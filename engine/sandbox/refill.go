@@ -42,7 +42,7 @@ func newRefill(sizes map[Kind]int, mu sync.Locker, then func()) *refill {
 // kinds of those who wait in vain so far, who come first. Ahead of need one sandbox is made
 // at a time: at a calm time, or when half of what should be idle is missing, but not while a
 // program begins.
-func (r *refill) wants(lack []Kind, idle, making map[Kind]int) (Kind, bool) {
+func (r *refill) wants(lack []Kind, idle func(Kind) int, making map[Kind]int) (Kind, bool) {
 	beingMade := 0
 	for _, n := range making {
 		beingMade += n
@@ -58,12 +58,12 @@ func (r *refill) wants(lack []Kind, idle, making map[Kind]int) (Kind, bool) {
 	calm := r.busy == 0 && !r.calming.pending()
 	var wanted Kind
 	for _, kind := range Kinds {
-		have, size := idle[kind], r.sizes[kind]
+		have, size := idle(kind), r.sizes[kind]
 		if have >= size || r.resting[kind].pending() || !calm && 2*have >= size {
 			continue
 		}
 		// The kind of which the larger part is missing comes first.
-		if wanted == "" || have*r.sizes[wanted] < idle[wanted]*size {
+		if wanted == "" || have*r.sizes[wanted] < idle(wanted)*size {
 			wanted = kind
 		}
 	}

@@ -52,9 +52,8 @@ func TestRefill(t *testing.T) {
 			if tt.before != nil {
 				tt.before(r)
 			}
-			got, ok := r.wants(tt.lack, tt.idle, tt.making)
-			// A kind that is wanted too soon is none.
-			if !ok {
+			got, ok := r.wants(tt.lack, func(k Kind) int { return tt.idle[k] }, tt.making)
+			if !ok { // It is wanted, but not now.
 				got = ""
 			}
 			if got != tt.want {

@@ -49,7 +49,7 @@ func (p *Pool) Stats() PoolStats {
 	s := PoolStats{Kinds: map[Kind]KindStats{}, Live: p.live, Stuck: p.stuckCount(), Ceiling: p.o.Ceiling}
 	for _, kind := range Kinds {
 		k := *p.counts[kind]
-		k.Idle, k.Making, k.Waiting, k.Size = len(p.idle.kinds[kind]), p.making[kind], p.queue.waiting(kind), p.o.Sizes[kind]
+		k.Idle, k.Making, k.Waiting, k.Size = p.idle.count(kind), p.making[kind], p.queue.waiting(kind), p.o.Sizes[kind]
 		s.Kinds[kind] = k
 		s.add(k)
 	}
