@@ -14,13 +14,13 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// Limits of the inputs of tool calls. The runner keeps them, too, so that a program can
-// catch what goes beyond them where it makes the call.
+// Limits of the inputs of tool calls. The runner applies them, too, so that a program which
+// exceeds them gets an exception where it makes the call.
 const (
 	// maxInput bounds the input of one call, in bytes of JSON.
 	maxInput = 5_000_000
-	// MaxDepth bounds the nesting of an input, as that of a request. Python's json module
-	// gives up at about twice as much.
+	// MaxDepth bounds how deeply an input nests, and a request, too. Python's json module gives
+	// up at about twice this depth.
 	MaxDepth = 500
 )
 
@@ -28,8 +28,8 @@ const (
 // the search for names that an object has twice takes several times the object's memory.
 const largeBatch = 1 << 20
 
-// accept checks the calls of a pause and gives each its public id. A program is believed
-// nothing but what it could ask for with a stub.
+// accept checks the calls of a pause and gives each its public id. It accepts nothing that the
+// program could not have asked for through a stub.
 func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
 	record := x.conversation.copy()
 	if record.Round >= x.e.o.MaxRounds {
@@ -42,7 +42,7 @@ func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
 	return checkCalls(calls.All(), record, x.e.o.MaxCalls)
 }
 
-// hold counts what is stored of a pause.
+// hold counts the bytes that are stored for a pause.
 func (x *execution) hold(size int64) error {
 	if err := x.counted.Hold(size); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (x *execution) hold(size int64) error {
 	return nil
 }
 
-// checkCalls reads calls up to one that is refused. An error means that the worker of this
-// version would not have sent them.
+// checkCalls reads calls up to the first one that it refuses. An error means that they are not
+// what a worker sends.
 func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record, maxCalls int) (ending, error) {
 	known := map[int]string{}
 	for _, c := range record.Pending {
@@ -107,11 +107,11 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 	return e, nil
 }
 
-// callOverhead is about how much a call takes besides its name and its input, in the answer
-// and in the record.
+// callOverhead is about how many bytes a call takes in the answer and in the record, besides
+// its name and its input.
 const callOverhead = 128
 
-// weight is about how many bytes of a record are neither calls nor an answer.
+// weight is about how many bytes a record takes besides its calls and its answer.
 func weight(r continuation.Record) int64 {
 	n := len(r.Inputs) + len(r.Scope)
 	for _, name := range r.Tools {
@@ -122,9 +122,9 @@ func weight(r continuation.Record) int64 {
 
 func brokenBy(what string) ending { return failed(ProtocolBroken, what, 0) }
 
-// strict returns an input as all readers of JSON take it: without white space, which kept
-// answers lose, too, and with U+FFFD in place of half a surrogate pair and of what is no
-// UTF-8. A name that an object has twice is an error.
+// strict returns an input in a form that every reader of JSON accepts: with U+FFFD in place of
+// half a surrogate pair and of what is not UTF-8. White space goes, as it does when an answer
+// is kept. An object that has a name twice is an error.
 func strict(input jsontext.Value) (jsontext.Value, error) {
 	err := input.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil || input.IsValid() {
@@ -136,7 +136,7 @@ func strict(input jsontext.Value) (jsontext.Value, error) {
 
 // TooDeep reports whether JSON nests deeper than MaxDepth. It does not check the syntax.
 func TooDeep(value []byte) bool {
-	// Counting is much faster than looking, and settles most values.
+	// Counting brackets is much faster than reading the value, and settles most cases.
 	if bytes.Count(value, []byte{'['})+bytes.Count(value, []byte{'{'}) <= MaxDepth {
 		return false
 	}

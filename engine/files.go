@@ -66,8 +66,8 @@ type OutputFile struct {
 // fileBlock is the unit in which a file takes room in a workspace.
 const fileBlock = 4 << 10
 
-// encodeInputs returns what the record keeps of input files, which must have room in a
-// workspace.
+// encodeInputs returns input files as the record keeps them. An InputsError means that a
+// workspace has no room for them.
 func (e *Engine) encodeInputs(inputs []InputFile) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		return nil, nil
@@ -97,8 +97,8 @@ func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
 	return inputs, nil
 }
 
-// give writes the inputs into the sandbox's workspace. What is there of them already
-// is replaced.
+// give writes the inputs into the sandbox's workspace, in place of what is there of them
+// already.
 func (x *execution) give(ctx context.Context, record continuation.Record) error {
 	inputs, err := inputsOf(record)
 	if err != nil {

@@ -35,27 +35,27 @@ const unreadable = "unreadable"
 var SkipReasons = []string{"max_files", "depth", "size", "path", unreadable}
 
 const (
-	// collectTimeout bounds the keeping of all that a program has left.
+	// collectTimeout bounds the time in which all files that a program has left are kept.
 	collectTimeout = time.Minute
-	// maxSkippedNames is how many names of skipped files are told.
+	// maxSkippedNames bounds how many skipped files an answer names.
 	maxSkippedNames = 20
-	// maxSkippedName bounds each, in bytes.
+	// maxSkippedName bounds each of these names, in bytes.
 	maxSkippedName = 1 << 10
 )
 
-// A collection is what is being kept of what a program has left.
+// A collection keeps the files that a program has left.
 type collection struct {
 	x      *execution
 	record continuation.Record
-	inputs map[string]*InputFile // by name, without those that cannot change
+	inputs map[string]*InputFile // by name, without those that are read-only
 	files  []OutputFile
 	Skipped
 	deleted     []string
 	undelivered int
 }
 
-// collect keeps what an ended program has left in its workspace and notes it in e.
-// It is called when every process of the program is dead.
+// collect keeps the files that an ended program has left in its workspace, and notes them in
+// e. Every process of the program is dead by then.
 func (x *execution) collect(e *ending) {
 	c := collection{x: x, record: x.conversation.copy(), inputs: map[string]*InputFile{}}
 	if !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
@@ -78,7 +78,7 @@ func (x *execution) collect(e *ending) {
 	}
 }
 
-// all collects everything. An error is the reason why it could not.
+// all collects everything, or as much as it can: an error says why the rest is missing.
 func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 	fixed := []string{}
 	sizes := map[string]int64{}
@@ -124,6 +124,7 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 	return nil
 }
 
+// inherit notes an input that the program has not changed.
 func (c *collection) inherit(input *InputFile) {
 	c.files = append(c.files, OutputFile{Session: input.Session, ID: input.ID, Name: input.Name, Input: input, Inherited: true})
 }
@@ -139,7 +140,7 @@ func (c *collection) drop(ctx context.Context, input *InputFile) {
 	}
 }
 
-// skip takes over what the supervisor says that it has left out.
+// skip notes which files the supervisor has left out of its listing.
 func (c *collection) skip(found sandbox.Listing) {
 	c.Reasons = map[string]int{}
 	for _, reason := range SkipReasons {
@@ -159,7 +160,7 @@ func (c *collection) keep(ctx context.Context, name string, input *InputFile) er
 		return err
 	}
 	saved, err := c.x.e.o.Files.Save(ctx, c.record.Scope, c.record.Session, name, content)
-	// What was not read must not be taken for the next file's.
+	// The rest of this file must not be taken for the beginning of the next one.
 	if _, drained := io.Copy(io.Discard, content); drained != nil {
 		return drained
 	}

@@ -12,7 +12,7 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// An ending is how a stretch of running came to rest.
+// An ending tells how a stretch of running came to rest: paused, or at its end.
 type ending struct {
 	state  State
 	reason Reason
@@ -20,14 +20,15 @@ type ending struct {
 	code   int
 	stdout string
 	stderr string
-	// calls are the calls of a pause, pending the same for the record, issued how
-	// many of them are new, size about how many bytes they take.
+	// calls are the calls of a pause as the client sees them, pending the same calls as the
+	// record keeps them. issued is how many of them are new, size about how many bytes they
+	// take.
 	calls   []Call
 	pending []continuation.Call
 	issued  int
 	size    int64
-	// leftFiles says that the workspace is not empty at the end; files to undelivered
-	// are what became of it.
+	// leftFiles says that the workspace is not empty at the end. The fields from files to
+	// undelivered tell what became of its files.
 	leftFiles   bool
 	files       []OutputFile
 	deleted     []string
@@ -110,8 +111,8 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 	}
 }
 
-// sandboxLost is the end of a program whose sandbox has gone, for the given reason if it is
-// known, or does not take what it is sent.
+// sandboxLost is the end of a program whose sandbox has gone or does not take what it is sent.
+// err is why its stream has ended, nil if that is not known.
 func sandboxLost(err error) ending {
 	if errors.Is(err, sandbox.ErrOutOfMemory) {
 		return failed(OutOfMemory, "", 0)
@@ -163,11 +164,11 @@ func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	}
 }
 
-// killTimeout is how long a sandbox may take to report after it was told to end its
-// program; then it is destroyed and what was printed is lost.
+// killTimeout is how long a sandbox may take to report after it was told to end its program.
+// After that the sandbox is destroyed, and what the program has printed is lost.
 const killTimeout = 3 * time.Second
 
-// kill has the program ended and adds to e what it has printed.
+// kill has the sandbox end the program, and adds to e what the program has printed.
 func (x *execution) kill(e ending) ending {
 	if !x.conversation.owned() {
 		return e
@@ -228,20 +229,20 @@ func verdict(x sandbox.Exit) ending {
 	}
 }
 
-// maxDetail bounds what a program can put into the error text of an answer, in bytes.
+// maxDetail bounds the part of an answer's error text that a program can choose, in bytes.
 const maxDetail = 16 << 10
 
-// detail makes an error text of what a program sent as one.
+// detail makes what a program has sent as an error text short enough, and valid UTF-8.
 func detail(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxDetail)], "\uFFFD")
 }
 
-// text makes valid UTF-8 of what a program wrote.
+// text makes what a program has written valid UTF-8.
 func text(b []byte) string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// matchResults returns results by the numbers of the calls that are pending.
+// matchResults returns the results for a sandbox, which knows pending calls by their numbers.
 func matchResults(pending []continuation.Call, results []Result) ([]sandbox.Result, error) {
 	numbers := make(map[string]int, len(pending))
 	for _, c := range pending {
