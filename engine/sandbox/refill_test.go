@@ -47,6 +47,8 @@ func TestRefill(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var mu sync.Mutex
+			mu.Lock() // No delay ends meanwhile.
+			defer mu.Unlock()
 			r := newRefill(tt.sizes, &mu, func() {})
 			defer r.stop()
 			if tt.before != nil {
