@@ -31,9 +31,10 @@ ROOMS := $(patsubst %/main_test.go,./%,$(wildcard tests/*/main_test.go))
 # one more program, and the soak and the attacks take long.
 CLIENT := ^TestLibreChat$$
 COMPOSE := ^TestCompose$$
-SOAK := ^TestSoak$$
-HOSTILE := ./tests/hostile
-# How long the attacks go on. At 0 each attack is made once.
+SOAK := ^TestSoak
+# Hostile programs, calls, frames and connections, and how long to go on with them. At 0
+# each does its work once.
+HOSTILE := ^TestHostile
 FERMATA_HOSTILE_TIME ?= 1h
 # In a soak, unless it is a short one, these tests kill and stop servers more often.
 KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
@@ -118,7 +119,7 @@ bench-ab: ## compare servers of two commits, OLD and NEW, or two settings; witho
 	go run ./tests/bench -ab -python $(PYTHON) -old '$(OLD)' -new '$(NEW)' $(BENCHFLAGS)
 
 .PHONY: soak
-soak: ## run 10,000 executions on each setup and look for leaks, then kill servers for long; FERMATA_TEST_SOAK=N runs N and kills none
+soak: ## run 10,000 executions on each setup and look for leaks, pause 1,000 at once, then kill servers for long; FERMATA_TEST_SOAK=N runs N and kills none
 	go test -count=1 -timeout=2h -v -run='$(SOAK)' ./tests/load
 	$(if $(FERMATA_TEST_SOAK),,FERMATA_SOAK=1 go test -count=1 -timeout=2h -v -run='$(KILLS)' ./tests/survival)
 

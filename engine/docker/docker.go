@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,11 +178,11 @@ func (p *Provider) explain(err error) error {
 		"`docker build --target sandbox -t %s .` in Fermata's source directory", err, p.o.Image)
 }
 
-// Create starts a container. If ctx ends meanwhile, Create removes the container again. It
-// first waits for the daemon's answer, for up to giveUpTimeout: a daemon completes even
-// requests that were given up, and a container that it has not created yet cannot be
-// removed.
-func (p *Provider) Create(ctx context.Context, _ sandbox.Kind) (ref string, err error) {
+// Create starts a container for one kind of programs. If ctx ends meanwhile, Create removes the
+// container again. It first waits for the daemon's answer, for up to giveUpTimeout: a daemon
+// completes even requests that were given up, and a container that it has not created yet
+// cannot be removed.
+func (p *Provider) Create(ctx context.Context, kind sandbox.Kind) (ref string, err error) {
 	waiting := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
@@ -202,6 +203,7 @@ func (p *Provider) Create(ctx context.Context, _ sandbox.Kind) (ref string, err 
 	}()
 	// The client library changes its arguments.
 	config, limits := p.config, p.limits
+	config.Entrypoint = append(slices.Clone(config.Entrypoint), string(kind))
 	created, err := p.client.ContainerCreate(ctx, &config, &limits, nil, nil, name)
 	if err != nil {
 		return "", p.explain(fmt.Errorf("create container: %w", err))

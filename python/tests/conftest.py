@@ -19,11 +19,15 @@ from typing import IO, Any
 import hypothesis
 import pytest
 
-from fermata import calls, frames, stopping, supervisor, worker
+from fermata import PLAIN, calls, frames, libraries, stopping, supervisor, worker
+from fermata.sandbox import Progress
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
 hypothesis.settings.load_profile("runner")
+
+# What the workers of these tests have ready: the libraries are another test's.
+READY = libraries.Ready(PLAIN, libraries.standard())
 
 Answer = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
@@ -94,7 +98,7 @@ class WorkerProcess:
             try:
                 ours.close()
                 self._become_worker(directory)
-                worker.run(theirs)
+                worker.run(theirs, Progress(), READY)
             finally:
                 os._exit(99)
         theirs.close()

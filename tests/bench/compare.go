@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A side is one of the two servers that are compared. It is two processes, one of which keeps no
-// pool.
+// A side is one of the two servers that are compared. It runs as two processes: one without a
+// pool and one with a full pool.
 type side struct {
 	empty, full subject
 }
@@ -32,18 +32,18 @@ type pair struct {
 	New float64 `json:"new"`
 }
 
-// A contest is a scenario and the measurements of it so far.
+// A contest is a scenario and the pairs that were measured of it so far.
 type contest struct {
 	scenario
 	// pairs are the pairs of each figure.
 	pairs [][]pair
-	// took is the time for all pairs so far, longest the time for the slowest.
+	// took is the time that all pairs took, longest that of the slowest pair.
 	took, longest time.Duration
-	// backward says that the last pair measured the new side first.
+	// backward says that in the last pair the new side was measured first.
 	backward bool
 }
 
-// turns returns how many pairs are measured before the next scenario has its turn.
+// turns returns how many pairs of a scenario are measured before the next scenario has its turn.
 func (c *contest) turns() int {
 	if c.share == 0 {
 		return 1
@@ -54,9 +54,10 @@ func (c *contest) turns() int {
 // taken returns the number of pairs so far.
 func (c *contest) taken() int { return len(c.pairs[0]) }
 
-// meet measures a pair. In two successive pairs each side is first once, so that neither profits
-// from what the other one leaves behind or from a machine that becomes slower. Which pair that is
-// is random, so that a periodic disturbance does not always hit the same side.
+// meet measures a pair. In one of two successive pairs the old side comes first, in the other the
+// new side, so that neither gains from what the other one leaves behind, nor from a machine
+// that becomes slower. Chance decides in which of the two, so that nothing that happens at
+// regular intervals always hits the same side.
 func (c *contest) meet(ctx context.Context, before, after side, chance *rand.Rand) error {
 	begin := time.Now()
 	if c.taken()%2 == 0 {
@@ -103,16 +104,16 @@ func (c *contest) centers(ctx context.Context, s side) (centers []float64, err e
 	return centers, nil
 }
 
-// generation is how long servers are measured before they are restarted. Two processes of the same
-// binary differ by a percent or two for as long as they live, above all in memory; that must not be
-// taken for a difference between the binaries.
+// generation is how long servers are measured before they are started anew. Two processes
+// of the same binary differ by a percent or two for as long as they live, above all in
+// memory. This must not look like a difference of the binaries.
 const generation = 10 * time.Second
 
 // A starter starts both sides and returns a function that stops them.
 type starter func(ctx context.Context) (before, after side, stop func() error, err error)
 
-// compare measures pairs until each scenario has most of them, or until another pair would not be
-// finished at end.
+// compare measures pairs until there are enough of each scenario, which is most, or until
+// another pair would end too late.
 func compare(ctx context.Context, list []scenario, start starter, most int, end time.Time) ([]*contest, error) {
 	contests := make([]*contest, len(list))
 	for i, one := range list {
@@ -137,15 +138,15 @@ func compare(ctx context.Context, list []scenario, start starter, most int, end 
 	}
 }
 
-// compareGeneration measures pairs of all scenarios in turn: when the machine is busy for a while,
-// that spoils a few pairs of each scenario and not all pairs of one. It reports whether it has
-// measured any.
+// compareGeneration measures pairs of all scenarios in turn, so that a moment in which the
+// machine is busy spoils a few pairs of each scenario and not all pairs of one. It reports
+// whether it has measured any.
 func compareGeneration(
 	ctx context.Context, contests []*contest, before, after side, chance *rand.Rand, most int, end time.Time,
 ) (taken bool, err error) {
 	for _, c := range contests {
-		// The first time that a server does something takes longer. In a measurement of many
-		// executions that makes no difference.
+		// A server does more when it does something for the first time, so the first measurement
+		// does not count. In a measurement of many executions this makes no difference.
 		if c.share == 0 {
 			continue
 		}
@@ -210,29 +211,10 @@ func runComparison(ctx context.Context, o options, dir string, progress *log.Log
 	return c, nil
 }
 
-// A launch says how the servers of a side are started. Settings in set override those in common.
-type launch struct {
-	build
-	dir         string
-	common, set settings
-}
-
-// start starts a server of the side, with an empty pool or a full one.
-func (l launch) start(ctx context.Context, empty bool) (*server, error) {
-	all := settings{"POOL_SIZE": fullPool}
-	maps.Copy(all, l.common)
-	maps.Copy(all, l.set)
-	if empty {
-		all["POOL_SIZE"] = "0"
-	}
-	return startServer(ctx, l.binary, l.dir, all)
-}
-
-// abCount scales measurements of many executions.
+// abCount is how many executions a measurement of many executions has in a comparison.
 const abCount = 8
 
-// startSides starts the servers of both sides at the same time, so that neither is older than the
-// other.
+// startSides starts the servers of both sides at the same time, so that none is older.
 func startSides(ctx context.Context, sides [2]launch) (before, after side, stop func() error, err error) {
 	var all [4]*server // The old side's, then the new side's; in each the one without a pool first.
 	var errs [4]error
@@ -256,8 +238,8 @@ func startSides(ctx context.Context, sides [2]launch) (before, after side, stop 
 		return side{}, side{}, nil, errors.Join(err, stop())
 	}
 	subjectOf := func(i int) subject {
-		// A server that has just answered for its metrics is awake, so on both sides the server
-		// that is measured must be the one that was asked last.
+		// A server that has just been asked for its metrics is faster, since its threads are
+		// awake. On both sides the server that is measured must be the one asked last.
 		order := append(slices.Delete(slices.Clone(all[:]), i, i+1), all[i])
 		return all[i].subject(abCount, resting(order...))
 	}

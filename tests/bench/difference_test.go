@@ -89,7 +89,7 @@ func TestComparisonPrint(t *testing.T) {
 	}
 	for _, want := range []string{
 		"old: abc\nnew: def\n", "95 % interval", "no difference", "+20.0 … +20.0 %  20.0 % slower  no",
-		"1 of 2 rows with an interval differ. Of so many that are the same on both sides about 0.1 differ by chance.",
+		"1 of 2 rows with an interval differ. If nothing differed, chance alone would still show about 0.1 such rows.",
 		"row 2  0",
 	} {
 		if !strings.Contains(text.String(), want) {

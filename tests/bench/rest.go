@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// restTimeout is how long a server may take to fill its pool and to destroy sandboxes. Each
-	// container takes seconds.
+	// restTimeout is how long a server may take to fill its pool and to destroy sandboxes
+	// that have ended. Each container takes seconds.
 	restTimeout = 2 * time.Minute
-	// lookInterval is how often the server is asked whether it is at rest. Each answer costs it
-	// a millisecond.
+	// lookInterval is how often the server is asked whether it rests. Each answer costs it a
+	// millisecond.
 	lookInterval = 10 * time.Millisecond
-	// calm is how long the kernel then gets: it removes the namespaces of a sandbox only after
-	// the last process in them has ended.
+	// calm is how long the kernel gets after that: it takes apart the namespaces of a sandbox
+	// when the last process in them has ended.
 	calm = 20 * time.Millisecond
 )
 
 var metricsLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?metrics are served\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
 
-// watchMetrics finds the address of the server's metrics in the log, which has it before the server
-// serves.
+// watchMetrics finds the address of the server's metrics in its log. The server logs it before
+// it serves.
 func (s *server) watchMetrics() error {
 	address, err := s.log.find(metricsLine)
 	if err != nil {
 		return err
 	}
 	if address == "" {
-		return fmt.Errorf("the server does not say where its metrics are\n%s", s.log)
+		return fmt.Errorf("the server's log does not tell the address of its metrics\n%s", s.log)
 	}
 	s.metrics = "http://" + address + "/metrics"
 	s.watch = newClient(s.metrics, "")
 	return nil
 }
 
-// resting returns a function that waits until the pools of all servers are full and the machine is
-// calm. A server that is still busy with its last execution would slow down the other one.
+// resting returns a function that waits until all the servers rest. A server that is still busy
+// with its last execution would slow down the one that is measured.
 func resting(servers ...*server) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, restTimeout, fmt.Errorf("the server does not rest after %v", restTimeout))
@@ -66,8 +66,9 @@ func resting(servers ...*server) func(ctx context.Context) error {
 	}
 }
 
-// atRest reports whether a page of metrics shows a full pool, and no sandbox that is being made or
-// destroyed: all sandboxes are idle or belong to an execution.
+// atRest reports, from a page of metrics, whether the server's pool is full and whether all
+// other sandboxes belong to executions, so that none is being made or destroyed. Metrics of
+// several pools are added up.
 func atRest(page []byte) (bool, error) {
 	size, err := metric(page, "fermata_pool_size")
 	if err != nil {

@@ -157,7 +157,7 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 		alice().Post(t, pause.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
 		isExactly(t, cancelRequest(t, alice(), id), 200, cancelCompleted)
 	})
-	t.Run("a pause that was gone on with", func(t *testing.T) {
+	t.Run("a pause that was continued", func(t *testing.T) {
 		first, second := uuid.NewString(), uuid.NewString()
 		pause := postAs(t, alice(), first, harness.Program{Code: "print(await ask(n=1), await ask(n=2))", Tools: harness.Tools("ask")})
 		next := postAs(t, alice(), second, pause.Continue(harness.Echo))

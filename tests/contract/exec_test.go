@@ -29,7 +29,7 @@ func TestExec(t *testing.T) {
 	}{
 		{name: "print", lang: "py", code: "print('é')", stdout: "é\n", how: good},
 		{name: "python", lang: "python", code: "print(1)", stdout: "1\n", how: good},
-		{name: "what the client makes of a program", lang: "py", code: "import asyncio\nasync def main():\n    print(await asyncio.sleep(0, 1))\nasyncio.run(main())", stdout: "1\n", how: good},
+		{name: "a program as the client wraps it", lang: "py", code: "import asyncio\nasync def main():\n    print(await asyncio.sleep(0, 1))\nasyncio.run(main())", stdout: "1\n", how: good},
 		{name: "top-level await", lang: "py", code: "print(await asyncio.sleep(0, 1))", stdout: "1\n", how: good},
 		{name: "main", lang: "py", code: "if __name__ == '__main__': print(1)", stdout: "1\n", how: good},
 		{name: "pandas", lang: "py", code: "import pandas as pd\nprint(pd.Series([1, 2]).sum())", stdout: "3\n", how: good},
@@ -40,7 +40,7 @@ func TestExec(t *testing.T) {
 		{name: "exit", lang: "py", code: "import sys\nsys.exit(3)", how: exit(3)},
 		{name: "exit 0", lang: "py", code: "import sys\nsys.exit(0)", how: good},
 		{name: "exit with a message", lang: "py", code: "import sys\nsys.exit('no')", stderr: []string{"no\n"}, how: exit(1)},
-		{name: "exit without a word", lang: "py", code: "import os\nprint(1)\nos._exit(7)", stdout: "1\n", how: exit(7)},
+		{name: "exit without cleanup", lang: "py", code: "import os\nprint(1)\nos._exit(7)", stdout: "1\n", how: exit(7)},
 		{name: "signal", lang: "py", code: "import os\nos.kill(os.getpid(), 9)", stderr: []string{"[sandbox] Killed by SIGKILL\n"}, how: "- SIGKILL SG Killed by SIGKILL"},
 		{name: "flood", lang: "py", code: "while True: print('y' * 1000)", stdout: "*", stderr: []string{"[sandbox] stdout length exceeded\n"}, how: "- SIGKILL OL stdout length exceeded"},
 		{name: "flood of errors", lang: "bash", code: "yes >&2", stderr: []string{"y\n[sandbox] stderr length exceeded\n"}, how: "- SIGKILL EL stderr length exceeded"},
@@ -51,11 +51,11 @@ func TestExec(t *testing.T) {
 		{name: "arguments of a script", lang: "bash", code: `printf '%s|' "$#" "$@"`, args: []string{"a b", "", "-c", "$x"}, stdout: "4|a b||-c|$x|", how: good},
 		{name: "exit of a script", lang: "bash", code: "echo 1; exit 3", stdout: "1\n", how: exit(3)},
 		{name: "signal of a script", lang: "bash", code: "kill -TERM $$", stderr: []string{"[sandbox] Killed by SIGTERM\n"}, how: "- SIGTERM SG Killed by SIGTERM"},
-		{name: "what the host looks for in cat", lang: "bash", code: "cat -- '/mnt/data/missing'", stderr: []string{"No such file or directory"}, how: exit(1)},
-		{name: "what the host writes with", lang: "py", code: "import pathlib\npathlib.Path('/mnt/data/a.txt').write_text('''x''')\nprint(open('a.txt').read())", stdout: "x\n", how: good},
+		{name: "the app looks for a missing file", lang: "bash", code: "cat -- '/mnt/data/missing'", stderr: []string{"No such file or directory"}, how: exit(1)},
+		{name: "the app writes a file", lang: "py", code: "import pathlib\npathlib.Path('/mnt/data/a.txt').write_text('''x''')\nprint(open('a.txt').read())", stdout: "x\n", how: good},
 		{name: "jq", lang: "bash", code: `echo '{"a":[1]}' | jq -c .a`, stdout: "[1]\n", how: good},
 		{name: "left in the background", lang: "bash", code: "sleep 100 & echo end", stdout: "end\n", how: good},
-		{name: "nothing of ours", lang: "bash", code: "compgen -A function; compgen -e | grep -i -e fermata -e bash_env; echo end", stdout: "end\n", how: good},
+		{name: "nothing of the runner", lang: "bash", code: "compgen -A function; compgen -e | grep -i -e fermata -e bash_env; echo end", stdout: "end\n", how: good},
 	}
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, s.Libraries()).Alice()

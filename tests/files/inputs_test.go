@@ -39,7 +39,7 @@ func TestInputFiles(t *testing.T) {
 				a.Completes(t, "{'n': 7000001}\n")
 			}
 		})
-		t.Run("the last of a name", func(t *testing.T) {
+		t.Run("several files with one name", func(t *testing.T) {
 			var files []harness.FileRef
 			for i, name := range []string{"a", "a", "d", "d/x", "e/x", "e"} {
 				files = append(files, c.Upload(t, harness.OneFile("x", strconv.Itoa(i))).As(name))

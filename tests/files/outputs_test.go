@@ -32,10 +32,10 @@ func TestFilesLeft(t *testing.T) {
 				t.Errorf("downloaded %q, want %q", got, "a,b\n")
 			}
 		})
-		t.Run("what became of inputs", func(t *testing.T) { testInputsAfterwards(t, c) })
+		t.Run("what happened to inputs", func(t *testing.T) { testInputsAfterwards(t, c) })
 		t.Run("read-only inputs", func(t *testing.T) { testReadOnly(t, c) })
 		t.Run("endings", func(t *testing.T) { testFilesOfEndings(t, c) })
-		t.Run("what is not the program's", func(t *testing.T) {
+		t.Run("files that are left out", func(t *testing.T) {
 			a := c.Post(t, harness.Program{Code: harness.Py(`
 				os.makedirs(".cache/deep")
 				open(".cache/deep/x", "w")
@@ -313,7 +313,7 @@ func TestHostileFilesLeft(t *testing.T) {
 				t.Errorf("got %d files of %v, want 50, the others left out, and 20 names of them", len(a.Files), a)
 			}
 		})
-		t.Run("inputs that are no files any more", func(t *testing.T) {
+		t.Run("inputs that are not files any more", func(t *testing.T) {
 			var files []harness.FileRef
 			for i := range 3 {
 				files = append(files, c.Upload(t, harness.OneFile(strconv.Itoa(i), "x")))

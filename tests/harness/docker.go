@@ -85,7 +85,15 @@ func (s Setup) Docker() bool { return s.Settings["SANDBOX"] == "docker" }
 
 // DockerClient returns a client of the Docker daemon that DOCKER_HOST names.
 var DockerClient = sync.OnceValues(func() (*dockerapi.Client, error) {
-	return dockerapi.NewClientWithOpts(dockerapi.FromEnv, dockerapi.WithAPIVersionNegotiation())
+	c, err := dockerapi.NewClientWithOpts(dockerapi.FromEnv, dockerapi.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, err
+	}
+	// Otherwise the first requests negotiate, which is a data race if they come at the same time.
+	ctx, cancel := context.WithTimeout(context.Background(), dockerTimeout)
+	defer cancel()
+	c.NegotiateAPIVersion(ctx)
+	return c, nil
 })
 
 // Containers returns the containers that the server has made, or an earlier server with the same

@@ -56,14 +56,15 @@ func needRedis(t *testing.T) {
 // ready without an import.
 var scientific = regexp.MustCompile(`\b(np|pd|numpy|pandas)\b`)
 
-var hasLibraries = sync.OnceValue(func() bool {
+// HasLibraries reports whether programs of process sandboxes have numpy and pandas.
+var HasLibraries = sync.OnceValue(func() bool {
 	return InCI || exec.Command(Python(), "-c", "import numpy, pandas").Run() == nil
 })
 
 // needLibraries skips a test if its program uses libraries that the machine lacks.
 func needLibraries(t testing.TB, code string) {
 	t.Helper()
-	if scientific.MatchString(code) && !hasLibraries() {
+	if scientific.MatchString(code) && !HasLibraries() {
 		t.Skipf("%s has no numpy and pandas", Python())
 	}
 }

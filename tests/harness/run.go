@@ -65,7 +65,14 @@ var shared pool
 // A pool has one server for each combination of settings.
 type pool struct {
 	mu      sync.Mutex
-	servers map[string]*Server
+	servers map[string]*sharedServer
+}
+
+// A sharedServer is started by the first test that needs it. The lock lets other tests wait for
+// that, while servers with other settings start.
+type sharedServer struct {
+	mu     sync.Mutex
+	server *Server
 }
 
 // Serve returns a server with the changed settings. Other tests use it at the same time, so
@@ -77,20 +84,30 @@ func Serve(t *testing.T, s Setup, changes Settings) *Server {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&key, "%s=%s\n", name, all[name])
 	}
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if running, ok := shared.servers[key.String()]; ok {
-		return running
+	one := shared.get(key.String())
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.server == nil {
+		started, err := StartServer(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.server = started
 	}
-	started, err := StartServer(all)
-	if err != nil {
-		t.Fatal(err)
+	return one.server
+}
+
+// get returns the server of a key, which may not have been started.
+func (p *pool) get(key string) *sharedServer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.servers == nil {
+		p.servers = map[string]*sharedServer{}
 	}
-	if shared.servers == nil {
-		shared.servers = map[string]*Server{}
+	if p.servers[key] == nil {
+		p.servers[key] = &sharedServer{}
 	}
-	shared.servers[key.String()] = started
-	return started
+	return p.servers[key]
 }
 
 // StartServer starts a server and returns it when it serves.
@@ -154,12 +171,15 @@ func (p *pool) stop() error {
 	var mu sync.Mutex
 	var errs []error
 	var wg sync.WaitGroup
-	for _, s := range p.servers {
+	for _, one := range p.servers {
+		if one.server == nil {
+			continue // It did not start, and the test has failed.
+		}
 		wg.Go(func() {
-			if err := s.Stop(); err != nil {
+			if err := one.server.Stop(); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("%w\n%s", err, s.Log.Tail()))
+				errs = append(errs, fmt.Errorf("%w\n%s", err, one.server.Log.Tail()))
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,45 +65,41 @@ func (s *Server) Usage() Usage {
 			u.Inner += len(open)
 		}
 	}
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kilobytes, _ := strconv.Atoi(strings.Fields(rest)[0])
-			u.Memory = kilobytes << 10
-		}
-	}
+	u.Memory, _ = s.memory("VmRSS") // 0 if the server has ended.
 	return u
 }
 
 // PeakMemory returns the highest resident memory of the server so far, in bytes.
 func (s *Server) PeakMemory(t testing.TB) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
+	bytes, err := s.memory("VmHWM")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	kilobytes, err := strconv.Atoi(strings.Fields(rest + " none")[0])
-	if err != nil {
-		t.Fatalf("read the peak of memory: %v", err)
-	}
-	return kilobytes << 10
+	return bytes
 }
 
 // ResidentMiB returns the resident memory of the server, in MiB.
 func (s *Server) ResidentMiB(t testing.TB) int {
 	t.Helper()
+	bytes, err := s.memory("VmRSS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes >> 20
+}
+
+// memory returns a value of memory in /proc/PID/status of the server, in bytes.
+func (s *Server) memory(name string) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
 	if err != nil {
-		t.Fatal(err)
+		return 0, err
 	}
-	kB := regexp.MustCompile(`VmRSS:\s*(\d+) kB`).FindSubmatch(status)
-	if kB == nil {
-		t.Fatalf("no resident set in %s", status)
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			kilobytes, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
+			return kilobytes << 10, err
+		}
 	}
-	n, err := strconv.Atoi(string(kB[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n >> 10
+	return 0, fmt.Errorf("/proc/%d/status has no %s", s.Cmd.Process.Pid, name)
 }

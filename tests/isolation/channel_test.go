@@ -54,12 +54,12 @@ func TestChannelAttacks(t *testing.T) {
 		`},
 		{"an end with wrong types", `send(frame("D", json.dumps({"exit": "x", "error": 5, "memory": []})))`},
 		{"an exit code beyond all bounds", `send(frame("D", json.dumps({"exit": 10 ** 30})))`},
-		{"an error that is none", `send(frame("D", json.dumps({"exit": 1, "error": "\ud800" * 1000})))`},
+		{"an invalid error", `send(frame("D", json.dumps({"exit": 1, "error": "\ud800" * 1000})))`},
 		{"a ready of its own", `send(frame("Y", json.dumps({"python": "9"})))`},
 		{"no calls", `send(frame("C", "[]"))`},
-		{"calls that are no list", `send(frame("C", '{"n":1}'))`},
+		{"calls that are not a list", `send(frame("C", '{"n":1}'))`},
 		{"a call without input", `send(frame("C", '[{"n":1,"tool":"ask"}]'))`},
-		{"input that is no object", `send(frame("C", '[{"n":1,"tool":"ask","input":[1]}]'))`},
+		{"input that is not an object", `send(frame("C", '[{"n":1,"tool":"ask","input":[1]}]'))`},
 		{"two calls of one number", `send(frame("C", '[{"n":1,"tool":"ask","input":{}},{"n":1,"tool":"ask","input":{}}]'))`},
 		{"numbers beyond all bounds", `send(frame("C", '[{"n":1e400,"tool":"ask","input":{}}]'))`},
 		{"negative numbers", `
@@ -125,7 +125,7 @@ func TestChannelAttacks(t *testing.T) {
 			threading.Thread(target=relay, daemon=True).start()
 			await ask()
 		`},
-		{"the results are read by another", `
+		{"another thread reads the results", `
 			def steal():
 			    while True:
 			        os.read(3, 65536)

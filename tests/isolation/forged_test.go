@@ -125,7 +125,7 @@ func TestForgedToolInputs(t *testing.T) {
 				}
 			})
 		}
-		t.Run("just so much", func(t *testing.T) {
+		t.Run("exactly the limit", func(t *testing.T) {
 			t.Parallel()
 			p := harness.Program{Code: "x = await asyncio.gather(*[ask(x='x' * 4_999_992) for _ in range(3)])\nprint(x)", Tools: harness.Tools("ask")}
 			a, batches := c.Run(t, p, harness.Value("1"))

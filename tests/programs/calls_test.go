@@ -446,7 +446,7 @@ func TestPartialResults(t *testing.T) {
 			c.Post(t, next).Fails(t, 400, "tool_results[call_001] was not issued by the sandbox for this execution")
 			c.Post(t, again.Continue(harness.Echo)).Completes(t, stdout)
 		})
-		t.Run("missing ones with new ones", func(t *testing.T) {
+		t.Run("missing results and new calls", func(t *testing.T) {
 			a := c.Pause(t, harness.Program{Code: harness.Py(`
 				async def chain(n):
 				    await ask(n=n)
@@ -460,7 +460,7 @@ func TestPartialResults(t *testing.T) {
 			a = c.Pause(t, a.Continue(harness.Echo))
 			c.Post(t, a.Continue(harness.Echo)).Completes(t, "[10, 11]\n")
 		})
-		t.Run("a call given up on", func(t *testing.T) {
+		t.Run("a cancelled call", func(t *testing.T) {
 			a := c.Pause(t, harness.Program{Code: harness.Py(`
 				first = asyncio.create_task(ask(n=1))
 				done, waiting = await asyncio.wait([first, asyncio.create_task(ask(n=2))], return_when="FIRST_COMPLETED")

@@ -31,7 +31,7 @@ func TestPrintedOutput(t *testing.T) {
 				}
 			})
 		}
-		t.Run("just so much", func(t *testing.T) {
+		t.Run("exactly the limit", func(t *testing.T) {
 			t.Parallel()
 			want := strings.Repeat("x", 64<<10-1) + "\n"
 			c.Post(t, harness.Program{Code: "print('x' * 65535)"}).Completes(t, want)

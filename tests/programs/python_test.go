@@ -120,7 +120,7 @@ func TestExits(t *testing.T) {
 		{Name: "atexit", Code: "import atexit\natexit.register(print, 'bye')\nprint('end')", Stdout: "end\nbye\n"},
 		{Name: "finally", Code: "try:\n    sys.exit(2)\nfinally:\n    print('finally')", Stdout: "finally\n", Error: "Sandbox exited with code 2"},
 		{Name: "a thread is waited for", Code: "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\nprint('main')", Stdout: "main\nthread\n"},
-		{Name: "a daemon is not", Code: "import threading, time\nthreading.Thread(target=lambda: (time.sleep(30), print('thread')), daemon=True).start()\nprint('main')", Stdout: "main\n"},
+		{Name: "a daemon thread is not waited for", Code: "import threading, time\nthreading.Thread(target=lambda: (time.sleep(30), print('thread')), daemon=True).start()\nprint('main')", Stdout: "main\n"},
 		{Name: "a child that stays is not waited for", Code: "import subprocess\nsubprocess.Popen(['sleep', '60'])\nprint('main')", Stdout: "main\n"},
 		{Name: "a daemon process with stdout open", Code: "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        import time\n        time.sleep(60)\n    os._exit(0)\nos.wait()\nprint('main')", Stdout: "main\n"},
 		{Name: "stdout is closed", Code: "print(1)\nsys.stdout.close()\nos.close(1)", Stdout: "1\n"},

@@ -204,7 +204,7 @@ func TestBudget(t *testing.T) {
 			`), Tools: harness.Tools("ask")}, harness.Echo)
 			a.Completes(t, "in time\n")
 		})
-		t.Run("nothing moves while paused", func(t *testing.T) {
+		t.Run("threads stand still in a pause", func(t *testing.T) {
 			t.Parallel()
 			c := harness.Serve(t, s, nil).Alice()
 			a, _ := c.Run(t, harness.Program{Code: harness.Py(`
@@ -227,7 +227,7 @@ func TestBudget(t *testing.T) {
 			`), Tools: harness.Tools("ask")}, slowly)
 			a.Completes(t, "True\n")
 		})
-		t.Run("no other process moves, either", func(t *testing.T) {
+		t.Run("other processes stand still, too", func(t *testing.T) {
 			t.Parallel()
 			c := harness.Serve(t, s, nil).Alice()
 			a, _ := c.Run(t, harness.Program{Code: harness.Py(`

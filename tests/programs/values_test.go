@@ -161,7 +161,7 @@ func TestWaysToCall(t *testing.T) {
 				}
 			})
 		}
-		t.Run("what a stub tells of itself", func(t *testing.T) {
+		t.Run("the documentation of a stub", func(t *testing.T) {
 			a := c.Post(t, harness.Program{
 				Code: "print(get_weather.__name__)\nprint(get_weather.__doc__)\nhelp(get_weather)\nimport inspect\nprint(inspect.iscoroutinefunction(get_weather))",
 				Tools: []harness.Tool{{

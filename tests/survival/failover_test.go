@@ -78,15 +78,15 @@ func TestRedisFailsOver(t *testing.T) {
 			}
 			server := harness.LaunchAlone(t, harness.Setup{Name: e.Name, Settings: harness.With(harness.Common, e.Settings, harness.Quick(t), harness.Settings{"REDIS_URL": url})})
 			c := server.Alice()
-			tells(t, c, 200, "healthy")
+			reportsHealth(t, c, 200, "healthy")
 			pause := c.Pause(t, harness.AskOnce)
 			stop := walkers(t, c)
 			time.Sleep(time.Second) // Programs run meanwhile.
 			if err := primary.Crash(); err != nil {
 				t.Fatal(err)
 			}
-			tells(t, c, 503, "unhealthy")
-			tells(t, c, 200, "healthy")
+			reportsHealth(t, c, 503, "unhealthy")
+			reportsHealth(t, c, 200, "healthy")
 			time.Sleep(time.Second) // Programs run again.
 			stop()
 			c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")

@@ -35,8 +35,8 @@ func health(t testing.TB, c harness.Client, path string) harness.Answer {
 	return a
 }
 
-// tells checks that all health checks soon have this HTTP status and text.
-func tells(t testing.TB, c harness.Client, code int, status string) {
+// reportsHealth checks that all health checks soon have this HTTP status and text.
+func reportsHealth(t testing.TB, c harness.Client, code int, status string) {
 	t.Helper()
 	for _, path := range []string{"/health", "/ready", "/v1/health"} {
 		err := harness.Within(20*time.Second, func() error {
@@ -70,7 +70,7 @@ func TestRedisDownAtStart(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		server := harness.LaunchAlone(t, s)
 		c := server.Alice()
-		tells(t, c, 503, "unhealthy")
+		reportsHealth(t, c, 503, "unhealthy")
 		isUnavailable(t, c, harness.Program{Code: "print(1)"})
 		if !strings.Contains(server.Log.All(), "the store is not available") {
 			t.Errorf("the log does not say what is wrong:\n%s", server.Log.Tail())
@@ -78,7 +78,7 @@ func TestRedisDownAtStart(t *testing.T) {
 		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		tells(t, c, 200, "healthy")
+		reportsHealth(t, c, 200, "healthy")
 		c.Post(t, c.Pause(t, harness.AskOnce).Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 	})
 }
@@ -105,7 +105,7 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 		if err := server.Await(); err != nil {
 			t.Fatal(err)
 		}
-		tells(t, c, 503, "unhealthy")
+		reportsHealth(t, c, 503, "unhealthy")
 		isUnavailable(t, c, pause.Continue(harness.Echo))
 		if err := redis.Start(); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Completes(t, "{'n': 1}\n")
-		tells(t, c, 200, "healthy")
+		reportsHealth(t, c, 200, "healthy")
 		// The idle sandboxes of the killed server end when Redis has told that no execution has
 		// them.
 		err = harness.Within(harness.ClearTimeout, func() error {
@@ -172,7 +172,7 @@ func TestRedisRestarts(t *testing.T) {
 				time.Sleep(500 * time.Millisecond) // No event tells that a program has begun.
 				restart(func() {
 					isUnavailable(t, c, waits.Continue(harness.Echo))
-					tells(t, c, 503, "unhealthy")
+					reportsHealth(t, c, 503, "unhealthy")
 					for range 2 {
 						// The end of a program can be answered without a record, a pause cannot.
 						if a := <-answers; a.HTTPStatus != 200 && a.HTTPStatus != 503 {
@@ -187,7 +187,7 @@ func TestRedisRestarts(t *testing.T) {
 				c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
 				c.Post(t, ends.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 				c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
-				tells(t, c, 200, "healthy")
+				reportsHealth(t, c, 200, "healthy")
 				stop := walkers(t, c)
 				for range 3 {
 					restart(func() { time.Sleep(300 * time.Millisecond) })
@@ -213,13 +213,13 @@ func TestRedisHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		isUnavailable(t, c, pause.Continue(harness.Echo))
-		tells(t, c, 503, "unhealthy")
+		reportsHealth(t, c, 503, "unhealthy")
 		a, err := insist(t.Context(), c, nil, pause.Continue(harness.Echo))
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.Completes(t, "{'n': 1}\n")
-		tells(t, c, 200, "healthy")
+		reportsHealth(t, c, 200, "healthy")
 		stop()
 	})
 }
@@ -242,10 +242,10 @@ func TestRedisFull(t *testing.T) {
 		}
 		limit("1")
 		isUnavailable(t, c, pause.Continue(harness.Echo))
-		tells(t, c, 503, "unhealthy")
+		reportsHealth(t, c, 503, "unhealthy")
 		isUnavailable(t, c, harness.Program{Code: "print(1)"})
 		limit("0")
-		tells(t, c, 200, "healthy")
+		reportsHealth(t, c, 200, "healthy")
 		c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		stop()
 	}, "--maxmemory-policy", "noeviction")
@@ -266,6 +266,6 @@ func TestRedisSlow(t *testing.T) {
 			_ = redis.Client.Do(ctx, "DEBUG", "SLEEP", "0.2").Err()
 		}
 		stop()
-		tells(t, server.Alice(), 200, "healthy")
+		reportsHealth(t, server.Alice(), 200, "healthy")
 	}, "--enable-debug-command", "yes")
 }

@@ -217,6 +217,6 @@ func TestReplicaStopped(t *testing.T) {
 		}
 		a.Completes(t, "{'n': 1}\n")
 		stop()
-		tells(t, c[0], 200, "healthy")
+		reportsHealth(t, c[0], 200, "healthy")
 	})
 }
