@@ -187,14 +187,12 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		Waited:       seconds(watched.waits),
 		Made:         seconds(watched.made),
 
-		Files:          files,
-		MaxInputSize:   s.inputSize(),
-		MaxOutputFiles: s.OutputFiles,
-		MaxOutputSize:  int64(s.OutputFileSize),
+		Files:        files,
+		MaxInputSize: s.inputSize(),
 
 		MaxExecutions: s.maxExecutions(),
 		MaxStored:     int64(s.MaxStored),
-		MaxOutput:     int64(s.Output),
+		Limits:        s.limits(),
 	})
 	if err != nil {
 		return handlers, opened, fmt.Errorf("start engine: %w", err)

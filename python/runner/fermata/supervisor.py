@@ -21,6 +21,7 @@ from typing import Final, Protocol
 from fermata import PROTOCOL, frames, sandbox, workspace
 from fermata.frames import Channel, Frame, ProtocolError
 from fermata.output import Output
+from fermata.states import MOVES, State
 from fermata.stopping import Stopper, signal_all
 
 # How long processes that were killed may take to be dead, in seconds.
@@ -81,7 +82,7 @@ class Supervisor:
         self._attached = False
         # What a server begins with when it attaches, and finds our answer by.
         self._marker = b""
-        self._state = "starting"
+        self._state = State.STARTING
         self._python = ""
         # Whether a server waits for its hello.
         self._greets = False
@@ -145,6 +146,12 @@ class Supervisor:
                 except OSError:
                     self._lose_server()
 
+    def _become(self, state: State) -> None:
+        """Change the state, which the table of moves must allow."""
+        if state not in MOVES[self._state]:
+            raise RuntimeError(f"no move from {self._state} to {state}")
+        self._state = state
+
     def _time_left(self) -> float | None:
         """Return the seconds until no server is to be expected any more, None with one."""
         if self._attached and self._listener is not None:
@@ -196,9 +203,9 @@ class Supervisor:
         self._attached = False
         self._greets = False
         self._deadline = time.monotonic() + self._orphan
-        if self._state in ("running", "paused"):
+        if self._state in (State.RUNNING, State.PAUSED):
             self._alone = time.monotonic_ns()
-        if self._state == "paused":
+        if self._state is State.PAUSED:
             self._stop(None)
 
     def _on_server(self, mask: int) -> None:
@@ -222,7 +229,7 @@ class Supervisor:
 
     def _lose_server(self) -> None:
         self._drop_server()
-        if self._listener is None or self._state in ("starting", "ready"):
+        if self._listener is None or self._state in (State.STARTING, State.READY):
             # Nobody can come any more, or nobody knows of this sandbox.
             self._finished = True
 
@@ -236,24 +243,24 @@ class Supervisor:
                 if self._listener is None and self._server is not None and self._marker:
                     self._server.mark(frames.encode(*frame))
                 self._greets = True
-            case frames.PROGRAM if self._state == "ready":
+            case frames.PROGRAM if self._state is State.READY:
                 self._go_on(frame)
-            case frames.RESULTS if self._state == "paused":
+            case frames.RESULTS if self._state is State.PAUSED:
                 # First, since calls that wait already stop it again.
                 self._go()
                 self._go_on(frame)
-            case frames.STOP if self._state == "paused":
+            case frames.STOP if self._state is State.PAUSED:
                 self._stop(frame.payload)
             case frames.STOP:
                 # Another server's, or too late: there is nothing to stop.
                 pass
             case frames.KILL:
                 self._end({"killed": True})
-            case frames.FILE if self._state == "ready":
+            case frames.FILE if self._state is State.READY:
                 self._pass_on(frame)
-            case frames.LIST if self._state == "ended":
+            case frames.LIST if self._state is State.ENDED:
                 self._list(frame.payload)
-            case frames.TAKE if self._state == "ended":
+            case frames.TAKE if self._state is State.ENDED:
                 self._content = self._read(frame.payload.decode())
                 self._send_content()
             case _:
@@ -263,7 +270,7 @@ class Supervisor:
         self._kept.clear()
         if self._worker.control.read_fd not in self._handlers:
             self._watch(self._worker.control.read_fd, self._on_worker)
-        self._state = "running"
+        self._become(State.RUNNING)
         if self._server is not None:
             # It must be heard from now on, however many files are still on their way.
             self._update(self._server)
@@ -281,7 +288,7 @@ class Supervisor:
 
     def _greet(self) -> None:
         """Say hello, as soon as there is something to say."""
-        if self._state == "starting" or self._server is None:
+        if self._state is State.STARTING or self._server is None:
             return
         self._greets = False
         self._end_alone()
@@ -354,10 +361,10 @@ class Supervisor:
 
     def _update(self, channel: Channel) -> None:
         """Ask to be told when the channel can take more, if it has to."""
-        if channel is self._worker.control and self._server is not None and self._state == "ready":
+        if channel is self._worker.control and self._server is not None and self._state is State.READY:
             self._update(self._server)
         # Files come no faster than the worker takes them.
-        full = channel is self._server and self._state == "ready" and self._worker.control.backlog
+        full = channel is self._server and self._state is State.READY and self._worker.control.backlog
         listen = 0 if full else select.EPOLLIN
         fd = channel.write_fd
         if fd == channel.read_fd:
@@ -374,7 +381,7 @@ class Supervisor:
 
     def _on_worker(self, mask: int) -> None:
         control = self._worker.control
-        if self._state == "paused":
+        if self._state is State.PAUSED:
             # Whatever it says, or that it has ended, is for later.
             self._unwatch(control.read_fd)
             return
@@ -394,24 +401,24 @@ class Supervisor:
 
     def _hear(self) -> None:
         """Take the worker's next frame; more are not read while the program is paused."""
-        if self._state not in ("starting", "running"):
+        if self._state not in (State.STARTING, State.RUNNING):
             return
         while (frame := self._worker.control.next()) is not None and frame.kind == frames.BUSY:
             self._busy = True
         if frame is None:
             return
         match frame.kind:
-            case frames.READY if self._state == "starting":
+            case frames.READY if self._state is State.STARTING:
                 self._python = str(loads(frame.payload)["python"])
-                self._state = "ready"
-            case frames.CALLS if self._state == "running":
-                self._state = "paused"
+                self._become(State.READY)
+            case frames.CALLS if self._state is State.RUNNING:
+                self._become(State.PAUSED)
                 self._rounds += 1
                 self._tell(frames.encode(*frame))
                 if self._busy or not self._attached:
                     self._stop(b"")
                 self._busy = False
-            case frames.DONE if self._state == "running":
+            case frames.DONE if self._state is State.RUNNING:
                 self._end({}, frames.encode(*frame))
             case _:
                 raise ProtocolError(f"frame {frame.kind} from the worker while {self._state}")
@@ -486,7 +493,7 @@ class Supervisor:
     def _on_status(self, mask: int) -> None:
         self._unwatch(self._worker.status.fileno())
         code = self._worker.status.read()
-        if self._state == "running":
+        if self._state is State.RUNNING:
             # A last frame may have come with the end.
             try:
                 self._worker.control.fill()
@@ -498,16 +505,16 @@ class Supervisor:
 
     def _end(self, how: dict[str, object], done: bytes = b"") -> None:
         """Report, and kill what still runs, once; done is the worker's own report."""
-        if self._state == "ended":
+        if self._state is State.ENDED:
             return
-        if self._state in ("starting", "ready"):
+        if self._state in (State.STARTING, State.READY):
             # No program has run: there is no further use. What the worker has to say is
             # for the server's log.
             self._stderr.drain()
             os.write(2, self._stderr.data)
             self._finished = True
             return
-        self._state = "ended"
+        self._become(State.ENDED)
         self._end_alone()
         # Nothing is printed from now on.
         signal_all(signal.SIGSTOP)
