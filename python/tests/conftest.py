@@ -19,7 +19,7 @@ from typing import IO, Any
 import hypothesis
 import pytest
 
-from fermata import calls, frames, stopping, supervisor, worker
+from fermata import calls, frames, stopping, worker
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
@@ -51,11 +51,12 @@ Runner = Callable[..., Run]
 def signals(monkeypatch: pytest.MonkeyPatch) -> list[signal.Signals]:
     """Collect what a supervisor would send to every process but itself.
 
-    Outside of a sandbox of its own that is every process of the machine.
+    Outside of a sandbox that is every process of the machine, so no module may be left out.
     """
     sent: list[signal.Signals] = []
-    monkeypatch.setattr(supervisor, "signal_all", sent.append)
-    monkeypatch.setattr(stopping, "signal_all", sent.append)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("fermata.") and hasattr(module, "signal_all"):
+            monkeypatch.setattr(module, "signal_all", sent.append)
     return sent
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from conftest import Stopper, WorkerProcess
 
-from fermata import PROTOCOL, calls, frames, supervisor
+from fermata import PROTOCOL, calls, files, frames, pauses, states
 from fermata.frames import Channel, Frame, WorkerChannel
 from fermata.supervisor import Supervisor, Worker
 
@@ -196,8 +196,6 @@ class Sandbox:
             stream.close()
         self.status.close()
         self._channel.close()
-        self._supervisor._drop_server()
-        self._supervisor._poll.close()
 
 
 @pytest.fixture(name="sandbox")
@@ -265,7 +263,7 @@ def test_server_is_heard_after_files(sandbox: Sandbox) -> None:
     content = os.urandom(100_000)
     # The end of the file and the program come at once, while the worker has not read.
     server.stream.sendall(frames.encode(frames.FILE, content) + frames.encode(frames.PROGRAM, b"program"))
-    while sandbox._supervisor._state == "ready":
+    while sandbox._supervisor._state == states.READY:
         time.sleep(0.001)
     assert sandbox.hear() == Frame(frames.FILE, content)
     assert sandbox.hear() == Frame(frames.PROGRAM, b"program")
@@ -277,7 +275,7 @@ def test_files_of_an_ended_program(sandbox: Sandbox, tmp_path: Path, monkeypatch
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     monkeypatch.setattr("fermata.sandbox.WORKSPACE", str(workspace))
-    monkeypatch.setattr(supervisor, "_all_dead", lambda: True)
+    monkeypatch.setattr(files, "_all_dead", lambda: True)
     server = sandbox.running()
     (workspace / "large").write_bytes(b"x" * (5 << 20))
     (workspace / "small").write_bytes(b"small")
@@ -303,7 +301,7 @@ def test_files_of_an_ended_program(sandbox: Sandbox, tmp_path: Path, monkeypatch
 
 
 def test_files_are_not_listed_while_something_lives(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "_all_dead", lambda: False)
+    monkeypatch.setattr(files, "_all_dead", lambda: False)
     server = sandbox.running()
     sandbox.say(frames.DONE, {"exit": 0})
     assert (server.receive().kind, server.receive().kind) == (frames.DONE, frames.EXIT)
@@ -416,6 +414,20 @@ def test_worker_breaks_the_protocol(sandbox: Sandbox, signals: list[signal.Signa
     head, _, _ = server.exit()
     assert head["broken"]
     sent(signals, [signal.SIGSTOP, signal.SIGKILL])
+
+
+@pytest.mark.parametrize(
+    "second",
+    [frames.encode(frames.HELLO, b"{}"), frames.HEADER.pack(frames.MAX_FROM_WORKER + 1, frames.CALLS)],
+    ids=["out of turn", "too large"],
+)
+def test_worker_breaks_the_protocol_behind_its_calls(sandbox: Sandbox, second: bytes) -> None:
+    """The server that answers the calls is not to blame for what came with them."""
+    server = sandbox.running()
+    sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]") + second)
+    assert server.receive() == Frame(frames.CALLS, b"[1]")
+    server.send(frames.RESULTS, b"[]")
+    assert server.exit()[0]["broken"]
 
 
 def test_frame_of_the_worker_that_is_too_large(sandbox: Sandbox) -> None:
@@ -619,7 +631,6 @@ class Shared:
         assert not self.thread.is_alive()
         self.worker.close()
         self.status.close()
-        self._supervisor._poll.close()
         for fd in self._fds:
             os.close(fd)
         self._sockets[0].close()
@@ -653,7 +664,6 @@ def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monke
         if worker_process.pid:
             os.kill(worker_process.pid, number)
 
-    monkeypatch.setattr("fermata.supervisor.signal_all", signal_worker)
     monkeypatch.setattr("fermata.stopping.signal_all", signal_worker)
     sandbox = Sandbox(tmp_path, control=worker_process.stream.dup())
     server = sandbox.connect()
@@ -720,7 +730,7 @@ def test_program_that_the_supervisor_stops(sandbox: Sandbox) -> None:
 def test_what_runs_in_a_pause_is_counted(
     sandbox: Sandbox, signals: list[signal.Signals], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "_LAST_LOOK", 0.02)
+    monkeypatch.setattr(pauses, "_LAST_LOOK", 0.02)
     sandbox.stopper.wakes = True
     sandbox.stopper.nanoseconds = 1_000_000_000
     server = sandbox.paused()
@@ -739,7 +749,7 @@ def test_what_runs_in_a_pause_is_counted(
     time.sleep(0.1)
     second = sandbox.connect()
     assert 50_000_000 <= second.attach()["ran"] < 1_000_000_000
-    monkeypatch.setattr(supervisor, "_LAST_LOOK", 60.0)
+    monkeypatch.setattr(pauses, "_LAST_LOOK", 60.0)
     time.sleep(0.05)
     sandbox.stopper.nanoseconds += 30_000_000
     second.send(frames.RESULTS, b"[]")

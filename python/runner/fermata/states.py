@@ -1,0 +1,32 @@
+"""The states of a sandbox's supervisor, and the moves between them.
+
+The supervisor tells its state to every server that attaches; engine/sandbox has the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+State = Literal["starting", "ready", "running", "paused", "ended"]
+
+# The worker is not ready yet. No server is told of this state.
+STARTING: Final = "starting"
+# The sandbox waits for input files and for its program.
+READY: Final = "ready"
+# The program runs.
+RUNNING: Final = "running"
+# The program waits for the results of its calls.
+PAUSED: Final = "paused"
+# The program has ended, and the files that it has left can be taken.
+ENDED: Final = "ended"
+
+# The moves out of each state. A sandbox that comes to nothing before its program runs makes no
+# move: its supervisor ends.
+MOVES: Final[Mapping[State, frozenset[State]]] = {
+    STARTING: frozenset({READY}),
+    READY: frozenset({RUNNING}),
+    RUNNING: frozenset({PAUSED, ENDED}),
+    PAUSED: frozenset({RUNNING, ENDED}),
+    ENDED: frozenset(),
+}
