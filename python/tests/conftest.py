@@ -19,7 +19,7 @@ from typing import IO, Any
 import hypothesis
 import pytest
 
-from fermata import calls, frames, stopping, worker
+from fermata import frames, stopping, worker
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
@@ -116,7 +116,7 @@ class WorkerProcess:
 
     def receive(self) -> frames.Frame:
         """Return the next frame that is for the server."""
-        while (frame := calls.receive(self.stream)).kind == frames.BUSY:
+        while (frame := frames.receive(self.stream)).kind == frames.BUSY:
             pass
         return frame
 

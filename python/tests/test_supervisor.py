@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from conftest import Stopper, WorkerProcess
 
-from fermata import PROTOCOL, calls, files, frames, pauses, states
+from fermata import PROTOCOL, files, frames, pauses, states
 from fermata.frames import Channel, Frame, WorkerChannel
 from fermata.supervisor import Supervisor, Worker
 
@@ -61,13 +61,13 @@ class Server:
 
     def receive(self) -> Frame:
         """Return the next frame that is not about a pause."""
-        while (frame := calls.receive(self.stream)).kind in (frames.STOPPED, frames.RAN):
+        while (frame := frames.receive(self.stream)).kind in (frames.STOPPED, frames.RAN):
             self.pauses.append(frame)
         return frame
 
     def hear_of_pause(self) -> Frame:
         """Return the next frame, which has to be about a pause."""
-        frame = self.pauses.pop(0) if self.pauses else calls.receive(self.stream)
+        frame = self.pauses.pop(0) if self.pauses else frames.receive(self.stream)
         assert frame.kind in (frames.STOPPED, frames.RAN)
         return frame
 
@@ -157,7 +157,7 @@ class Sandbox:
 
     def hear(self) -> Frame:
         """Listen as the worker."""
-        return calls.receive(self.worker)
+        return frames.receive(self.worker)
 
     def ready(self) -> Server:
         """Become ready and return the server that was told so."""
@@ -644,14 +644,14 @@ def test_servers_share_a_stream() -> None:
     sandbox.worker.sendall(frames.encode(frames.READY, b'{"python": "3.x"}'))
     assert sandbox.attach(marker)["state"] == "ready"
     sandbox.server.send(frames.PROGRAM, b"program")
-    assert calls.receive(sandbox.worker) == Frame(frames.PROGRAM, b"program")
+    assert frames.receive(sandbox.worker) == Frame(frames.PROGRAM, b"program")
     sandbox.worker.sendall(frames.encode(frames.CALLS, b"[1]"))
     # This server dies before it reads the calls, and while it writes.
     sandbox.server.stream.sendall(frames.encode(frames.RESULTS, b"x" * 100)[:50])
     assert sandbox.attach(marker)["state"] in ("running", "paused")
     assert sandbox.server.receive() == Frame(frames.CALLS, b"[1]")
     sandbox.server.send(frames.RESULTS, b"[]")
-    assert calls.receive(sandbox.worker) == Frame(frames.RESULTS, b"[]")
+    assert frames.receive(sandbox.worker) == Frame(frames.RESULTS, b"[]")
     # The next one breaks the protocol: what it says is passed over until another comes.
     sandbox.server.send(frames.HELLO, b"{}")
     sandbox.server.send(frames.KILL, b"")

@@ -20,7 +20,7 @@ from contextlib import suppress
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, rehearse, shell, tools, workspace
+from fermata import calls, frames, loops, rehearse, shell, tools, workspace
 from fermata.program import Program, error_line, error_text
 
 # The names a program finds ready, by what they stand for.
@@ -75,11 +75,11 @@ def run(stream: socket.socket) -> None:
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     # The rest of this is done while the server brings the program.
     pending = calls.Calls(stream)
-    calls.install(pending)
+    loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
     rehearse.while_idle(_run, stream, pending)
     try:
-        while (frame := calls.receive(stream)).kind == frames.FILE:
+        while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
     except EOFError:
         os._exit(0)
@@ -159,7 +159,7 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
         program.start(namespace)
     finally:
         asyncio._set_running_loop(None)
-        if not isinstance(loop, calls.Loop) or loop.used():
+        if not isinstance(loop, loops.Loop) or loop.used():
             with runner:
                 try:
                     loop.call_soon(loop.stop)
@@ -170,8 +170,7 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
     """Run a shell script to its end and return its exit code."""
-    pending.others_rest = shell.Others().rest
-    pending.decode = shell.results
+    pending.come_from_processes(shell.Others().rest, shell.results)
     names, args = request.get("tools", ()), request.get("args", ())
     with asyncio.Runner() as runner:
         try:
