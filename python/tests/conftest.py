@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import hypothesis
 import pytest
+from supervised import Sandbox
 
 from fermata import frames, stopping, worker
 
@@ -47,38 +48,20 @@ class Run:
 Runner = Callable[..., Run]
 
 
+# What supervisors would have sent to every process but themselves. Outside of a sandbox that is every
+# process of the machine, so the function stays replaced for good: a test that fails may leave a
+# supervisor behind.
+_sent: list[signal.Signals] = []
+stopping.signal_all = lambda number: _sent.append(number)
+for _module in list(sys.modules.values()):
+    assert _module is stopping or "signal_all" not in vars(_module), f"{_module} has a copy of stopping.signal_all"
+
+
 @pytest.fixture(autouse=True)
-def signals(monkeypatch: pytest.MonkeyPatch) -> list[signal.Signals]:
-    """Collect what a supervisor would send to every process but itself.
-
-    Outside of a sandbox that is every process of the machine, so no module may be left out.
-    """
-    sent: list[signal.Signals] = []
-    for name, module in list(sys.modules.items()):
-        if name.startswith("fermata.") and hasattr(module, "signal_all"):
-            monkeypatch.setattr(module, "signal_all", sent.append)
-    return sent
-
-
-class Stopper:
-    """Stops by the signals that conftest collects, and is done when it is told."""
-
-    def __init__(self) -> None:
-        self.wakes = False
-        self.still = True
-        self.nanoseconds = 0
-
-    def stop(self) -> None:
-        stopping.signal_all(signal.SIGSTOP)
-
-    def stopped(self) -> bool:
-        return self.still
-
-    def used(self) -> int:
-        return self.nanoseconds
-
-    def go(self) -> None:
-        stopping.signal_all(signal.SIGCONT)
+def signals() -> list[signal.Signals]:
+    """Return the signals that the test's supervisors would have sent to every process."""
+    _sent.clear()
+    return _sent
 
 
 class WorkerProcess:
@@ -172,3 +155,10 @@ def worker_process(tmp_path: Path) -> Iterator[WorkerProcess]:
     process = WorkerProcess(tmp_path)
     yield process
     process.close()
+
+
+@pytest.fixture(name="sandbox")
+def _sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    sandbox = Sandbox(tmp_path)
+    yield sandbox
+    sandbox.close()

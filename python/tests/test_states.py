@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from test_supervisor import Sandbox
+from supervised import Sandbox
 
 from fermata import frames
 from fermata.states import ENDED, MOVES, PAUSED, READY, RUNNING, STARTING, State
