@@ -13,11 +13,11 @@ from fermata.frames import Channel, Frame, ProtocolError
 class Control:
     """Takes one frame of the worker at a time, and the next one only after an answer.
 
-    A worker whose program is paused may have sent more, and so may one whose program makes
-    processes that share the stream. It stays unread until the server has answered.
+    While the program is paused, whatever else the worker has sent stays unread: a hostile program
+    can send frames of its own at any time.
 
     ``take`` gets each frame, and whether a part of the program still runs. It raises ProtocolError
-    if this is not the frame's time; ``broken`` is called then, and when the worker has sent
+    if the frame may not come now. ``broken`` is called after that, and when the worker has sent
     something that is no frame. ``room`` is called when the worker has taken something that had to
     wait.
     """
@@ -50,7 +50,7 @@ class Control:
         try:
             self._link.send(frames.encode(*frame))
         except OSError:
-            # The worker is about to end, which its status will tell, or it never speaks again.
+            # If the worker ends, its status will tell. Otherwise the run budget ends the program.
             return False
         return True
 
@@ -102,7 +102,7 @@ class Control:
             self._broken()
             return
         if not alive:
-            # The worker has ended, which its status will tell, or it has closed the stream.
+            # If the worker has ended, its status will tell.
             self._link.stop()
 
     def _hear(self) -> None:

@@ -19,7 +19,7 @@ class Events:
         self._handlers: dict[int, Handler] = {}
 
     def watch(self, fd: int, handler: Handler, mask: int = select.EPOLLIN) -> None:
-        """Call the handler for these events, and no longer for those it was called for until now."""
+        """Call the handler for these events, in place of what this descriptor was watched for before."""
         if fd in self._handlers:
             self._poll.modify(fd, mask)
         else:
@@ -27,7 +27,7 @@ class Events:
         self._handlers[fd] = handler
 
     def unwatch(self, fd: int) -> None:
-        """Call no handler for a descriptor, which need not be watched."""
+        """Watch a descriptor no longer, if it was watched."""
         if self._handlers.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
@@ -47,8 +47,7 @@ class Link:
     """A channel in an event loop.
 
     The handler is called when frames have arrived, and when the peer takes more of what waits to
-    be written. Calls of the kernel are saved where nothing changes: this is on the path of every
-    round.
+    be written. Where nothing changes there is no system call: links are on the path of every round.
     """
 
     def __init__(self, events: Events, channel: Channel, handler: Handler) -> None:

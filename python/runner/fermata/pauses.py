@@ -18,7 +18,7 @@ _UNSEEN: Final = 5_000_000
 
 
 class Meter:
-    """The time for which the program has run, and which no server has counted, in nanoseconds.
+    """Counts the time for which the program ran and no server counted, in nanoseconds.
 
     A server counts the time from its answer to the next calls itself. It does not see what runs
     in a pause, nor the time that passes while there is no server.
@@ -26,21 +26,21 @@ class Meter:
 
     def __init__(self) -> None:
         self.ran = 0
-        # When the last server left, if time has not been settled since.
+        # When the last server left; None while nothing is counted.
         self._left: int | None = None
 
     def leave(self) -> None:
-        """Begin to count time: there is no server any more that would."""
+        """Begin to count: the server, which would, has gone."""
         self._left = time.monotonic_ns()
 
     def settle(self) -> None:
-        """End to count time: there is a server again, or the program does not run any more."""
+        """Stop counting: there is a server again, or the program does not run any more."""
         if self._left is not None:
             self.ran += time.monotonic_ns() - self._left
             self._left = None
 
     def take(self) -> int:
-        """Return the time, for a server to count it, and begin again at nothing."""
+        """Return what has been counted, for a server to add it up, and begin again at zero."""
         ran, self.ran = self.ran, 0
         return ran
 

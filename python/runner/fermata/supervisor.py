@@ -134,7 +134,7 @@ class Supervisor:
             case frames.STOP if self._state == states.PAUSED:
                 self._pauses.stop(frame.payload)
             case frames.STOP:
-                # It comes too late, or was meant for a pause of another server's time.
+                # The program runs again, or has ended, or another server has sent this.
                 pass
             case frames.KILL:
                 self._end({"killed": True})
