@@ -4,37 +4,43 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Tests use this Python for the process sandbox, too: it should have the libraries.
+# The tests also use this Python for the process sandbox, so it should have the libraries.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 export PYTHON
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
-# Flags for go test, the benchmark and docker build.
+# Extra flags for go test, the benchmark and docker build.
 TESTFLAGS ?=
 BENCHFLAGS ?=
 DOCKERFLAGS ?=
-# How long each fuzz target runs, or how often: 5000x.
+# How long each fuzz target runs. 5000x runs it 5000 times instead.
 FUZZTIME ?= 10s
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
-# An S3 server, an OCI runtime and Compose, for tests.
+# The tests need an S3 server, an OCI runtime and Compose.
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 RUNSC := gvisor.dev/gvisor/runsc@v0.0.0-20260905035102-160fafc42237
 COMPOSE_VERSION := github.com/docker/compose/v2@v2.40.3
 export PATH := $(CURDIR)/bin:$(PATH)
 
-# These have targets of their own: the client is large to install, Compose is one more
-# program, and the soak and the attacks take long.
+# The folders of black-box tests; tests/README.md tells what is where. They run one after the
+# other (-p 1), since each keeps the machine busy.
+ROOMS := $(patsubst %/main_test.go,./%,$(wildcard tests/*/main_test.go))
+# These tests have targets of their own: LibreChat's client is large to install, Compose is
+# one more program, and the soak and the attacks take long.
 CLIENT := ^TestLibreChat$$
 COMPOSE := ^TestCompose$$
-SOAK := ^TestSoak$$
+SOAK := ^TestSoak
 # Hostile programs, calls, frames and connections, and how long to go on with them. At 0
 # each does its work once.
 HOSTILE := ^TestHostile
 FERMATA_HOSTILE_TIME ?= 1h
-# These kill, and stop, servers more often in a soak, unless it is a short one.
+# In a soak, unless it is a short one, these tests kill and stop servers more often.
 KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
+
+# The packages that are not rooms: their tests need no server.
+PACKAGES = $$(go list ./... | grep -vxF "$$(go list $(ROOMS))")
 
 # $(call need,PROGRAM,HOW TO GET IT)
 need = @command -v $(1) >/dev/null || { echo "make $@ needs $(1): $(2)" >&2; exit 1; }
@@ -51,30 +57,35 @@ build: ## the server, bin/fermata
 	go build -trimpath -o bin/fermata ./cmd/fermata
 
 .PHONY: test
-test: ## every test but client, compose, soak and hostile: Go with the race detector, the server as a black box, Python
+test: ## every test except client, compose, soak and hostile: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
-	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $$(go list ./... | grep -v '/tests$$')
-	@# By themselves, since they keep the machine busy. They build the server, which the
-	@# cache of results cannot know.
-	go test $(RACE) -shuffle=on -count=1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)|$(HOSTILE)' $(TESTFLAGS) ./tests
-	@# What a machine lacks is left out, but not in CI.
-	@if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
-		cd python && $(PYTHON) -m pytest -q -rs; \
+	@# Everything runs, even after a failure. The black-box tests need -count=1: Go's cache of
+	@# results does not know that they build the server.
+	@failed=0; \
+	echo "== Go packages"; \
+	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $(PACKAGES) || failed=1; \
+	echo "== the server as a black box"; \
+	go test $(RACE) -shuffle=on -count=1 -p 1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)' $(TESTFLAGS) \
+		$(filter-out $(HOSTILE),$(ROOMS)) || failed=1; \
+	echo "== Python"; \
+	if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
+		(cd python && $(PYTHON) -m pytest -q -rs) || failed=1; \
 	else \
 		echo "left out: the runner's own tests need python3-pytest python3-pytest-timeout python3-hypothesis"; \
-	fi
+	fi; \
+	exit $$failed
 
 .PHONY: test-short
 test-short: ## the Go tests that need no server, without the race detector
-	go test -short $$(go list ./... | grep -v '/tests$$')
+	go test -short $(PACKAGES)
 
 .PHONY: client
 client: ## LibreChat's own client against the server (installs it: 550 MB)
-	go test -count=1 -timeout=20m -v -run='$(CLIENT)' ./tests
+	go test -count=1 -timeout=20m -v -run='$(CLIENT)' ./tests/librechat
 
 .PHONY: compose
-compose: ## compose.yaml as it is, from the images; needs Docker with Compose
-	go test -count=1 -timeout=10m -v -run='$(COMPOSE)' ./tests
+compose: ## compose.yaml unchanged, with the images; needs Docker with Compose
+	go test -count=1 -timeout=10m -v -run='$(COMPOSE)' ./tests/deploy
 
 .PHONY: lint
 lint: $(GOLANGCI) ## formatting, linters and types, Go and Python
@@ -91,7 +102,7 @@ $(GOLANGCI):
 	mv bin/golangci-lint $@
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME, 10s
+fuzz: ## run each fuzz target for FUZZTIME, 10s
 	@grep -rnoE --include='*_test.go' --exclude-dir=node_modules '^func Fuzz[A-Za-z0-9_]+' . | \
 		sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | sort | while read -r dir target; do \
 		echo "== $$dir $$target"; \
@@ -108,13 +119,13 @@ bench-ab: ## compare servers of two commits, OLD and NEW, or two settings; witho
 	go run ./tests/bench -ab -python $(PYTHON) -old '$(OLD)' -new '$(NEW)' $(BENCHFLAGS)
 
 .PHONY: soak
-soak: ## 10,000 executions on each setup, then look for leaks; kill servers for long; FERMATA_TEST_SOAK=N does N and no kills
-	go test -count=1 -timeout=2h -v -run='$(SOAK)' ./tests
-	$(if $(FERMATA_TEST_SOAK),,FERMATA_SOAK=1 go test -count=1 -timeout=2h -v -run='$(KILLS)' ./tests)
+soak: ## run 10,000 executions on each setup and look for leaks, pause 1,000 at once, then kill servers for long; FERMATA_TEST_SOAK=N runs N and kills none
+	go test -count=1 -timeout=2h -v -run='$(SOAK)' ./tests/load
+	$(if $(FERMATA_TEST_SOAK),,FERMATA_SOAK=1 go test -count=1 -timeout=2h -v -run='$(KILLS)' ./tests/survival)
 
 .PHONY: hostile
-hostile: ## hostile programs, system calls, frames and connections for FERMATA_HOSTILE_TIME, 1h; seeds are printed
-	FERMATA_HOSTILE_TIME=$(FERMATA_HOSTILE_TIME) go test -count=1 -timeout=0 -v -run='$(HOSTILE)' $(TESTFLAGS) ./tests
+hostile: ## attack a server with programs, system calls, frames and connections for FERMATA_HOSTILE_TIME, 1h; seeds are printed
+	FERMATA_HOSTILE_TIME=$(FERMATA_HOSTILE_TIME) go test -count=1 -timeout=0 -v $(TESTFLAGS) $(HOSTILE)
 
 .PHONY: images
 images: ## the Docker images fermata and fermata-sandbox
@@ -128,7 +139,7 @@ bin/versitygw:
 bin/runsc:
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(RUNSC)
 
-# Its module cannot be installed by name, since it replaces others.
+# Its module replaces other modules, so "go install" does not take it by name.
 bin/docker-compose:
 	cd "$$(go mod download -json $(COMPOSE_VERSION) | jq --raw-output .Dir)" && \
 		CGO_ENABLED=0 go build -trimpath -o $(CURDIR)/bin/docker-compose ./cmd

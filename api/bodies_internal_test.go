@@ -13,7 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"fermata/engine"
+	"fermata/api/auth"
 )
 
 // What a body declares costs nothing: memory comes with the bytes.
@@ -80,20 +80,22 @@ func TestBudget(t *testing.T) {
 
 // Whatever becomes of a request, it leaves nothing in the budget.
 func TestRequestsLeaveNothingInTheBudget(t *testing.T) {
-	s := newServer(nil, Options{
-		Keys: []Key{{Name: "ada", Key: "good-key"}}, Log: slog.New(slog.DiscardHandler), Limits: Limits{Body: 1000}, UploadMemory: 10,
-	})
-	e := s.router()
+	r := New(Options{Auth: auth.New([]auth.Key{{Name: "ada", Key: "good-key"}}, nil), Log: slog.New(slog.DiscardHandler)})
+	budget := r.Bodies.budget
 	during := int64(0)
-	e.POST("/x", func(c echo.Context) error {
-		_, err := s.readBody(c, 1000, io.Discard)
-		during = s.bodies.used
+	r.Handle(http.MethodPost, "/x", func(c echo.Context) error {
+		_, err := r.Bodies.ReadJSON(c, 1000, io.Discard)
+		during = budget.used
 		if c.Request().Header.Get("X-Panic") != "" {
 			panic("a test")
 		}
 		return err
-	}, s.authenticated)
-	e.POST("/upload", s.upload, s.authenticated)
+	}, r.Authenticated)
+	r.Handle(http.MethodPost, "/hold", func(c echo.Context) error {
+		err := r.Bodies.Hold(c, 10)
+		during = budget.used
+		return errors.Join(err, errBodyTooLarge)
+	}, r.Authenticated)
 	for _, c := range []struct {
 		path, body, panics string
 		during             int64
@@ -102,48 +104,20 @@ func TestRequestsLeaveNothingInTheBudget(t *testing.T) {
 		{"/x", "{}", "", 3},
 		{"/x", "{}", "yes", 3},
 		{"/x", strings.Repeat("x", 1001), "", 0},
-		{"/upload", "", "", 0},
-		{"/upload", "x", "", 0},
+		{"/hold", "", "", 10},
+		{"/hold", "x", "", 10},
 	} {
 		during = 0
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, c.path, strings.NewReader(c.body))
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, c.path, strings.NewReader(c.body))
 		if c.body == "" {
-			r.Body = http.NoBody
+			request.Body = http.NoBody
 		}
-		r.Header.Set("X-API-Key", "good-key")
-		r.Header.Set("X-Panic", c.panics)
-		r.Header.Set("Content-Type", "application/json")
-		if c.path == "/upload" {
-			r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		request.Header.Set("X-API-Key", "good-key")
+		request.Header.Set("X-Panic", c.panics)
+		request.Header.Set("Content-Type", "application/json")
+		r.ServeHTTP(httptest.NewRecorder(), request)
+		if during != c.during || budget.used != 0 || len(budget.by) != 0 {
+			t.Errorf("%+v: %d bytes were held, and %d of %v are after the end; want %d and none", c, during, budget.used, budget.by, c.during)
 		}
-		e.ServeHTTP(httptest.NewRecorder(), r)
-		if during != c.during || s.bodies.used != 0 || len(s.bodies.by) != 0 {
-			t.Errorf("%+v: %d bytes were held, and %d of %v are after the end; want %d and none", c, during, s.bodies.used, s.bodies.by, c.during)
-		}
-	}
-}
-
-// A client that asks for the same large answer many times has copies of it up to its share.
-func TestLargeAnswersCount(t *testing.T) {
-	b := newBudget(8 << 20)
-	request := func() echo.Context {
-		c := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), httptest.NewRecorder())
-		c.Set(leaseKey, b.lease("ada"))
-		return c
-	}
-	large := engine.Outcome{Calls: []engine.Call{{Input: make([]byte, 3<<19)}}}
-	first, second := request(), request()
-	if err := holdAnswer(first, large); err != nil {
-		t.Errorf("the only answer: %v", err)
-	}
-	if err := holdAnswer(second, large); !errors.Is(err, errOwnBodies) {
-		t.Errorf("one more: got %v, want %v", err, errOwnBodies)
-	}
-	if err := holdAnswer(second, engine.Outcome{Stdout: strings.Repeat("x", largeAnswer-1)}); err != nil || b.used != 3<<19 {
-		t.Errorf("a small one: got %v, and %d bytes are used; want no error, and %d", err, b.used, 3<<19)
-	}
-	first.Get(leaseKey).(*lease).release()
-	if err := holdAnswer(second, large); err != nil {
-		t.Errorf("after the first: %v", err)
 	}
 }

@@ -2,14 +2,17 @@ package api
 
 import "sync"
 
-// A budget bounds the memory of all bodies that the server holds at once, and what one
-// principal may have of it. A body that is alone always fits, however small the budget.
+// DefaultBodyBudget is how many bytes the bodies of all requests may hold at once.
+const DefaultBodyBudget = 512 << 20
+
+// A budget bounds the memory of all bodies that the server holds at once, and the share of
+// one principal. A body always fits if it is the only one, however small the budget.
 type budget struct {
 	total, share int64
 
 	mu   sync.Mutex
 	used int64
-	by   map[string]int64 // by principal, those that have some
+	by   map[string]int64 // by principal; who has nothing is not in it
 }
 
 // newBudget returns a budget of which one principal may have a quarter.
@@ -17,18 +20,18 @@ func newBudget(total int64) *budget {
 	return &budget{total: total, share: total / 4, by: map[string]int64{}}
 }
 
-// A lease is what one body has of a budget. It belongs to one goroutine.
+// A lease is the part of a budget that one request holds. It belongs to one goroutine.
 type lease struct {
 	from      *budget
 	principal string
 	held      int64
 }
 
-// lease returns a lease of nothing. The empty principal has no share of its own to keep
-// to: it stands for the other servers, which carry the bodies of all.
+// lease returns a lease that holds nothing yet. The empty principal is not bound to a share:
+// it stands for the other servers of the group, which carry the bodies of all principals.
 func (b *budget) lease(principal string) *lease { return &lease{from: b, principal: principal} }
 
-// take adds n bytes to the lease, or refuses. What it refuses was not taken.
+// take adds n bytes to the lease. If it returns an error, it has added nothing.
 func (l *lease) take(n int64) error {
 	b := l.from
 	b.mu.Lock()
@@ -45,7 +48,7 @@ func (l *lease) take(n int64) error {
 	return nil
 }
 
-// give returns n bytes of the lease.
+// give returns n bytes to the budget.
 func (l *lease) give(n int64) {
 	b := l.from
 	b.mu.Lock()
@@ -57,5 +60,5 @@ func (l *lease) give(n int64) {
 	}
 }
 
-// release returns all of the lease.
+// release returns all bytes to the budget.
 func (l *lease) release() { l.give(l.held) }

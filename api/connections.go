@@ -8,33 +8,35 @@ import (
 	"sync"
 )
 
-// Connections bound how many connections a server has at once. When one more comes, the
-// one that has waited longest goes: waiting are all that have no request of a known
-// principal under way, so that whoever has no key cannot keep out those who have.
+// Connections bound how many connections a server has at once. When there is one too many,
+// the connection that has waited longest is closed. A connection waits while it has no
+// request of a known principal under way, so that clients without a key cannot keep out
+// those with one.
 type Connections struct {
 	limit, share int
 	pushedOut    func()
 
 	mu   sync.Mutex
 	open map[net.Conn]*connection
-	// waiting are connections, the one that has waited longest in front.
+	// waiting are the connections that wait, the longest-waiting one in front.
 	waiting list.List
 	// serving counts connections with a request under way, by principal.
 	serving map[string]int
 }
 
-// A connection is one that is open. Its place is nil while it does not wait.
+// A connection is an open connection.
 type connection struct {
-	of    *Connections
-	conn  net.Conn
+	of   *Connections
+	conn net.Conn
+	// place is its element of waiting, nil while it does not wait.
 	place *list.Element
-	// closed says that it is not counted any more.
+	// closed says that the connection is not counted any more.
 	closed bool
 }
 
-// NewConnections returns a bound of limit connections. The requests of one principal keep
-// half of them at most; beyond that its connections count as waiting. pushedOut is called
-// for each connection that is closed to stay within limit.
+// NewConnections returns a bound of limit connections. At most half of them can be busy
+// with the requests of one principal; beyond that its connections count as waiting.
+// pushedOut is called for each connection that is closed to stay within limit.
 func NewConnections(limit int, pushedOut func()) *Connections {
 	return &Connections{
 		limit: limit, share: max(1, limit/2), pushedOut: pushedOut,
@@ -42,7 +44,7 @@ func NewConnections(limit int, pushedOut func()) *Connections {
 	}
 }
 
-// Bound makes the connections of server count.
+// Bound counts the connections of server from now on.
 func (c *Connections) Bound(server *http.Server) {
 	server.ConnContext = c.opened
 	server.ConnState = c.changed
@@ -50,8 +52,8 @@ func (c *Connections) Bound(server *http.Server) {
 
 type connectionKey struct{}
 
-// opened counts a new connection. If there are too many it closes the one that has waited
-// longest, or the new one if none waits. It is an http.Server's ConnContext.
+// opened counts a new connection. If there are too many, it closes the connection that has
+// waited longest, or the new one if none waits. It is the ConnContext of an http.Server.
 func (c *Connections) opened(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	added := &connection{of: c, conn: conn}
@@ -70,14 +72,14 @@ func (c *Connections) opened(ctx context.Context, conn net.Conn) context.Context
 	}
 	c.mu.Unlock()
 	if out != nil {
-		// Its server sees the end of a connection, as if the client had gone.
+		// To the http.Server this looks as if the client had left.
 		_ = out.conn.Close()
 		c.pushedOut()
 	}
 	return context.WithValue(ctx, connectionKey{}, added)
 }
 
-// changed notes that a connection has ended. It is an http.Server's ConnState.
+// changed notes that a connection has ended. It is the ConnState of an http.Server.
 func (c *Connections) changed(conn net.Conn, state http.ConnState) {
 	if state != http.StateClosed && state != http.StateHijacked {
 		return
@@ -99,16 +101,16 @@ func (c *Connections) forget(known *connection) {
 	}
 }
 
-// serve notes that the connection of a request's context works for a principal, until
-// the function that it returns is called.
-func serve(ctx context.Context, principal string) (done func()) {
+// Occupy notes that the connection of the request with this context works for a principal,
+// until the returned function is called.
+func Occupy(ctx context.Context, principal string) (done func()) {
 	if known, ok := ctx.Value(connectionKey{}).(*connection); ok {
-		return known.of.serve(known, principal)
+		return known.of.occupy(known, principal)
 	}
 	return func() {}
 }
 
-func (c *Connections) serve(known *connection, principal string) (done func()) {
+func (c *Connections) occupy(known *connection, principal string) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known.place == nil || c.serving[principal] >= c.share {

@@ -53,13 +53,13 @@ func TestConnections(t *testing.T) {
 		f.open(t)
 	}
 	f.closed(t)
-	leave := serve(f.ctxs[0], "ada")
+	leave := Occupy(f.ctxs[0], "ada")
 	f.open(t)
 	f.closed(t, 1) // The oldest works for a principal.
 	leave()
 	f.open(t)
 	f.closed(t, 1, 2)
-	leave = serve(f.ctxs[3], "ada")
+	leave = Occupy(f.ctxs[3], "ada")
 	f.open(t)
 	f.closed(t, 1, 2, 4) // The oldest has waited since its request was over.
 	leave()
@@ -79,10 +79,10 @@ func TestNoConnectionWaits(t *testing.T) {
 	f := &fakes{of: NewConnections(2, func() {})}
 	f.open(t)
 	f.open(t)
-	leaveAda, leaveBob := serve(f.ctxs[0], "ada"), serve(f.ctxs[1], "bob")
+	leaveAda, leaveBob := Occupy(f.ctxs[0], "ada"), Occupy(f.ctxs[1], "bob")
 	f.open(t)
 	f.closed(t, 2) // The new one.
-	serve(f.ctxs[2], "eve")()
+	Occupy(f.ctxs[2], "eve")()
 	leaveAda()
 	f.open(t)
 	f.closed(t, 0, 2)
@@ -99,12 +99,12 @@ func TestShareOfConnections(t *testing.T) {
 	f := &fakes{of: NewConnections(4, func() {})}
 	for i := range 4 {
 		f.open(t)
-		defer serve(f.ctxs[i], "ada")()
+		defer Occupy(f.ctxs[i], "ada")()
 	}
 	f.open(t)
 	f.closed(t, 2)
 	// One without a connection of the server's.
-	if done := serve(t.Context(), "ada"); done == nil {
+	if done := Occupy(t.Context(), "ada"); done == nil {
 		t.Error("there is nothing to call")
 	}
 }

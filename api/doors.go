@@ -8,17 +8,50 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api/auth"
 )
 
-// RefusalDelay is how long those wait for their answer whose credentials are wrong, so
-// that keys cannot be tried as fast as the network is.
+// RefusalDelay is how long clients with wrong credentials wait for their answer, so that
+// keys cannot be tried as fast as the network is.
 const RefusalDelay = 250 * time.Millisecond
 
-// maxDelayed is how many wait at once. Others are answered at once, and lose their
-// connection: they have to make one for each key that they try.
+// maxDelayed is how many clients wait at once. Further ones are answered at once and lose
+// their connection, so that they have to open one for each key that they try.
 const maxDelayed = 256
 
-// A doorstep is where those wait whose credentials are wrong.
+// anonymous is the principal of everyone who calls an open server.
+var anonymous = auth.Principal{ID: "anonymous"}
+
+// Authenticated is a middleware that admits only requests with a principal. It refuses the
+// others before their body is read.
+func (r *Router) Authenticated(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		who, err := r.authenticate(c)
+		if err != nil {
+			return err
+		}
+		factsOf(c).principal = &who
+		defer Occupy(c.Request().Context(), who.ID)()
+		return next(c)
+	}
+}
+
+func (r *Router) authenticate(c echo.Context) (auth.Principal, error) {
+	request := c.Request()
+	if r.open {
+		return anonymous, r.sites.check(request)
+	}
+	who, err := r.auth.Authenticate(request.Header)
+	if err != nil && auth.HasCredentials(request.Header) && !r.doorstep.wait(request.Context()) {
+		c.Response().Header().Set(echo.HeaderConnection, "close")
+	}
+	return who, err
+}
+
+// A doorstep is where clients with wrong credentials wait.
 type doorstep struct {
 	delay time.Duration
 	slots chan struct{}
@@ -28,7 +61,7 @@ func newDoorstep(delay time.Duration) doorstep {
 	return doorstep{delay, make(chan struct{}, maxDelayed)}
 }
 
-// wait waits for the delay. It reports false, at once, if too many wait already.
+// wait waits for the delay. If too many wait already, it returns false at once.
 func (d doorstep) wait(ctx context.Context) bool {
 	if d.delay == 0 {
 		return true
@@ -46,15 +79,10 @@ func (d doorstep) wait(ctx context.Context) bool {
 	return true
 }
 
-// credentialed reports whether a request has credentials of any kind.
-func credentialed(header http.Header) bool {
-	return header.Get("X-API-Key") != "" || header.Get("Authorization") != ""
-}
-
-// sites decide which requests a server takes that lets everyone in. A web page can make
-// the browser of somebody on this machine or in its network send requests: to a name of
-// the page's own that it has given this server's address (the Host tells), or as a form
-// from another site (the browser tells).
+// sites decide which requests an open server takes. A web page can make the browser of
+// somebody on this machine or in its network send requests here in two ways: to a name of
+// the page's own that resolves to this server's address, which the Host header shows, or
+// as a form from another site, which the browser tells.
 type sites struct {
 	hosts   []string
 	origins *http.CrossOriginProtection
@@ -68,21 +96,22 @@ func newSites(hosts []string) sites {
 	return sites{lower, http.NewCrossOriginProtection()}
 }
 
-// check refuses requests that come from a web page of another site.
+// check refuses requests that a web page of another site has made.
 func (s sites) check(r *http.Request) error {
 	if !s.names(r.Host) {
 		return errHost
 	}
-	// GET changes nothing, and the browser keeps the answer from the page. Of the others
-	// the library refuses those whose Origin is not the Host, or that the browser says are
-	// made for another site.
+	// GET changes nothing, and the browser does not show the answer to the page. Of the
+	// other methods, the library refuses requests whose Origin is not the Host, and those
+	// that the browser marks as made for another site.
 	if s.origins.Check(r) != nil {
 		return errOrigin
 	}
 	return nil
 }
 
-// names reports whether a Host names this server: a name that anybody may give it would not.
+// names reports whether a Host names this server. Anybody can give its address a name of
+// their own, so only known names count, and addresses.
 func (s sites) names(host string) bool {
 	u, err := url.Parse("//" + host)
 	if err != nil {

@@ -6,29 +6,31 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/labstack/echo/v4"
 )
 
-// The pace of a transfer of a file.
+// The pace that a client must keep while a file is transferred.
 const (
-	// FileTimeout is how long a transfer of a file may stand still.
+	// FileTimeout is how long the transfer of a file may stand still.
 	FileTimeout = 120 * time.Second
-	// filePace is how many bytes a client must take or send for each second that is
-	// waited for it, beyond FileTimeout: a byte every minute would hold a connection for
-	// ever.
+	// filePace is how many bytes a client must take or send for each second that the
+	// server waits for it, beyond FileTimeout: otherwise a client could keep a connection
+	// for ever with a byte every minute.
 	filePace = 16 << 10
 	// writePiece is how much is written at once.
 	writePiece = 32 << 10
 )
 
-// A patience is how long a transfer still waits for its client. It never is more than
-// FileTimeout. Waiting for a client takes from it, bytes give back to it; what the store
-// of files takes is not the client's fault and does not count.
+// A patience is how long a transfer still waits for its client, at most FileTimeout. Time
+// spent waiting for the client is taken from it, and bytes add to it. The time that the
+// store of files takes is not the client's fault and does not count.
 type patience struct {
 	left time.Duration
 	set  func(deadline time.Time) error
 }
 
-// wait gives one read or write what is left of the patience.
+// wait gives one read or write the patience that is left.
 func (p *patience) wait(move func() (int, error)) (int, error) {
 	began := time.Now()
 	_ = p.set(began.Add(p.left))
@@ -38,19 +40,22 @@ func (p *patience) wait(move func() (int, error)) (int, error) {
 	return n, err
 }
 
-// A movingWriter writes to a client that must keep the pace.
-type movingWriter struct {
+// A pacedWriter writes to a client that must keep the pace.
+type pacedWriter struct {
 	to io.Writer
 	patience
 }
 
-func newMovingWriter(to io.Writer, control *http.ResponseController) *movingWriter {
-	return &movingWriter{to, patience{FileTimeout, control.SetWriteDeadline}}
+// PacedWriter returns a writer for the body of a large answer. It fails if the client does
+// not keep the pace.
+func PacedWriter(c echo.Context) io.Writer {
+	control := http.NewResponseController(c.Response())
+	return &pacedWriter{c.Response(), patience{FileTimeout, control.SetWriteDeadline}}
 }
 
-// Write writes in pieces: stores hand over up to a MiB at once, which a slow client takes
-// longer for than a transfer may stand still.
-func (w *movingWriter) Write(p []byte) (written int, err error) {
+// Write writes in pieces, since stores hand over up to a MiB at once, for which a slow
+// client takes longer than a transfer may stand still.
+func (w *pacedWriter) Write(p []byte) (written int, err error) {
 	for written < len(p) && err == nil {
 		piece := p[written:min(len(p), written+writePiece)]
 		n := 0
@@ -60,36 +65,27 @@ func (w *movingWriter) Write(p []byte) (written int, err error) {
 	return written, err
 }
 
-// A movingReader reads from a client that must keep the pace.
-type movingReader struct {
+// A pacedReader reads from a client that must keep the pace.
+type pacedReader struct {
 	io.ReadCloser
 	patience
-	// head is how many bytes may come before the next file or field begins, -1 where
-	// there is no such limit.
-	head int
 }
 
-func newMovingReader(from io.ReadCloser, control *http.ResponseController) *movingReader {
-	return &movingReader{from, patience{FileTimeout, control.SetReadDeadline}, -1}
+// PacedBody returns a reader of the request's body, however large it is. It fails if the
+// client does not keep the pace.
+func PacedBody(c echo.Context) io.ReadCloser {
+	control := http.NewResponseController(c.Response())
+	return &pacedReader{c.Request().Body, patience{FileTimeout, control.SetReadDeadline}}
 }
 
-func (r *movingReader) Read(p []byte) (int, error) {
-	if r.head == 0 {
-		return 0, errPartHeader
-	}
-	if r.head > 0 {
-		p = p[:min(len(p), r.head)]
-	}
+func (r *pacedReader) Read(p []byte) (int, error) {
 	n, err := r.wait(func() (int, error) { return r.ReadCloser.Read(p) })
-	if r.head > 0 {
-		r.head -= n
-	}
 	switch {
 	case errors.Is(err, io.EOF):
 		// From now on net/http reads, to see whether the client leaves.
 		_ = r.set(time.Time{})
 	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-		// It reads after an error, too, but is to give up at once.
+		// net/http reads after an error as well, and this makes it give up at once.
 		_ = r.set(time.Now())
 	}
 	return n, err

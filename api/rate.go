@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A Rate is how many requests a principal may send in a time. Those that it has
-// not sent come back to it one by one. The zero Rate is no limit.
+// A Rate is how many requests a principal may send in a window of time. The allowance
+// refills steadily, one request at a time. The zero Rate is no limit.
 type Rate struct {
 	Requests int
 	Window   time.Duration
@@ -19,45 +19,49 @@ type Rate struct {
 
 // Rates are the limits of each kind of request.
 type Rates struct {
-	// Executions are requests that start one; continuations are never counted.
+	// Executions are requests that start an execution; continuations are never counted.
 	Executions Rate
 	// Uploads, Downloads and Lists are requests for files.
 	Uploads, Downloads, Lists Rate
 }
 
-// limited is a kind of request that has a limit of its own.
-type limited int
+// A RequestKind is a kind of request with a limit of its own.
+type RequestKind int
 
+// The kinds of requests.
 const (
-	executionRequests limited = iota + 1
-	uploadRequests
-	downloadRequests
-	listRequests
+	ExecutionRequests RequestKind = iota + 1
+	UploadRequests
+	DownloadRequests
+	ListRequests
 )
 
+// Limiters refuse the requests that go beyond the rate of their kind.
+type Limiters struct{ by map[RequestKind]*limiter }
+
 // newLimiters returns the limiters of the kinds that have a limit.
-func newLimiters(r Rates) map[limited]*limiter {
-	limiters := map[limited]*limiter{}
-	add := func(kind limited, r Rate, refuse func(seconds int) *failure) {
+func newLimiters(r Rates) *Limiters {
+	limiters := map[RequestKind]*limiter{}
+	add := func(kind RequestKind, r Rate, refuse func(seconds int) *Error) {
 		if r.Requests > 0 {
 			limiters[kind] = &limiter{rate: r, refuse: refuse, buckets: map[string]*rate.Limiter{}, swept: time.Now()}
 		}
 	}
-	add(executionRequests, r.Executions, func(seconds int) *failure {
+	add(ExecutionRequests, r.Executions, func(seconds int) *Error {
 		return tooMany("Too many CodeAPI execution requests. Please retry in %s.", seconds)
 	})
-	add(uploadRequests, r.Uploads, func(seconds int) *failure { return tooManyFiles("uploads", seconds) })
-	add(downloadRequests, r.Downloads, func(seconds int) *failure { return tooManyFiles("downloads", seconds) })
-	add(listRequests, r.Lists, func(seconds int) *failure { return tooManyFiles("list requests", seconds) })
-	return limiters
+	add(UploadRequests, r.Uploads, func(seconds int) *Error { return tooManyFiles("uploads", seconds) })
+	add(DownloadRequests, r.Downloads, func(seconds int) *Error { return tooManyFiles("downloads", seconds) })
+	add(ListRequests, r.Lists, func(seconds int) *Error { return tooManyFiles("list requests", seconds) })
+	return &Limiters{limiters}
 }
 
-// limit lets next see only the requests that are within the limit of their kind.
-// It belongs after authenticated.
-func (s *server) limit(kind limited) echo.MiddlewareFunc {
+// Limit returns a middleware that admits only the requests within the limit of their kind.
+// It belongs after Authenticated.
+func (ls *Limiters) Limit(kind RequestKind) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if err := s.admit(c, kind); err != nil {
+			if err := ls.Admit(c, kind); err != nil {
 				return err
 			}
 			return next(c)
@@ -65,20 +69,20 @@ func (s *server) limit(kind limited) echo.MiddlewareFunc {
 	}
 }
 
-// admit counts a request of the kind, or refuses it. It sets the headers that tell
-// what is left.
-func (s *server) admit(c echo.Context, kind limited) error {
-	l := s.limiters[kind]
+// Admit counts a request of the kind, or refuses it. It sets the headers that tell how
+// many are left.
+func (ls *Limiters) Admit(c echo.Context, kind RequestKind) error {
+	l := ls.by[kind]
 	if l == nil {
 		return nil
 	}
-	q := l.take(principal(c).ID, time.Now())
+	left := l.take(PrincipalOf(c).ID, time.Now())
 	header := c.Response().Header()
 	header.Set("RateLimit-Limit", strconv.Itoa(l.rate.Requests))
-	header.Set("RateLimit-Remaining", strconv.Itoa(q.remaining))
-	header.Set("RateLimit-Reset", strconv.Itoa(seconds(q.reset)))
-	if q.wait > 0 {
-		return l.refuse(seconds(q.wait))
+	header.Set("RateLimit-Remaining", strconv.Itoa(left.requests))
+	header.Set("RateLimit-Reset", strconv.Itoa(seconds(left.reset)))
+	if left.wait > 0 {
+		return l.refuse(seconds(left.wait))
 	}
 	return nil
 }
@@ -89,23 +93,23 @@ func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 // A limiter counts the requests of one kind.
 type limiter struct {
 	rate   Rate
-	refuse func(seconds int) *failure
+	refuse func(seconds int) *Error
 
 	mu      sync.Mutex
 	buckets map[string]*rate.Limiter // by principal
 	swept   time.Time
 }
 
-// A quota is what a principal has left.
-type quota struct {
-	remaining int
-	// reset is when all of it will be there again.
+// An allowance is what a principal may still send.
+type allowance struct {
+	requests int
+	// reset is how long it takes until the whole allowance is there again.
 	reset time.Duration
-	// wait is when a request that is refused would be admitted, 0 for one that is.
+	// wait is when a refused request would be admitted, 0 if the request is admitted.
 	wait time.Duration
 }
 
-func (l *limiter) take(principal string, now time.Time) quota {
+func (l *limiter) take(principal string, now time.Time) allowance {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweep(now)
@@ -114,21 +118,21 @@ func (l *limiter) take(principal string, now time.Time) quota {
 		b = rate.NewLimiter(rate.Limit(float64(l.rate.Requests)/l.rate.Window.Seconds()), l.rate.Requests)
 		l.buckets[principal] = b
 	}
-	var q quota
+	var a allowance
 	if !b.AllowN(now, 1) {
 		r := b.ReserveN(now, 1)
-		q.wait = max(r.DelayFrom(now), 1)
+		a.wait = max(r.DelayFrom(now), 1)
 		r.CancelAt(now)
 	}
 	left := max(b.TokensAt(now), 0)
-	q.remaining = int(left)
+	a.requests = int(left)
 	missing := float64(l.rate.Requests) - left
-	q.reset = time.Duration(missing / float64(b.Limit()) * float64(time.Second))
-	return q
+	a.reset = time.Duration(missing / float64(b.Limit()) * float64(time.Second))
+	return a
 }
 
-// sweep forgets who has been quiet for so long that nothing is missing, so that
-// there are never more buckets than principals of two windows. mu is held.
+// sweep forgets the principals whose allowance is whole again, so that there are never
+// more buckets than principals of two windows. mu is held.
 func (l *limiter) sweep(now time.Time) {
 	if now.Sub(l.swept) < l.rate.Window {
 		return

@@ -15,25 +15,24 @@ import (
 
 // Routes that are all of one kind have their limit around them.
 func TestLimit(t *testing.T) {
-	for kind, text := range map[limited]string{
-		executionRequests: `{"error":"rate_limited","message":"Too many CodeAPI execution requests. Please retry in 60 seconds.","retry_after_seconds":60}`,
-		uploadRequests:    `{"error":"Too many file uploads. Please retry in 60 seconds."}`,
-		downloadRequests:  `{"error":"Too many file downloads. Please retry in 60 seconds."}`,
-		listRequests:      `{"error":"Too many file list requests. Please retry in 60 seconds."}`,
+	for kind, text := range map[RequestKind]string{
+		ExecutionRequests: `{"error":"rate_limited","message":"Too many CodeAPI execution requests. Please retry in 60 seconds.","retry_after_seconds":60}`,
+		UploadRequests:    `{"error":"Too many file uploads. Please retry in 60 seconds."}`,
+		DownloadRequests:  `{"error":"Too many file downloads. Please retry in 60 seconds."}`,
+		ListRequests:      `{"error":"Too many file list requests. Please retry in 60 seconds."}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := Rate{Requests: 1, Window: time.Minute}
-			s := &server{
-				options:  Options{Open: true, Log: slog.New(slog.DiscardHandler)},
-				sites:    newSites([]string{"example.com"}), // as requests of httptest call it
-				limiters: newLimiters(Rates{Executions: r, Uploads: r, Downloads: r, Lists: r}),
-			}
-			e := echo.New()
-			e.Use(s.observe)
-			e.GET("/x", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }, s.authenticated, s.limit(kind))
+			router := New(Options{
+				Open: true, Hosts: []string{"example.com"}, // as requests of httptest call it
+				Log:   slog.New(slog.DiscardHandler),
+				Rates: Rates{Executions: r, Uploads: r, Downloads: r, Lists: r},
+			})
+			router.Handle(http.MethodGet, "/x", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) },
+				router.Authenticated, router.Limiters.Limit(kind))
 			get := func() (status int, body string) {
 				w := httptest.NewRecorder()
-				e.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody))
+				router.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody))
 				return w.Code, w.Body.String()
 			}
 			if status, body := get(); status != http.StatusNoContent {
@@ -52,7 +51,7 @@ func TestLimit(t *testing.T) {
 
 func TestQuietPrincipalsAreForgotten(t *testing.T) {
 	now := time.Now()
-	l := newLimiters(Rates{Executions: Rate{Requests: 2, Window: time.Minute}})[executionRequests]
+	l := newLimiters(Rates{Executions: Rate{Requests: 2, Window: time.Minute}}).by[ExecutionRequests]
 	for i := range 1000 {
 		l.take(fmt.Sprint("quiet", i), now)
 	}

@@ -110,7 +110,7 @@ type view struct {
 	destroyed []string
 }
 
-func (v *view) Create(context.Context) (string, error) { return v.create(v.server), nil }
+func (v *view) Create(context.Context, Kind) (string, error) { return v.create(v.server), nil }
 
 func (v *view) Attach(_ context.Context, ref string) (io.ReadWriteCloser, error) {
 	f := v.find(ref)

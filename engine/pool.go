@@ -380,7 +380,7 @@ func (p *pool) make(again bool) error {
 func (p *pool) create() (*sandbox, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
 	defer cancel()
-	ref, err := p.provider.Create(ctx)
+	ref, err := p.provider.Create(ctx, Scientific)
 	if err != nil {
 		if ref != "" {
 			p.undertaker.retry(ref, err)

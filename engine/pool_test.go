@@ -40,7 +40,7 @@ func newScripted() *scripted {
 	return &scripted{hello: hello{Protocol: python.Protocol, State: "ready"}, live: map[string][]net.Conn{}}
 }
 
-func (p *scripted) Create(ctx context.Context) (string, error) {
+func (p *scripted) Create(ctx context.Context, _ Kind) (string, error) {
 	p.mu.Lock()
 	p.making++
 	p.together = max(p.together, p.making)

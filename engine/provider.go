@@ -24,14 +24,26 @@ type Sandbox struct {
 	Server string
 }
 
+// A Kind is what a sandbox has imported before its program comes. Programs find the same
+// names in both kinds; in a plain sandbox the first use of a library imports it.
+type Kind string
+
+// The kinds of sandboxes.
+const (
+	// Plain sandboxes have imported no library.
+	Plain Kind = "plain"
+	// Scientific sandboxes have imported numpy, pandas, matplotlib, scipy and scikit-learn.
+	Scientific Kind = "scientific"
+)
+
 // A Provider makes sandboxes and moves their bytes. It knows nothing of HTTP,
 // tokens, rounds or frames. It is safe for concurrent use.
 type Provider interface {
-	// Create starts a sandbox and returns the reference that names it, here and
+	// Create starts a sandbox of a kind and returns the reference that names it, here and
 	// on a later server. The sandbox may still be starting: it speaks first on
 	// its stream when it is ready. An error leaves nothing behind, unless there is a
 	// reference with it: that is still to be destroyed.
-	Create(ctx context.Context) (ref string, err error)
+	Create(ctx context.Context, kind Kind) (ref string, err error)
 
 	// Attach opens the stream to the sandbox's supervisor. Closing the stream
 	// leaves the sandbox as it is; a later Attach takes it over. It returns

@@ -34,7 +34,7 @@ func newPuppets() *puppets {
 	return &puppets{hanging: make(chan struct{}, 10), live: map[string]net.Conn{}}
 }
 
-func (p *puppets) Create(context.Context) (string, error) {
+func (p *puppets) Create(context.Context, engine.Kind) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.made++

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 
-	"fermata/api"
+	"fermata/api/librechat"
 	"fermata/engine/files"
 )
 
@@ -18,7 +18,7 @@ func (s *settings) files(ctx context.Context, log *slog.Logger, dir string) (*fi
 		MaxFile: int64(s.FileSize),
 		Quota:   int64(s.FilesQuota),
 		// All files of a session can be given to one program.
-		MaxFiles: api.MaxFiles,
+		MaxFiles: librechat.MaxFiles,
 		Life:     s.FilesLife,
 		Log:      log,
 	})

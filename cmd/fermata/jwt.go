@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"fermata/api"
+	"fermata/api/auth"
 )
 
 // jwtSettings are the settings for LibreChat tokens. They can also be set by the
@@ -41,11 +41,11 @@ func (s *jwtSettings) mistake() error {
 
 // verifier returns what verifies tokens, or nil if tokens are not accepted. It reads the
 // keys.
-func (s *jwtSettings) verifier(log *slog.Logger) (*api.JWT, error) {
+func (s *jwtSettings) verifier(log *slog.Logger) (*auth.JWT, error) {
 	if !s.on() {
 		return nil, nil
 	}
-	o := api.JWTOptions{
+	o := auth.JWTOptions{
 		Issuer:        s.Issuer,
 		Audience:      s.Audience,
 		DefaultTenant: s.Tenant,
@@ -63,7 +63,7 @@ func (s *jwtSettings) verifier(log *slog.Logger) (*api.JWT, error) {
 	if s.Strict {
 		o.DefaultTenant = ""
 	}
-	v, err := api.NewJWT(o)
+	v, err := auth.NewJWT(o)
 	if err != nil {
 		return nil, fmt.Errorf("set up the verification of tokens (FERMATA_JWT_...): %w", err)
 	}

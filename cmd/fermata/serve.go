@@ -71,7 +71,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	peers := httpServer(handlers.peers, handlers.bound, log)
 	if handlers.peers != nil {
 		go func() { served <- peers.Serve(peerListener) }()
-		log.Info("serving other servers", "addr", peerListener.Addr().String())
+		log.Info("answering other servers", "addr", peerListener.Addr().String())
 	}
 	log.Info("serving", "addr", listener.Addr().String(), "version", version())
 

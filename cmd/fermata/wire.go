@@ -17,6 +17,9 @@ import (
 	"github.com/google/uuid"
 
 	"fermata/api"
+	"fermata/api/auth"
+	"fermata/api/librechat"
+	"fermata/api/peer"
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/continuation/redisstore"
@@ -31,9 +34,6 @@ const (
 	// bucketPart is the memory that an upload to a bucket needs from its first byte on.
 	bucketPart = 5 << 20
 )
-
-// maxRounds is the most rounds of an execution, which the wire contract fixes.
-const maxRounds = 20
 
 // closers close the parts of a server that were opened, the last one first.
 type closers []closer
@@ -122,7 +122,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return handlers, opened, err
 	}
-	peerKey, err := api.NewPeerKey(secrets)
+	peerKey, err := peer.NewKey(secrets)
 	if err != nil {
 		return handlers, opened, err
 	}
@@ -152,7 +152,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	opened.add("sandboxes", func(context.Context) error { return provider.Close() })
 	var signed continuation.Registry
 	if registry != nil {
-		signed = api.NewSignedRegistry(registry, peerKey, log)
+		signed = peer.NewRegistry(registry, peerKey, log)
 	}
 	address, err := s.peerAddress(addr)
 	if err != nil {
@@ -169,13 +169,13 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		Exclusive:    s.Sandbox == "process",
 		Registry:     signed,
 		Address:      address,
-		Peers:        api.NewPeers(peerKey, maxPeerAnswer+2*maxEscape*int64(s.Output)),
+		Peers:        peer.NewClient(peerKey, maxPeerAnswer+2*maxEscape*int64(s.Output)),
 		KeepPaused:   s.Drain == "keep",
 		Log:          log,
 		PauseTTL:     s.PauseTTL,
 		KeepAnswers:  s.Keep,
 		WallClock:    s.TimeoutClock == "wall",
-		MaxRounds:    maxRounds,
+		MaxRounds:    librechat.MaxRounds,
 		MaxCalls:     s.MaxCalls,
 		MaxResults:   int64(s.MaxResults),
 		PoolSize:     s.PoolSize,
@@ -201,18 +201,21 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	opened.add("engine", executions.Close)
 	watched.watch(executions.Stats)
-	options := s.api(log)
-	options.Observe = watched.request
-	options.JWT, options.Files = verifier, files
 	handlers.bound = s.connections(log, watched.pushedOut.Inc)
-	if registry != nil {
-		options.PeerKey = &peerKey
-	}
+	options := s.api(log)
+	options.Auth, options.Observe = auth.New(s.keys(), verifier), watched.request
+	clients := api.New(options)
+	clients.Health(version(), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
+	librechat.Register(clients, s.librechat(executions, files))
+	servers := clients
 	if s.PeerAddr != "" {
-		handlers.peers = api.NewPeerHandler(executions, options)
-		options.PeerKey = nil
+		servers = api.New(options)
+		handlers.peers = servers
 	}
-	handlers.handler = api.New(executions, options)
+	if registry != nil || s.PeerAddr != "" {
+		peer.Register(servers, executions, peerKey, peer.Limits{Body: int64(s.MaxBody), Results: s.MaxCalls})
+	}
+	handlers.handler = clients
 	return handlers, opened, nil
 }
 
@@ -301,33 +304,47 @@ func (s *settings) hosts() []string {
 	return hosts
 }
 
+func (s *settings) keys() []auth.Key {
+	keys := make([]auth.Key, len(s.APIKeys))
+	for i, k := range s.APIKeys {
+		keys[i] = auth.Key{Name: k.Name, Key: k.Key.reveal()}
+	}
+	return keys
+}
+
+// api returns the settings that all contracts share, except for those that need other parts
+// of the server.
 func (s *settings) api(log *slog.Logger) api.Options {
-	o := api.Options{
+	return api.Options{
 		Open:         s.Auth == "off",
 		Hosts:        s.hosts(),
 		RefusalDelay: api.RefusalDelay,
 		BodyBudget:   int64(s.BodyBudget),
-		Errors:       s.ErrorStyle,
-		Limits: api.Limits{
-			Body:        int64(s.MaxBody),
-			Tools:       s.MaxTools,
-			Results:     s.MaxCalls,
-			ResultBytes: int(s.MaxResult),
-		},
 		Rates: api.Rates{
 			Executions: api.Rate(s.RateExecutions),
 			Uploads:    api.Rate(s.RateUploads),
 			Downloads:  api.Rate(s.RateDownloads),
 			Lists:      api.Rate(s.RateLists),
 		},
-		Log:     log,
-		Version: version(),
+		Log: log,
+	}
+}
+
+// librechat returns the settings of LibreChat's contract.
+func (s *settings) librechat(executions librechat.Executions, files librechat.Files) librechat.Options {
+	o := librechat.Options{
+		Executions: executions,
+		Files:      files,
+		Errors:     s.ErrorStyle,
+		Limits: librechat.Limits{
+			Body:        int64(s.MaxBody),
+			Tools:       s.MaxTools,
+			Results:     s.MaxCalls,
+			ResultBytes: int(s.MaxResult),
+		},
 	}
 	if strings.HasPrefix(s.FilesURL, "s3://") {
 		o.UploadMemory = bucketPart
-	}
-	for _, k := range s.APIKeys {
-		o.Keys = append(o.Keys, api.Key{Name: k.Name, Key: k.Key.reveal()})
 	}
 	return o
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,11 +187,10 @@ func (p *Provider) explain(err error) error {
 		"`docker build --target sandbox -t %s .` in Fermata's source directory", err, p.o.Image)
 }
 
-// Create starts a container. If ctx ends meanwhile, Create removes the container again. It
-// first waits for the daemon's answer, for up to giveUpTimeout: a daemon completes even
-// requests that were given up, and a container that it has not created yet cannot be
-// removed.
-func (p *Provider) Create(ctx context.Context) (ref string, err error) {
+// Create starts a container for one kind of programs. If ctx ends meanwhile it is removed again, but first
+// the daemon's answer is waited for, for a while: a daemon goes on with a request that
+// was given up, and what it is about to make cannot be removed yet.
+func (p *Provider) Create(ctx context.Context, kind engine.Kind) (ref string, err error) {
 	waiting := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
@@ -211,6 +211,7 @@ func (p *Provider) Create(ctx context.Context) (ref string, err error) {
 	}()
 	// The client library changes its arguments.
 	config, limits := p.config, p.limits
+	config.Entrypoint = append(slices.Clone(config.Entrypoint), string(kind))
 	created, err := p.client.ContainerCreate(ctx, &config, &limits, nil, nil, name)
 	if err != nil {
 		return "", p.explain(fmt.Errorf("create container: %w", err))

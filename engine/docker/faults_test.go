@@ -103,7 +103,7 @@ func TestOrphan(t *testing.T) {
 	c := daemon(t)
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		p := open(t, withRuntime(runtime), func(o *Options) { o.Orphan = time.Second })
-		id, err := p.Create(t.Context())
+		id, err := p.Create(t.Context(), engine.Scientific)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestIdleIsReplaced(t *testing.T) {
 func TestLabels(t *testing.T) {
 	c := daemon(t)
 	p, other := open(t), open(t, func(o *Options) { o.Installation = "another" })
-	id, err := p.Create(t.Context())
+	id, err := p.Create(t.Context(), engine.Scientific)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,11 +159,11 @@ func (m *mortal) die() {
 	}
 }
 
-func (m *mortal) Create(ctx context.Context) (string, error) {
+func (m *mortal) Create(ctx context.Context, kind engine.Kind) (string, error) {
 	if m.dead.Load() {
 		return "", errDead
 	}
-	return m.Provider.Create(ctx)
+	return m.Provider.Create(ctx, kind)
 }
 
 func (m *mortal) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {

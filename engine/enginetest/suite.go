@@ -103,7 +103,7 @@ func testCancelledCreate(t *testing.T, p engine.Provider) {
 	created := make(chan struct{})
 	go func() {
 		defer close(created)
-		if ref, err := p.Create(ctx); err == nil {
+		if ref, err := p.Create(ctx, engine.Scientific); err == nil {
 			if err := p.Destroy(t.Context(), ref); err != nil {
 				t.Errorf("Destroy = %v", err)
 			}
@@ -120,7 +120,7 @@ func testMany(t *testing.T, p engine.Provider) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			ref, err := p.Create(t.Context())
+			ref, err := p.Create(t.Context(), engine.Scientific)
 			if err != nil {
 				t.Errorf("Create = %v", err)
 				return
@@ -282,7 +282,7 @@ func onlyRecord(t *testing.T, e *Engine) continuation.Record {
 
 func create(t *testing.T, p engine.Provider) string {
 	t.Helper()
-	ref, err := p.Create(t.Context())
+	ref, err := p.Create(t.Context(), engine.Scientific)
 	if err != nil {
 		t.Fatalf("Create = %v", err)
 	}

@@ -1,20 +1,15 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // controllers are the cgroup controllers that bound a program.
@@ -22,8 +17,8 @@ var controllers = []string{"cpu", "memory", "pids"}
 
 const cpuPeriod = 100_000 // microseconds, the kernel's default
 
-// socketMemory bounds what the buffers of a program's IP sockets hold, where that does not
-// count as memory: in version 1.
+// socketMemory bounds what the buffers of a program's IP sockets hold in version 1, where they
+// do not count as memory.
 const socketMemory = 32 << 20
 
 // cgroups makes a group for each program, in one hierarchy (version 2) or in one
@@ -34,9 +29,9 @@ type cgroups struct {
 	parents []string
 	// settings are the files of each group by the parent, and their contents.
 	settings map[string][]setting
-	// join is the file of a group that a process joins it by.
+	// join is the file by which a process joins a group.
 	join string
-	// oom is the parent whose groups count kills for memory, and the file that does.
+	// oom is the parent whose groups count the kills for memory, oomFile the file with the count.
 	oom, oomFile string
 	// freezer is the parent whose groups can be frozen, or empty.
 	freezer string
@@ -48,13 +43,16 @@ type setting struct {
 	optional bool
 }
 
+func (c *cgroups) limitsMemory() bool { return c != nil }
+
 // A cgroup is the open ends of one program's group.
 type cgroup struct {
 	files []groupFile
 }
 
-// A groupFile is an open file of a group. The name is for the zygote: "join" is what a
-// process joins the group by, "oom" counts kills for memory; the freezer's keep theirs.
+// A groupFile is an open file of a group. Its name is for the zygote: "join" is the file by
+// which a process joins the group, "oom" counts kills for memory; the freezer's files keep
+// their own names.
 type groupFile struct {
 	*os.File
 
@@ -76,8 +74,8 @@ func (g *cgroup) close() {
 	}
 }
 
-// The files by which groups are frozen: of version 2, and of version 1, whose frozen
-// processes do not even die.
+// The files by which groups are frozen. In version 1 a frozen process that is killed dies only
+// when it is thawed.
 const (
 	freezeFile, frozenFile = "cgroup.freeze", "cgroup.events"
 	freezeFile1            = "freezer.state"
@@ -98,135 +96,6 @@ func (g *cgroup) openFreezer(dir string) error {
 	}
 	return err
 }
-
-// findCgroups finds where this server may make groups. It returns nil and the
-// reason if it may not.
-func findCgroups(o Options) (*cgroups, error) {
-	mounts, err := cgroupMounts("/proc/self")
-	if err != nil {
-		return nil, err
-	}
-	quota := strconv.Itoa(int(o.CPUs * cpuPeriod))
-	memory, pids := strconv.FormatInt(o.Memory, 10), strconv.Itoa(o.PIDs)
-	c := &cgroups{settings: map[string][]setting{}}
-	own, ok := mounts[""]
-	if unified := beforeMove(own); ok && hasControllers(unified) {
-		parent := filepath.Join(unified, parentGroup)
-		if err := delegate(unified, parent); err != nil {
-			return nil, err
-		}
-		c.parents, c.join = []string{parent}, "cgroup.procs"
-		c.oom, c.oomFile = parent, "memory.events"
-		c.freezer = parent
-		c.settings[parent] = []setting{
-			{file: "memory.max", value: memory},
-			{file: "memory.swap.max", value: "0", optional: true},
-			{file: "pids.max", value: pids},
-			{file: "cpu.max", value: quota + " " + strconv.Itoa(cpuPeriod)},
-		}
-	} else {
-		// For a thread that moves itself the kernel need not stop all others, which
-		// takes it some ten milliseconds; the worker has one thread.
-		c.join = "tasks"
-		version1 := map[string][]setting{
-			"cpu": {{file: "cpu.cfs_quota_us", value: quota}},
-			"memory": {
-				{file: "memory.limit_in_bytes", value: memory},
-				{file: "memory.memsw.limit_in_bytes", value: memory, optional: true},
-				{file: "memory.kmem.tcp.limit_in_bytes", value: strconv.Itoa(socketMemory), optional: true},
-			},
-			"pids": {{file: "pids.max", value: pids}},
-		}
-		for _, name := range controllers {
-			mount, ok := mounts[name]
-			if !ok && own != "" {
-				return nil, fmt.Errorf("the cgroup %s has not all of the controllers %s", own, strings.Join(controllers, ", "))
-			}
-			if !ok {
-				return nil, fmt.Errorf("no cgroup controller %q", name)
-			}
-			parent := filepath.Join(mount, parentGroup)
-			if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-				return nil, fmt.Errorf("make cgroup: %w", err)
-			}
-			c.parents = append(c.parents, parent)
-			c.settings[parent] = version1[name]
-			if name == "memory" {
-				c.oom, c.oomFile = parent, "memory.oom_control"
-			}
-		}
-		c.addFreezer(mounts["freezer"])
-	}
-	if c.freezer == "" {
-		o.Log.Warn("no cgroup freezer: paused programs are stopped by signals, and watched")
-	}
-	if err := c.try(); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// addFreezer adds the hierarchy of version 1 that freezes, if this server may use it.
-func (c *cgroups) addFreezer(mount string) {
-	if mount == "" {
-		return
-	}
-	parent := filepath.Join(mount, parentGroup)
-	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return
-	}
-	// A server with more rights may have made it.
-	if unix.Access(parent, unix.W_OK) == nil {
-		c.parents, c.freezer = append(c.parents, parent), parent
-	}
-}
-
-// parentGroup has the groups of programs. In version 2 serverGroup, beside it, has
-// the server.
-const (
-	parentGroup = "fermata"
-	serverGroup = "fermata-server"
-)
-
-// try makes one group and removes it: what cannot be set is found out at start.
-func (c *cgroups) try() error {
-	ctx, cancel := context.WithTimeout(context.Background(), clearTimeout)
-	defer cancel()
-	// What another server has left does not keep this one from its limits.
-	_ = c.sweepTries(ctx)
-	name := tryPrefix + strconv.Itoa(os.Getpid())
-	group, err := c.create(name)
-	if err != nil {
-		return errors.Join(err, c.remove(ctx, name))
-	}
-	group.close()
-	return c.remove(ctx, name)
-}
-
-// tryPrefix and a process id name the group that a server makes to see if it can.
-const tryPrefix = "try-"
-
-// sweepTries removes what servers left that were killed while they tried.
-func (c *cgroups) sweepTries(ctx context.Context) error {
-	for _, parent := range c.parents {
-		left, err := filepath.Glob(filepath.Join(parent, tryPrefix+"*"))
-		if err != nil {
-			return err
-		}
-		for _, dir := range left {
-			name := filepath.Base(dir)
-			if _, err := os.Stat("/proc/" + strings.TrimPrefix(name, tryPrefix)); err == nil {
-				continue
-			}
-			if err := c.remove(ctx, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (c *cgroups) limitsMemory() bool { return c != nil }
 
 // create makes the group of the sandbox with this name.
 func (c *cgroups) create(name string) (_ *cgroup, err error) {
@@ -268,21 +137,20 @@ func (c *cgroups) create(name string) (_ *cgroup, err error) {
 	return g, nil
 }
 
-// thaw lets the processes of a sandbox die that were killed while they were frozen, which
-// they do by themselves in version 2. It is no error if there are none.
+// thaw lets those processes of a sandbox die that were killed while they were frozen. In
+// version 2 they die by themselves. It is no error if there are none.
 func (c *cgroups) thaw(name string) {
 	if c != nil && c.freezer != "" {
 		_ = os.WriteFile(filepath.Join(c.freezer, name, freezeFile1), []byte("THAWED"), 0)
 	}
 }
 
-// thawInterval is how often processes that were killed are thawed, and their group is tried
-// to be removed, until they are dead: a supervisor may freeze them again before it dies
-// itself.
+// thawInterval is how often killed processes are thawed, and the removal of their group is
+// tried, until they are dead: a supervisor may freeze them again before it dies itself.
 const thawInterval = 10 * time.Millisecond
 
-// remove removes the group of a sandbox whose processes have ended. Those that have not are
-// killed, and waited for until ctx ends.
+// remove removes the group of a sandbox. Processes that have not ended yet are killed, and
+// waited for until ctx ends.
 func (c *cgroups) remove(ctx context.Context, name string) error {
 	if c == nil {
 		return nil
@@ -294,8 +162,8 @@ func (c *cgroups) remove(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// removeGroup removes a group. While there are processes in it they are killed, and then
-// let go by thaw.
+// removeGroup removes a group. Processes that are still in it are killed, and thaw lets
+// them die.
 func removeGroup(ctx context.Context, dir string, thaw func()) error {
 	for {
 		err := syscall.Rmdir(dir)
@@ -318,7 +186,7 @@ func removeGroup(ctx context.Context, dir string, thaw func()) error {
 // killGroup kills the processes of a group and returns their numbers.
 func killGroup(dir string) (pids []int, err error) {
 	err = eachLine(filepath.Join(dir, "cgroup.procs"), func(line string) {
-		// One that cannot be seen from here has the number 0.
+		// A process that cannot be seen from this PID namespace has the number 0.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}
@@ -331,128 +199,4 @@ func killGroup(dir string) (pids []int, err error) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // It may have ended meanwhile.
 	}
 	return pids, err
-}
-
-// cgroupMounts returns where this process's own group is, by controller; the
-// unified hierarchy of version 2 has the name "". What is known of the process is
-// in the directory proc.
-func cgroupMounts(proc string) (map[string]string, error) {
-	own := map[string]string{}
-	err := eachLine(filepath.Join(proc, "cgroup"), func(line string) {
-		// 4:memory:/path
-		if f := strings.SplitN(line, ":", 3); len(f) == 3 {
-			for name := range strings.SplitSeq(f[1], ",") {
-				own[name] = f[2]
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	mounts := map[string]string{}
-	err = eachLine(filepath.Join(proc, "mountinfo"), func(line string) {
-		// 36 35 98:0 /root /mount options … - type source superoptions
-		left, right, _ := strings.Cut(line, " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if len(l) < 5 || len(r) < 3 || !strings.HasPrefix(r[0], "cgroup") {
-			return
-		}
-		if r[0] == "cgroup2" && strings.HasPrefix(l[3], "/..") {
-			// It shows what is around our cgroup namespace, where no process of ours may go.
-			return
-		}
-		names := []string{""}
-		if r[0] == "cgroup" {
-			names = strings.Split(r[2], ",")
-		}
-		for _, name := range names {
-			path, ok := own[name]
-			if !ok {
-				continue
-			}
-			// In a container the mount shows a part of the hierarchy.
-			if rest, err := filepath.Rel(l[3], path); err == nil && !strings.HasPrefix(rest, "..") {
-				path = rest
-			}
-			dir := filepath.Join(l[4], path)
-			if _, err := os.Stat(dir); err != nil {
-				dir = l[4]
-			}
-			mounts[name] = dir
-		}
-	})
-	return mounts, err
-}
-
-func eachLine(path string, f func(line string)) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		f(lines.Text())
-	}
-	return lines.Err()
-}
-
-// hasControllers reports whether a group of version 2 has all that we need.
-func hasControllers(dir string) bool {
-	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-	if err != nil {
-		return false
-	}
-	return !slices.ContainsFunc(controllers, func(name string) bool {
-		return !slices.Contains(strings.Fields(string(have)), name)
-	})
-}
-
-// beforeMove returns the group to make groups in, by the one that the server is in. One
-// that delegate moved, with the shell that now starts it again, finds the groups of the
-// earlier one so; a service manager may also start it where delegate would move it.
-func beforeMove(own string) string {
-	above := filepath.Dir(own)
-	if filepath.Base(own) != serverGroup {
-		return own
-	}
-	if _, err := os.Stat(filepath.Join(above, parentGroup)); err == nil || !hasControllers(own) {
-		return above
-	}
-	return own
-}
-
-// delegate makes parent below own with all controllers. In version 2 a group has
-// either processes or children with controllers: own's processes, this server
-// first, move to a child beside parent.
-func delegate(own, parent string) error {
-	enable := []byte("+" + strings.Join(controllers, " +"))
-	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make cgroup: %w", err)
-	}
-	err := os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
-	// What processes fork while they are moved may stay, and has to be moved after them.
-	for moves := 0; moves < 10 && errors.Is(err, syscall.EBUSY); moves++ {
-		if err := moveProcesses(own, filepath.Join(own, serverGroup)); err != nil {
-			return err
-		}
-		err = os.WriteFile(filepath.Join(own, "cgroup.subtree_control"), enable, 0)
-	}
-	if err != nil {
-		return fmt.Errorf("enable cgroup controllers: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), enable, 0); err != nil {
-		return fmt.Errorf("enable cgroup controllers: %w", err)
-	}
-	return nil
-}
-
-func moveProcesses(from, to string) error {
-	if err := os.Mkdir(to, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make cgroup: %w", err)
-	}
-	return eachLine(filepath.Join(from, "cgroup.procs"), func(pid string) {
-		// A process that has ended meanwhile need not move.
-		_ = os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(pid), 0)
-	})
 }

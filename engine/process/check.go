@@ -17,8 +17,8 @@ import (
 	"fermata/engine"
 )
 
-// Check looks at what this machine has of all that New and its sandboxes need. Nothing
-// stays of it but, as of a server, the cgroup that others are made in.
+// Check looks for everything that New and its sandboxes need of this machine. It leaves
+// nothing behind but the cgroup in which the groups of sandboxes are made, as a server does.
 func Check(ctx context.Context, o Options) []engine.Finding {
 	findings := []engine.Finding{checkKernel()}
 	python, err := findPython(ctx, o.Python)
@@ -36,8 +36,8 @@ func Check(ctx context.Context, o Options) []engine.Finding {
 	return append(findings, checkUsers(ctx, o), checkCores(), checkDescriptors(o), checkProcesses(o))
 }
 
-// The oldest kernel that counts processes for each user namespace, which the limit of a
-// sandbox relies on.
+// The oldest kernel that counts processes for each user namespace; the limit on processes
+// of a sandbox relies on that.
 const oldestMajor, oldestMinor = 5, 14
 
 // kernel returns the release of this machine's Linux, and an error if it is too old.
@@ -63,7 +63,7 @@ func checkKernel() engine.Finding {
 		fmt.Sprintf("use a machine with Linux %d.%d or later, or FERMATA_SANDBOX=docker", oldestMajor, oldestMinor))
 }
 
-// libraries are those that programs find ready.
+// libraries are the ones that programs find ready where they are installed.
 var libraries = []string{"numpy", "pandas", "matplotlib", "scipy", "sklearn"}
 
 func checkLibraries(ctx context.Context, python interpreter) engine.Finding {
@@ -81,8 +81,8 @@ func checkLibraries(ctx context.Context, python interpreter) engine.Finding {
 	return engine.Finding{What: "libraries", State: engine.OK, Detail: strings.Join(libraries, ", ")}
 }
 
-// checkNamespaces does in namespaces what the zygote does first: where a security module
-// restricts them they can be made, and are of no use.
+// checkNamespaces makes namespaces and does in them what the zygote does first: a security
+// module may allow to make them and still forbid all that they are needed for.
 func checkNamespaces(ctx context.Context, python interpreter) engine.Finding {
 	const private = `import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -102,8 +102,8 @@ if libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None):
 	return engine.Finding{What: "namespaces", State: engine.OK, Detail: "user, mount, pid, net, ipc, uts"}
 }
 
-// hurdles are settings of the kernel, and the values by which they keep users from making
-// namespaces of any use. Not every system has each of them.
+// hurdles are settings of the kernel that keep users from making useful namespaces: the value
+// that does, and one that does not. Not every system has each of them.
 var hurdles = []struct{ name, bad, good string }{
 	{"kernel.unprivileged_userns_clone", "0", "1"},
 	{"user.max_user_namespaces", "0", "10000"},
@@ -160,7 +160,7 @@ func checkCgroups(o Options) []engine.Finding {
 	return append(findings, engine.Finding{What: "freezer", State: engine.OK, Detail: freezer})
 }
 
-// checkFreezer looks for the freezer of version 1 where no group of ours is in it.
+// checkFreezer looks for the freezer of version 1, in which the server has no group.
 func checkFreezer() engine.Finding {
 	mounts, err := cgroupMounts("/proc/self")
 	if err == nil && mounts["freezer"] != "" {
@@ -173,7 +173,7 @@ func checkFreezer() engine.Finding {
 		detail += " " + err.Error()
 	}
 	return engine.Found("freezer", err == nil, engine.Weaker, strings.TrimSpace(detail),
-		"mount the cgroup controller freezer and let the server make groups there: paused programs are stopped by signals else")
+		"mount the cgroup controller freezer and let the server make groups there: otherwise signals stop paused programs")
 }
 
 func checkUsers(ctx context.Context, o Options) engine.Finding {
@@ -201,7 +201,7 @@ func checkCores() engine.Finding {
 		"`sysctl kernel.core_pattern=core`: the kernel starts this machine's handler, as root, whenever a program crashes")
 }
 
-// What the server and a zygote have open for each sandbox, at most, and besides.
+// How many descriptors the server, or a zygote, has open at most for each sandbox, and besides.
 const (
 	descriptorsEach  = 4
 	descriptorsBasis = 1024

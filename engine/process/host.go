@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An interpreter is a Python that can run the runner.
+// An interpreter is a Python that is recent enough for the runner.
 type interpreter struct {
 	path    string
 	version string
@@ -33,7 +33,7 @@ func findPython(ctx context.Context, name string) (interpreter, error) {
 	defer cancel()
 	cmd := exec.CommandContext(asking, name, "-I", "-c",
 		`import sys; print(sys.executable, *sys.version_info[:3], sep="\n")`)
-	// What a wrapper has started may keep the pipe.
+	// A process that a wrapper has started may keep the pipe open.
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if asking.Err() != nil && ctx.Err() == nil {
@@ -74,14 +74,14 @@ func (o Options) explainCgroups(err error) error {
 		err, wayToCgroups, o.withoutCgroups())
 }
 
-// withoutCgroups says what a program may use then.
+// withoutCgroups says what a program may use where no cgroups limit it.
 func (o Options) withoutCgroups() string {
 	const mib = 1 << 20
 	return fmt.Sprintf("the limit on memory holds for each process and not for a program, which so has %d × %d MiB, "+
 		"and 3 × %d MiB of files in memory besides; nothing limits its processor time", o.PIDs, o.Memory/mib, o.Disk/mib)
 }
 
-// A tail logs lines and remembers the last one.
+// A tail logs the lines that are written to it, and remembers the last one.
 type tail struct {
 	log *slog.Logger
 
@@ -98,7 +98,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	for {
 		line, rest, ok := bytes.Cut(t.partial, []byte("\n"))
 		if !ok {
-			// A process that writes no line ends is not to fill our memory.
+			// A process that never ends its line must not fill the server's memory.
 			t.partial = t.partial[max(0, len(t.partial)-4096):]
 			return len(p), nil
 		}

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pidfd is a process that need not be our child. No other process is ever taken for it.
+// A pidfd refers to a process that need not be a child of this one. It never refers to
+// another process that has got the same number later.
 type pidfd struct{ file *os.File }
 
-// peerOf returns the zygote at the other end of a control connection: whoever listened on
-// the socket last.
+// peerOf returns the zygote at the other end of a control connection, which is the process
+// that called listen on the socket last.
 func peerOf(conn *net.UnixConn) (*pidfd, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -33,8 +34,8 @@ func peerOf(conn *net.UnixConn) (*pidfd, error) {
 		return nil, fmt.Errorf("find zygote: process %d: %w", peer.Pid, err)
 	}
 	file := os.NewFile(uintptr(fd), "pidfd")
-	// A zygote that has not come as far as to listen has the number of the server that
-	// started it, which may be another process's by now.
+	// A zygote that does not listen yet has not put its own number there: the number is that
+	// of the server which started it, and may belong to another process by now.
 	if !firstOfItsOwn(peer.Pid) {
 		return nil, errors.Join(fmt.Errorf("find zygote: process %d is none", peer.Pid), file.Close())
 	}
@@ -69,7 +70,7 @@ func (p *pidfd) kill() error {
 	return errors.Join(err, killErr)
 }
 
-// wait waits until the process has ended, and every process of its PID namespace, or the
+// wait waits until the process and all others of its PID namespace have ended, or until the
 // pidfd is closed.
 func (p *pidfd) wait() error {
 	raw, err := p.file.SyscallConn()
@@ -77,7 +78,7 @@ func (p *pidfd) wait() error {
 		return err
 	}
 	if err := p.file.SetReadDeadline(time.Time{}); err != nil {
-		return err // It cannot be waited for without a thread.
+		return err // The runtime could wait for it only with a thread.
 	}
 	return raw.Read(func(fd uintptr) bool {
 		ended, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)

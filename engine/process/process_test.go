@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,22 +14,36 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	enginetest.Run(t, func(t *testing.T) engine.Provider {
-		p, err := New(t.Context(), Options{
-			Dir:    filepath.Join(t.TempDir(), "sandboxes"),
-			Server: enginetest.Server,
-			Python: cmp.Or(os.Getenv("PYTHON"), "python3"),
-			Memory: 512 << 20,
-			CPUs:   2,
-			PIDs:   32,
-			Output: 1 << 20,
-			Disk:   32 << 20,
-			Orphan: time.Minute,
-			Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
+	for _, kind := range []engine.Kind{engine.Plain, engine.Scientific} {
+		t.Run(string(kind), func(t *testing.T) {
+			enginetest.Run(t, func(t *testing.T) engine.Provider {
+				p, err := New(t.Context(), Options{
+					Dir:    filepath.Join(t.TempDir(), "sandboxes"),
+					Server: enginetest.Server,
+					Python: cmp.Or(os.Getenv("PYTHON"), "python3"),
+					Memory: 512 << 20,
+					CPUs:   2,
+					PIDs:   32,
+					Output: 1 << 20,
+					Disk:   32 << 20,
+					Orphan: time.Minute,
+					Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return oneKind{p, kind}
+			})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	})
+	}
+}
+
+// oneKind makes sandboxes of one kind, whichever it is asked for.
+type oneKind struct {
+	*Provider
+	kind engine.Kind
+}
+
+func (p oneKind) Create(ctx context.Context, _ engine.Kind) (string, error) {
+	return p.Provider.Create(ctx, p.kind)
 }

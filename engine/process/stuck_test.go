@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fermata/engine"
 )
 
 // openIn returns a provider in a directory, as a server after those that had it before.
@@ -54,12 +56,13 @@ func bare(t *testing.T) string {
 // die cuts a provider off from its zygotes as the end of its server would. They stay.
 func (p *Provider) die(t *testing.T) {
 	t.Helper()
-	p.unwatch()
-	p.watched.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	for _, z := range p.zygotes {
+	all := p.zygotes
+	all.unwatch()
+	all.watched.Wait()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.closed = true
+	for _, z := range all.all {
 		if err := z.leave(); err != nil {
 			t.Error(err)
 		}
@@ -68,7 +71,7 @@ func (p *Provider) die(t *testing.T) {
 
 func make1(t *testing.T, p *Provider) string {
 	t.Helper()
-	ref, err := p.Create(t.Context())
+	ref, err := p.Create(t.Context(), engine.Plain)
 	if err != nil {
 		t.Fatalf("Create = %v", err)
 	}
@@ -106,7 +109,7 @@ func TestZygoteOfAnEarlierServerHangs(t *testing.T) {
 		for range sandboxes {
 			make1(t, first)
 		}
-		z := first.current
+		z := first.zygotes.newest
 		if !z.answers(t.Context()) {
 			t.Fatal("the zygote does not answer")
 		}
@@ -140,7 +143,7 @@ func TestZygoteOfAnEarlierServerHangs(t *testing.T) {
 				t.Errorf("Destroy of %s = %v, want nil when its zygote has ended", s.Ref, err)
 			}
 		}
-		if _, err := os.Stat(z.dir); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(z.dir.path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the directory of the zygote: %v, want it removed", err)
 		}
 	}
@@ -161,7 +164,7 @@ func TestZygoteHangs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandboxes")
 	p := openIn(t, dir, "a.1")
 	lives := make1(t, p)
-	z := p.current
+	z := p.zygotes.newest
 	if err := syscall.Kill(pidOf(t, z), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +182,7 @@ func TestZygoteHangs(t *testing.T) {
 	}
 	_ = stream.Close()
 	next := make1(t, p)
-	if strings.HasPrefix(next, z.id) {
+	if strings.HasPrefix(next, z.dir.id) {
 		t.Error("the next sandbox comes from the zygote that hangs")
 	}
 	if !gone(z) && !z.alive() {
@@ -224,7 +227,7 @@ func TestDeadZygoteLeavesNoDescriptors(t *testing.T) {
 	die := func() {
 		t.Helper()
 		ref := make1(t, p)
-		z := p.current
+		z := p.zygotes.newest
 		if err := syscall.Kill(z.cmd.Process.Pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Users of sandboxes where the server is root: the first on the host, and how many
-// there are.
+// The users of sandboxes where the server is root: the number of the first one on the host,
+// and how many there are.
 const (
 	firstUser = 200_000
 	userCount = 60_000
@@ -26,16 +26,15 @@ const (
 
 // identities are the users and groups of the host that sandboxes run as: number n of
 // the zygote's namespace, from 1 to count, is firstUser+n-1 and firstGroup+n-1 there.
-// Number 0 is the server itself, and all that there is if count is 0.
+// Number 0 is the server's own user, and the only one if count is 0.
 type identities struct {
 	firstUser, firstGroup, count int
-	// helped says that the server may not map them itself, and has newuidmap and
-	// newgidmap do it.
+	// helped says that newuidmap and newgidmap map the identities, since the server may not.
 	helped bool
 }
 
-// findIdentities returns those that this server may use. Where there are not enough for
-// as many sandboxes, it returns none, and why.
+// findIdentities returns the identities that this server may use. If there are not enough
+// for so many sandboxes it returns none, and an error that tells why.
 func findIdentities(ctx context.Context, sandboxes int) (identities, error) {
 	if os.Geteuid() == 0 {
 		return identities{firstUser: firstUser, firstGroup: firstUser, count: userCount}, nil
@@ -45,7 +44,7 @@ func findIdentities(ctx context.Context, sandboxes int) (identities, error) {
 		return identities{}, fmt.Errorf("look up the server's user: %w", err)
 	}
 	users, errUsers := subordinates("/etc/subuid", own.Username, own.Uid)
-	// The groups, too, are those of the user: newgidmap looks for no group's name.
+	// Ranges of groups stand under the name of the user, too: newgidmap looks for no other.
 	groups, errGroups := subordinates("/etc/subgid", own.Username, own.Uid)
 	if err := errors.Join(errUsers, errGroups); err != nil {
 		return identities{}, err
@@ -62,7 +61,7 @@ func findIdentities(ctx context.Context, sandboxes int) (identities, error) {
 type span struct{ first, count int }
 
 // subordinates returns the largest range that a file such as /etc/subuid has for a user,
-// which it may call by name or number. No range is no error.
+// whom the file may call by name or number. It is no error if there is none.
 func subordinates(path, name, id string) (largest span, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +90,8 @@ func subordinates(path, name, id string) (largest span, err error) {
 // mapTimeout bounds newuidmap and newgidmap, which may ask a directory service.
 const mapTimeout = 10 * time.Second
 
-// mapInto maps the identities into the user namespace of a process that the server has
-// started.
+// mapInto has newuidmap and newgidmap map the identities into the user namespace of a
+// process that the server has started.
 func (i identities) mapInto(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, mapTimeout)
 	defer cancel()
@@ -111,11 +110,23 @@ func (i identities) mapInto(ctx context.Context, pid int) error {
 	return nil
 }
 
-// gate is a shell's program that waits for a line on stdin and then becomes its arguments:
-// a process that has identities mapped when it is executed has all rights in its namespace.
+// mapOwn maps the identities into the user namespace of a process that the server is about
+// to start.
+func (i identities) mapOwn(attr *syscall.SysProcAttr) {
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	if i.count > 0 {
+		attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: i.firstUser, Size: i.count})
+		attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: i.firstGroup, Size: i.count})
+		attr.GidMappingsEnableSetgroups = true
+	}
+}
+
+// gate is a shell script that waits for a line on stdin and then executes its arguments. A
+// process whose identities are mapped before it executes has all rights in its namespace.
 const gate = `read -r _ && exec "$@"`
 
-// try maps the identities into a namespace that is made for that.
+// try maps the identities into a namespace that is made for the trial.
 func (i identities) try(ctx context.Context) (err error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", gate, "sh", "/bin/true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
@@ -133,7 +144,7 @@ func (i identities) try(ctx context.Context) (err error) {
 	return errors.Join(err, closed)
 }
 
-// users gives every sandbox a user of its own, where there are any.
+// users gives every sandbox a user of its own, if there are users to give.
 type users struct {
 	count uint32
 
@@ -142,17 +153,18 @@ type users struct {
 	taken map[uint32]bool
 }
 
-// newUsers returns users of whom none is taken. The first one is any: another server on
-// the machine, with a state directory of its own, may use the same range.
+// newUsers returns users of whom none is taken. It begins with a random one, since another
+// server on the machine, with a state directory of its own, may use the same range.
 func newUsers(count int) *users {
 	u := &users{count: uint32(count), taken: map[uint32]bool{}}
 	if count > 0 {
-		u.last = rand.Uint32N(u.count) //nolint:gosec // nobody need be surprised by it
+		u.last = rand.Uint32N(u.count) //nolint:gosec // it need not be hard to guess
 	}
 	return u
 }
 
-// take returns the zygote's number of a user that no sandbox has, 0 for the server's own.
+// take returns a user that no sandbox has, by its number in the zygote's namespace; 0 is the
+// server's own user.
 func (u *users) take() (uint32, error) {
 	if u.count == 0 {
 		return 0, nil
@@ -169,18 +181,18 @@ func (u *users) take() (uint32, error) {
 	return 0, fmt.Errorf("all %d users of sandboxes are taken", u.count)
 }
 
-// userSeparator stands before the user in a sandbox's name, by which later servers know
-// who is taken.
+// userSeparator stands before the user in a sandbox's name. By that name later servers know
+// which users are taken.
 const userSeparator = "-"
 
-// keep notes the user of a sandbox with this name.
+// keep notes that the user of the sandbox with this name is taken.
 func (u *users) keep(sandbox string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.taken[userOf(sandbox)] = true
 }
 
-// free gives the user of a sandbox back when nothing of it is left.
+// free gives the user of a sandbox back. Nothing may be left of the sandbox.
 func (u *users) free(sandbox string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

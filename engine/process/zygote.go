@@ -1,45 +1,29 @@
 package process
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"fermata/python"
-)
-
-const (
-	controlSocket = "control.sock"
-	// serverFile holds the instance of the server that started the zygote.
-	serverFile = "server"
+	"fermata/engine"
 )
 
 // A zygote is the connection to a zygote process.
 type zygote struct {
-	id  string
-	dir string
-	// server is the instance of the server that started it.
-	server string
-	// cgroups has the groups of its sandboxes.
+	dir dir
+
+	// cgroups holds the groups of its sandboxes.
 	cgroups *cgroups
-	// root is dir opened: sockets are named through it, since the name of a socket
-	// may have 107 bytes and a state directory more.
-	root *os.File
-	conn *net.UnixConn // nil if it was dead when this server found its directory
+	// conn leads to the process; nil if it was dead when this server found its directory.
+	conn *net.UnixConn
 	// cut is closed when the connection has ended, gone when nothing of the zygote and its
 	// sandboxes runs any more, or this server has left it.
 	cut, gone chan struct{}
@@ -48,11 +32,11 @@ type zygote struct {
 	words *tail
 	// process is that of an earlier server's zygote, nil if it is not known.
 	process *pidfd
-	// retiring says that it is being ended. The provider's mu guards it.
+	// retiring says that the zygote is being ended. The mu of zygotes guards it.
 	retiring bool
 
 	mu sync.Mutex
-	// ended has a channel for each sandbox that is to end and has not.
+	// ended has a channel for each sandbox that is being destroyed and has not ended.
 	ended map[string]chan struct{}
 	// silent are the streams on which no sandbox has spoken yet.
 	silent map[*stream]bool
@@ -65,191 +49,35 @@ const (
 	endTimeout = 2 * time.Second
 )
 
-// config is what the zygote reads on its stdin: Config of zygote.py.
-type config struct {
-	Root      string   `json:"root"`
-	Hide      []string `json:"hide"`
-	FirstUser int      `json:"first_user"`
-	Disk      int64    `json:"disk"`
-	Output    int64    `json:"output"`
-	PIDs      int      `json:"pids"`
-	Data      int64    `json:"data"`
-	Orphan    float64  `json:"orphan"`
-	Seccomp   string   `json:"seccomp"`
-}
-
 // message is what is said on the control socket, in both directions.
 type message struct {
 	Op   string `json:"op"`
 	Name string `json:"name"`
-	User uint32 `json:"user"`
+	// Kind and User are those of a sandbox that is to be made.
+	Kind engine.Kind `json:"kind,omitempty"`
+	User uint32      `json:"user"`
 	// FDs are the names of the descriptors that come along, in their order.
 	FDs []string `json:"fds,omitempty"`
 }
 
-// cloneFlags are the namespaces that the zygote begins in.
-const cloneFlags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID |
-	syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
-
-// startZygote starts a zygote in a directory of its own.
-func (p *Provider) startZygote(ctx context.Context) (_ *zygote, err error) {
-	id := strings.ToLower(rand.Text())[:12]
-	dir := filepath.Join(p.o.Dir, id)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}()
-	for _, d := range []string{dir, filepath.Join(dir, "root")} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			return nil, fmt.Errorf("make zygote directory: %w", err)
-		}
-	}
-	runner, err := fs.Sub(python.Runner, "runner")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.CopyFS(filepath.Join(dir, "runner"), runner); err != nil {
-		return nil, fmt.Errorf("write runner: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, serverFile), []byte(p.o.Server), 0o600); err != nil {
-		return nil, fmt.Errorf("mark zygote: %w", err)
-	}
-	z, err := openZygote(p.o.Dir, id, p.cgroups)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := z.listen("control")
-	if err != nil {
-		return nil, errors.Join(err, z.root.Close())
-	}
-	defer listener.Close()
-	z.words = &tail{log: p.o.Log}
-	z.cmd, err = p.launch(ctx, z, listener)
-	if err != nil {
-		return nil, errors.Join(err, z.root.Close())
-	}
-	if err := z.connect(); err != nil {
-		return nil, errors.Join(err, z.cmd.Process.Kill(), z.root.Close())
-	}
-	return z, nil
-}
-
-func (p *Provider) launch(ctx context.Context, z *zygote, listener *os.File) (*exec.Cmd, error) {
-	c := config{
-		Root:    filepath.Join(z.dir, "root"),
-		Hide:    append([]string{p.o.Dir}, p.o.Hide...),
-		Disk:    p.o.Disk,
-		Output:  p.o.Output,
-		PIDs:    p.o.PIDs,
-		Orphan:  p.o.Orphan.Seconds(),
-		Seccomp: hex.EncodeToString(p.filter),
-
-		FirstUser: p.ids.firstUser,
-	}
-	if !p.cgroups.limitsMemory() {
-		c.Data = p.o.Memory
-	}
-	stdin, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	// By a path that tells nothing of the state directory: programs see it in modules.
-	args := []string{p.python.path, "-I", "-B", "/proc/self/fd/4", "zygote"}
-	if p.ids.helped {
-		args = append([]string{"/bin/sh", "-c", gate, "sh"}, args...)
-	}
-	// The zygote outlives ctx, which is that of the request that happened to need it.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
-	cmd.Dir = "/"
-	// Large results in pages of 2 MiB, where the kernel leaves that to programs: see
-	// "Memory Allocation Tunables" in glibc's manual.
-	cmd.Env = []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
-	cmd.Stderr = z.words
-	runner, err := os.Open(filepath.Join(z.dir, "runner"))
-	if err != nil {
-		return nil, fmt.Errorf("open runner: %w", err)
-	}
-	defer runner.Close()
-	cmd.ExtraFiles = []*os.File{listener, runner}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: cloneFlags,
-		// A terminal's Ctrl-C is for the server, which decides what becomes of the rest.
-		Setsid: true,
-	}
-	if p.ids.helped {
-		return cmd, p.startHelped(ctx, cmd, stdin)
-	}
-	cmd.Stdin = bytes.NewReader(stdin)
-	attr := cmd.SysProcAttr
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	if p.ids.count > 0 {
-		attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: p.ids.firstUser, Size: p.ids.count})
-		attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: 1, HostID: p.ids.firstGroup, Size: p.ids.count})
-		attr.GidMappingsEnableSetgroups = true
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, explain(err)
-	}
-	return cmd, nil
-}
-
-// startHelped starts the gate, has its users mapped, and lets it become the zygote.
-func (p *Provider) startHelped(ctx context.Context, cmd *exec.Cmd, config []byte) error {
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return explain(err)
-	}
-	err = p.ids.mapInto(ctx, cmd.Process.Pid)
-	if err == nil {
-		_, err = stdin.Write(append([]byte("\n"), config...))
-	}
-	if err = errors.Join(err, stdin.Close()); err != nil {
-		err = errors.Join(fmt.Errorf("start zygote: %w", err), cmd.Process.Kill())
-		_ = cmd.Wait() // It was killed.
-	}
-	return err
-}
-
-// openZygote opens the directory of a zygote.
-func openZygote(parent, id string, groups *cgroups) (*zygote, error) {
-	dir := filepath.Join(parent, id)
-	root, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open zygote directory: %w", err)
-	}
-	server, err := os.ReadFile(filepath.Join(dir, serverFile))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read mark of zygote: %w", err), root.Close())
-	}
-	z := newZygote(parent, id, groups)
-	z.server, z.root = string(server), root
-	return z, nil
-}
-
-func newZygote(parent, id string, groups *cgroups) *zygote {
+func newZygote(d dir, groups *cgroups) *zygote {
 	return &zygote{
-		id: id, dir: filepath.Join(parent, id), cgroups: groups, cut: make(chan struct{}), gone: make(chan struct{}),
+		dir: d, cgroups: groups, cut: make(chan struct{}), gone: make(chan struct{}),
 		ended: map[string]chan struct{}{}, silent: map[*stream]bool{},
 	}
 }
 
-// joinZygote connects to the zygote of an earlier server. If there is none any more it
-// returns what a dead one has left.
+// joinZygote connects to the zygote of an earlier server. If that has died, joinZygote
+// returns what it has left.
 func joinZygote(parent, id string, groups *cgroups) *zygote {
-	z, err := openZygote(parent, id, groups)
+	d, err := openDir(parent, id)
+	z := newZygote(d, groups)
 	if err == nil {
 		if err = z.connect(); err == nil {
 			return z
 		}
-		_ = z.root.Close()
-		z.root = nil
-	} else {
-		z = newZygote(parent, id, groups)
+		_ = z.dir.root.Close() // Nothing was written to it.
+		z.dir.root = nil
 	}
 	close(z.cut)
 	close(z.gone)
@@ -258,13 +86,13 @@ func joinZygote(parent, id string, groups *cgroups) *zygote {
 
 // connect opens the control connection and starts to listen on it.
 func (z *zygote) connect() error {
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: z.path("control"), Net: "unixpacket"})
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: z.dir.socket(control), Net: "unixpacket"})
 	if err != nil {
 		return fmt.Errorf("connect to zygote: %w", err)
 	}
 	z.conn = conn
 	if z.cmd == nil {
-		// One of an earlier version is not found, and ends by itself or not.
+		// Without it nobody can kill a zygote that hangs. It may still end by itself.
 		z.process, _ = peerOf(conn)
 	}
 	go z.hear()
@@ -275,7 +103,7 @@ func (z *zygote) connect() error {
 func (z *zygote) hear() {
 	defer close(z.gone)
 	buffer := make([]byte, 1<<12)
-	left := false // we have left it, rather than it us
+	left := false // whether this server has closed the connection, rather than the zygote
 	for {
 		n, err := z.conn.Read(buffer)
 		if err != nil || n == 0 {
@@ -297,7 +125,7 @@ func (z *zygote) hear() {
 	if !left {
 		defer repeatedly(z.thaw)()
 	}
-	// A zygote that dies takes every sandbox with it before it can be waited for.
+	// A wait for a zygote that dies ends only when all of its sandboxes have died with it.
 	switch {
 	case z.cmd != nil:
 		_ = z.cmd.Wait()
@@ -306,9 +134,9 @@ func (z *zygote) hear() {
 	}
 }
 
-// thaw lets all sandboxes of a dying zygote die, the paused ones, too.
+// thaw lets the frozen sandboxes of a dying zygote die with it.
 func (z *zygote) thaw() {
-	names, _ := sandboxNames(z.dir) // It is there: nobody clears up after it before it is gone.
+	names, _ := z.dir.sandboxes() // The directory is there until the zygote is gone.
 	for _, name := range names {
 		z.cgroups.thaw(name)
 	}
@@ -348,12 +176,12 @@ func (z *zygote) alive() bool {
 }
 
 // spawn asks for a sandbox.
-func (z *zygote) spawn(name string, user uint32, listener *os.File, group *cgroup) error {
+func (z *zygote) spawn(name string, kind engine.Kind, user uint32, listener *os.File, group *cgroup) error {
 	names, fds := []string{"listener"}, []int{int(listener.Fd())}
 	for _, f := range group.files {
 		names, fds = append(names, f.name), append(fds, int(f.Fd()))
 	}
-	return z.say(message{Op: "spawn", Name: name, User: user, FDs: names}, syscall.UnixRights(fds...))
+	return z.say(message{Op: "spawn", Name: name, Kind: kind, User: user, FDs: names}, syscall.UnixRights(fds...))
 }
 
 // kill ends a sandbox and waits until it has ended.
@@ -370,8 +198,8 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	// A sandbox that is frozen dies when it is thawed; most are not, and end before the first
-	// time.
+	// A frozen sandbox dies when it is thawed. Most sandboxes are not frozen, and end before
+	// the first tick.
 	again := time.NewTicker(thawInterval)
 	defer again.Stop()
 	for {
@@ -383,36 +211,34 @@ func (z *zygote) kill(ctx context.Context, name string) error {
 		case <-again.C:
 			z.cgroups.thaw(name)
 		case <-ctx.Done():
-			return fmt.Errorf("its zygote does not say that it has ended: %w", ctx.Err())
+			return fmt.Errorf("the zygote does not report its end: %w", ctx.Err())
 		}
 	}
 }
 
-// noSandbox is the name of no sandbox: of one that is not there a zygote says at once that
-// it has ended.
+// noSandbox is a name that no sandbox has. Told to kill it, a zygote answers at once that it
+// has ended.
 const noSandbox = "none"
 
 // answers reports whether the zygote answers until ctx ends.
 func (z *zygote) answers(ctx context.Context) bool { return z.kill(ctx, noSandbox) == nil }
 
-// needed reports whether a sandbox of the zygote is to go on.
+// needed reports whether the zygote has a sandbox that is not being destroyed.
 func (z *zygote) needed() (bool, error) {
-	names, err := sandboxNames(z.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
+	names, err := z.dir.sandboxes()
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return slices.ContainsFunc(names, func(name string) bool { return z.ended[name] == nil }), err
 }
 
-// expect notes that a sandbox is to speak on a stream, heard that it has.
+// expect notes that no sandbox has spoken on a stream yet.
 func (z *zygote) expect(s *stream) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.silent[s] = true
 }
 
+// heard notes that a sandbox has spoken on a stream, or that nobody listens any more.
 func (z *zygote) heard(s *stream) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -424,10 +250,11 @@ func (z *zygote) giveUp() {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	for s := range z.silent {
-		_ = s.Conn.Close() // Its reader is told.
+		_ = s.Conn.Close() // The reader gets an error.
 	}
 }
 
+// say sends a message with descriptors to the zygote.
 func (z *zygote) say(m message, rights []byte) error {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -445,7 +272,7 @@ func (z *zygote) say(m message, rights []byte) error {
 	return nil
 }
 
-// end ends the zygote, which has nothing to keep, and its sandboxes with it.
+// end ends the zygote, whose sandboxes nobody needs, and they end with it.
 func (z *zygote) end() error {
 	var err error
 	switch {
@@ -455,17 +282,17 @@ func (z *zygote) end() error {
 	case z.process != nil:
 		err = z.process.kill()
 	default:
-		err = z.conn.Close() // It ends by itself.
+		err = z.conn.Close() // Without a server and sandboxes it ends by itself.
 	}
 	select {
 	case <-z.gone:
 		return err
 	case <-time.After(endTimeout):
-		return errors.Join(err, fmt.Errorf("zygote %s was killed and does not end", z.id))
+		return errors.Join(err, fmt.Errorf("zygote %s was killed and does not end", z.dir.id))
 	}
 }
 
-// leave ends the connection.
+// leave ends the connection and closes the directory; the zygote stays.
 func (z *zygote) leave() error {
 	if z.conn == nil {
 		return nil
@@ -477,29 +304,10 @@ func (z *zygote) leave() error {
 	if z.process != nil {
 		err = errors.Join(err, z.process.close())
 	}
-	return errors.Join(err, z.root.Close())
+	return errors.Join(err, z.dir.close())
 }
 
-// listen makes a socket in the zygote's directory; the file is its listening end.
-func (z *zygote) listen(name string) (*os.File, error) {
-	network := "unix"
-	if name+socketSuffix == controlSocket {
-		network = "unixpacket"
-	}
-	l, err := net.ListenUnix(network, &net.UnixAddr{Name: z.path(name), Net: network})
-	if err != nil {
-		return nil, fmt.Errorf("make socket: %w", err)
-	}
-	defer l.Close()
-	l.SetUnlinkOnClose(false)
-	return l.File()
-}
-
-// path is a short name of a socket in the zygote's directory.
-func (z *zygote) path(name string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s%s", z.root.Fd(), name, socketSuffix)
-}
-
+// lastWords returns the last line that the zygote has written to its stderr.
 func (z *zygote) lastWords() string {
 	if z.words == nil {
 		return ""

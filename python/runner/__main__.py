@@ -1,4 +1,4 @@
-"""Entry of the runner: ``python3 -I DIRECTORY zygote`` or ``… sandbox CONFIGURATION``."""
+"""Entry of the runner: ``python3 -I DIRECTORY zygote`` or ``… sandbox CONFIGURATION KIND``."""
 
 import sys
 
@@ -9,9 +9,9 @@ if __name__ == "__main__":
         from fermata import zygote
 
         zygote.main()
-    elif len(sys.argv) == 3 and sys.argv[1] == "sandbox":
+    elif len(sys.argv) == 4 and sys.argv[1] == "sandbox":
         from fermata import container
 
-        container.main(sys.argv[2])
+        container.main(sys.argv[2], sys.argv[3])
     else:
-        sys.exit("usage: python3 -I DIRECTORY zygote | sandbox CONFIGURATION")
+        sys.exit("usage: python3 -I DIRECTORY zygote | sandbox CONFIGURATION KIND")

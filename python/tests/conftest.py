@@ -20,11 +20,14 @@ import hypothesis
 import pytest
 from supervised import Sandbox
 
-from fermata import frames, stopping, worker
+from fermata import PLAIN, frames, libraries, stopping, worker
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
 hypothesis.settings.load_profile("runner")
+
+# What the workers of these tests have ready: the libraries are another test's.
+READY = libraries.Ready(PLAIN, libraries.standard())
 
 Answer = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
@@ -78,7 +81,7 @@ class WorkerProcess:
             try:
                 ours.close()
                 self._become_worker(directory)
-                worker.run(theirs)
+                worker.run(theirs, READY)
             finally:
                 os._exit(99)
         theirs.close()

@@ -354,9 +354,9 @@ def test_preload_names_what_hangs(tmp_path: Path) -> None:
     code = f"""
         import sys
         sys.path[:0] = {[str(Path(frames.__file__).parents[1]), str(tmp_path)]!r}
-        from fermata import worker
-        worker._HANGS, worker._SCIENTIFIC = 0.2, {{"hanging": "hanging"}}
-        worker.preload()
+        from fermata import SCIENTIFIC, libraries
+        libraries._HANGS, libraries._LIBRARIES = 0.2, {{"hanging": "hanging"}}
+        libraries.preload(SCIENTIFIC)
     """
     ended = subprocess.run(
         [sys.executable, "-I", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, timeout=60

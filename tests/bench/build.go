@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// A build is a server to start.
+// A build is the program of a server.
 type build struct {
 	binary string
-	// source says what it was built from.
+	// source is the commit that it was built from, or "work tree".
 	source string
 }
 
-// buildTree compiles the server from the work tree as it is.
+// buildTree builds the server from the work tree, with changes that are not committed.
 func buildTree(ctx context.Context, dir string) (build, error) {
 	binary := filepath.Join(dir, "fermata")
 	if _, err := output(ctx, ".", "go", "build", "-trimpath", "-o", binary, "fermata/cmd/fermata"); err != nil {
@@ -26,8 +26,8 @@ func buildTree(ctx context.Context, dir string) (build, error) {
 	return build{binary: binary, source: "work tree"}, nil
 }
 
-// buildCommit compiles the server of a commit. Its files are taken out of the repository
-// by git archive: a second work tree would stay on record if this process is killed.
+// buildCommit builds the server of a commit. It takes the files from git archive: git would
+// remember a second work tree even after this process is killed.
 func buildCommit(ctx context.Context, dir, commit string) (b build, err error) {
 	name, err := output(ctx, ".", "git", "rev-parse", "--verify", "--short", commit+"^{commit}")
 	if err != nil {
@@ -58,7 +58,7 @@ func buildCommit(ctx context.Context, dir, commit string) (b build, err error) {
 	return b, err
 }
 
-// output runs a program in a directory and returns what it prints.
+// output runs a program in a directory and returns its standard output.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

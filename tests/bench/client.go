@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// maxClients is how many connections a client keeps open.
+// maxClients is how many connections a client keeps open: as many as the largest load has clients.
 const maxClients = 64
 
-// A client speaks the server's protocol and looks at every answer.
+// A client sends requests to a server.
 type client struct {
 	url, key string
 	http     *http.Client
@@ -26,7 +26,7 @@ func newClient(url, key string) *client {
 	return &client{url: url, key: key, http: &http.Client{Transport: transport}}
 }
 
-// A program is an initial request. Its tool is lookup.
+// A program is the request that starts an execution.
 type program struct {
 	Lang  string `json:"lang"`
 	Code  string `json:"code"`
@@ -43,7 +43,7 @@ type tool struct {
 	Name string `json:"name"`
 }
 
-// A continuation answers the pending calls.
+// A continuation is the request that continues an execution with the results of its calls.
 type continuation struct {
 	Token   string   `json:"continuation_token"`
 	Results []result `json:"tool_results"`
@@ -55,8 +55,8 @@ type result struct {
 	IsError bool            `json:"is_error"`
 }
 
-// A call is a tool call of the program. The programs here say in its input which
-// one it is and where they run.
+// A call is a tool call of the program. The programs here say in its input which call it is
+// (n) and in which PID namespace they run.
 type call struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
@@ -66,7 +66,7 @@ type call struct {
 	} `json:"input"`
 }
 
-// An answer is what the server answered, and when.
+// An answer is a server's answer, and how long it took.
 type answer struct {
 	Status string `json:"status"`
 	Token  string `json:"continuation_token"`
@@ -75,11 +75,11 @@ type answer struct {
 	Stderr string `json:"stderr"`
 	Error  string `json:"error"`
 
-	// took is the time from the first byte of the request to the last of the answer.
+	// took is the time from the first byte of the request to the last byte of the answer.
 	took time.Duration
 }
 
-// start runs a program until it pauses or ends.
+// start starts a program, which has the tool lookup, and returns when it pauses or ends.
 func (c *client) start(ctx context.Context, lang, code string) (answer, error) {
 	body, err := json.Marshal(program{Lang: lang, Code: code, Tools: []tool{{Name: "lookup"}}})
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *client) start(ctx context.Context, lang, code string) (answer, error) {
 	return c.post(ctx, body)
 }
 
-// resume answers every pending call with value.
+// resume continues a paused execution with value as the result of each call.
 func (c *client) resume(ctx context.Context, paused answer, value json.RawMessage) (answer, error) {
 	next := continuation{Token: paused.Token}
 	for _, call := range paused.Calls {
@@ -125,17 +125,18 @@ func (c *client) post(ctx context.Context, body []byte) (answer, error) {
 	}
 	a := answer{took: took}
 	if err := json.Unmarshal(text, &a); err != nil {
-		return answer{}, fmt.Errorf("answer is not what it should be: %w: %.500s", err, text)
+		return answer{}, fmt.Errorf("the answer is not the JSON it should be: %w: %.500s", err, text)
 	}
 	return a, nil
 }
 
-// paused returns an error unless the answer is a pause on calls, counted from first.
+// paused returns an error unless the answer is a pause with this number of calls of lookup,
+// whose inputs count from first.
 func (a answer) paused(first, calls int) error {
 	if a.Status != "tool_call_required" || len(a.Calls) != calls || a.Token == "" {
 		return fmt.Errorf("got %+v, want a pause with %d calls", a, calls)
 	}
-	// Calls that a shell makes side by side come in any order.
+	// A shell that makes calls at the same time makes them in any order.
 	inOrder := slices.SortedFunc(slices.Values(a.Calls), func(a, b call) int { return a.Input.N - b.Input.N })
 	for i, call := range inOrder {
 		if call.Name != "lookup" || call.Input.N != first+i {
@@ -153,7 +154,7 @@ func (a answer) completed(stdout string) error {
 	return nil
 }
 
-// healthy returns an error unless the server is well.
+// healthy returns an error unless the server is healthy.
 func (c *client) healthy(ctx context.Context) error {
 	_, err := c.get(ctx, c.url+"/health")
 	return err

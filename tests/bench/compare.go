@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// A side is one of the two servers that are compared. There are two processes of it: one
-// keeps no pool.
+// A side is one of the two servers that are compared. It runs as two processes: one without a
+// pool and one with a full pool.
 type side struct {
 	empty, full subject
 }
 
-// of returns the subject that the scenario needs.
+// of returns the process that the scenario needs.
 func (s side) of(one scenario) subject {
 	if one.empty {
 		return s.empty
@@ -26,24 +26,24 @@ func (s side) of(one scenario) subject {
 	return s.full
 }
 
-// A pair is what both sides gave, one right after the other.
+// A pair is one measurement of each side, one right after the other.
 type pair struct {
 	Old float64 `json:"old"`
 	New float64 `json:"new"`
 }
 
-// A contest is a scenario and what the sides have given so far.
+// A contest is a scenario and the pairs that were measured of it so far.
 type contest struct {
 	scenario
-	// pairs are those of each figure.
+	// pairs are the pairs of each figure.
 	pairs [][]pair
-	// took is what all of it took, longest what a pair may take.
+	// took is the time that all pairs took, longest that of the slowest pair.
 	took, longest time.Duration
-	// backward says that in the pair before the new side was first.
+	// backward says that in the last pair the new side was measured first.
 	backward bool
 }
 
-// turns is how many pairs of a scenario are taken before the next scenario has its turn.
+// turns returns how many pairs of a scenario are measured before the next scenario has its turn.
 func (c *contest) turns() int {
 	if c.share == 0 {
 		return 1
@@ -51,12 +51,13 @@ func (c *contest) turns() int {
 	return 6 / min(c.share, 3)
 }
 
-// taken returns how many pairs there are.
+// taken returns the number of pairs so far.
 func (c *contest) taken() int { return len(c.pairs[0]) }
 
-// meet takes a pair. Of two pairs each side is first in one, so that neither gains from
-// what the other leaves behind, nor from a machine that grows slower; chance says in
-// which one, so that nothing that recurs meets always the same side.
+// meet measures a pair. In one of two successive pairs the old side comes first, in the other the
+// new side, so that neither gains from what the other one leaves behind, nor from a machine
+// that becomes slower. Chance decides in which of the two, so that nothing that happens at
+// regular intervals always hits the same side.
 func (c *contest) meet(ctx context.Context, before, after side, chance *rand.Rand) error {
 	begin := time.Now()
 	if c.taken()%2 == 0 {
@@ -87,7 +88,7 @@ func (c *contest) meet(ctx context.Context, before, after side, chance *rand.Ran
 	return nil
 }
 
-// centers makes one measurement and returns the median of each figure.
+// centers makes one measurement of a side and returns the median of each figure.
 func (c *contest) centers(ctx context.Context, s side) (centers []float64, err error) {
 	subject := s.of(c.scenario)
 	if err := subject.rest(ctx); err != nil {
@@ -105,14 +106,14 @@ func (c *contest) centers(ctx context.Context, s side) (centers []float64, err e
 
 // generation is how long servers are measured before they are started anew. Two processes
 // of the same binary differ by a percent or two for as long as they live, above all in
-// memory, which must not pass for a difference of the binaries.
+// memory. This must not look like a difference of the binaries.
 const generation = 10 * time.Second
 
-// A starter starts both sides, and returns what stops them.
+// A starter starts both sides and returns a function that stops them.
 type starter func(ctx context.Context) (before, after side, stop func() error, err error)
 
-// compare takes pairs until there are most of each scenario, or until another one would
-// end too late.
+// compare measures pairs until there are enough of each scenario, which is most, or until
+// another pair would end too late.
 func compare(ctx context.Context, list []scenario, start starter, most int, end time.Time) ([]*contest, error) {
 	contests := make([]*contest, len(list))
 	for i, one := range list {
@@ -137,15 +138,15 @@ func compare(ctx context.Context, list []scenario, start starter, most int, end 
 	}
 }
 
-// compareGeneration takes pairs of all scenarios in turn, so that a while in which the
-// machine is busy spoils a few pairs of each rather than all of one. It says whether it
-// has taken any.
+// compareGeneration measures pairs of all scenarios in turn, so that a moment in which the
+// machine is busy spoils a few pairs of each scenario and not all pairs of one. It reports
+// whether it has measured any.
 func compareGeneration(
 	ctx context.Context, contests []*contest, before, after side, chance *rand.Rand, most int, end time.Time,
 ) (taken bool, err error) {
 	for _, c := range contests {
-		// The first time a server does something it does more. Where a measurement is of
-		// many executions this does not count.
+		// A server does more when it does something for the first time, so the first measurement
+		// does not count. In a measurement of many executions this makes no difference.
 		if c.share == 0 {
 			continue
 		}
@@ -210,31 +211,12 @@ func runComparison(ctx context.Context, o options, dir string, progress *log.Log
 	return c, nil
 }
 
-// A launch is how the servers of a side are started. A setting in set goes before one in
-// common.
-type launch struct {
-	build
-	dir         string
-	common, set settings
-}
-
-// start starts the server without a pool, or the one with a pool.
-func (l launch) start(ctx context.Context, empty bool) (*server, error) {
-	all := settings{"POOL_SIZE": fullPool}
-	maps.Copy(all, l.common)
-	maps.Copy(all, l.set)
-	if empty {
-		all["POOL_SIZE"] = "0"
-	}
-	return startServer(ctx, l.binary, l.dir, all)
-}
-
-// abCount is the scale of measurements of many executions.
+// abCount is how many executions a measurement of many executions has in a comparison.
 const abCount = 8
 
-// startSides starts the servers of both sides at the same time, so that neither is older.
+// startSides starts the servers of both sides at the same time, so that none is older.
 func startSides(ctx context.Context, sides [2]launch) (before, after side, stop func() error, err error) {
-	var all [4]*server // Old, new; of each the empty one first.
+	var all [4]*server // The old side's, then the new side's; in each the one without a pool first.
 	var errs [4]error
 	var starting sync.WaitGroup
 	for i := range all {
@@ -256,8 +238,8 @@ func startSides(ctx context.Context, sides [2]launch) (before, after side, stop 
 		return side{}, side{}, nil, errors.Join(err, stop())
 	}
 	subjectOf := func(i int) subject {
-		// A server that has just been asked for its metrics is awake. It must be the one that
-		// is measured, on both sides.
+		// A server that has just been asked for its metrics is faster, since its threads are
+		// awake. On both sides the server that is measured must be the one asked last.
 		order := append(slices.Delete(slices.Clone(all[:]), i, i+1), all[i])
 		return all[i].subject(abCount, resting(order...))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A fakeSide stands for a server. Its measurements say in which order they were asked for.
+// A fakeSide stands in for a server. It records the order of the measurements.
 type fakeSide struct {
 	name   string
 	values []float64
@@ -29,7 +29,7 @@ func (f fakeSide) side() side {
 	return side{empty: s, full: s}
 }
 
-// starting returns a starter of sides that need none.
+// starting returns a starter of sides that are already there.
 func starting(before, after fakeSide) starter {
 	return func(context.Context) (side, side, func() error, error) {
 		*before.events = append(*before.events, "start all")
@@ -40,8 +40,8 @@ func starting(before, after fakeSide) starter {
 	}
 }
 
-// fakeScenario returns a scenario of one figure. Each measurement of a side takes the next
-// of its values.
+// fakeScenario returns a scenario of one figure. Each measurement of a side returns the next one of
+// its values.
 func fakeScenario(name string, share int, sides ...fakeSide) scenario {
 	left := map[string][]float64{}
 	for _, s := range sides {
@@ -57,7 +57,7 @@ func fakeScenario(name string, share int, sides ...fakeSide) scenario {
 			}
 			value := left[side][0]
 			left[side] = left[side][1:]
-			// The median counts, not the mean.
+			// The figure is the median, not the mean.
 			return [][]float64{{value + 1000, value, value - 1}}, nil
 		},
 	}
@@ -67,7 +67,7 @@ func TestCompareTakesTurns(t *testing.T) {
 	var events []string
 	before := fakeSide{"old", []float64{1, 2, 3, 4}, &events}
 	after := fakeSide{"new", []float64{10, 20, 30, 40}, &events}
-	// A scenario that is a single measurement has one pair in each turn, and no warm-up.
+	// A scenario of a single measurement has one pair in each turn and no warm-up.
 	list := []scenario{fakeScenario("long", 0, before, after), fakeScenario("short", 4, before, after)}
 	contests, err := compare(t.Context(), list, starting(before, after), 3, time.Now().Add(time.Hour))
 	if err != nil {
@@ -107,8 +107,8 @@ func TestCompareTakesTurns(t *testing.T) {
 	}
 }
 
-// TestCompareGenerations checks that what depends on the process is measured once for each,
-// and that servers are stopped whatever happens.
+// TestCompareGenerations checks that a figure that depends on the process is measured once for each
+// process, and that servers are stopped whatever happens.
 func TestCompareGenerations(t *testing.T) {
 	var events []string
 	before, after := fakeSide{"old", []float64{1, 2, 3}, &events}, fakeSide{"new", []float64{1, 2}, &events}
@@ -158,8 +158,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestProcessorTime checks that the time of a child counts while it lives and after it
-// has ended.
+// TestProcessorTime checks that the time of a child counts while the child lives and after it has
+// ended.
 func TestProcessorTime(t *testing.T) {
 	before, err := processorTime(os.Getpid())
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// tick is the unit in which the kernel tells the times of processes that have ended: it
-// is the same on all machines, whatever the kernel itself counts in.
+// tick is the unit in which the kernel tells the processor time of processes that have ended.
+// It is the same on all machines, whatever unit the kernel itself counts in.
 const tick = 10 * time.Millisecond
 
-// processorTime returns how long processors have run a process, all that descend from it
-// and those of them that have ended. It depends less than the time on the clock on what
-// else the machine does. Containers are not counted, since Docker starts them.
+// processorTime returns the processor time of a process and of all its descendants, including
+// those that have ended. Other work on the machine changes it less than the time on the
+// clock. It does not include containers, since Docker starts them.
 func processorTime(pid int) (sum time.Duration, err error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -49,8 +49,8 @@ func processorTime(pid int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// ownTime returns how long processors have run the threads of a process. This is told by
-// the nanosecond: a process that waits in the pool has run for less than a tick.
+// ownTime returns the processor time of the threads of a process, in nanoseconds: a process
+// that waits in the pool has used less than a tick.
 func ownTime(pid int) (sum time.Duration, err error) {
 	threads, err := procfs.AllThreads(pid)
 	if err != nil {
@@ -66,7 +66,7 @@ func ownTime(pid int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// gone says that a process ended while it was looked at.
+// gone reports whether the error says that the process has ended meanwhile.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }

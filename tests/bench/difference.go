@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// confidence is how often the interval of a difference contains the true one.
+	// confidence is how often the interval of a difference contains the true difference.
 	confidence = 0.95
-	// allowed is how much worse a change may make a row.
+	// allowed is by how much a change may make a row worse.
 	allowed = 0.05
 )
 
-// A difference is one row of a comparison. Its numbers are of the pairs' ratios of new to
-// old, less 1.
+// A difference is one row of a comparison. A difference of 0.1 says that the new side's figure
+// is 1.1 times that of the old side.
 type difference struct {
 	Name string  `json:"name"`
 	Unit unit    `json:"unit"`
 	Old  float64 `json:"old"`
 	New  float64 `json:"new"`
-	// Center is the median of the differences, and Low to High its interval, which is
-	// open where there are too few pairs.
+	// Center is the median of the differences of all pairs, and Low to High its interval. They
+	// are nil if there are too few pairs.
 	Center float64  `json:"difference"`
 	Low    *float64 `json:"low"`
 	High   *float64 `json:"high"`
-	// Seconds is what the measurement took, together with that of other rows of the same
-	// scenario.
+	// Seconds is how long the measurement of the row's scenario took, of which other rows may
+	// come as well.
 	Seconds float64 `json:"seconds"`
 	Pairs   []pair  `json:"pairs"`
 }
 
-// newDifference sums up pairs. Of the assumptions of benchmath it makes none: the
-// interval is that of the sign test, from one ratio of a pair to another. It holds for any
-// distribution, and a few wild pairs of a busy machine do not move it.
+// newDifference sums up pairs. Its interval is that of the sign test, which assumes nothing
+// about the distribution: it reaches from the ratio of one pair to the ratio of another. A few
+// wild pairs of a busy machine do not move it.
 func newDifference(f figure, pairs []pair, seconds float64) difference {
 	var before, after, logs []float64
 	for _, p := range pairs {
@@ -62,8 +62,8 @@ func newDifference(f figure, pairs []pair, seconds float64) difference {
 	return d
 }
 
-// worse returns the bounds of how much worse the new side is: a rate is worse where it is
-// less. It is false where there are none.
+// worse returns the bounds of how much worse the new side is; a rate is worse if it is lower.
+// It is false if the row has no interval.
 func (d difference) worse() (low, high float64, ok bool) {
 	switch {
 	case d.Low == nil:
@@ -74,7 +74,7 @@ func (d difference) worse() (low, high float64, ok bool) {
 	return *d.Low, *d.High, true
 }
 
-// verdict says in words what the interval says.
+// verdict returns the interval in words.
 func (d difference) verdict() string {
 	low, high, ok := d.worse()
 	words := map[bool]string{true: "slower", false: "faster"}
@@ -90,7 +90,7 @@ func (d difference) verdict() string {
 	return fmt.Sprintf("%.1f %% %s", 100*math.Abs(d.Center), words[low > 0])
 }
 
-// keeps says whether the row is worse by more than what is allowed.
+// keeps tells whether the row is worse by no more than allowed.
 func (d difference) keeps() string {
 	low, high, ok := d.worse()
 	switch {
@@ -102,7 +102,7 @@ func (d difference) keeps() string {
 	return "cannot tell"
 }
 
-// line returns the cells of the row in a table.
+// line returns the row's line of the table, its cells separated by tabs.
 func (d difference) line() string {
 	cells := []string{d.Name, strconv.Itoa(len(d.Pairs)), fmt.Sprintf("%.0f s", d.Seconds), "", "", "", "", d.verdict(), d.keeps(), ""}
 	if len(d.Pairs) > 0 {
@@ -115,7 +115,7 @@ func (d difference) line() string {
 	return strings.Join(cells, "\t")
 }
 
-// A comparison is what two servers gave, and where.
+// A comparison is the result of comparing two servers.
 type comparison struct {
 	Machine string       `json:"machine"`
 	Sandbox string       `json:"sandbox"`
@@ -125,7 +125,7 @@ type comparison struct {
 	Rows    []difference `json:"rows"`
 }
 
-// add adds the rows of a contest.
+// add adds the rows of a contest to the comparison.
 func (c *comparison) add(from *contest) {
 	for i, f := range from.figures {
 		c.Rows = append(c.Rows, newDifference(f, from.pairs[i], from.took.Seconds()))
@@ -156,8 +156,8 @@ func (c *comparison) print(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(&text, `
-%d of %d rows with an interval differ. Of so many that are the same on both sides about %.1f differ by chance.
-"No difference" says that none was seen: the interval tells how large one may yet be, and a longer -time narrows it.
+%d of %d rows with an interval differ. If nothing differed, chance alone would still show about %.1f such rows.
+"No difference" says that none was seen. The interval tells how large it may be; a longer -time makes it narrower.
 `, differ, judged, (1-confidence)*float64(judged))
 	_, err := io.WriteString(w, text.String())
 	return err

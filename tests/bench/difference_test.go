@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// pairsOf returns pairs whose ratios are as given.
+// pairsOf returns pairs with these ratios.
 func pairsOf(ratios ...float64) (pairs []pair) {
 	for i, r := range ratios {
-		// The machine becomes slower and slower, which must not matter.
+		// The machine becomes slower with each pair, which must not matter.
 		before := float64(i + 1)
 		pairs = append(pairs, pair{Old: before, New: before * r})
 	}
@@ -44,8 +44,8 @@ func TestDifference(t *testing.T) {
 		{"more memory", mebibytes, pairsOf(1.2, 1.2, 1.2, 1.2, 1.2, 1.2), 0.2, 0.2, 0.2, "20.0 % more", "no"},
 		{"less memory", mebibytes, pairsOf(0.8, 0.8, 0.8, 0.8, 0.8, 0.8), -0.2, -0.2, -0.2, "20.0 % less", "yes"},
 		{"both ways", milliseconds, pairsOf(0.9, 1.1, 0.8, 1.2, 0.7, 1.3), -0.005, -0.3, 0.3, "no difference", "cannot tell"},
-		// Of twenty values the sign test takes from the sixth to the fifteenth: tables give
-		// 0.9586 for that.
+		// Of twenty values the interval of the sign test goes from the sixth to the fifteenth;
+		// according to tables it then has a confidence of 0.9586.
 		{"twenty", milliseconds, pairsOf(steps...), 0.025, -0.02, 0.07, "no difference", "cannot tell"},
 		{"wild pairs", milliseconds, pairsOf(outliers...), 0.101, 0.1, 0.102, "10.1 % slower", "no"},
 		{"too few", milliseconds, pairsOf(2, 2, 2, 2, 2), 1, math.NaN(), math.NaN(), "too few pairs", "cannot tell"},
@@ -89,7 +89,7 @@ func TestComparisonPrint(t *testing.T) {
 	}
 	for _, want := range []string{
 		"old: abc\nnew: def\n", "95 % interval", "no difference", "+20.0 … +20.0 %  20.0 % slower  no",
-		"1 of 2 rows with an interval differ. Of so many that are the same on both sides about 0.1 differ by chance.",
+		"1 of 2 rows with an interval differ. If nothing differed, chance alone would still show about 0.1 such rows.",
 		"row 2  0",
 	} {
 		if !strings.Contains(text.String(), want) {

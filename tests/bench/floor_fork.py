@@ -1,17 +1,18 @@
-"""Floor: a parent with the libraries imported forks children into namespaces of their own.
+"""Floor: a parent that has imported libraries forks children into namespaces of their own.
 
-For every byte on standard input one child is made. It writes "c" to standard output
-and ends; once it is gone the parent writes "p". The first line of output names the
-libraries that are not installed.
+The arguments name the libraries. The first line of output names those that are not
+installed. For every byte on standard input the parent makes one child. The child writes "c"
+to standard output and ends; when it is gone, the parent writes "p".
 """
 
 import ctypes
 import importlib
 import os
 import signal
+import sys
 
-# What the server's own parent process imports.
-LIBRARIES = ("asyncio", "json", "numpy", "pandas", "matplotlib.pyplot", "scipy", "sklearn")
+# What the server's parent processes import beside the libraries.
+STANDARD = ("asyncio", "json")
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
@@ -42,9 +43,9 @@ def clone(flags: int) -> int:
 
 
 def main() -> None:
-    """Import, then make children at the word of standard input."""
+    """Import the libraries, then make a child for each byte of standard input."""
     missing = []
-    for name in LIBRARIES:
+    for name in (*STANDARD, *sys.argv[1:]):
         try:
             importlib.import_module(name)
         except ImportError:

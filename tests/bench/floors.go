@@ -24,21 +24,24 @@ var socketSource string
 //go:embed floor_fork.py
 var forkSource string
 
-// The floors: what any server of this kind pays to the kernel, to HTTP and to CPython.
+// The floors: the time that any such server needs for HTTP, for the kernel and for CPython.
 const (
-	floorHTTP     = "HTTP echo, keep-alive"
-	floorSocket   = "Unix socket, JSON to CPython and back"
-	floorFork     = "fork with libraries into namespaces"
-	floorHTTP1    = "HTTP, 1 MiB in"
-	floorHTTP10   = "HTTP, 10 MiB in"
-	floorSocket1  = "Unix socket, 1 MiB to CPython"
-	floorSocket10 = "Unix socket, 10 MiB to CPython"
+	floorHTTP      = "HTTP echo, keep-alive"
+	floorSocket    = "Unix socket, JSON to CPython and back"
+	floorForkPlain = "fork into namespaces"
+	floorFork      = "fork with libraries into namespaces"
+	floorHTTP1     = "HTTP, 1 MiB in"
+	floorHTTP10    = "HTTP, 10 MiB in"
+	floorSocket1   = "Unix socket, 1 MiB to CPython"
+	floorSocket10  = "Unix socket, 10 MiB to CPython"
 )
 
-// measureFloors returns every floor, and which libraries the fork was without.
+// libraries are what the server's parent process of scientific sandboxes imports.
+var libraries = []string{"numpy", "pandas", "matplotlib.pyplot", "scipy", "sklearn"}
+
+// measureFloors returns every floor, and the names of the libraries that are not installed.
 func measureFloors(ctx context.Context, python, dir string, n int) (rows []row, missing string, err error) {
 	small := payload{json: []byte(`{"call_id":"call_001","result":{"n":1},"is_error":false}`), length: 3}
-	large, huge := texts(1<<20), texts(10<<20)
 	few := max(3, n/10)
 	for _, floor := range []struct {
 		name    string
@@ -47,16 +50,20 @@ func measureFloors(ctx context.Context, python, dir string, n int) (rows []row, 
 	}{
 		{floorHTTP, n, func(n int) ([]float64, error) { return echoHTTP(ctx, small, n) }},
 		{floorSocket, n, func(n int) ([]float64, error) { return echoSocket(ctx, python, dir, small, n) }},
-		{floorFork, n, func(n int) (samples []float64, err error) {
-			samples, missing, err = fork(ctx, python, n)
+		{floorForkPlain, n, func(n int) (samples []float64, err error) {
+			samples, _, err = fork(ctx, python, n, nil)
 			return samples, err
 		}},
-		{floorHTTP1, few, func(n int) ([]float64, error) { return echoHTTP(ctx, large, n) }},
-		{floorSocket1, few, func(n int) ([]float64, error) { return echoSocket(ctx, python, dir, large, n) }},
-		{floorHTTP10, few, func(n int) ([]float64, error) { return echoHTTP(ctx, huge, n) }},
-		{floorSocket10, few, func(n int) ([]float64, error) { return echoSocket(ctx, python, dir, huge, n) }},
+		{floorFork, n, func(n int) (samples []float64, err error) {
+			samples, missing, err = fork(ctx, python, n, libraries)
+			return samples, err
+		}},
+		{floorHTTP1, few, func(n int) ([]float64, error) { return echoHTTP(ctx, oneMiB, n) }},
+		{floorSocket1, few, func(n int) ([]float64, error) { return echoSocket(ctx, python, dir, oneMiB, n) }},
+		{floorHTTP10, few, func(n int) ([]float64, error) { return echoHTTP(ctx, tenMiB, n) }},
+		{floorSocket10, few, func(n int) ([]float64, error) { return echoSocket(ctx, python, dir, tenMiB, n) }},
 	} {
-		// The first ones warm up.
+		// The first samples do not count.
 		samples, err := floor.measure(floor.n + warmUp)
 		if err != nil {
 			return nil, "", fmt.Errorf("floor %s: %w", floor.name, err)
@@ -66,19 +73,19 @@ func measureFloors(ctx context.Context, python, dir string, n int) (rows []row, 
 	return rows, missing, nil
 }
 
-// echoHTTP posts body to a bare server that reads it whole and sends back its start.
+// echoHTTP posts a body to a bare server, which reads all of it and sends back its start.
 func echoHTTP(ctx context.Context, body payload, n int) (samples []float64, err error) {
 	const kept = 256
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			// Without room from the start it would be copied again and again.
+			// A buffer that has to grow would copy the body several times.
 			read := bytes.NewBuffer(make([]byte, 0, r.ContentLength+bytes.MinRead))
 			if _, err := read.ReadFrom(r.Body); err != nil {
 				w.WriteHeader(http.StatusBadRequest)
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(read.Bytes()[:min(read.Len(), kept)]) // The client notices.
+			_, _ = w.Write(read.Bytes()[:min(read.Len(), kept)]) // If this fails, the client fails.
 		}),
 		ReadHeaderTimeout: time.Minute,
 	}
@@ -120,8 +127,8 @@ func echoHTTP(ctx context.Context, body payload, n int) (samples []float64, err 
 	return samples, nil
 }
 
-// echoSocket sends a frame of JSON to CPython, which decodes it and answers with
-// another, which tells the length of the value.
+// echoSocket sends a frame of JSON to CPython, which decodes it and answers with another
+// frame, the length of the value.
 func echoSocket(ctx context.Context, python, dir string, body payload, n int) (samples []float64, err error) {
 	path := filepath.Join(dir, "floor.sock")
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -167,11 +174,11 @@ func echoSocket(ctx context.Context, python, dir string, body payload, n int) (s
 	return samples, nil
 }
 
-// fork measures until a new child has written its first byte. It returns the libraries
-// that its parent could not import, too.
-func fork(ctx context.Context, python string, n int) (samples []float64, missing string, err error) {
-	cmd := exec.CommandContext(ctx, python, "-I", "-c", forkSource)
-	// A process with threads is dear to fork, and the server's has none.
+// fork measures how long a parent process with these libraries takes to make a child that
+// writes its first byte. It also returns the libraries that are not installed.
+func fork(ctx context.Context, python string, n int, libraries []string) (samples []float64, missing string, err error) {
+	cmd := exec.CommandContext(ctx, python, append([]string{"-I", "-c", forkSource}, libraries...)...)
+	// A process with threads takes longer to fork, and the server's parent processes have none.
 	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MPLBACKEND=Agg")
 	cmd.Stderr = os.Stderr
 	ask, err := cmd.StdinPipe()

@@ -1,7 +1,7 @@
-// Command bench measures the server side by side with what nobody can avoid: HTTP, a
-// socket to CPython, a fork. With -ab it compares two servers instead, of two commits or
-// with two settings. It builds and starts the real server, checks every answer, and
-// prints one table. It judges no figure by its exit code: machines differ.
+// Command bench measures the server beside the floors, the work that no such server can avoid:
+// HTTP, a socket to CPython, a fork. With -ab it compares two servers instead, which are of
+// two commits or have two settings. It builds and starts the real server, checks every answer
+// and prints one table. Its exit code judges no figure, since machines differ.
 package main
 
 import (
@@ -39,7 +39,7 @@ type options struct {
 	json                             bool
 	run                              *regexp.Regexp
 
-	// Those of a comparison.
+	// The following are for a comparison.
 	ab       bool
 	old, new string
 	set      settings
@@ -56,7 +56,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.url, "url", "", "measure the server that runs there instead of starting one")
 	flags.StringVar(&o.key, "key", key, "API key for -url")
 	flags.StringVar(&o.python, "python", "/usr/bin/python3", "Python for the floors and the process sandbox")
-	flags.IntVar(&o.n, "n", 100, "samples of each figure; fewer of slow ones, more of fast ones")
+	flags.IntVar(&o.n, "n", 100, "samples of each figure; fewer of slow figures, more of fast ones")
 	flags.BoolVar(&o.json, "json", false, "print JSON, with every pair of a comparison")
 	run := flags.String("run", "", "measure only rows whose name matches the regular `expression`")
 	flags.BoolVar(&o.ab, "ab", false, "compare two servers, which take turns")
@@ -64,7 +64,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.new, "new", "", "with -ab, the `commit` of the new server; the work tree if empty")
 	flags.Var(o.set, "set", "with -ab, a setting of the new server alone, `NAME=VALUE` without FERMATA_; repeatable")
 	flags.IntVar(&o.pairs, "pairs", 400, "with -ab, most pairs of each row")
-	flags.DurationVar(&o.time, "time", 170*time.Second, "with -ab, how long the measurement may take; the longer, the finer")
+	flags.DurationVar(&o.time, "time", 5*time.Minute, "with -ab, how long the measurement may take; the longer, the finer")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -101,10 +101,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// fullPool is the size of a pool that does not run empty.
-const fullPool = "8"
-
-// common returns the settings of all servers that are started.
+// common returns the settings of all servers that are started here.
 func (o options) common() settings {
 	s := settings{"SANDBOX": o.sandbox, "PYTHON": o.python, "MAX_SANDBOXES": "200", "MAX_RESULT": "16MiB", "QUEUE_TIMEOUT": "60s"}
 	if o.store != "" {
@@ -154,7 +151,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return result.print(stdout)
 }
 
-// warmUp is how many samples at the start do not count.
+// warmUp is how many samples are taken and not counted before the others.
 const warmUp = 3
 
 // runReport measures the floors and the server.
@@ -175,8 +172,8 @@ func runReport(ctx context.Context, o options, dir string, progress *log.Logger)
 	return r, r.measureOwn(ctx, o, dir, progress)
 }
 
-// settleRunning is how long a server that was not started here gets to fill its pool:
-// how fast it does is not known.
+// settleRunning is how long a server that was not started here gets to fill its pool before
+// each measurement, since its metrics cannot be asked.
 const settleRunning = 500 * time.Millisecond
 
 // measureRunning measures the server at o.url.
@@ -188,12 +185,12 @@ func (r *report) measureRunning(ctx context.Context, o options, progress *log.Lo
 	if err := s.client.healthy(ctx); err != nil {
 		return err
 	}
-	r.Notes = append(r.Notes, "A server that runs already: its pool is its own, and its memory is measured if it is on this machine.")
+	r.Notes = append(r.Notes, "The server ran already: its pool is as large as its own settings say, and its memory can only be measured on this machine.")
 	list := matching(scenarios, o.run)
 	return r.measure(ctx, s, slices.DeleteFunc(list, func(one scenario) bool { return one.empty }), progress)
 }
 
-// measureOwn builds the server and measures it with the pool empty, then with a pool.
+// measureOwn builds the server and measures it without a pool, then with a full pool.
 func (r *report) measureOwn(ctx context.Context, o options, dir string, progress *log.Logger) error {
 	progress.Print("building the server …")
 	b, err := buildTree(ctx, dir)
@@ -202,12 +199,7 @@ func (r *report) measureOwn(ctx context.Context, o options, dir string, progress
 	}
 	for _, empty := range []bool{true, false} {
 		list := slices.DeleteFunc(matching(scenarios, o.run), func(one scenario) bool { return one.empty != empty })
-		s := o.common()
-		s["POOL_SIZE"] = fullPool
-		if empty {
-			s["POOL_SIZE"] = "0"
-		}
-		srv, err := startServer(ctx, b.binary, dir, s)
+		srv, err := launch{build: b, dir: dir, common: o.common()}.start(ctx, empty)
 		if err != nil {
 			return err
 		}
@@ -237,7 +229,7 @@ func (r *report) measure(ctx context.Context, s subject, list []scenario, progre
 	return nil
 }
 
-// samples takes all samples of each figure, with the server at rest before each.
+// samples takes all samples of each figure. Before each one it waits until the server is at rest.
 func (one scenario) samples(ctx context.Context, s subject) ([][]float64, error) {
 	all := make([][]float64, len(one.figures))
 	first := warmUp

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// memory holds n executions and returns the private memory of each, in MiB: pages that
-// nobody else maps, over all processes of its sandbox. The programs run code first.
+// memory pauses n executions of programs that run code first. It returns the private memory of
+// each, in MiB: the pages that no process outside its sandbox maps.
 func (s subject) memory(ctx context.Context, code string) (samples [][]float64, err error) {
 	var held []answer
 	defer func() {
@@ -22,10 +22,10 @@ func (s subject) memory(ctx context.Context, code string) (samples [][]float64, 
 			err = errors.Join(err, failed, last.completed("None\n"))
 		}
 	}()
-	// The sandbox tells which PID namespace it is; its processes are found by that.
+	// The program tells its PID namespace, by which the processes of its sandbox are found.
 	code += "print(await lookup(n=1, namespace=os.readlink('/proc/self/ns/pid')))"
 	for range s.n {
-		// A sandbox that has waited has more memory of its own than one just made.
+		// A sandbox that has waited in the pool has more private memory than a new one.
 		if err := s.rest(ctx); err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (s subject) memory(ctx context.Context, code string) (samples [][]float64, 
 	for _, a := range held {
 		bytes, ok := private[a.Calls[0].Input.Namespace]
 		if !ok {
-			return nil, fmt.Errorf("no process is in the sandbox %q that the program sees", a.Calls[0].Input.Namespace)
+			return nil, fmt.Errorf("no process of this machine is in the namespace %q in which the program runs", a.Calls[0].Input.Namespace)
 		}
 		samples[0] = append(samples[0], float64(bytes)/(1<<20))
 	}
@@ -63,11 +63,11 @@ func privateMemory() (map[string]int64, error) {
 	for _, process := range processes {
 		namespace, err := os.Readlink(filepath.Join(process, "ns/pid"))
 		if err != nil {
-			continue // It has ended, or is not ours to look at.
+			continue // The process has ended, or this user may not look at it.
 		}
 		rollup, err := os.ReadFile(filepath.Join(process, "smaps_rollup"))
 		if err != nil {
-			continue // The same, or it is the kernel's.
+			continue // The same, or it is a thread of the kernel.
 		}
 		bytes, err := privateBytes(rollup)
 		if err != nil {
@@ -78,7 +78,7 @@ func privateMemory() (map[string]int64, error) {
 	return private, nil
 }
 
-// privateBytes sums the lines Private_Clean, Private_Dirty and Private_Hugetlb.
+// privateBytes adds up the lines Private_Clean, Private_Dirty and Private_Hugetlb.
 func privateBytes(rollup []byte) (sum int64, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(rollup))
 	for lines.Scan() {
@@ -88,7 +88,7 @@ func privateBytes(rollup []byte) (sum int64, err error) {
 		}
 		fields := strings.Fields(value)
 		if len(fields) != 3 || fields[2] != "kB" {
-			return 0, fmt.Errorf("line %q of smaps_rollup is not what it should be", lines.Text())
+			return 0, fmt.Errorf("the line %q of smaps_rollup does not have the form NAME: NUMBER kB", lines.Text())
 		}
 		kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A unit is what a row counts.
+// A unit is the unit of a row's figures.
 type unit string
 
 const (
@@ -24,10 +24,10 @@ const (
 
 func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// A goal is a limit for the median.
+// A goal is a limit of the median.
 type goal struct {
 	Limit float64 `json:"limit"`
-	// Least says that more is better.
+	// Least says that the limit is the least value and not the greatest.
 	Least bool `json:"least,omitempty"`
 }
 
@@ -48,8 +48,8 @@ type row struct {
 	N    int     `json:"n"`
 	P50  float64 `json:"p50"`
 	P95  float64 `json:"p95,omitempty"`
-	// Floor is the sum of the floors contained, in milliseconds; Ratio how often it
-	// fits in. A server that does several things at once may be below 1.
+	// Floor is the sum of the floors that the figure contains, in milliseconds, and Ratio the
+	// figure divided by it. It may be below 1, since a server does several things at once.
 	Floor float64 `json:"floor_ms,omitempty"`
 	Ratio float64 `json:"ratio,omitempty"`
 	Goal  *goal   `json:"goal,omitempty"`
@@ -65,7 +65,7 @@ func newRow(name string, u unit, samples []float64) row {
 	return r
 }
 
-// quantile returns the smallest sample that is not below the share q of all.
+// quantile returns the smallest sample that at least the share q of all samples do not exceed.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -73,7 +73,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// compare adds the floors and the goal of a figure to its row.
+// compare returns the row with the floors and the goal of its figure.
 func (r row) compare(f figure, sandbox string, floors []row) row {
 	for _, floor := range floors {
 		r.Floor += float64(f.contains[floor.Name]) * floor.P50
@@ -91,18 +91,18 @@ func (r row) compare(f figure, sandbox string, floors []row) row {
 	return r
 }
 
-// A report is what was measured, and where.
+// A report is the result of measuring one server.
 type report struct {
 	Machine string `json:"machine"`
 	Sandbox string `json:"sandbox"`
 	Store   string `json:"store"`
 	Floors  []row  `json:"floors"`
 	Server  []row  `json:"server"`
-	// Notes are what a reader must know to compare.
+	// Notes are what a reader has to know to compare this report with another one.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// machine describes what this runs on.
+// machine describes the machine that this runs on.
 func machine() string {
 	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
@@ -161,7 +161,7 @@ func (r row) line() string {
 	return strings.Join(cells, "\t")
 }
 
-// number shows three figures.
+// number returns a number with about three digits.
 func number(v float64) string {
 	switch {
 	case v < 1:

@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// restTimeout is how long a server may take to fill its pool and to be rid of
-	// sandboxes. Containers take seconds each.
+	// restTimeout is how long a server may take to fill its pool and to destroy sandboxes
+	// that have ended. Each container takes seconds.
 	restTimeout = 2 * time.Minute
-	// lookInterval is how often the server is asked whether it rests. An answer costs it a
+	// lookInterval is how often the server is asked whether it rests. Each answer costs it a
 	// millisecond.
 	lookInterval = 10 * time.Millisecond
-	// calm is what the kernel gets after that: it takes the namespaces of a sandbox apart
-	// when the last process of it has ended.
+	// calm is how long the kernel gets after that: it takes apart the namespaces of a sandbox
+	// when the last process in them has ended.
 	calm = 20 * time.Millisecond
 )
 
 var metricsLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?metrics are served\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
 
-// watchMetrics finds out where the server has its metrics. It says so before it serves.
+// watchMetrics finds the address of the server's metrics in its log. The server logs it before
+// it serves.
 func (s *server) watchMetrics() error {
 	address, err := s.log.find(metricsLine)
 	if err != nil {
 		return err
 	}
 	if address == "" {
-		return fmt.Errorf("the server does not say where its metrics are\n%s", s.log)
+		return fmt.Errorf("the server's log does not tell the address of its metrics\n%s", s.log)
 	}
 	s.metrics = "http://" + address + "/metrics"
 	s.watch = newClient(s.metrics, "")
 	return nil
 }
 
-// resting returns a function that returns when the pools of all the servers are full and
-// the machine is calm. A server that is still busy with its last execution would slow
-// down the other one.
+// resting returns a function that waits until all the servers rest. A server that is still busy
+// with its last execution would slow down the one that is measured.
 func resting(servers ...*server) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, restTimeout, fmt.Errorf("the server does not rest after %v", restTimeout))
@@ -66,8 +66,9 @@ func resting(servers ...*server) func(ctx context.Context) error {
 	}
 }
 
-// atRest tells from a page of metrics whether the pool is full, and whether all
-// sandboxes beside it belong to executions: none is being made or destroyed.
+// atRest reports, from a page of metrics, whether the server's pool is full and whether all
+// other sandboxes belong to executions, so that none is being made or destroyed. Metrics of
+// several pools are added up.
 func atRest(page []byte) (bool, error) {
 	size, err := metric(page, "fermata_pool_size")
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// startTimeout is how long a server may take to serve: it imports the libraries.
+	// startTimeout is how long a server may take until it serves: Python imports the libraries.
 	startTimeout = 2 * time.Minute
-	// stopTimeout is how long it may take to end.
+	// stopTimeout is how long a server may take to end.
 	stopTimeout = 30 * time.Second
 	// key is the API key of the servers started here.
 	key = "bench-key"
 )
 
-// settings are environment variables of the server, without the FERMATA_ in front.
+// settings are environment variables of the server, without the prefix FERMATA_.
 type settings map[string]string
 
 // String implements flag.Value.
@@ -40,29 +40,56 @@ func (s settings) Set(text string) error {
 	return nil
 }
 
+// A launch is how the servers of a side are started. Settings in set override those in common.
+type launch struct {
+	build
+	dir         string
+	common, set settings
+}
+
+// start starts a server that keeps no pool, or one with a pool that no measurement empties.
+func (l launch) start(ctx context.Context, empty bool) (*server, error) {
+	return startServer(ctx, l.binary, l.dir, l.settings(empty))
+}
+
+// settings returns the settings of one of the two servers. POOL_SIZE is the size of all pools
+// together, also of a server that has no kinds of sandboxes; without a pool, the sizes by
+// kind that the user may have set do not apply.
+func (l launch) settings(empty bool) settings {
+	all := settings{"POOL_SIZE": "8"}
+	maps.Copy(all, l.common)
+	maps.Copy(all, l.set)
+	if empty {
+		all["POOL_SIZE"] = "0"
+		delete(all, "POOL_PLAIN")
+		delete(all, "POOL_SCIENTIFIC")
+	}
+	return all
+}
+
 // A server is a server started here.
 type server struct {
 	url, metrics string
-	// watch reads the metrics.
+	// watch is a client that reads the metrics.
 	watch  *client
 	cmd    *exec.Cmd
 	log    serverLog
 	exited chan struct{}
 }
 
-// startServer starts a server and waits until it serves. What it keeps goes below dir.
+// startServer starts a server, with a state directory below dir, and waits until it serves.
 func startServer(ctx context.Context, binary, dir string, s settings) (*server, error) {
 	state, err := os.MkdirTemp(dir, "state-")
 	if err != nil {
 		return nil, err
 	}
-	// Ended by stop alone, in order; a signal to this process cancels ctx.
+	// The command has no context: stop ends the server, also after a signal has ended ctx.
 	cmd := exec.Command(binary, "serve")
 	cmd.Env = append(os.Environ(), "FERMATA_ADDR=127.0.0.1:0", "FERMATA_METRICS_ADDR=127.0.0.1:0", "FERMATA_API_KEYS=bench:"+key, "FERMATA_STATE_DIR="+state)
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		cmd.Env = append(cmd.Env, "FERMATA_"+name+"="+s[name])
 	}
-	// Ctrl-C of a terminal is for this process, which then stops the server.
+	// Ctrl-C in a terminal must reach only this process, which then stops the server.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.Create(filepath.Join(state, "log"))
 	if err != nil {
@@ -76,7 +103,7 @@ func startServer(ctx context.Context, binary, dir string, s settings) (*server, 
 	srv := &server{cmd: cmd, log: serverLog(log.Name()), exited: make(chan struct{})}
 	go func() {
 		defer close(srv.exited)
-		_ = cmd.Wait() // The state tells.
+		_ = cmd.Wait() // ProcessState tells how the server ended.
 	}()
 	if err := srv.await(ctx); err != nil {
 		return nil, errors.Join(err, srv.stop())
@@ -84,7 +111,7 @@ func startServer(ctx context.Context, binary, dir string, s settings) (*server, 
 	return srv, nil
 }
 
-// await waits until the server serves.
+// await waits until the server listens.
 func (s *server) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the server does not serve after %v", startTimeout))
 	defer cancel()
@@ -109,7 +136,7 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
-// subject returns the server as what is measured.
+// subject returns the server as a subject of measurements.
 func (s *server) subject(n int, rest func(context.Context) error) subject {
 	return subject{
 		client: newClient(s.url, key), n: n, rest: rest, log: s.log,
@@ -135,19 +162,19 @@ func (s *server) stop() error {
 	return nil
 }
 
-// A serverLog is the path of what a server logs. It is a file, since a pipe would have
-// this process read along while it measures.
+// A serverLog is the path of a server's log. It is a file, since this process would have to
+// read from a pipe while it measures.
 type serverLog string
 
-// keptLog is how much of the log a failure shows.
+// keptLog is how many bytes of the log the message of a failure shows.
 const keptLog = 4000
 
 var servingLine = regexp.MustCompile(`(?m)^.*msg"?[=:]"?serving\b.*?(\d+\.\d+\.\d+\.\d+:\d+).*\n`)
 
-// address returns where the server serves, or nothing if it does not say so yet.
+// address returns the address on which the server listens, or nothing if it is not yet in the log.
 func (l serverLog) address() (string, error) { return l.find(servingLine) }
 
-// find returns the group of the expression where it matches, or nothing.
+// find returns the first group of the expression where it matches the log, or nothing.
 func (l serverLog) find(line *regexp.Regexp) (string, error) {
 	text, err := os.ReadFile(string(l))
 	if err != nil {

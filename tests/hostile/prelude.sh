@@ -1,2 +1,2 @@
-# What every shell script of this corpus begins with; the driver puts it in front.
+# The beginning of every hostile shell script. The tests put it in front.
 breach() { printf '\nBREACH: %s\n' "$*"; }

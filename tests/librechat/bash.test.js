@@ -1,5 +1,5 @@
-// Shell scripts with tools, run by LibreChat's own client, unmodified: what would the
-// model see, and how often did each tool run?
+// Runs shell scripts with tools through LibreChat's own, unmodified client, and checks what the
+// model would see and how often each tool was called.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Programs without tools, run by LibreChat's own client, unmodified, and what the client
-// makes of what this server does not do.
+// Runs programs without tools through LibreChat's own, unmodified client, and checks what the client
+// does about features that this server lacks.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -123,6 +123,6 @@ test('tool search is local, not with the code interpreter', async () => {
     return (await tool.invoke({ name: 'tool_search', id: 'toolu_1', type: 'tool_call', args: { query: 'weather' } })).content;
   };
   assert.match(await search('local'), /get_weather/);
-  // It writes JavaScript, and sends no credentials.
+  // In this mode the client sends JavaScript, and no credentials.
   assert.match(await search('code_interpreter'), /^Tool search failed: HTTP error! status: 40[01]/);
 });

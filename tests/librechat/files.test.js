@@ -1,5 +1,5 @@
-// Files that LibreChat's own client carries from one call to the next. The client keeps
-// references to them in its sessions, and leaves the files to the server.
+// Checks files that LibreChat's own client carries from one call to the next. The client keeps only
+// references to them, in its sessions; the server keeps the files.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,9 +1,9 @@
-// A host of LibreChat's client, as the tests need one: where the server is, tools, and
+// What the tests need around LibreChat's client: the address of the server, tools, and
 // conversations that carry files from one call to the next.
 //
-// FERMATA_URL and FERMATA_KEY say where the server is, FERMATA_OTHER_KEY is that of
-// another client, and FERMATA_ERRORS says whether the server tells of failures by status
-// (http, the default) or within a 200 (inline).
+// FERMATA_URL and FERMATA_KEY are the server's address and a key, FERMATA_OTHER_KEY is the key of
+// another principal, and FERMATA_ERRORS is how the server reports failed programs: by the HTTP
+// status (http, the default) or in answers with status 200 (inline).
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -23,10 +23,10 @@ import { tool } from '@librechat/agents/langchain/tools';
 const { FERMATA_URL: url, FERMATA_KEY: key, FERMATA_OTHER_KEY: otherKey, FERMATA_ERRORS: errors = 'http' } = process.env;
 assert.ok(url && key && otherKey, 'set FERMATA_URL, FERMATA_KEY and FERMATA_OTHER_KEY');
 
-/** Whether the server tells of failures within a 200. */
+/** Whether the server reports failed programs in answers with status 200. */
 export const inline = errors === 'inline';
 
-/** What the client shows of requests that were refused, after what it says of its own. */
+/** What the client adds to the error of a request that the server refused. */
 export const rejected = 'The code execution request was rejected. Please check the tool input and try again.';
 
 /** How the client is told where the server is. */

@@ -1,5 +1,5 @@
-// Programs with tools that use what the sandbox image has, run by LibreChat's own client,
-// unmodified: pandas, and jq, by which the client tells models to read results.
+// Runs programs that use what the sandbox image has through LibreChat's own, unmodified client:
+// pandas, and jq, with which the client tells models to read results.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Python programs with tools, run by LibreChat's own client, unmodified: what would the
-// model see, and how often did each tool run?
+// Runs Python programs with tools through LibreChat's own, unmodified client, and checks what the
+// model would see and how often each tool was called.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -147,7 +147,7 @@ test('a user who stops the answer ends the program', async (t) => {
     },
     answered: (answer) => {
       answers.push(answer);
-      // A pause; then in any order the cancellation and what becomes of the program.
+      // The pause comes first, then the cancellation and the end of the program in any order.
       if (answers.length === 3) {
         ended();
       }

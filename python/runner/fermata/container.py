@@ -28,8 +28,8 @@ from fermata.supervisor import Supervisor, Worker
 _STDIN: Final = 0
 _STDOUT: Final = 1
 
-# Where the image keeps what libraries would otherwise work out at every start, and
-# where they look for it.
+# Where the image keeps what libraries would otherwise work out at every start, and where
+# libraries look for it.
 _CACHE: Final = "/opt/fermata/cache"
 _CACHE_HOME: Final = "/tmp"
 
@@ -52,15 +52,15 @@ class Config:
     pids: int
 
 
-def main(text: str) -> NoReturn:
-    """Run the sandbox as its configuration says."""
+def main(text: str, kind: str) -> NoReturn:
+    """Run a sandbox of this kind as its configuration says."""
     os.umask(0o022)
     # A handler would let programs signal the first process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sandbox.serve("supervisor", _supervise, Config(**loads(text)))
+    sandbox.serve("supervisor", _supervise, Config(**loads(text)), kind)
 
 
-def _supervise(config: Config) -> None:
+def _supervise(config: Config, kind: str) -> None:
     os.environ.clear()
     os.environ.update(_environment())
     ours, theirs = socket.socketpair()
@@ -68,7 +68,7 @@ def _supervise(config: Config) -> None:
     stderr, stderr_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        sandbox.serve("worker", _work, config, stdout_end, stderr_end, theirs.detach())
+        sandbox.serve("worker", _work, config, kind, stdout_end, stderr_end, theirs.detach())
     # From here on the worker, though of the same user, can neither open what this
     # process has open nor trace it.
     linux.set_dumpable(False)
@@ -100,10 +100,10 @@ def _environment() -> dict[str, str]:
 
 
 class _Reaper:
-    """Waits for every process of the container, and tells how the worker ended.
+    """Reaps every process of the container, and tells how the worker ended.
 
-    The worker has a descriptor besides: a signal that comes just before its receiver
-    waits for something else is handled only after that.
+    The supervisor waits for a descriptor of the worker besides SIGCHLD: a signal that arrives
+    just before the supervisor begins to wait is handled only after the wait.
     """
 
     def __init__(self, worker: int) -> None:
@@ -138,7 +138,7 @@ def _oom_counter() -> int | None:
 
 @contextmanager
 def _cache() -> Iterator[None]:
-    """Let libraries find what the image has worked out for them; a program finds nothing of it."""
+    """Let libraries find what the image has worked out for them, and remove it before a program comes."""
     if os.path.isdir(_CACHE):
         shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
     yield
@@ -149,11 +149,11 @@ def _cache() -> Iterator[None]:
             os.unlink(entry.path)
 
 
-def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
+def _work(config: Config, kind: str, stdout: int, stderr: int, control: int) -> None:
     """Make this process one that a program may have, and run a program."""
-    from fermata import worker
+    from fermata import libraries, worker
 
-    # A group and session without the supervisor, for what signals its own.
+    # A group and session without the supervisor, for programs that signal their own.
     os.setsid()
     os.chdir(sandbox.WORKSPACE)
     sandbox.die_first()
@@ -162,9 +162,10 @@ def _work(config: Config, stdout: int, stderr: int, control: int) -> None:
     if config.pids:
         resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     sandbox.verify()
-    # What libraries have to say about themselves is for the server's log.
+    # Warnings of libraries go to the server's log, which is what stderr is up to here.
     with _cache():
-        worker.preload()
+        ready = worker.preload(kind)
+        ready.fonts.update(libraries.font_lists(_CACHE_HOME))
     sandbox.take_descriptors(stdout, stderr, control)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker.run(socket.socket(fileno=3))
+    worker.run(socket.socket(fileno=3), ready)

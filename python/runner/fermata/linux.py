@@ -34,7 +34,7 @@ _AT_RECURSIVE: Final = 0x8000
 _MOUNT_ATTR_RDONLY: Final = 1
 _MOUNT_ATTR_NOSUID: Final = 2
 _MOUNT_ATTR_NODEV: Final = 4
-# The call is so new that its number is the same on every architecture.
+# The same number on every architecture, as of all younger system calls.
 _SYS_MOUNT_SETATTR: Final = 442
 
 _PR_SET_DUMPABLE: Final = 4
@@ -59,7 +59,7 @@ def _check(result: int, what: str) -> int:
 
 
 def read_file(path: str) -> str:
-    """Return the content of a file of the kernel, at most 64 KiB.
+    """Return the contents of a file of the kernel's, of at most 64 KiB.
 
     This function and write_file run in processes that were just forked. There, a file object
     would touch many pages, each of which the kernel has to copy.
@@ -86,7 +86,7 @@ def unshare(flags: int) -> None:
 
 
 def setns(fd: int, flags: int) -> None:
-    """Join namespaces: those of a process if fd is a pidfd, otherwise the one that fd refers to."""
+    """Join namespaces: those of the process behind a pidfd, or the one that fd refers to."""
     _check(_libc.setns(fd, flags), f"setns({flags:#x})")
 
 
@@ -118,9 +118,9 @@ def bind_read_only(source: str, target: str, device: bool = False) -> None:
 
 
 def pivot_root(new_root: str) -> None:
-    """Make new_root, a mount point, the root of this mount namespace, and unmount the old root."""
+    """Make new_root, a mount point, the root of this mount namespace, and detach the old root."""
     os.chdir(new_root)
-    # If both arguments are the same, the old root is mounted on top of the new one.
+    # With the same directory for both arguments the old root is mounted on top of the new one.
     _check(_libc.syscall(ctypes.c_long(_PIVOT_ROOT[os.uname().machine]), b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount of the old root")
     os.chdir("/")
@@ -144,7 +144,7 @@ def loopback_up() -> None:
 
 
 def child_ends() -> int:
-    """Return a descriptor that becomes readable when a child has ended, and block SIGCHLD."""
+    """Return a descriptor that has something to read when a child has ended, in place of SIGCHLD."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     signals = (1 << (signal.SIGCHLD - 1)).to_bytes(128, "little")
     return _check(_libc.signalfd(-1, signals, os.O_CLOEXEC), "signalfd")
@@ -160,7 +160,7 @@ def drop_bounding_set() -> None:
     capability = 0
     while _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
         capability += 1
-    # The loop has ended at the first number that is not a capability.
+    # The loop has ended at the first number that is no capability.
     if ctypes.get_errno() != errno.EINVAL:
         _check(-1, "prctl(PR_CAPBSET_DROP)")
 
@@ -181,7 +181,7 @@ def filter_system_calls(program: bytes) -> None:
 
 
 def refuse_epoll() -> None:
-    """Make epoll fail with ENOSYS in this process and its children; a further filter may follow.
+    """Refuse epoll to this process and its children, by a filter that another one must follow.
 
     The kernel limits the watches of epoll for each user of the machine. A program that took all
     of them would leave none to a server of the same user, which could not run without.
@@ -196,6 +196,15 @@ def refuse_epoll() -> None:
 
 
 _EPOLL_CREATE: Final = {"x86_64": (213, 291), "aarch64": (20,)}
+
+
+def become(user: int) -> None:
+    """Become a user and group of this user namespace; 0 is the one that this process is already."""
+    if user == 0:
+        return
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
 
 
 def map_user(inside: int, outside: int) -> None:

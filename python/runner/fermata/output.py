@@ -10,8 +10,8 @@ from typing import Final
 from fermata.events import Events, Handler
 
 _CHUNK: Final = 1 << 16
-# How long output is still read after the program's end, in seconds. Everything else in the
-# sandbox has been stopped by then, so the output is already in the pipes.
+# How long to read what is left in the pipes after the program's end, in seconds. Every
+# process of the sandbox is stopped by then.
 _DRAIN: Final = 1.0
 
 
@@ -25,13 +25,13 @@ class Output:
         os.set_blocking(fd, False)
         self.fd = fd
         self.data = bytearray()
-        # over: there was more output than is kept. open: some process can still write.
+        # Whether more was printed than is kept, and whether anybody can still print.
         self.over = False
         self.open = True
         self._limit = limit
 
     def fill(self) -> None:
-        """Read what has arrived, and keep as much of it as the limit allows."""
+        """Read what there is, and keep as much as the limit allows."""
         try:
             data = os.read(self.fd, _CHUNK)
         except BlockingIOError:
@@ -80,7 +80,7 @@ class Outputs:
 
     def data(self) -> bytes:
         """Return stdout, followed by stderr."""
-        return bytes(self._stdout.data + self._stderr.data)
+        return b"".join((self._stdout.data, self._stderr.data))
 
     def drain_stderr(self) -> bytes:
         """Return stderr, with what is left in its pipe."""

@@ -1,4 +1,4 @@
-"""The user's program: compiling it unchanged, and describing how it failed."""
+"""The user's program: compiling its source unchanged, and telling how it failed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Program:
         Raises what compile raises, in nearly all cases SyntaxError.
         """
         source = source.removeprefix("\ufeff")
-        # Not splitlines, which ends lines at more characters than Python does.
+        # The lines as Python counts them; str.splitlines knows more line ends.
         lines = io.StringIO(source, newline=None).readlines()
-        # Tracebacks take the program's lines from this cache.
+        # From here tracebacks quote the lines of the program.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
         module = _parse(source)
-        # Whether it starts an event loop, which it could not do inside of another one.
+        # Whether the program starts an event loop of its own, which is not possible inside another one.
         self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
         returns = list(_returns(module))
         self._wrapped = bool(returns)
@@ -52,12 +52,12 @@ class Program:
         return eval(self._code, namespace)
 
 
-# Modules that can run an event loop, and their names for doing so.
+# Modules that have functions or classes which run an event loop, and the names of those.
 _LOOP_MODULES: Final = frozenset({"anyio", "asyncio", "trio", "uvloop"})
 _LOOP_RUNNERS: Final = frozenset({"run", "Runner"})
-# Names that mean an event loop in any module and any object.
+# Names that run an event loop whatever object they belong to.
 _LOOP_METHODS: Final = frozenset({"IsolatedAsyncioTestCase", "async_to_sync", "run_forever", "run_until_complete"})
-# A program without any of these words starts no loop and need not be searched.
+# A program without any of these words starts no event loop.
 _LOOP_WORDS: Final = re.compile("|".join([*_LOOP_METHODS, rf"\b(?:{'|'.join(_LOOP_MODULES)})\b"]))
 
 
@@ -116,7 +116,7 @@ def _parse(source: str) -> ast.Module:
 
 
 def _tree(source: str) -> ast.Module:
-    # Not ast.parse, which would appear in the traceback of a syntax error.
+    # ast.parse would appear in the traceback of a syntax error.
     tree: ast.Module = compile(source, FILENAME, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     return tree
 
@@ -152,9 +152,9 @@ def _returns(module: ast.Module) -> Iterator[tuple[list[ast.stmt], int, ast.Retu
 
 
 def _compile_function(module: ast.Module, returns: list[tuple[list[ast.stmt], int, ast.Return]]) -> CodeType:
-    """Compile a program with top-level returns as a function whose names are all global."""
-    # First compile it as a module, with other statements in place of the returns. This raises
-    # the errors and warnings of a module, and tells whether the program awaits.
+    """Compile a program with top-level returns as a function whose names are global."""
+    # First it is compiled as a module without the returns: this gives the errors and warnings
+    # of a module, and tells whether the program awaits.
     for block, index, statement in returns:
         instead = ast.Pass() if statement.value is None else ast.Expr(statement.value)
         block[index] = ast.copy_location(instead, statement)
@@ -198,7 +198,7 @@ def error_line(error: BaseException) -> str:
         if isinstance(error, SyntaxError):
             text = text.rstrip().rpartition("\n")[2]
         return _cut(text.rstrip("\n"), _MAX_ERROR)
-    except BaseException:  # the error's methods may be the program's code
+    except BaseException:  # the methods of the error belong to the program
         return _cut(type(error).__name__, _MAX_ERROR)
 
 
@@ -207,7 +207,7 @@ def error_text(error: BaseException, hidden: str) -> str:
     try:
         _hide(error, hidden)
         return _cut("".join(traceback.format_exception(error)), _MAX_TRACEBACK)
-    except BaseException:  # the error's methods may be the program's code
+    except BaseException:  # the methods of the error belong to the program
         return f"{_cut(type(error).__name__, _MAX_ERROR)}\n"
 
 
@@ -231,7 +231,7 @@ def _without(tb: TracebackType | None, hidden: str) -> TracebackType | None:
         links.append(tb)
         tb = tb.tb_next
     files = [link.tb_frame.f_code.co_filename for link in links]
-    # The frames above the program's first one run the program: they are ours and asyncio's.
+    # Above the first frame of the program are the frames that run it: the runner's and asyncio's.
     first = files.index(FILENAME) if FILENAME in files else 0
     kept = [link for link, file in zip(links[first:], files[first:]) if not file.startswith(hidden)]
     chain: TracebackType | None = None

@@ -23,11 +23,10 @@ from fermata.values import MAX_INPUT, check
 # Calls a tool, given its name and its input as JSON, and returns the result as JSON.
 Request = Callable[[str, str], Awaitable[str]]
 
-# The function that the functions of the tools call. It reads a reply, which is a line with
-# the exit status and the length of a message for stderr, then that message, and then what
-# the function prints. It starts no processes, since a sandbox may have only a few. It calls
-# builtins by way of "builtin", because tools may have the names of builtins, and turns the
-# script's own options off.
+# Stands before the functions of the tools in every script. A reply is a line with a status
+# and the length of a message for stderr, then that message, then what the function prints.
+# Nothing in here starts a process, since a script may start few. Builtins are called by
+# `builtin`, since tools may have their names; and the script's options must not apply here.
 _PRELUDE: Final = r"""
 __fermata_call() {
   { local - fd status length message output; builtin set +eux; } 2>/dev/null
@@ -99,7 +98,7 @@ class _Desk:
         try:
             name = self._names[int(await _take(reader) or b"")]
             reply = asyncio.ensure_future(self._reply(name, await _take(reader)))
-            # If the script kills a function whose call has not been made yet, there is no call.
+            # If the function was killed before its call was made, no call is made.
             gone = asyncio.ensure_future(reader.read(1))
             await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
             gone.cancel()
@@ -109,7 +108,7 @@ class _Desk:
             writer.write(reply.result())
             await writer.drain()
         except (OSError, EOFError, IndexError, ValueError):
-            # The request does not come from one of our functions.
+            # This does not come from one of the functions.
             return
         except asyncio.CancelledError:
             # The script has ended.
@@ -141,7 +140,7 @@ class _Desk:
 
 
 async def _take(reader: asyncio.StreamReader) -> bytes | None:
-    """Read up to a NUL. If that is too long, skip it and return None."""
+    """Read up to a NUL. If that is more than the limit, skip all of it and return None."""
     fits = True
     while True:
         try:
@@ -169,7 +168,7 @@ _SPACE: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\s+')
 
 
 def results(payload: bytes) -> Iterator[dict[str, Any]]:
-    """Parse the results of calls. A value stays the JSON text that it came as, without white space."""
+    """Take the results of calls apart. A value stays the JSON that it came as, without white space."""
     text = payload.decode("utf-8", "replace")
     scan = JSONDecoder().raw_decode
     position = 0
@@ -184,20 +183,20 @@ def results(payload: bytes) -> Iterator[dict[str, Any]]:
 
 
 class Others:
-    """The processes that are started after this object was made."""
+    """All processes but those that exist when this object is made."""
 
     def __init__(self) -> None:
         self._known = set(_processes())
 
     def rest(self) -> bool:
         """Tell whether there was an instant at which all of them slept."""
-        # A thread that sleeps at both looks, and has the same count of context switches in
-        # its status, has slept all the time in between.
+        # A thread that sleeps at both looks and has not gone to sleep in between, which the
+        # kernel counts, has slept from the first look to the second.
         first = self._look()
         return first is not None and first == self._look()
 
     def _look(self) -> dict[str, bytes] | None:
-        """Return the status of each thread, or None if one of them does not sleep."""
+        """Return the status of each thread, with how often it has gone to sleep; None if one does not sleep."""
         found = {}
         for pid in _processes():
             if pid in self._known:
@@ -213,7 +212,7 @@ class Others:
         return found
 
 
-# Sleeping, stopped or dead; not running, and not waiting for a disk.
+# Sleeping, stopped or dead; but neither on a processor nor waiting for a disk.
 _ASLEEP: Final = re.compile(rb"^State:\t[STtZX]", re.MULTILINE)
 
 

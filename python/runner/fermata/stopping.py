@@ -1,8 +1,8 @@
 """Stopping a program for a pause, and checking that it has stopped.
 
-The freezer of a control group stops its processes whatever they do. Without a freezer they
-get SIGSTOP, after which a program can have itself woken. The supervisor then keeps checking
-whether every thread has stopped, and how much processor time the program has used since.
+A freezer stops the processes of a cgroup whatever they do. Without a freezer SIGSTOP stops
+them, but a program can arrange to be woken: so the supervisor checks again and again that
+every thread has stopped, and how much processor time the program has used since.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
-# The files that have the processor time of a container, with cgroup version 2 and version 1.
+# Where cgroup 2 and cgroup 1 count the processor time of a container.
 _USAGE_FILES: Final = ("/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpuacct/cpuacct.usage")
 
 
 class Stopper(Protocol):
     """Stops every process of the sandbox but the supervisor."""
 
-    # Whether stopped processes can wake by themselves, so that they must be watched.
+    # Whether a stopped process can wake by itself, so that somebody has to watch it.
     wakes: bool
 
     def stop(self) -> None:
-        """Begin to stop the processes. Those that have stopped already are left as they are."""
+        """Begin to stop them. Processes that are stopped already stay so."""
 
     def stopped(self) -> bool:
         """Tell whether all processes have stopped."""
@@ -38,7 +38,7 @@ class Stopper(Protocol):
 
 
 class Freezer:
-    """The freezer of the sandbox's control group."""
+    """The freezer of the sandbox's cgroup, by its open files."""
 
     wakes = False
 
@@ -104,7 +104,7 @@ def signal_all(number: signal.Signals) -> None:
 
 
 def container_clock() -> Callable[[], int]:
-    """Return a clock of the processor time of the container's other processes, in nanoseconds."""
+    """Return a clock that counts the processor time of all processes of the container but this one."""
     for path in _USAGE_FILES:
         with suppress(OSError, LookupError, ValueError):
             fd = os.open(path, os.O_RDONLY)
@@ -120,10 +120,7 @@ def _usage(fd: int) -> int:
 
 
 def process_clock() -> int:
-    """Return the processor time of the other processes, in nanoseconds.
-
-    It includes the children of theirs that have ended and that they have waited for.
-    """
+    """Return the processor time of all processes that there are now, and of the children that they have reaped."""
     return sum(sum(map(int, _fields(f"/proc/{pid}/stat")[11:15])) for pid in _others()) * _TICK
 
 
@@ -136,7 +133,7 @@ def _others() -> list[str]:
 
 
 def _tasks() -> Iterator[str]:
-    """Yield the stat files of all threads: a process runs on when its first thread has ended."""
+    """Name the status files of all threads, since a process may run after its first thread has ended."""
     for pid in _others():
         with suppress(FileNotFoundError, ProcessLookupError):
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -144,11 +141,11 @@ def _tasks() -> Iterator[str]:
 
 
 def _fields(path: str) -> list[bytes]:
-    """Return the fields of a stat file from the state on. A thread that has ended is dead."""
+    """Return the fields of a thread's status from its state on; a thread that has ended is dead (X)."""
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
-            # The name, which comes before the state, may contain anything.
+            # The name of the process, which stands before the state, may hold anything.
             return os.read(fd, 4096).rpartition(b") ")[2].split()
         finally:
             os.close(fd)

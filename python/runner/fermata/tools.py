@@ -17,7 +17,7 @@ Invoke = Callable[[str, dict[str, Any]], Awaitable[Any]]
 class ToolExecutionError(RuntimeError):
     """A tool has failed. The text is the message that the client sent as its result."""
 
-    # In tracebacks the error then has the name by which the program knows it.
+    # So that tracebacks have the name that programs use.
     __module__ = "builtins"
 
 

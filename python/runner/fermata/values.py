@@ -24,8 +24,7 @@ _COMPACT: Final = (",", ":")
 MAX_INPUT: Final = 5_000_000
 MAX_DEPTH: Final = 500
 
-# The units of numpy's times that Python's types cannot express: numpy would convert such
-# times to bare numbers.
+# numpy turns times in these units into bare numbers, since Python has no type for them.
 _TOO_FINE: Final = ("[ns]", "[ps]", "[fs]", "[as]")
 
 
@@ -38,13 +37,12 @@ def encode(value: Any) -> str:
     try:
         text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
     except ValueError:
-        # The value contains NaN, an infinity or a cycle. The slow way finds out which.
+        # The value has a float that JSON cannot express, or refers to itself; the slow way finds out.
         text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
     if text.count("{") > 1 or text.count("[") >= MAX_DEPTH:
-        # The text is nested deeply, or has an inner object, whose keys may repeat. The keys of
-        # the outermost object cannot: they are the names of parameters.
+        # The keys of the outermost object are parameters, so they cannot be the same.
         check(text)
     return text
 
@@ -61,7 +59,7 @@ def check(text: str) -> None:
             depth += 1 if bracket in "[{" else -1
             if depth > MAX_DEPTH:
                 raise ValueError(f"tool input is nested deeper than {MAX_DEPTH} levels")
-    # Numbers are not converted, because long ones would take long.
+    # Numbers do not matter here, and long ones take long to read.
     loads(text, object_pairs_hook=_check_names, parse_int=str, parse_float=str)
 
 

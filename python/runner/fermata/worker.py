@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import faulthandler
+import functools
 import gc
-import importlib
-import inspect
 import io
 import os
 import re
@@ -16,68 +14,46 @@ import sys
 import threading
 import types
 import warnings
-from contextlib import suppress
+from collections.abc import Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, loops, rehearse, shell, tools, workspace
+from fermata import SCIENTIFIC, calls, frames, libraries, loops, rehearse, shell, tools, workspace
+from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
-
-# The names a program finds ready, by what they stand for.
-_STANDARD: Final = (
-    "asyncio", "collections", "datetime", "functools", "itertools", "json", "math", "os", "pathlib", "re", "sys",
-)  # fmt: skip
-_SCIENTIFIC: Final = {
-    "np": "numpy",
-    "numpy": "numpy",
-    "pd": "pandas",
-    "pandas": "pandas",
-    "matplotlib": "matplotlib",
-    "plt": "matplotlib.pyplot",
-    "scipy": "scipy",
-    "sklearn": "sklearn",
-}
-
-# After how many seconds an import is taken to hang, before the server gives up waiting.
-_HANGS: Final = 45
 
 _OWN_FILES: Final = os.path.dirname(__file__)
 _NEVER_AWAITED: Final = re.compile(r"coroutine '(\w+)' was never awaited")
 
 
-def preload() -> None:
-    """Import what programs commonly use, so that no program waits for it."""
-    # What hangs is named in the server's log.
-    faulthandler.dump_traceback_later(_HANGS, file=2)
-    for name in (*_STANDARD, "random", "statistics", "string", "time", "typing", "uuid", *_SCIENTIFIC.values()):
-        _import(name)
-    faulthandler.cancel_dump_traceback_later()
-    rehearse.in_parent(_run)
-    # Objects that live for ever need not be looked at by every collection of a
-    # forked process, nor be copied because their counters are touched.
+def preload(kind: str) -> Ready:
+    """Do what can be done before a program of this kind comes, in the process that workers are forked from."""
+    ready = libraries.preload(kind)
+    rehearse.in_parent(_runner(ready))
+    # Collections in forked processes need not look at these objects, which live for ever;
+    # nor need the pages of these objects be copied because a collection writes to them.
     gc.collect()
     gc.freeze()
+    return ready
 
 
-def _import(name: str) -> types.ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
+def _runner(ready: Ready) -> rehearse.Run:
+    return functools.partial(_run, ready.names)
 
 
-def run(stream: socket.socket) -> None:
-    """Say that the worker is ready, run the program that comes, and end the process.
+def run(stream: socket.socket, ready: Ready) -> None:
+    """Tell the supervisor that the worker is ready, run the program that comes, and end the process.
 
-    ``stream`` leads to the supervisor.
+    ``stream`` leads to the supervisor. ``ready`` is what preload has returned.
     """
     _prepare_process()
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
-    # The rest of this is done while the server brings the program.
+    # What follows is done while the server sends the program.
     pending = calls.Calls(stream)
     loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
-    rehearse.while_idle(_run, stream, pending)
+    if ready.kind == SCIENTIFIC:
+        rehearse.while_idle(_runner(ready), stream, pending)
     try:
         while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
@@ -96,7 +72,7 @@ def run(stream: socket.socket) -> None:
             status = _run_shell(request, pending)
         else:
             sys.argv += request.get("args", ())
-            _run(request["code"], request["stubs"], pending, module.__dict__)
+            _run(ready.names, request["code"], request["stubs"], pending, module.__dict__)
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
@@ -109,23 +85,21 @@ def run(stream: socket.socket) -> None:
     done["exit"] = status
     try:
         pending.finish(dumps(done).encode())
-        # To take a process of this size apart keeps a processor busy for milliseconds:
-        # the supervisor ends it when the answer is on its way.
+        # The end of a process of this size keeps a processor busy for milliseconds, so the
+        # supervisor ends it when the answer is on its way.
         stream.recv(1)
     finally:
         os._exit(status)
 
 
-def _run(code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any]) -> None:
-    """Run the program to its end.
+def _run(
+    names: Mapping[str, types.ModuleType], code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any]
+) -> None:
+    """Run the program to its end, in a namespace with these names.
 
     Raises what the program raises, and what compiling it raises.
     """
-    for name in _STANDARD:
-        namespace[name] = sys.modules[name]
-    for name, target in _SCIENTIFIC.items():
-        if (found := sys.modules.get(target)) is not None:
-            namespace[name] = found
+    namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
     defined = tools.define(stubs, pending.invoke)
     namespace.update(defined)
@@ -147,10 +121,11 @@ def _run(code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any])
 
 
 def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> None:
-    """Run a program that does not await as one that does would be run: there is a running loop.
+    """Run a program that does not await as if it did: inside a running loop.
 
-    That loop runs only when the program has come to its end, and only if it has something to do:
-    then each task gets as far as it does without waiting, and is cancelled, as by asyncio.run.
+    The loop itself runs only after the end of the program, and only if the program has left it
+    something to do: each task gets as far as it does without waiting, and is then cancelled, as
+    by asyncio.run.
     """
     runner = asyncio.Runner()
     loop = runner.get_loop()
@@ -180,25 +155,26 @@ def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
 
 
 def _prepare_process() -> None:
-    """Make the process one that a program may expect, after fork."""
-    # A number of any length in a tool's result is a number.
+    """Make this process, which was forked, what a program expects of a new interpreter."""
+    # Numbers in the results of tools may have any length.
     sys.set_int_max_str_digits(0)
     sys.argv = [""]
     sys.path.insert(0, os.getcwd())
     sys.stdin = open(0, encoding="utf-8", errors="replace")
-    # Nothing is held back in a buffer: a program may be killed at any moment.
+    # Output is not buffered, since a program may be killed at any moment.
     sys.stdout = sys.__stdout__ = _unbuffered(1)
     sys.stderr = sys.__stderr__ = _unbuffered(2)
-    # Every process forked from one parent would draw the same numbers, and have the same key.
+    # Otherwise all processes that are forked from one parent would draw the same random numbers,
+    # and have the same key.
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
-        # All of the generator's state, by which it costs less than to work it out of a few numbers.
+        # To set the whole state of the generator costs less than to seed it.
         numpy_random.set_state(("MT19937", memoryview(os.urandom(2496)).cast("I"), 624))
     if (processes := sys.modules.get("multiprocessing.process")) is not None:
         processes.current_process().authkey = os.urandom(32)
 
 
 class _Whole(io.FileIO):
-    """A file that writes all that it is given, also where the process is stopped in the middle."""
+    """A file that writes all that it is given, even if the process is stopped in the middle."""
 
     def write(self, data: Any, /) -> int:
         """Return how many bytes were written, fewer only where more would block."""
@@ -235,8 +211,8 @@ def _finish(namespace: dict[str, Any]) -> None:
         # Threads are waited for; a thread that never ends meets the run budget.
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        # Coroutines that nobody awaited are told of when they go, after everything
-        # that may still use the program's names.
+        # This warns of coroutines that nobody has awaited, so it comes after everything that
+        # may still use the names of the program.
         namespace.clear()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and not getattr(stream, "closed", False):

@@ -21,19 +21,18 @@ from typing import BinaryIO, Final
 
 # How many bytes of a file's content a frame may have.
 CHUNK: Final = 1 << 20
-# How many directory entries are looked at. If a program leaves more, the rest is left out.
+# How many directory entries are looked at; the others are left out of the listing.
 _MAX_ENTRIES: Final = 20_000
 _MAX_SKIPPED_NAMES: Final = 20
 _MAX_PATH: Final = 256
 _MAX_DEPTH: Final = 10
 # The name of the file that stands for an empty directory.
 _KEEP: Final = ".dirkeep"
-# The directory that Python itself makes beside imported modules. It is left out.
+# The directory that Python makes beside modules that it imports is not the program's.
 _CACHE: Final = "__pycache__"
-# Names must not contain control characters, surrogates (bytes that are not UTF-8), line
-# separators, or characters that change the direction of text: shown to people, such a name
-# could look like another one. The server refuses the same names; testdata/names.json has the
-# cases that are tested on both sides.
+# These have no place in a name that people are shown: control characters, surrogates (bytes
+# that are no UTF-8), line ends, and what turns the direction of text. The server refuses the
+# same names.
 _REFUSED_CATEGORIES: Final = ("Cc", "Cs", "Zl", "Zp")
 _REFUSED: Final = "\\\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -61,7 +60,7 @@ class Inputs:
                 os.chmod(path, 0o444)
 
     def _begin(self, path: str) -> None:
-        """Begin a new file. A server that died may have sent all of it or a part before."""
+        """Begin a file, in place of what a server that died may have sent of it."""
         if self._file is not None:
             self._file.close()
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -72,10 +71,10 @@ class Inputs:
 
 @dataclass
 class Listing:
-    """The files that a program has left, in order, and the ones that were left out, with the reasons."""
+    """The files that a program has left, in order, and which files were left out and why."""
 
     files: list[dict[str, str]] = field(default_factory=list)
-    # Inputs that no longer exist.
+    # The input files that the program has removed.
     missing: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -97,7 +96,7 @@ def is_empty(directory: str) -> bool:
         with os.scandir(directory) as entries:
             return next(entries, None) is None
     except PermissionError:
-        # The program has made the directory unreadable, which the listing will report.
+        # The program has made the directory unreadable; the listing tells so.
         return False
     except FileNotFoundError:
         return True
@@ -119,11 +118,11 @@ def listing(directory: str, inputs: dict[str, int], fixed: list[str], max_files:
         return found
     try:
         space = os.fstatvfs(root)
-        # The sum is limited too: files with holes can be larger than the disk they are on.
+        # A file with holes can be larger than the disk that it is on.
         left = space.f_blocks * space.f_frsize
         for name, size in _look_for(root, inputs, found).items():
             digest = _digest(root, name) if size == inputs[name] else ""
-            # An input that may be unchanged may have any size.
+            # An input that has not changed may have any size.
             if not digest and size > min(max_size, left):
                 found.skip(name, "size")
                 continue
@@ -154,7 +153,7 @@ def _look_for(root: int, inputs: Iterable[str], found: Listing) -> dict[str, int
         except PermissionError:
             found.skip(name, "unreadable")
         except OSError:
-            # Nothing has this name any more, or something that is not a regular file.
+            # There is nothing with this name, or something that is no file.
             found.missing.append(name)
     return sizes
 
@@ -209,7 +208,7 @@ def _walk(
 
 
 def _keep_directory(directory: int, prefix: str, batch: list[str], found: Listing) -> None:
-    """Put a file into an empty directory, to stand for the directory."""
+    """Put a file into an empty directory, so that the listing has something to stand for the directory."""
     try:
         os.close(os.open(_KEEP, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=directory))
     except OSError:

@@ -1,4 +1,4 @@
-# Sends a frame of every kind with nothing, something and nonsense in it, to both ends.
+# Sends a frame of every kind to both ends: empty, valid and with nonsense in it.
 # tools: ask
 for kind in range(256):
     for payload in (b"", b"{}", b"[" * 1000, b"\xff" * 100):

@@ -1,4 +1,4 @@
-# Hands sockets that take an hour to close to the supervisor and the server, so that these hang in close.
+# Hands sockets that take an hour to close to the supervisor and the server, to make them hang in close(2).
 # timeout: 2000
 listener = socket.create_server(("127.0.0.1", 0))
 full, peer = socket.create_connection(listener.getsockname()), listener.accept()[0]

@@ -1,4 +1,4 @@
-# Says that it has ended and then calls a tool.
+# Reports that it has ended, and then calls a tool.
 # tools: ask
 send(frame("D", json.dumps({"exit": 0, "error": "", "memory": False})), 3)
 await ask()

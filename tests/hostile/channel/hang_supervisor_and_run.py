@@ -1,4 +1,4 @@
-# The supervisor is to hang in close(2) while the program calls over the line and runs in its pauses.
+# Makes the supervisor hang in close(2) while the program calls over the line and runs in its pauses.
 # tools: ask
 # pause: 1000
 # timeout: 3000

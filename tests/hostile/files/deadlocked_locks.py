@@ -1,4 +1,4 @@
-# Children that lock two files in opposite order and wait for ever.
+# Makes children that lock two files in opposite order and wait for ever.
 # timeout: 1000
 def lock(first, second):
     with open(first, "w") as a, open(second, "w") as b:

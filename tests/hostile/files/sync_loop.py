@@ -1,4 +1,4 @@
-# Makes the machine write everything it has, all the time.
+# Makes the machine write all its buffers to disk, again and again.
 # timeout: 1500
 end = time.monotonic() + 1
 while time.monotonic() < end:

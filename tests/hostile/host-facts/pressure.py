@@ -1,4 +1,4 @@
-# Reads how busy the machine is with others.
+# Reads how busy other programs keep the machine.
 # sandbox: process
 for path in ("/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/schedstat"):
     if content(path):

@@ -1,4 +1,4 @@
-# Robust lists, priority inheritance and requeues with nonsense in them.
+# Makes robust lists, priority inheritance and requeues with nonsense in them.
 # timeout: 2000
 word = ctypes.c_int(os.getpid())
 for operation in range(14):

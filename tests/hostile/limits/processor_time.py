@@ -1,4 +1,4 @@
-# Ends itself by a limit on processor time, in a child and in itself.
+# Sets a limit on processor time that ends a child, and then itself.
 # timeout: 3000
 attempt(resource.setrlimit, resource.RLIMIT_CPU, (1, 1))
 while True:

@@ -1,4 +1,4 @@
-# Lets children run out of memory again and again, and survives them.
+# Makes children that run out of memory again and again, and outlives them.
 # timeout: 4000
 def take():
     data = []

@@ -1,4 +1,4 @@
-# Shared memory of POSIX, unlinked and kept open by descriptors in flight.
+# Makes POSIX shared memory, unlinks it and keeps it open by descriptors in flight.
 from multiprocessing import shared_memory
 kept = []
 for i in range(20):

@@ -1,4 +1,4 @@
-# Makes its time stand still: the runner's clock, the loop's and the library's.
+# Stops the clocks: the runner's, the event loop's and the library's.
 # tools: ask
 # timeout: 1500
 loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-# A child that forks all the time, so that some are born while others are being stopped.
+# A child forks all the time, so that some processes are born while others are being stopped.
 # tools: ask
 # pause: 1000
 diary = Diary()

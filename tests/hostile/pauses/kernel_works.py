@@ -1,4 +1,4 @@
-# Has the kernel work for it in the pause: a large copy, a sync, a random read in one call.
+# Makes the kernel work during the pause: a large copy, a sync, a random read in one call.
 # tools: ask
 # pause: 700
 # timeout: 4000

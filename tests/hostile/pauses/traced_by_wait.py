@@ -1,4 +1,4 @@
-# Children that wake each other by SIGCONT whenever one sees the other stopped.
+# Children wake each other by SIGCONT whenever one sees that the other is stopped.
 # tools: ask
 # pause: 1000
 diary = Diary()

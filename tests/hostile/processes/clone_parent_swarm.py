@@ -1,4 +1,4 @@
-# Fills the limit on processes with siblings that end at once and are zombies of somebody else.
+# Fills the limit on processes with siblings that end at once and become zombies of another process.
 made = 0
 for _ in range(200):
     pid = syscall(56, 0x8000 | 17, 0, 0, 0, 0)

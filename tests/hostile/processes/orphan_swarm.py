@@ -1,4 +1,4 @@
-# Thousands of orphans, each of which outlives its parent by a moment, so that process 1 has to reap them.
+# Makes thousands of orphans, each of which outlives its parent by a moment, so that process 1 has to reap them.
 end = time.monotonic() + 1
 while time.monotonic() < end:
     try:

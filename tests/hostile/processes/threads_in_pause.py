@@ -1,4 +1,4 @@
-# Pauses with as many threads as it gets.
+# Starts as many threads as it can and pauses.
 # tools: ask
 hold = threading.Event()
 try:

@@ -1,4 +1,4 @@
-# Calls tools when the program has ended: from threads, handlers and finalizers.
+# Calls tools after the program has ended: from threads, handlers and finalizers.
 # tools: ask
 import atexit
 atexit.register(lambda: attempt(asyncio.run, ask()))

@@ -1,4 +1,4 @@
-# Registers codecs and error handlers that the runner's texts pass.
+# Registers codecs and error handlers that the runner's text passes through.
 # tools: ask
 import codecs
 codecs.register_error("strict", lambda error: 1 / 0)

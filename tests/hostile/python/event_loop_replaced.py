@@ -1,4 +1,4 @@
-# Puts an event loop of its own make in the place of the runner's, and closes that.
+# Replaces the runner's event loop by one of its own, and closes the runner's.
 # tools: ask
 loop = asyncio.get_running_loop()
 loop.call_soon(lambda: setattr(loop, "_selector", None))

@@ -1,4 +1,4 @@
-# Callbacks that call themselves for ever, so that the loop never rests.
+# Makes callbacks that call themselves for ever, so that the loop never rests.
 # tools: ask
 # timeout: 1000
 loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-# Children that end with strange codes; the program ends with an object.
+# Makes children that end with strange codes, and ends with an object.
 for code in (None, True, -1, 256, 1 << 40, "text", b"x", object(), 1.5, [], SystemExit(3)):
     pid = os.fork()
     if pid == 0:

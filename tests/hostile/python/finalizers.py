@@ -1,4 +1,4 @@
-# Objects that come back to life when they are collected, call tools and hang in the end.
+# Makes objects that come back to life when they are collected, call tools, and hang at the end.
 # tools: ask
 # timeout: 1500
 kept = []

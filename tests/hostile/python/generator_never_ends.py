@@ -1,4 +1,4 @@
-# A generator and a coroutine that refuse to be closed.
+# Makes a generator and a coroutine that refuse to be closed.
 # timeout: 1500
 def stay():
     while True:

@@ -1,4 +1,4 @@
-# Handlers of the end that add themselves again.
+# Registers exit handlers that register themselves again.
 # timeout: 1500
 import atexit
 def again():

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// requestIDHeader carries the name of a request in the log.
+const requestIDHeader = "X-Request-Id"
+
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,128}$`)
+
+// ValidRequestID reports whether a client may give this id to a request.
+func ValidRequestID(id string) bool { return requestIDPattern.MatchString(id) }
+
+// around is around every request: it sets the headers that every answer has, answers
+// errors, measures the request and writes its line to the log. It returns no error.
+func (r *Router) around(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		began := time.Now()
+		request := c.Request()
+		// An id from outside joins our log with that of a proxy. It is taken if it cannot
+		// spoil the log.
+		id := request.Header.Get(requestIDHeader)
+		if !ValidRequestID(id) {
+			id = rand.Text()
+		}
+		header := c.Response().Header()
+		header.Set(requestIDHeader, id)
+		for name, value := range r.headers {
+			header.Set(name, value)
+		}
+
+		if err := recovered(next, c); err != nil && !c.Response().Committed {
+			r.fail(c, err)
+		}
+
+		route, status, took := routeOf(c), c.Response().Status, time.Since(began)
+		if r.observe != nil {
+			r.observe(route, methodOf(request), status, took)
+		}
+		attrs := []slog.Attr{
+			slog.String("method", methodOf(request)),
+			slog.String("route", route),
+			slog.Int("status", status),
+			slog.Int64("duration_ms", took.Milliseconds()),
+			slog.String("principal", PrincipalOf(c).ID),
+			slog.String("request_id", id),
+		}
+		level := slog.LevelInfo
+		if cause := factsOf(c).cause; cause != nil {
+			level = slog.LevelError
+			attrs = append(attrs, slog.Any("err", cause))
+		}
+		r.log.LogAttrs(context.WithoutCancel(request.Context()), level, "request", attrs...)
+		return nil
+	}
+}
+
+// recovered calls next and turns a panic into an error.
+func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("api: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return next(c)
+}
+
+// fail answers a request that err has ended.
+func (r *Router) fail(c echo.Context, err error) {
+	f := ErrorOf(c.Request().Context(), err)
+	if f.Status >= http.StatusInternalServerError {
+		SetCause(c, err)
+	}
+	header := c.Response().Header()
+	if f.Seconds > 0 {
+		header.Set(echo.HeaderRetryAfter, strconv.Itoa(f.Seconds))
+	}
+	if f.Status == http.StatusUnauthorized {
+		header.Set(echo.HeaderWWWAuthenticate, "Bearer")
+	}
+	var body any = f
+	if envelope := r.envelopes[c.Path()]; envelope != nil {
+		body = envelope(c, f)
+	}
+	// Writing fails only if the client has left, which concerns nobody else.
+	_ = Answer(c, f.Status, body)
+}
+
+// routeOf returns the route for log and metrics. A path is text that the client chose.
+func routeOf(c echo.Context) string {
+	// A request with a principal has passed a route. What it did not find is a file.
+	if c.Response().Status == http.StatusNotFound && factsOf(c).principal == nil {
+		return "none"
+	}
+	return c.Path()
+}
+
+// methodOf returns the method for log and metrics. A method, too, is text that the client
+// chose.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete:
+		return r.Method
+	default:
+		return "other"
+	}
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"fermata/engine"
+)
+
+// An ErrorStyle says how a client is told that an execution has failed.
+type ErrorStyle string
+
+// The error styles.
+const (
+	// HTTPErrors answers a spent budget with 408 and too many rounds with 400.
+	HTTPErrors ErrorStyle = "http"
+	// InlineErrors answers both with 200 and a body of status "error": some clients
+	// discard the body of any other status. Refusals of a request keep their status.
+	InlineErrors ErrorStyle = "inline"
+)
+
+// A Reply is what a client is told of an execution that has ended without completing.
+type Reply struct {
+	Status int
+	Text   string
+}
+
+// An Exit is how a program has ended, seen as a process.
+type Exit struct {
+	// Code is the exit code, or Signal is the name of the signal that killed the process.
+	Code   int
+	Signal string
+	// Status is a code of two letters that clients know, and Message says the same to
+	// people. A process that has ended well has neither.
+	Status, Message string
+	// Unsaid means that the program's own output cannot tell how it ended.
+	Unsaid bool
+}
+
+// A way is a way in which an execution ends: its state, and the reason if it has failed.
+type way struct {
+	state  engine.State
+	reason engine.Reason
+}
+
+// An ending is what clients are told of one way in which executions end.
+type ending struct {
+	// reply is the answer, and inline its replacement in the inline style, if that differs.
+	reply, inline func(engine.Outcome) Reply
+	// exit is the end of a program without tools. It is nil if such a program cannot end in
+	// this way.
+	exit func(engine.Outcome) (Exit, error)
+}
+
+// endings are all ways in which executions end. The texts are those that clients
+// recognise, where there are any.
+var endings = map[way]ending{
+	{engine.Completed, ""}: {exit: func(engine.Outcome) (Exit, error) { return Exit{}, nil }},
+	{engine.TimedOut, ""}: {
+		reply:  says(http.StatusRequestTimeout, "Execution timeout"),
+		inline: says(http.StatusOK, "Time limit exceeded"),
+		exit:   killed("TO", says(0, "Time limit exceeded")),
+	},
+	{engine.Cancelled, ""}: {
+		reply: says(http.StatusOK, "Programmatic execution request cancelled"),
+		exit:  killed("XX", says(0, "Execution request cancelled")),
+	},
+	{engine.Expired, ""}: {reply: says(http.StatusBadRequest, "Execution expired")},
+
+	{engine.Failed, engine.RaisedError}: {
+		reply: func(o engine.Outcome) Reply {
+			// The contract wants a text whatever the program has raised.
+			return Reply{http.StatusOK, cmp.Or(o.Detail, "Execution failed or timed out")}
+		},
+		exit: func(engine.Outcome) (Exit, error) { return exited(1), nil },
+	},
+	{engine.Failed, engine.ExitedCode}: {
+		reply: counts(http.StatusOK, "Sandbox exited with code %d"),
+		exit:  func(o engine.Outcome) (Exit, error) { return exited(o.Code), nil },
+	},
+	{engine.Failed, engine.OutOfMemory}: same("RE", says(http.StatusOK, "Out of memory")),
+	{engine.Failed, engine.StdoutFlood}: same("OL", says(http.StatusOK, "stdout length exceeded")),
+	{engine.Failed, engine.StderrFlood}: same("EL", says(http.StatusOK, "stderr length exceeded")),
+	{engine.Failed, engine.UngrantedTool}: same("XX", func(o engine.Outcome) Reply {
+		return Reply{http.StatusOK, "Sandbox requested an unregistered tool: " + o.Detail}
+	}),
+	{engine.Failed, engine.ProtocolBroken}: same("XX", func(o engine.Outcome) Reply {
+		text := "The program broke the connection to its sandbox's runner"
+		if o.Detail != "" {
+			text += ": " + o.Detail
+		}
+		return Reply{http.StatusOK, text}
+	}),
+	{engine.Failed, engine.TooMuchStored}: same("XX", counts(http.StatusOK,
+		"Tool calls of this client that wait and its kept answers would take more than %d bytes (FERMATA_MAX_STORED)")),
+	{engine.Failed, engine.SandboxLost}: {
+		reply: says(http.StatusOK, "Sandbox execution failed"),
+		exit: func(engine.Outcome) (Exit, error) {
+			return Exit{}, &Error{Status: http.StatusBadGateway, Text: "sandbox_execution_failed", Message: "Sandbox execution failed"}
+		},
+	},
+	{engine.Failed, engine.TooManyRounds}: {
+		reply:  counts(http.StatusBadRequest, "Exceeded maximum round trips (%d)"),
+		inline: counts(http.StatusOK, "Exceeded maximum round trips (%d)"),
+	},
+	{engine.Failed, engine.TooManyCalls}: {
+		reply:  counts(http.StatusBadRequest, "Execution exceeded maximum tool calls (%d)"),
+		inline: counts(http.StatusOK, "Execution exceeded maximum tool calls (%d)"),
+	},
+}
+
+// ReplyTo returns what a client is told of an execution that has ended without completing.
+func ReplyTo(o engine.Outcome, style ErrorStyle) (Reply, error) {
+	e := endings[wayOf(o)]
+	switch {
+	case e.reply == nil:
+		return Reply{}, fmt.Errorf("api: no reply to state %q, reason %q", o.State, o.Reason)
+	case style == InlineErrors && e.inline != nil:
+		return e.inline(o), nil
+	}
+	return e.reply(o), nil
+}
+
+// ExitOf returns how a program without tools has ended.
+func ExitOf(o engine.Outcome) (Exit, error) {
+	e := endings[wayOf(o)]
+	if e.exit == nil {
+		return Exit{}, fmt.Errorf("api: a program without tools in state %q, reason %q", o.State, o.Reason)
+	}
+	return e.exit(o)
+}
+
+func wayOf(o engine.Outcome) way {
+	if o.State != engine.Failed {
+		return way{state: o.State}
+	}
+	return way{o.State, o.Reason}
+}
+
+// says returns a reply with a fixed text.
+func says(status int, text string) func(engine.Outcome) Reply {
+	return func(engine.Outcome) Reply { return Reply{status, text} }
+}
+
+// counts returns a reply whose text has the outcome's Code in it.
+func counts(status int, format string) func(engine.Outcome) Reply {
+	return func(o engine.Outcome) Reply { return Reply{status, fmt.Sprintf(format, o.Code)} }
+}
+
+// same is the ending of a program that was killed, which all clients are told with the same
+// text.
+func same(status string, reply func(engine.Outcome) Reply) ending {
+	return ending{reply: reply, exit: killed(status, reply)}
+}
+
+// killed returns the exit of a program that was killed, with the text of a reply.
+func killed(status string, reply func(engine.Outcome) Reply) func(engine.Outcome) (Exit, error) {
+	return func(o engine.Outcome) (Exit, error) {
+		return Exit{Signal: "SIGKILL", Status: status, Message: reply(o).Text, Unsaid: true}, nil
+	}
+}
+
+// exited is the exit of a program that ended with a code, which is negative for a signal.
+func exited(code int) Exit {
+	if code >= 0 {
+		return Exit{Code: code, Status: "RE", Message: fmt.Sprintf("Exited with error status %d", code)}
+	}
+	name := cmp.Or(unix.SignalName(syscall.Signal(-code)), fmt.Sprintf("signal %d", -code))
+	return Exit{Signal: name, Status: "SG", Message: "Killed by " + name, Unsaid: true}
+}

@@ -1,0 +1,187 @@
+package librechat
+
+import (
+	"bytes"
+	"net/http"
+	"unicode/utf8"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+// encodeOutcome returns status and body for the outcome of a program with tools. Equal
+// outcomes have equal bytes, which is what a client that repeats a request gets.
+func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle) (status int, body []byte, err error) {
+	if outcome.State == engine.Paused {
+		body, err = encodePause(outcome)
+		return http.StatusOK, body, err
+	}
+	ended := endedAnswer{
+		Status: "completed", SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: outcome.Stderr,
+		Files: outputsOf(outcome.Files), leftovers: leftoversOf(outcome),
+	}
+	status = http.StatusOK
+	if outcome.State != engine.Completed {
+		reply, err := api.ReplyTo(outcome, style)
+		if err != nil {
+			return 0, nil, err
+		}
+		status, ended.Status, ended.Error = reply.Status, "error", reply.Text
+		if len(ended.Files) == 0 {
+			ended.Files = nil
+		}
+	}
+	body, err = api.Encode(ended)
+	return status, body, err
+}
+
+// A pausedAnswer is the answer to a request that has left its execution paused.
+type pausedAnswer struct {
+	Status    string `json:"status"`
+	SessionID string `json:"session_id"`
+	Token     string `json:"continuation_token"`
+	// Calls stay empty; encodePause inserts them.
+	Calls []callHead `json:"tool_calls"`
+}
+
+// A callHead is a tool call without its input.
+type callHead struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// encodePause encodes the answer to a pause. The inputs of calls go out as the program has
+// written them, and may have 16 MiB together. So they are inserted by hand: the library
+// would parse and reformat them, which takes almost three times as long and drops white space.
+func encodePause(outcome engine.Outcome) ([]byte, error) {
+	body, err := api.Encode(pausedAnswer{Status: "tool_call_required", SessionID: outcome.Session, Token: outcome.Token})
+	if err != nil {
+		return nil, err
+	}
+	body = bytes.TrimSuffix(body, []byte("]}"))
+	for i, call := range outcome.Calls {
+		head, err := api.Encode(callHead{call.ID, call.Name})
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(append(body, bytes.TrimSuffix(head, []byte("}"))...), `,"input":`...)
+		body = append(append(body, call.Input...), '}')
+	}
+	body = append(body, "]}"...)
+	if !utf8.Valid(body) {
+		body = bytes.ToValidUTF8(body, []byte(string(utf8.RuneError)))
+	}
+	return body, nil
+}
+
+// An endedAnswer is the answer to a request that has ended its execution.
+type endedAnswer struct {
+	Status    string   `json:"status"`
+	SessionID string   `json:"session_id"`
+	Error     string   `json:"error,omitempty"`
+	Stdout    string   `json:"stdout"`
+	Stderr    string   `json:"stderr"`
+	Files     []output `json:"files,omitzero"`
+	leftovers
+}
+
+// An output is a file that is in the workspace at the end.
+type output struct {
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+	SessionID      string `json:"session_id"`
+	StorageSession string `json:"storage_session_id"`
+	// Inherited says that it is an unchanged input, which the client named so. Version is
+	// that of a skill.
+	Inherited bool   `json:"inherited,omitzero"`
+	Kind      string `json:"kind,omitempty"`
+	Resource  string `json:"resource_id,omitempty"`
+	Version   *int   `json:"version,omitzero"`
+	// ModifiedFrom is the input that was changed.
+	ModifiedFrom *origin `json:"modified_from,omitzero"`
+}
+
+// An origin names an input file.
+type origin struct {
+	ID             string `json:"id"`
+	StorageSession string `json:"storage_session_id"`
+}
+
+func outputsOf(list []engine.OutputFile) []output {
+	outputs := make([]output, len(list))
+	for i, f := range list {
+		o := output{ID: f.ID, Name: f.Name, SessionID: f.Session, StorageSession: f.Session}
+		switch {
+		case f.Inherited:
+			o.Inherited, o.Kind, o.Resource = true, f.Input.Kind, f.Input.Resource
+			if f.Input.Kind == "skill" {
+				o.Version = &f.Input.Version
+			}
+		case f.Input != nil:
+			o.ModifiedFrom = &origin{f.Input.ID, f.Input.Session}
+		}
+		outputs[i] = o
+	}
+	return outputs
+}
+
+// The leftovers are what else there is to say about the files of an execution.
+type leftovers struct {
+	Deleted    []string    `json:"deleted_files,omitempty"`
+	Delivery   *delivery   `json:"artifact_delivery,omitzero"`
+	Truncation *truncation `json:"artifact_truncation,omitzero"`
+}
+
+// A delivery says that new files could not be kept.
+type delivery struct {
+	Code      string `json:"code"`
+	Status    string `json:"status"`
+	Attempted int    `json:"attempted"`
+	Delivered int    `json:"delivered"`
+	Failed    int    `json:"failed"`
+}
+
+// A truncation says which files were left out, and how many for each of
+// engine.SkipReasons.
+type truncation struct {
+	Code    string      `json:"code"`
+	Reasons skipReasons `json:"reasons"`
+	Skipped []string    `json:"skipped"`
+	Count   int         `json:"skipped_count"`
+}
+
+type skipReasons struct {
+	MaxFiles   int `json:"max_files"`
+	Depth      int `json:"depth"`
+	Size       int `json:"size"`
+	Path       int `json:"path"`
+	Unreadable int `json:"unreadable"`
+}
+
+func leftoversOf(outcome engine.Outcome) leftovers {
+	l := leftovers{Deleted: outcome.Deleted}
+	if failed := outcome.Undelivered; failed > 0 {
+		delivered := 0
+		for _, f := range outcome.Files {
+			if !f.Inherited {
+				delivered++
+			}
+		}
+		l.Delivery = &delivery{"artifact_delivery_failed", "failed", delivered + failed, delivered, failed}
+		if delivered > 0 {
+			l.Delivery.Status = "partial"
+		}
+	}
+	if skipped := outcome.Skipped; skipped.Count() > 0 {
+		n := skipped.Reasons
+		l.Truncation = &truncation{
+			"artifact_truncated",
+			skipReasons{n["max_files"], n["depth"], n["size"], n["path"], n["unreadable"]},
+			skipped.Names, skipped.Count(),
+		}
+	}
+	return l
+}

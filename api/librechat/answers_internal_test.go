@@ -1,0 +1,95 @@
+package librechat
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+// A client that asks for the same large answer many times has copies of it up to its share.
+func TestLargeAnswersCount(t *testing.T) {
+	r := api.New(api.Options{
+		Open: true, Hosts: []string{"example.com"}, // as requests of httptest call it
+		BodyBudget: 8 << 20, Log: slog.New(slog.DiscardHandler),
+	})
+	post := func(path string) int {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody))
+		return w.Code
+	}
+	hold := func(o engine.Outcome, next func()) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if err := holdAnswer(r.Bodies, c, o); err != nil {
+				return err
+			}
+			next()
+			return c.NoContent(http.StatusNoContent)
+		}
+	}
+	large := engine.Outcome{Calls: []engine.Call{{Input: make([]byte, 3<<19)}}}
+	small := engine.Outcome{Stdout: strings.Repeat("x", largeAnswer-1)}
+	r.Handle(http.MethodPost, "/large", hold(large, func() {}), r.Authenticated)
+	r.Handle(http.MethodPost, "/small", hold(small, func() {}), r.Authenticated)
+	var meanwhile []int
+	r.Handle(http.MethodPost, "/first", hold(large, func() {
+		meanwhile = []int{post("/large"), post("/small")}
+	}), r.Authenticated)
+	if status := post("/first"); status != http.StatusNoContent {
+		t.Errorf("the only answer: got %d, want 204", status)
+	}
+	if meanwhile[0] != http.StatusTooManyRequests {
+		t.Errorf("one more: got %d, want 429", meanwhile[0])
+	}
+	if meanwhile[1] != http.StatusNoContent {
+		t.Errorf("a small one, which does not count: got %d, want 204", meanwhile[1])
+	}
+	if status := post("/large"); status != http.StatusNoContent {
+		t.Errorf("after the first: got %d, want 204", status)
+	}
+}
+
+// Each reason for which a file is skipped has its place in an answer.
+func TestSkipReasons(t *testing.T) {
+	for i, reason := range engine.SkipReasons {
+		l := leftoversOf(engine.Outcome{Skipped: engine.Skipped{Reasons: map[string]int{reason: i + 1}}})
+		body, err := api.Encode(l.Truncation.Reasons)
+		var counts map[string]int
+		if err == nil {
+			err = json.Unmarshal(body, &counts)
+		}
+		if err != nil || counts[reason] != i+1 || len(counts) != len(engine.SkipReasons) {
+			t.Errorf("%q is told as %s (%v)", reason, body, err)
+		}
+	}
+}
+
+// BenchmarkInputs compares what encodePause does with the input of a call with what the
+// library does.
+func BenchmarkInputs(b *testing.B) {
+	input := json.RawMessage(`[` + strings.Repeat(`{"id":12345,"name":"Ada Lovelace","tags":["a","b"],"score":1.25},`, 1<<20/66) + `null]`)
+	b.Run("inserted", func(b *testing.B) {
+		b.SetBytes(int64(len(input)))
+		for b.Loop() {
+			if _, err := encodePause(engine.Outcome{Calls: []engine.Call{{Input: input}}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("reformatted", func(b *testing.B) {
+		b.SetBytes(int64(len(input)))
+		for b.Loop() {
+			if _, err := api.Encode(map[string]jsontext.Value{"input": jsontext.Value(input)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

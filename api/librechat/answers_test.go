@@ -1,0 +1,260 @@
+package librechat_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"fermata/api"
+	"fermata/continuation"
+	"fermata/engine"
+	"fermata/stubs"
+)
+
+var errTest = errors.New("the disk is on fire")
+
+func failed(reason engine.Reason, detail string, code int) engine.Outcome {
+	return engine.Outcome{
+		State: engine.Failed, Session: session, Reason: reason, Detail: detail, Code: code,
+		Stdout: "out", Stderr: "err",
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	ended := func(text string) string {
+		return `{"status":"error","session_id":"` + session + `","error":` + quote(text) + `,"stdout":"out","stderr":"err"}`
+	}
+	for _, c := range []struct {
+		name    string
+		outcome engine.Outcome
+		status  int
+		body    string
+		// inlined is the body in the inline style, where it differs; its status is 200.
+		inlined string
+	}{
+		{
+			name: "paused",
+			outcome: engine.Outcome{
+				State: engine.Paused, Session: session, Token: "t.o/k",
+				Calls: []engine.Call{
+					{ID: "call_001", Name: "get-\"weather\"", Input: json.RawMessage(`{"b": 1.0, "a":12345678901234567890, "s":"\ud800<>\u2028"}`)},
+					{ID: "call_002", Name: "名前", Input: json.RawMessage(`{}`)},
+				},
+			},
+			status: 200,
+			body: `{"status":"tool_call_required","session_id":"` + session + `","continuation_token":"t.o/k","tool_calls":[` +
+				`{"id":"call_001","name":"get-\"weather\"","input":{"b": 1.0, "a":12345678901234567890, "s":"\ud800<>\u2028"}},` +
+				`{"id":"call_002","name":"名前","input":{}}]}`,
+		},
+		{
+			name:    "completed",
+			outcome: engine.Outcome{State: engine.Completed, Session: session, Stdout: "a\n\x00é", Stderr: "warning"},
+			status:  200,
+			body:    `{"status":"completed","session_id":"` + session + `","stdout":"a\n\u0000é","stderr":"warning","files":[]}`,
+		},
+		{
+			name:    "timed out",
+			outcome: engine.Outcome{State: engine.TimedOut, Session: session, Stdout: "out", Stderr: "err"},
+			status:  408, body: ended("Execution timeout"), inlined: ended("Time limit exceeded"),
+		},
+		{
+			name:    "cancelled",
+			outcome: engine.Outcome{State: engine.Cancelled, Session: session, Stdout: "out", Stderr: "err"},
+			status:  200, body: ended("Programmatic execution request cancelled"),
+		},
+		{
+			name: "too many rounds", outcome: failed(engine.TooManyRounds, "", 20),
+			status: 400, body: ended("Exceeded maximum round trips (20)"), inlined: ended("Exceeded maximum round trips (20)"),
+		},
+		{
+			name: "too many calls", outcome: failed(engine.TooManyCalls, "", 10000),
+			status: 400, body: ended("Execution exceeded maximum tool calls (10000)"), inlined: ended("Execution exceeded maximum tool calls (10000)"),
+		},
+		{name: "raised", outcome: failed(engine.RaisedError, "ZeroDivisionError: division by zero", 0), status: 200, body: ended("ZeroDivisionError: division by zero")},
+		{name: "raised nothing", outcome: failed(engine.RaisedError, "", 0), status: 200, body: ended("Execution failed or timed out")},
+		{name: "exited", outcome: failed(engine.ExitedCode, "", 3), status: 200, body: ended("Sandbox exited with code 3")},
+		{name: "killed", outcome: failed(engine.ExitedCode, "", -9), status: 200, body: ended("Sandbox exited with code -9")},
+		{name: "out of memory", outcome: failed(engine.OutOfMemory, "", 0), status: 200, body: ended("Out of memory")},
+		{name: "stdout flood", outcome: failed(engine.StdoutFlood, "", 0), status: 200, body: ended("stdout length exceeded")},
+		{name: "stderr flood", outcome: failed(engine.StderrFlood, "", 0), status: 200, body: ended("stderr length exceeded")},
+		{name: "ungranted tool", outcome: failed(engine.UngrantedTool, "X", 0), status: 200, body: ended("Sandbox requested an unregistered tool: X")},
+		{name: "sandbox lost", outcome: failed(engine.SandboxLost, "", 0), status: 200, body: ended("Sandbox execution failed")},
+
+		{name: "running is no answer", outcome: engine.Outcome{State: engine.Running}, status: 500},
+		{name: "nor is nothing", outcome: engine.Outcome{}, status: 500},
+		{name: "unknown reason", outcome: failed("aliens", "", 0), status: 500},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, style := range []api.ErrorStyle{api.HTTPErrors, api.InlineErrors} {
+				o := options()
+				o.Errors = style
+				status, body := c.status, c.body
+				if style == api.InlineErrors && c.inlined != "" {
+					status, body = http.StatusOK, c.inlined
+				}
+				h := newHandler(&script{outcome: c.outcome}, o)
+				first := call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, h)
+				if status == http.StatusInternalServerError {
+					body = `{"status":"error","session_id":"` + session + `","error":"Internal server error"}`
+				}
+				want(t, first, status, body)
+				again := call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, h)
+				if again.Body.String() != first.Body.String() {
+					t.Errorf("the same outcome was answered with %s and then %s", first.Body, again.Body)
+				}
+			}
+		})
+	}
+}
+
+func TestAnswersAreUTF8(t *testing.T) {
+	for name, outcome := range map[string]engine.Outcome{
+		"output": {State: engine.Completed, Stdout: "a\xffb", Stderr: "\xc0\x80"},
+		"detail": failed(engine.RaisedError, "\xed\xa0\x80", 0),
+		"call":   {State: engine.Paused, Calls: []engine.Call{{Name: "\xff", Input: json.RawMessage("{\"a\":\"\xff\"}")}}},
+	} {
+		_, body := post(t, &script{outcome: outcome}, `{"code":"#"}`)
+		if !utf8.ValidString(body) || !json.Valid([]byte(body)) {
+			t.Errorf("%s: %q is not JSON in UTF-8", name, body)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+		text   string
+		retry  bool
+	}{
+		{continuation.ErrToken, 400, "Invalid continuation token", false},
+		{continuation.ErrTokenExpired, 400, "Execution expired", false},
+		{engine.ErrExpired, 400, "Execution expired", false},
+		{engine.ErrForbidden, 403, "Forbidden", false},
+		{engine.ErrInFlight, 409, "Another continuation is already in flight for this execution; retry shortly", false},
+		{engine.ErrNoCapacity, 503, "No sandbox is free; retry shortly", true},
+		{engine.ErrClosing, 503, "Service is shutting down", true},
+		{continuation.ErrUnavailable, 503, "The execution store is not available; retry shortly", true},
+		{&engine.ResultsError{Size: 12_001, Limit: 12_000}, 400, "Aggregate tool_history for this execution would be 12001 bytes, exceeds cap 12000", false},
+		{&engine.ResultError{CallID: "call_999"}, 400, "tool_results[call_999] was not issued by the sandbox for this execution", false},
+		{&stubs.CollisionError{First: "a-b", Second: "a_b", Identifier: "a_b"}, 400, `Tool names "a-b" and "a_b" normalize to the same identifier "a_b"`, false},
+		{errTest, 500, "Internal server error", false},
+		{context.Canceled, 500, "Internal server error", false},
+	} {
+		t.Run(c.err.Error(), func(t *testing.T) {
+			h := newHandler(&script{err: fmt.Errorf("while testing: %w", c.err)}, options())
+			w := call{body: `{"continuation_token":"t","tool_results":[{"call_id":"call_001"}]}`}.do(t, h)
+			want(t, w, c.status, `{"status":"error","error":`+quote(c.text)+`}`)
+			if got := w.Header().Get("Retry-After") != ""; got != c.retry {
+				t.Errorf("Retry-After is there: %t, want %t", got, c.retry)
+			}
+
+			w = call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, h)
+			want(t, w, c.status, `{"status":"error","session_id":"`+session+`","error":`+quote(c.text)+`}`)
+		})
+	}
+}
+
+// The run is cancelled when its client leaves, and the log says so.
+func TestClientLeaves(t *testing.T) {
+	var lines bytes.Buffer
+	o := options()
+	o.Log = slog.New(slog.NewJSONHandler(&lines, nil))
+	entered, left, logged := make(chan struct{}), make(chan error, 1), make(chan struct{})
+	e := completed()
+	e.err = context.Canceled
+	e.do = func(ctx context.Context) {
+		close(entered)
+		<-ctx.Done()
+		left <- ctx.Err()
+	}
+	h := newHandler(e, o)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(logged)
+		h.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(`{"code":"#"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-API-Key", "good-key")
+	go func() {
+		select {
+		case <-entered:
+			cancel()
+		case <-t.Context().Done():
+		}
+	}()
+	if response, err := server.Client().Do(r); err == nil {
+		t.Fatalf("the client was answered with %s, want its own cancellation (%v)", response.Status, response.Body.Close())
+	}
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("the run ended with %v, want context.Canceled", err)
+	}
+	<-logged
+	if got := lines.String(); !strings.Contains(got, `"status":499`) || !strings.Contains(got, `"level":"INFO"`) {
+		t.Errorf("logged %s, want status 499 at level INFO", got)
+	}
+}
+
+func TestPanic(t *testing.T) {
+	var lines bytes.Buffer
+	o := options()
+	o.Log = slog.New(slog.NewJSONHandler(&lines, nil))
+	e := completed()
+	e.do = func(context.Context) { panic("oh no") }
+	w := call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, newHandler(e, o))
+	want(t, w, 500, `{"status":"error","session_id":"`+session+`","error":"Internal server error"}`)
+	if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "oh no") || !strings.Contains(got, `"level":"ERROR"`) {
+		t.Errorf("logged %s, want one line at level ERROR that names the panic", got)
+	}
+}
+
+func TestLog(t *testing.T) {
+	for _, c := range []struct {
+		call  call
+		err   error
+		lines []string
+	}{
+		{call{path: "/v1" + path, body: `{"code":"secret-code"}`}, nil, []string{`"msg":"request"`, `"method":"POST"`, `"route":"/v1/exec/programmatic"`, `"status":200`, `"principal":"ada"`, `"duration_ms":`, `"request_id":"`, `"level":"INFO"`}},
+		{call{path: "/secret-path", body: `{}`}, nil, []string{`"route":"none"`, `"status":404`, `"principal":""`}},
+		{call{method: "PUT"}, nil, []string{`"route":"/exec/programmatic"`, `"status":405`}},
+		{call{body: `{"continuation_token":"secret-token","tool_results":[{"call_id":"call_001","result":"secret-result"}]}`}, engine.ErrNoCapacity, []string{`"status":503`, `"level":"ERROR"`, `no sandbox is free`}},
+		{call{body: `{"code":"secret-code"}`}, errTest, []string{`"status":500`, `"err":"the disk is on fire"`}},
+		{call{header: map[string]string{"X-API-Key": "secret-key"}}, nil, []string{`"status":401`}},
+	} {
+		var log bytes.Buffer
+		o := options()
+		o.Log = slog.New(slog.NewJSONHandler(&log, nil))
+		e := completed()
+		e.err = c.err
+		c.call.do(t, newHandler(e, o))
+		got := log.String()
+		if strings.Count(got, "\n") != 1 {
+			t.Errorf("logged %q, want one line", got)
+		}
+		for _, part := range c.lines {
+			if !strings.Contains(got, part) {
+				t.Errorf("logged %s, want %s in it", got, part)
+			}
+		}
+		for _, part := range []string{"secret", "good-key"} {
+			if strings.Contains(got, part) {
+				t.Errorf("logged %s, which tells %q", got, part)
+			}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package librechat
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+// permanent refuses a request for what this server will never do.
+func permanent(text string) *api.Error {
+	return &api.Error{Status: http.StatusBadRequest, Code: api.Permanent, Text: text}
+}
+
+// Requests that are refused whatever they ask for.
+var (
+	errClientRequestID = api.BadRequest("Invalid programmatic request ID")
+	errIdempotencyKey  = api.BadRequest("Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
+
+	errWorkerRouting   = permanent("Code bridge worker routing requires the remote-bridge backend")
+	errWorkspaceID     = permanent("Invalid code workspace ID")
+	errWorkspacePython = permanent("Selected-workspace programmatic execution supports bash only")
+	errWorkspace       = permanent("Workspace selection requires an authenticated bridge worker")
+
+	errNotUTF8     = api.BadRequest("request body is not valid UTF-8")
+	errTooDeep     = api.BadRequestf("request body is nested deeper than %d levels", engine.MaxDepth)
+	errNotAnObject = api.BadRequest("request body must be a JSON object")
+)
+
+func profileMismatch(expected string) *api.Error {
+	return &api.Error{
+		Status: http.StatusConflict, Code: api.Permanent, Text: "execution_profile_mismatch",
+		Message:         fmt.Sprintf("Expected the %s execution profile, but reached %s", expected, ourProfile),
+		ExpectedProfile: expected, ActualProfile: ourProfile,
+	}
+}
+
+func invalidProfile(expected string) *api.Error {
+	return &api.Error{
+		Status: http.StatusBadRequest, Code: api.Permanent, Text: "invalid_execution_profile",
+		Message:         "Invalid execution profile: " + expected,
+		ExpectedProfile: expected, ActualProfile: ourProfile,
+	}
+}
+
+// Requests to cancel that are refused.
+var (
+	errCancelRequestID   = api.BadRequest("Invalid or missing request_id")
+	errCancelForbidden   = &api.Error{Status: http.StatusForbidden, Text: "Programmatic request belongs to another principal"}
+	errCancelUnavailable = &api.Error{Status: http.StatusServiceUnavailable, Seconds: 1, Text: "Cancellation service unavailable"}
+)
+
+// Starts that are refused.
+var (
+	errCode          = api.BadRequest("Missing required field: code")
+	errNoCode        = api.BadRequest("Code cannot be empty")
+	errNoLanguage    = api.BadRequest("Missing required field: lang")
+	errArgs          = api.BadRequest("args must be an array of strings")
+	errTooManyArgs   = api.BadRequestf("Too many args provided. Maximum is %d.", maxArgs)
+	errLargeArgs     = api.BadRequestf("args have more than %d bytes together", maxArgBytes)
+	errSession       = api.BadRequest("session_id must be a string")
+	errTools         = api.BadRequest("tools must be an array")
+	errTimeout       = api.BadRequest("timeout must be a positive number of milliseconds")
+	errTimeoutRange  = api.BadRequestf("timeout must be between %d and %d milliseconds", api.MinTimeout.Milliseconds(), api.MaxTimeout.Milliseconds())
+	errFiles         = api.BadRequest("files must be an array")
+	errFilesNotTaken = api.BadRequest("files are not supported by this server")
+	// errReference does not distinguish somebody else's file from one that does not exist.
+	errReference = &api.Error{Status: http.StatusForbidden, Text: "Unauthorized file reference"}
+)
+
+// inReference makes the refusal of a scope one of the reference that contains the scope.
+func inReference(i int, err error) error {
+	if f, ok := errors.AsType[*api.Error](err); ok {
+		return api.BadRequestf("files[%d].%s", i, f.Text)
+	}
+	return err
+}
+
+// Continuations that are refused. The execution stays paused.
+var (
+	errResults        = api.BadRequest("tool_results must be an array when continuation_token is provided")
+	errNoResults      = api.BadRequest("tool_results must be a non-empty array; resubmit with at least one result per pending tool call")
+	errResultNoObject = api.BadRequest("tool_results entries must be objects")
+)
+
+// Requests for files that are refused.
+var (
+	errBadRequest     = api.BadRequest("Bad request")
+	errScopeKind      = api.BadRequest("kind must be one of: skill, agent, user")
+	errScopeVersion   = api.BadRequest("version is required for kind: 'skill'")
+	errScopeNoVersion = api.BadRequest("version is only valid for kind: 'skill'")
+	errNotMultipart   = api.BadRequest("Invalid content type. Must be multipart/form-data.")
+	errNoFile         = api.BadRequest("No file provided")
+	errNoFiles        = api.BadRequest("No files provided")
+	errTooManyFiles   = api.BadRequestf("Too many files provided. Maximum is %d.", maxUploads)
+	errTooManyFields  = api.BadRequestf("Too many form fields provided. Maximum is %d.", maxFields)
+	errStrayField     = api.BadRequestf("a form field is larger than %d bytes", maxStray)
+	errPartHeader     = api.BadRequestf("the header of a part of the form is larger than %d bytes", maxPartHeader)
+	// errLongRest refuses a file that is so long that the files behind it cannot be reached.
+	errLongRest      = &api.Error{Status: http.StatusRequestEntityTooLarge, Text: "File size limit exceeded"}
+	errUploadTimeout = &api.Error{Status: http.StatusGatewayTimeout, Text: "Upload timeout"}
+	errNoDownload    = &api.Error{Status: http.StatusNotFound, Text: "File not found", Details: "The file may have expired or does not exist"}
+)

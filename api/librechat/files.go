@@ -1,0 +1,152 @@
+package librechat
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/api/auth"
+	"fermata/engine/files"
+)
+
+// A scope is what a client says about whose files it means, in a query or in a form.
+type scope struct{ kind, id, version string }
+
+func queryScope(c echo.Context) scope {
+	return scope{c.QueryParam("kind"), c.QueryParam("id"), c.QueryParam("version")}
+}
+
+// owner returns the owner of the files of a scope. A client reaches the files of its own
+// user, whatever id it names, and those of the agents and skills of its tenant. Everyone
+// with a key is a tenant with one user.
+func (sc scope) owner(who auth.Principal) (files.Owner, error) {
+	// The prefixes distinguish a key from a token's tenant of the same name.
+	o := files.Owner{Tenant: "token:" + who.Tenant, Kind: sc.kind, ID: sc.id}
+	user := who.User
+	if user == "" {
+		o.Tenant, user = "key:"+who.ID, who.ID
+	}
+	switch sc.kind {
+	case "", "user":
+		o.Kind, o.ID = "user", user
+	case "agent", "skill":
+		if sc.id == "" {
+			return files.Owner{}, api.BadRequestf("id is required for kind: '%s'", sc.kind)
+		}
+	default:
+		return files.Owner{}, errScopeKind
+	}
+	switch {
+	case sc.kind != "skill" && sc.version != "":
+		return files.Owner{}, errScopeNoVersion
+	case sc.kind == "skill":
+		version, err := strconv.Atoi(sc.version)
+		if err != nil {
+			return files.Owner{}, errScopeVersion
+		}
+		o.Version = version
+	}
+	return o, nil
+}
+
+// sessionFiles are the handlers of requests for stored files.
+type sessionFiles struct{ store fileStore }
+
+// fileOf returns the owner and the ids that a request names.
+func fileOf(c echo.Context) (owner files.Owner, session, id string, err error) {
+	session, id = c.Param("session"), c.Param("file")
+	if !files.ValidID(session) || !files.ValidID(id) {
+		return files.Owner{}, "", "", errBadRequest
+	}
+	owner, err = queryScope(c).owner(api.PrincipalOf(c))
+	return owner, session, id, err
+}
+
+// list answers with the files of a session.
+func (h *sessionFiles) list(c echo.Context) error {
+	session := c.Param("session")
+	if !files.ValidID(session) {
+		return errBadRequest
+	}
+	owner, err := queryScope(c).owner(api.PrincipalOf(c))
+	if err != nil {
+		return err
+	}
+	stored, err := h.store.List(c.Request().Context(), owner, session)
+	if err != nil {
+		return err
+	}
+	answer := make([]any, len(stored))
+	for i, f := range stored {
+		answer[i] = inDetail(c.QueryParam("detail"), f)
+	}
+	return api.Answer(c, http.StatusOK, answer)
+}
+
+// stat answers with the description of a file.
+func (h *sessionFiles) stat(c echo.Context) error {
+	owner, session, id, err := fileOf(c)
+	if err != nil {
+		return err
+	}
+	f, err := h.store.Stat(c.Request().Context(), owner, session, id)
+	if err != nil {
+		return err
+	}
+	return api.Answer(c, http.StatusOK, fileObject{lastModified(f), f.Name, objectName(f), f.Size, f.ETag, f.Type, f.ReadOnly})
+}
+
+// remove deletes a file.
+func (h *sessionFiles) remove(c echo.Context) error {
+	owner, session, id, err := fileOf(c)
+	if err != nil {
+		return err
+	}
+	if err := h.store.Delete(c.Request().Context(), owner, session, id); err != nil {
+		return err
+	}
+	return api.Answer(c, http.StatusOK, deletedAnswer{"File deleted successfully", session, id})
+}
+
+// download sends a file as it is. Browsers save it and display none of it, since a program
+// or a client has chosen its type.
+func (h *sessionFiles) download(c echo.Context) error {
+	owner, session, id, err := fileOf(c)
+	if err != nil {
+		return err
+	}
+	content, f, err := h.store.Read(c.Request().Context(), owner, session, id)
+	switch {
+	case errors.Is(err, files.ErrNotFound):
+		return errNoDownload
+	case err != nil:
+		return err
+	}
+	defer func() { _ = content.Close() }()
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, f.Type)
+	header.Set(echo.HeaderContentLength, strconv.FormatInt(f.Size, 10))
+	// The header contains a name, not a path.
+	header.Set(echo.HeaderContentDisposition, "attachment; filename*=UTF-8''"+percent(path.Base(f.Name)))
+	c.Response().WriteHeader(http.StatusOK)
+	_, err = io.Copy(api.PacedWriter(c), content)
+	if err != nil && c.Request().Context().Err() == nil {
+		// The client sees that bytes are missing; net/http closes the connection after
+		// them.
+		api.SetCause(c, fmt.Errorf("send file: %w", err))
+	}
+	return nil
+}
+
+// percent escapes everything in a text that RFC 5987 may want escaped.
+func percent(text string) string {
+	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+}

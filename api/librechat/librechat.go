@@ -1,0 +1,150 @@
+// Package librechat is the contract of LibreChat's code interpreter: programs with and
+// without tools, their cancellation, and the files of sessions.
+package librechat
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine"
+	"fermata/engine/files"
+)
+
+const (
+	execPath         = "/exec"
+	programmaticPath = "/exec/programmatic"
+	cancelPath       = programmaticPath + "/cancel"
+)
+
+const (
+	// MaxFiles is the number of files that a request may refer to.
+	MaxFiles = 300
+	// MaxRounds is how often a program may pause.
+	MaxRounds = 20
+)
+
+// Executions run programs; *engine.Engine does. An Outcome with its error nil is how a
+// request left its execution. Start and Resume may take as long as the longest run budget,
+// and end early when ctx is cancelled.
+type Executions interface {
+	runner
+	canceller
+}
+
+type runner interface {
+	// Start runs a program until it pauses or ends.
+	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
+	// Resume goes on with a paused execution until it pauses again or ends.
+	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+}
+
+type canceller interface {
+	// Cancel ends what a request has begun, or refuses the request if it comes later.
+	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+}
+
+// Files keep the files of sessions; *files.Store does.
+type Files interface {
+	inputs
+	fileStore
+	uploadStore
+}
+
+// inputs find the files that a program is given.
+type inputs interface {
+	// Inputs returns the files that references name.
+	Inputs(ctx context.Context, references []files.Reference) ([]engine.InputFile, error)
+	// SessionInputs returns the files of a session.
+	SessionInputs(ctx context.Context, owner files.Owner, session string) ([]engine.InputFile, error)
+	// Foreign reports whether a session belongs to another owner.
+	Foreign(ctx context.Context, owner files.Owner, session string) (bool, error)
+}
+
+// A fileStore has files to look at.
+type fileStore interface {
+	List(ctx context.Context, owner files.Owner, session string) ([]files.File, error)
+	Stat(ctx context.Context, owner files.Owner, session, id string) (files.File, error)
+	Read(ctx context.Context, owner files.Owner, session, id string) (io.ReadCloser, files.File, error)
+	Delete(ctx context.Context, owner files.Owner, session, id string) error
+}
+
+// An uploadStore takes new files.
+type uploadStore interface {
+	Put(ctx context.Context, n files.New) (files.File, error)
+	Delete(ctx context.Context, owner files.Owner, session, id string) error
+}
+
+// Limits bound what one request may contain. All of them must be set.
+type Limits struct {
+	// Body is the size of a body in bytes.
+	Body int64
+	// Tools is the number of tool definitions.
+	Tools int
+	// Results is the number of tool results.
+	Results int
+	// ResultBytes is the size of one result.
+	ResultBytes int
+}
+
+// Options are the settings of the contract.
+type Options struct {
+	// Executions run the programs.
+	Executions Executions
+	// Files keep the files of sessions. Without them there are no routes for files.
+	Files Files
+	// Errors is the style of errors.
+	Errors api.ErrorStyle
+	// Limits bound a request.
+	Limits Limits
+	// UploadMemory is how many bytes the store of files holds in memory for an upload in
+	// progress. They count like the bytes of a body.
+	UploadMemory int64
+}
+
+// Register registers the routes of the contract.
+func Register(r *api.Router, o Options) {
+	r.Header(profileHeader, ourProfile)
+	p := &programs{executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits, rules: newRules()}
+	c := &cancels{executions: o.Executions, bodies: r.Bodies, limit: min(maxCancelBody, o.Limits.Body)}
+	f := &sessionFiles{o.Files}
+	u := &uploads{o.Files, r.Bodies, o.UploadMemory}
+	limit := r.Limiters.Limit
+	for _, prefix := range []string{"", "/v1"} {
+		handle := func(method, path string, h echo.HandlerFunc, before ...echo.MiddlewareFunc) {
+			r.Handle(method, prefix+path, h, append([]echo.MiddlewareFunc{r.Authenticated}, before...)...)
+		}
+		r.Envelope(prefix+programmaticPath, envelope)
+		handle(http.MethodPost, execPath, p.exec, limit(api.ExecutionRequests))
+		handle(http.MethodPost, programmaticPath, p.programmatic)
+		handle(http.MethodPost, cancelPath, c.cancel)
+		if o.Files == nil {
+			continue
+		}
+		handle(http.MethodPost, "/upload", u.upload, limit(api.UploadRequests))
+		handle(http.MethodPost, "/upload/batch", u.uploadBatch, limit(api.UploadRequests))
+		handle(http.MethodGet, "/files/:session", f.list, limit(api.ListRequests))
+		handle(http.MethodGet, "/sessions/:session/objects/:file", f.stat, limit(api.ListRequests))
+		handle(http.MethodGet, "/download/:session/:file", f.download, limit(api.DownloadRequests))
+		handle(http.MethodDelete, "/files/:session/:file", f.remove)
+		handle(http.MethodDelete, "/sessions/:session/objects/:file", f.remove)
+	}
+}
+
+// An errorAnswer is an error on the path of programs with tools.
+type errorAnswer struct {
+	Status    string `json:"status"`
+	SessionID string `json:"session_id,omitempty"`
+	*api.Error
+}
+
+// envelope returns the form of an error on the path of programs with tools.
+func envelope(c echo.Context, e *api.Error) any {
+	if e.Status == http.StatusUnauthorized {
+		return e
+	}
+	return errorAnswer{"error", api.SessionOf(c), e}
+}

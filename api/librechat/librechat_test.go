@@ -1,0 +1,473 @@
+package librechat_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fermata/api"
+	"fermata/api/auth"
+	"fermata/api/librechat"
+	"fermata/api/peer"
+	"fermata/engine"
+	"fermata/stubs"
+)
+
+const (
+	session = "abcdefghijklmnopqrstu"
+	path    = "/exec/programmatic"
+)
+
+// script is an executions that does what a test says and keeps what it was asked.
+type script struct {
+	outcome engine.Outcome
+	err     error
+	ready   error
+	do      func(ctx context.Context)
+
+	cancelling engine.Cancelling
+
+	starts  []engine.Start
+	resumes []engine.Resume
+	cancels []engine.Cancel
+}
+
+func (s *script) Start(ctx context.Context, start engine.Start) (engine.Outcome, error) {
+	s.starts = append(s.starts, start)
+	return s.answer(ctx)
+}
+
+func (s *script) Resume(ctx context.Context, resume engine.Resume) (engine.Outcome, error) {
+	s.resumes = append(s.resumes, resume)
+	return s.answer(ctx)
+}
+
+func (s *script) Cancel(_ context.Context, c engine.Cancel) (engine.Cancelling, error) {
+	s.cancels = append(s.cancels, c)
+	return s.cancelling, s.err
+}
+
+func (s *script) Ready(context.Context) error { return s.ready }
+
+func (s *script) answer(ctx context.Context) (engine.Outcome, error) {
+	if s.do != nil {
+		s.do(ctx)
+	}
+	return s.outcome, s.err
+}
+
+// completed is an executions for tests in which the program does not matter.
+func completed() *script {
+	return &script{outcome: engine.Outcome{State: engine.Completed, Session: session}}
+}
+
+type (
+	sharedOptions   = api.Options
+	contractOptions = librechat.Options
+)
+
+// testOptions are the settings of a whole server.
+type testOptions struct {
+	sharedOptions
+	contractOptions
+	Keys    []auth.Key
+	JWT     *auth.JWT
+	PeerKey *peer.Key
+}
+
+// executions are what a whole server needs.
+type executions interface {
+	librechat.Executions
+	Ready(ctx context.Context) error
+}
+
+// newHandler returns the handler of a whole server.
+func newHandler(e executions, o testOptions) http.Handler {
+	o.Auth = auth.New(o.Keys, o.JWT)
+	r := api.New(o.sharedOptions)
+	r.Health("v1.2.3", e.Ready)
+	o.Executions = e
+	librechat.Register(r, o.contractOptions)
+	if o.PeerKey != nil {
+		peer.Register(r, e, *o.PeerKey, peer.Limits{Body: o.Limits.Body, Results: o.Limits.Results})
+	}
+	return r
+}
+
+func options() testOptions {
+	return testOptions{
+		Keys:          []auth.Key{{Name: "ada", Key: "good-key"}, {Name: "bob", Key: "other-key"}},
+		sharedOptions: api.Options{Log: slog.New(slog.DiscardHandler)},
+		contractOptions: librechat.Options{
+			Errors: api.HTTPErrors,
+			Limits: librechat.Limits{Body: 1 << 20, Tools: 100, Results: 200, ResultBytes: 5000},
+		},
+	}
+}
+
+// A call is one request; zero fields are what a good client sends.
+type call struct {
+	method, path, body string
+	header             map[string]string
+}
+
+func (c call) do(t *testing.T, h http.Handler) *httptest.ResponseRecorder {
+	t.Helper()
+	if c.method == "" {
+		c.method = http.MethodPost
+	}
+	if c.path == "" {
+		c.path = path
+	}
+	r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, strings.NewReader(c.body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-API-Key", "good-key")
+	for name, value := range c.header {
+		r.Header.Del(name)
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// post sends a body and returns status and answer.
+func post(t *testing.T, e executions, body string) (int, string) {
+	t.Helper()
+	w := call{body: body}.do(t, newHandler(e, options()))
+	return w.Code, w.Body.String()
+}
+
+func want(t *testing.T, w *httptest.ResponseRecorder, status int, body string) {
+	t.Helper()
+	if w.Code != status || w.Body.String() != body {
+		t.Errorf("got %d %s\nwant %d %s", w.Code, w.Body, status, body)
+	}
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+func TestStartPassesTheProgramOn(t *testing.T) {
+	e := completed()
+	sent := `{
+		"code": "print(\u0031, '\ud800')",
+		"Code": "not this one",
+		"tools": [{"name":"get-weather","description":"Say \"hi\"","parameters":{"b":1.0,"a":12345678901234567890},"extra":[]},{"name":"名前"}],
+		"session_id": "` + session + `", "timeout": 1500.2, "files": [], "lang": "py", "unknown": {"a": null}
+	}`
+	if status, body := post(t, e, sent); status != http.StatusOK {
+		t.Fatalf("got %d %s, want 200", status, body)
+	}
+	hash := sha256.Sum256([]byte(sent))
+	wanted := []engine.Start{{
+		Principal: "ada",
+		Request:   hex.EncodeToString(hash[:]),
+		Session:   session,
+		Code:      json.RawMessage(`"print(\u0031, '\ud800')"`),
+		Tools: []stubs.Tool{
+			{Name: "get-weather", Description: `Say "hi"`, Parameters: json.RawMessage(`{"b":1.0,"a":12345678901234567890}`)},
+			{Name: "名前"},
+		},
+		Timeout: 1501 * time.Millisecond,
+	}}
+	if diff := cmp.Diff(wanted, e.starts); diff != "" {
+		t.Errorf("Start was asked (-want +got):\n%s", diff)
+	}
+}
+
+func TestStartDefaults(t *testing.T) {
+	for _, body := range []string{
+		`{"code":"#"}`,
+		`{"code":"#","tools":null,"files":null,"lang":null,"language":null,"session_id":null}`,
+		`{"code":"#","tools":[],"files":[],"language":"python","lang":"bash","session_id":"too-short"}`,
+		` {"session_id":"","code":"#"} `,
+		`{"tool_results":5,"code":"#"}`,
+		`{"code":"no","code":"#"}`,
+	} {
+		e := completed()
+		if status, answer := post(t, e, body); status != http.StatusOK {
+			t.Errorf("%s: got %d %s, want 200", body, status, answer)
+			continue
+		}
+		got := e.starts[0]
+		if !regexp.MustCompile(`^[A-Za-z0-9_-]{21}$`).MatchString(got.Session) {
+			t.Errorf("%s: session %q is not an id", body, got.Session)
+		}
+		if string(got.Code) != `"#"` || len(got.Tools) != 0 || got.Timeout != api.DefaultTimeout {
+			t.Errorf("%s: Start was asked %+v", body, got)
+		}
+	}
+}
+
+func TestStartMakesFreshSessions(t *testing.T) {
+	e := completed()
+	h := newHandler(e, options())
+	seen := map[string]bool{}
+	for range 100 {
+		call{body: `{"code":"#"}`}.do(t, h)
+		seen[e.starts[len(e.starts)-1].Session] = true
+	}
+	if len(seen) != 100 {
+		t.Errorf("100 executions have %d sessions, want 100", len(seen))
+	}
+}
+
+func TestResumePassesTheResultsOn(t *testing.T) {
+	e := completed()
+	body := `{"continuation_token":"t.o/k","code":5,"tools":5,"timeout":"x","files":5,"lang":"bash","tool_results":[
+		{"call_id":"call_002","result": {"n":1.0, "big":123456789012345678901, "s":"\ud800\u00e9"} },
+		{"call_id":"call_001","is_error":true,"error_message":"no \ud83d\ude00","result":1},
+		{"call_id":"call_1000","is_error":true,"error_message":null},
+		{"call_id":"call_100000","is_error":true,"error_message":"","more":1},
+		{"call_id":"call_004","is_error":false,"error_message":"unused","result":null}]}`
+	if status, answer := post(t, e, body); status != http.StatusOK {
+		t.Fatalf("got %d %s, want 200", status, answer)
+	}
+	hash := sha256.Sum256([]byte(body))
+	wanted := []engine.Resume{{
+		Principal: "ada",
+		Token:     "t.o/k",
+		Request:   hex.EncodeToString(hash[:]),
+		Results: []engine.Result{
+			{CallID: "call_002", Value: json.RawMessage(`{"n":1.0, "big":123456789012345678901, "s":"\ud800\u00e9"}`)},
+			{CallID: "call_001", Failed: true, Message: json.RawMessage(`"no \ud83d\ude00"`), Value: json.RawMessage("1")},
+			{CallID: "call_1000", Failed: true},
+			{CallID: "call_100000", Failed: true},
+			{CallID: "call_004", Value: json.RawMessage("null")},
+		},
+	}}
+	if diff := cmp.Diff(wanted, e.resumes); diff != "" {
+		t.Errorf("Resume was asked (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	tools := func(n int) string {
+		return `{"code":"#","tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"t"},`, n), ",") + `]}`
+	}
+	results := func(entries ...string) string {
+		return `{"continuation_token":"t","tool_results":[` + strings.Join(entries, ",") + `]}`
+	}
+	sized := func(id, size int) string {
+		return fmt.Sprintf(`{"call_id":"call_%03d","result":"%s"}`, id, strings.Repeat("x", size-2))
+	}
+	many := make([]string, 201)
+	for i := range many {
+		many[i] = fmt.Sprintf(`{"call_id":"call_%03d"}`, i)
+	}
+	const (
+		noCode      = "Missing required field: code"
+		positive    = "timeout must be a positive number of milliseconds"
+		timeRange   = "timeout must be between 1000 and 300000 milliseconds"
+		badToken    = "Invalid continuation token"
+		noResults   = "tool_results must be an array when continuation_token is provided"
+		callIDWants = `tool_results[].call_id must match /^call_\d{3,6}$/, got: `
+	)
+	for _, c := range []struct{ name, body, text string }{
+		{"empty", ``, "request body is not valid JSON at byte 0"},
+		{"blank", "  \n", "request body is not valid JSON at byte 3"},
+		{"cut", `{"code":"#"`, "request body is not valid JSON at byte 11"},
+		{"trailing data", `{"code":"#"} {}`, "request body is not valid JSON at byte 13"},
+		{"no JSON at all", `code=1`, "request body is not valid JSON"},
+		{"array", `[{"code":"#"}]`, "request body must be a JSON object"},
+		{"null", `null`, "request body must be a JSON object"},
+		{"invalid UTF-8", "{\"code\":\"\xff\"}", "request body is not valid UTF-8"},
+		{"invalid UTF-8 in what is ignored", "{\"code\":\"#\",\"x\":\"\xc0\x80\"}", "request body is not valid UTF-8"},
+		{"NaN", `{"code":"#","timeout":NaN}`, "request body is not valid JSON at byte 22"},
+		{"deep", `{"code":"#","x":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`, "request body is nested deeper than 500 levels"},
+
+		{"neither code nor token", `{}`, noCode},
+		{"code null", `{"code":null}`, noCode},
+		{"code a number", `{"code":5}`, noCode},
+		{"code empty", `{"code":""}`, noCode},
+		{"code blank", `{"code":" \n\t\u00a0"}`, noCode},
+		{"code in capitals", `{"CODE":"#"}`, noCode},
+
+		{"tools an object", `{"code":"#","tools":{}}`, "tools must be an array"},
+		{"tools a string", `{"code":"#","tools":"x"}`, "tools must be an array"},
+		{"too many tools", tools(101), "Too many tools provided (101). Maximum is 100."},
+		{"tool a string", `{"code":"#","tools":["x"]}`, "tools[0] must be an object"},
+		{"second tool null", `{"code":"#","tools":[{"name":"x"},null]}`, "tools[1] must be an object"},
+		{"tool without name", `{"code":"#","tools":[{}]}`, "tools[0].name must be a non-empty string"},
+		{"tool with empty name", `{"code":"#","tools":[{"name":"a"},{"name":""}]}`, "tools[1].name must be a non-empty string"},
+		{"tool name too long", `{"code":"#","tools":[{"name":"` + strings.Repeat("é", 257) + `"}]}`, "tools[0].name must have at most 256 characters"},
+		{"tool name a number", `{"code":"#","tools":[{"name":5}]}`, "tools[0].name must be a non-empty string"},
+		{"tool description a list", `{"code":"#","tools":[{"name":"a","description":[]}]}`, "tools[0].description must be a string"},
+
+		{"timeout a string", `{"code":"#","timeout":"5000"}`, positive},
+		{"timeout null", `{"code":"#","timeout":null}`, positive},
+		{"timeout zero", `{"code":"#","timeout":0}`, positive},
+		{"timeout negative", `{"code":"#","timeout":-0.5}`, positive},
+		{"timeout tiny", `{"code":"#","timeout":0.5}`, timeRange},
+		{"timeout short", `{"code":"#","timeout":999}`, timeRange},
+		{"timeout long", `{"code":"#","timeout":300000.5}`, timeRange},
+		{"timeout beyond floats", `{"code":"#","timeout":1e999}`, timeRange},
+
+		{"language sh", `{"code":"#","lang":"sh"}`, `Unsupported language "sh"; supported values are "python" and "bash"`},
+		{"language before lang", `{"code":"#","lang":"py","language":"js"}`, `Unsupported language "js"; supported values are "python" and "bash"`},
+		{"language in capitals", `{"code":"#","lang":"Python"}`, `Unsupported language "Python"; supported values are "python" and "bash"`},
+		{"language empty", `{"code":"#","lang":""}`, `Unsupported language ""; supported values are "python" and "bash"`},
+		{"language a number", `{"code":"#","lang":5}`, `Unsupported language "5"; supported values are "python" and "bash"`},
+
+		{"files an object", `{"code":"#","files":{}}`, "files must be an array"},
+		{"files", `{"code":"#","files":[{"id":"x"}]}`, "files are not supported by this server"},
+
+		{"token empty", `{"code":"#","continuation_token":""}`, badToken},
+		{"token a number", `{"continuation_token":5}`, badToken},
+		{"token null", `{"code":"#","continuation_token":null}`, badToken},
+		{"no results", `{"continuation_token":"t"}`, noResults},
+		{"results null", `{"continuation_token":"t","tool_results":null}`, noResults},
+		{"results an object", `{"continuation_token":"t","tool_results":{}}`, noResults},
+		{"results empty", results(), "tool_results must be a non-empty array; resubmit with at least one result per pending tool call"},
+		{"result a string", results(`{"call_id":"call_001"}`, `"x"`), "tool_results entries must be objects"},
+		{"too many results", results(many...), "Too many tool_results provided (201). Maximum is 200."},
+		{"no call id", results(`{"result":1}`), callIDWants + "undefined"},
+		{"call id a number", results(`{"call_id":1}`), callIDWants + "1"},
+		{"call id short", results(`{"call_id":"call_01"}`), callIDWants + "call_01"},
+		{"call id long", results(`{"call_id":"call_1234567"}`), callIDWants + "call_1234567"},
+		{"call id with a line end", results(`{"call_id":"call_001\n"}`), callIDWants + "call_001\n"},
+		{"call id very long", results(`{"call_id":"` + strings.Repeat("é", 200) + `"}`), callIDWants + strings.Repeat("é", 100) + "…"},
+		{"is_error a string", results(`{"call_id":"call_001","is_error":"true"}`), "tool_results[call_001].is_error must be a boolean if present"},
+		{"is_error null", results(`{"call_id":"call_001","is_error":null}`), "tool_results[call_001].is_error must be a boolean if present"},
+		{"error_message a number", results(`{"call_id":"call_001","error_message":5}`), "tool_results[call_001].error_message must be a string if present"},
+		{"result too large", results(sized(1, 5001)), "tool_results[call_001].result is 5001 bytes, exceeds per-result cap 5000"},
+		{"same id twice", results(`{"call_id":"call_001"}`, `{"call_id":"call_001"}`), "Duplicate call_id in tool_results: call_001"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := completed()
+			w := call{body: c.body}.do(t, newHandler(e, options()))
+			var got struct{ Status, Error string }
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Fatalf("the answer %q is not JSON: %v", w.Body, err)
+			}
+			if w.Code != http.StatusBadRequest || got.Status != "error" || got.Error != c.text {
+				t.Errorf("got %d %s\nwant 400 with the text %q", w.Code, w.Body, c.text)
+			}
+			if len(e.starts)+len(e.resumes) != 0 {
+				t.Errorf("the execution was asked all the same")
+			}
+		})
+	}
+}
+
+func TestLimitsAreAccepted(t *testing.T) {
+	tools := strings.TrimSuffix(strings.Repeat(`{"name":"t"},`, 100), ",")
+	for name, body := range map[string]string{
+		"100 tools":      `{"code":"#","tools":[` + tools + `]}`,
+		"1 s":            `{"code":"#","timeout":999.5}`,
+		"300 s":          `{"code":"#","timeout":3e5}`,
+		"depth 500":      `{"code":"#","x":` + strings.Repeat("[", 499) + strings.Repeat("]", 499) + `}`,
+		"brackets in it": `{"code":"` + strings.Repeat(`[\"`, 1000) + `"}`,
+		"result cap":     `{"continuation_token":"t","tool_results":[{"call_id":"call_001","result":"` + strings.Repeat("x", 4998) + `"}]}`,
+	} {
+		if status, answer := post(t, completed(), body); status != http.StatusOK {
+			t.Errorf("%s: got %d %s, want 200", name, status, answer)
+		}
+	}
+}
+
+func TestRefusalNamesTheSessionItKnows(t *testing.T) {
+	_, got := post(t, completed(), `{"session_id":"`+session+`"}`)
+	if wanted := `{"status":"error","session_id":"` + session + `","error":"Missing required field: code"}`; got != wanted {
+		t.Errorf("got %s, want %s", got, wanted)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	for _, c := range []struct {
+		call   call
+		status int
+		body   string
+	}{
+		{call{path: "/v1" + path, body: `{"code":"#"}`}, 200, `{"status":"completed","session_id":"` + session + `","stdout":"","stderr":"","files":[]}`},
+		{call{path: "/nowhere"}, 404, `{"error":"Not found"}`},
+		{call{path: "//exec/programmatic"}, 404, `{"error":"Not found"}`},
+		{call{path: "/v1//exec/programmatic"}, 404, `{"error":"Not found"}`},
+		{call{method: "GET"}, 405, `{"status":"error","error":"Method not allowed"}`},
+		{call{method: "DELETE", path: "/v1/health"}, 405, `{"error":"Method not allowed"}`},
+		{call{body: `{"code":"#"}`, header: map[string]string{"Content-Type": "text/plain"}}, 415, `{"status":"error","error":"Content-Type must be application/json"}`},
+		{call{body: `{"code":"#"}`, header: map[string]string{"Content-Type": ""}}, 415, `{"status":"error","error":"Content-Type must be application/json"}`},
+		{call{body: strings.Repeat(" ", 1<<20+1)}, 413, `{"status":"error","error":"request entity too large"}`},
+	} {
+		t.Run(c.call.method+c.call.path, func(t *testing.T) {
+			w := c.call.do(t, newHandler(completed(), options()))
+			want(t, w, c.status, c.body)
+			if c.status == 405 && w.Header().Get("Allow") == "" {
+				t.Error("405 without Allow")
+			}
+			if got := w.Header().Get("Content-Type"); got != "application/json" {
+				t.Errorf("Content-Type = %q, want application/json", got)
+			}
+		})
+	}
+}
+
+func TestContentTypeMayHaveParameters(t *testing.T) {
+	w := call{body: `{"code":"#"}`, header: map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}}.do(t, newHandler(completed(), options()))
+	if w.Code != http.StatusOK {
+		t.Errorf("got %d %s, want 200", w.Code, w.Body)
+	}
+}
+
+// A body without a declared length is read as far as the limit.
+func TestChunkedBodyTooLarge(t *testing.T) {
+	server := httptest.NewServer(newHandler(completed(), options()))
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, io.MultiReader(strings.NewReader(strings.Repeat(" ", 1<<20)), strings.NewReader("{}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-API-Key", "good-key")
+	response, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if wanted := `{"status":"error","error":"request entity too large"}`; response.StatusCode != http.StatusRequestEntityTooLarge || string(body) != wanted {
+		t.Errorf("got %d %s, want 413 %s", response.StatusCode, body, wanted)
+	}
+}
+
+// A client that declares too much is refused before anything is read or set aside.
+func TestDeclaredBodyTooLarge(t *testing.T) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, unreadable{t, w})
+	r.ContentLength = 1 << 50
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-API-Key", "good-key")
+	newHandler(completed(), options()).ServeHTTP(w, r)
+	want(t, w, 413, `{"status":"error","error":"request entity too large"}`)
+}
+
+func TestHealth(t *testing.T) {
+	for _, p := range []string{"/health", "/v1/health", "/ready", "/v1/ready"} {
+		e := completed()
+		h := newHandler(e, options())
+		check := call{method: "GET", path: p, header: map[string]string{"X-API-Key": ""}}
+		want(t, check.do(t, h), 200, `{"status":"healthy","version":"v1.2.3","service":"fermata"}`)
+		e.ready = errTest
+		want(t, check.do(t, h), 503, `{"status":"unhealthy","version":"v1.2.3","service":"fermata"}`)
+	}
+}

@@ -1,0 +1,58 @@
+package librechat
+
+import (
+	"strings"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+// A plainAnswer is the answer for a program without tools. Its pointers are null where
+// there is nothing to say.
+type plainAnswer struct {
+	SessionID string   `json:"session_id"`
+	Stdout    string   `json:"stdout"`
+	Stderr    string   `json:"stderr"`
+	Files     []output `json:"files"`
+	leftovers
+	Code     *int    `json:"code"`
+	Signal   *string `json:"signal"`
+	Message  *string `json:"message"`
+	Status   *string `json:"status"`
+	WallTime int64   `json:"wall_time"`
+}
+
+// plainAnswerOf returns the answer for the end of a program without tools. Clients show the
+// model nothing but stdout and stderr, so the end that the program could not tell itself is
+// told in stderr.
+func plainAnswerOf(outcome engine.Outcome) (plainAnswer, error) {
+	exit, err := api.ExitOf(outcome)
+	if err != nil {
+		return plainAnswer{}, err
+	}
+	stderr := outcome.Stderr
+	if exit.Unsaid {
+		if stderr != "" && !strings.HasSuffix(stderr, "\n") {
+			stderr += "\n"
+		}
+		stderr += "[sandbox] " + exit.Message + "\n"
+	}
+	answer := plainAnswer{
+		SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: stderr,
+		Files: outputsOf(outcome.Files), leftovers: leftoversOf(outcome),
+		Signal: orNull(exit.Signal), Message: orNull(exit.Message), Status: orNull(exit.Status),
+		WallTime: outcome.Ran.Milliseconds(),
+	}
+	if exit.Signal == "" {
+		answer.Code = &exit.Code
+	}
+	return answer, nil
+}
+
+// orNull returns nil for an empty text.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

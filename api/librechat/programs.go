@@ -1,0 +1,151 @@
+package librechat
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+// programs are the handlers that run programs, with and without tools.
+type programs struct {
+	executions runner
+	inputs     inputs // nil if there are no files
+	bodies     *api.Bodies
+	limiters   *api.Limiters
+	errors     api.ErrorStyle
+	limits     Limits
+	rules      rules
+}
+
+// exec runs a program without tools to its end.
+func (p *programs) exec(c echo.Context) error {
+	header := c.Request().Header
+	if err := checkRouting(header); err != nil {
+		return err
+	}
+	if header.Get(workspaceHeader) != "" {
+		return errWorkspace
+	}
+	// The same body is another request here than on the path of programs with tools.
+	r, err := p.receive(c, execPath+"\n")
+	if err != nil {
+		return err
+	}
+	outcome, err := p.start(c, r, p.plainProgram)
+	if err != nil {
+		return err
+	}
+	answer, err := plainAnswerOf(outcome)
+	if err != nil {
+		return err
+	}
+	return api.Answer(c, http.StatusOK, answer)
+}
+
+// programmatic starts an execution of a program with tools, or goes on with one.
+func (p *programs) programmatic(c echo.Context) error {
+	header := c.Request().Header
+	if err := checkRouting(header); err != nil {
+		return err
+	}
+	// Only the body tells a start from a continuation, which is never refused for its rate:
+	// the client would lose the whole execution. So the rate is checked after the body
+	// here, which is bounded by its own budget.
+	r, err := p.receive(c, "")
+	if err != nil {
+		return err
+	}
+	if err := checkWorkspace(header, r.body); err != nil {
+		return err
+	}
+	var outcome engine.Outcome
+	if r.body.continues() {
+		outcome, err = p.resume(c, r)
+	} else if err = p.limiters.Admit(c, api.ExecutionRequests); err == nil {
+		outcome, err = p.start(c, r, p.toolProgram)
+	}
+	if err != nil {
+		return err
+	}
+	status, answer, err := encodeOutcome(outcome, p.errors)
+	if err != nil {
+		return err
+	}
+	return api.AnswerBytes(c, status, answer)
+}
+
+// A received request is one that runs a program, as it was sent.
+type received struct {
+	body request
+	// id is the client's name for the request, and key its name for the execution. Either
+	// may be empty.
+	id, key string
+	// hash tells the request from others.
+	hash string
+}
+
+// receive reads a request that runs a program. salt makes the hashes of one body on two
+// paths differ.
+func (p *programs) receive(c echo.Context, salt string) (r received, err error) {
+	if r.id, r.key, err = idsOf(c.Request().Header); err != nil {
+		return r, err
+	}
+	hash := sha256.New()
+	_, _ = io.WriteString(hash, salt)
+	body, err := p.bodies.ReadJSON(c, p.limits.Body, hash)
+	if err != nil {
+		return r, err
+	}
+	r.hash = hex.EncodeToString(hash.Sum(nil))
+	r.body, err = decode(body, p.limits)
+	return r, err
+}
+
+// start starts an execution.
+func (p *programs) start(c echo.Context, r received, read func(request) (program, error)) (engine.Outcome, error) {
+	start, err := p.startOf(c, r, read)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	outcome, err := p.executions.Start(c.Request().Context(), start)
+	// A file may have gone since startOf has found it.
+	return outcome, referenceError(err)
+}
+
+// resume goes on with an execution.
+func (p *programs) resume(c echo.Context, r received) (engine.Outcome, error) {
+	resume, err := p.resumeOf(c, r)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	outcome, err := p.executions.Resume(c.Request().Context(), resume)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	return outcome, holdAnswer(p.bodies, c, outcome)
+}
+
+// largeAnswer is the size in bytes from which an answer counts among the bodies that the
+// server holds.
+const largeAnswer = 1 << 20
+
+// holdAnswer counts the memory of a large answer together with that of its request's body,
+// so that a client that asks for the same answer over many connections cannot fill the
+// server's memory with copies of it. An answer for which there is no room is kept: the
+// same continuation gets it later.
+func holdAnswer(bodies *api.Bodies, c echo.Context, outcome engine.Outcome) error {
+	size := len(outcome.Stdout) + len(outcome.Stderr)
+	for _, call := range outcome.Calls {
+		size += len(call.Input)
+	}
+	if size < largeAnswer {
+		return nil
+	}
+	return bodies.Hold(c, int64(size))
+}

@@ -1,0 +1,84 @@
+package librechat
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/continuation"
+	"fermata/engine"
+)
+
+var callIDPattern = regexp.MustCompile(`^call_\d{3,6}$`)
+
+// resumeOf returns what a continuation asks for, or refuses it.
+func (p *programs) resumeOf(c echo.Context, r received) (engine.Resume, error) {
+	token, _ := unquote(r.body.Token)
+	if token == "" {
+		return engine.Resume{}, continuation.ErrToken
+	}
+	list := r.body.Results
+	switch {
+	case list.kind != jsontext.KindBeginArray:
+		return engine.Resume{}, errResults
+	case list.count == 0:
+		return engine.Resume{}, errNoResults
+	case list.count > p.limits.Results:
+		return engine.Resume{}, api.BadRequestf("Too many tool_results provided (%d). Maximum is %d.", list.count, p.limits.Results)
+	case list.strays:
+		return engine.Resume{}, errResultNoObject
+	}
+
+	results := make([]engine.Result, 0, len(list.entries))
+	seen := make(map[string]bool, len(list.entries))
+	for _, entry := range list.entries {
+		result, err := resultOf(entry)
+		if err != nil {
+			return engine.Resume{}, err
+		}
+		id, size := result.CallID, len(result.Value)
+		if seen[id] {
+			return engine.Resume{}, api.BadRequest("Duplicate call_id in tool_results: " + id)
+		}
+		seen[id] = true
+		if size > p.limits.ResultBytes {
+			return engine.Resume{}, api.BadRequestf("tool_results[%s].result is %d bytes, exceeds per-result cap %d", id, size, p.limits.ResultBytes)
+		}
+		results = append(results, result)
+	}
+	return engine.Resume{
+		Principal: api.PrincipalOf(c).ID,
+		Token:     token,
+		Results:   results,
+		Request:   r.hash,
+		RequestID: r.id,
+	}, nil
+}
+
+// resultOf returns one result. A missing member counts as null, which is what clients
+// mean.
+func resultOf(entry resultMembers) (engine.Result, error) {
+	id, ok := unquote(entry.CallID)
+	if !ok || !callIDPattern.MatchString(id) {
+		return engine.Result{}, api.BadRequestf(`tool_results[].call_id must match /^call_\d{3,6}$/, got: %s`, spelled(entry.CallID))
+	}
+	result := engine.Result{CallID: id, Value: json.RawMessage(entry.Result)}
+	switch {
+	case entry.IsError == nil || entry.IsError.Kind() == jsontext.KindFalse:
+	case entry.IsError.Kind() == jsontext.KindTrue:
+		result.Failed = true
+	default:
+		return engine.Result{}, api.BadRequestf("tool_results[%s].is_error must be a boolean if present", id)
+	}
+	message, ok := unquote(entry.ErrorMessage)
+	if !ok && !isNull(entry.ErrorMessage) {
+		return engine.Result{}, api.BadRequestf("tool_results[%s].error_message must be a string if present", id)
+	}
+	if result.Failed && message != "" {
+		result.Message = json.RawMessage(entry.ErrorMessage)
+	}
+	return result, nil
+}

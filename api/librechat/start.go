@@ -1,0 +1,184 @@
+package librechat
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine"
+	"fermata/engine/files"
+	"fermata/stubs"
+)
+
+// A program is the part of a start that the two paths read in different ways.
+type program struct {
+	// callsTools says that the program may call tools.
+	callsTools bool
+	tools      []stubs.Tool
+	args       []string
+	timeout    time.Duration
+	mode       engine.Mode
+}
+
+// startOf returns what a request asks for, or refuses it. It notes the session for the
+// answer as soon as the client may be told of it.
+func (p *programs) startOf(c echo.Context, r received, read func(request) (program, error)) (engine.Start, error) {
+	who := api.PrincipalOf(c)
+	session, given, err := sessionOf(r.body)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	if given {
+		api.SetSession(c, session)
+	}
+	program, err := read(r.body)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	references, err := p.referencesOf(r.body.Files, who, program.callsTools)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	api.SetSession(c, session)
+	inputs, scope, session, err := p.inputsOf(c.Request().Context(), who, session, given, references)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	api.SetSession(c, session)
+	return engine.Start{
+		Principal: who.ID,
+		Session:   session,
+		Code:      json.RawMessage(r.body.Code),
+		Tools:     program.tools,
+		Args:      program.args,
+		Timeout:   program.timeout,
+		Mode:      program.mode,
+		Request:   r.hash,
+		RequestID: r.id,
+		Key:       r.key,
+		Inputs:    inputs,
+		Scope:     scope,
+	}, nil
+}
+
+// toolProgram reads a program that calls tools.
+func (p *programs) toolProgram(r request) (program, error) {
+	tools, err := toolsOf(r.Tools, p.limits.Tools)
+	if err != nil {
+		return program{}, err
+	}
+	timeout, err := milliseconds(r.Timeout)
+	if err != nil {
+		return program{}, err
+	}
+	code, _ := unquote(r.Code)
+	values := toolRules{Code: code, Timeout: timeout, Language: languageOf(r)}
+	for _, t := range tools {
+		values.Tools = append(values.Tools, toolRule{t.Name})
+	}
+	if err := p.rules.check(values); err != nil {
+		return program{}, err
+	}
+	return program{callsTools: true, tools: tools, timeout: budgetOf(timeout), mode: modeOf(values.Language)}, nil
+}
+
+// plainProgram reads a program without tools.
+func (p *programs) plainProgram(r request) (program, error) {
+	code, ok := unquote(r.Code)
+	if !ok {
+		return program{}, errCode
+	}
+	timeout, err := milliseconds(r.Timeout)
+	if err != nil {
+		return program{}, err
+	}
+	args, err := argsOf(r.Args)
+	if err != nil {
+		return program{}, err
+	}
+	values := plainRules{Code: code, Timeout: timeout}
+	if !isNull(r.Lang) || !isNull(r.Language) {
+		values.Language = languageOf(r)
+	}
+	if err := p.rules.check(values); err != nil {
+		return program{}, err
+	}
+	return program{args: args, timeout: budgetOf(timeout), mode: modeOf(values.Language)}, nil
+}
+
+// modeOf returns how programs in a language are run.
+func modeOf(language string) engine.Mode {
+	switch language {
+	case "bash", "sh":
+		return engine.Bash
+	}
+	return engine.Python
+}
+
+func toolsOf(list array[toolMembers], limit int) ([]stubs.Tool, error) {
+	switch {
+	case list.given() && list.kind != jsontext.KindBeginArray:
+		return nil, errTools
+	case list.count > limit:
+		return nil, api.BadRequestf("Too many tools provided (%d). Maximum is %d.", list.count, limit)
+	case list.strays:
+		return nil, api.BadRequestf("tools[%d] must be an object", list.stray)
+	}
+	tools := make([]stubs.Tool, 0, len(list.entries))
+	for i, t := range list.entries {
+		// A name that is no string is as good as none.
+		name, _ := unquote(t.Name)
+		description, ok := unquote(t.Description)
+		if !ok && !isNull(t.Description) {
+			return nil, api.BadRequestf("tools[%d].description must be a string", i)
+		}
+		tools = append(tools, stubs.Tool{Name: name, Description: description, Parameters: json.RawMessage(t.Parameters)})
+	}
+	return tools, nil
+}
+
+// milliseconds returns the run budget that a request asks for, with fractions rounded up.
+func milliseconds(timeout jsontext.Value) (float64, error) {
+	if timeout == nil {
+		return float64(api.DefaultTimeout.Milliseconds()), nil
+	}
+	if timeout.Kind() != jsontext.KindNumber {
+		return 0, errTimeout
+	}
+	// A number too large for a float becomes an infinity, which is out of range.
+	ms, _ := strconv.ParseFloat(string(timeout), 64)
+	return math.Ceil(ms), nil
+}
+
+// budgetOf returns the run budget of so many milliseconds, which the rules have checked.
+func budgetOf(milliseconds float64) time.Duration {
+	return time.Duration(milliseconds) * time.Millisecond
+}
+
+// languageOf returns the language of a program. "language" takes precedence over "lang".
+func languageOf(r request) string {
+	for _, v := range []jsontext.Value{r.Language, r.Lang} {
+		if !isNull(v) {
+			return spelled(v)
+		}
+	}
+	return "python"
+}
+
+// sessionOf returns the session that a request names, or a new one if the request names
+// none that could be ours.
+func sessionOf(r request) (id string, given bool, err error) {
+	id, ok := unquote(r.Session)
+	switch {
+	case !ok && !isNull(r.Session):
+		return "", false, errSession
+	case files.ValidID(id):
+		return id, true, nil
+	}
+	return files.NewID(), false, nil
+}

@@ -1,0 +1,135 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+const (
+	// dialTimeout bounds the connection to a server, and its TLS handshake: a server of the
+	// group is near, or it is dead.
+	dialTimeout = 2 * time.Second
+	// resumeTimeout bounds the time from a continuation to the first byte of its answer: the
+	// longest run, and as long again as keeping the files of a program may take.
+	resumeTimeout = api.MaxTimeout + time.Minute
+	// cancelTimeout bounds a request to cancel, which waits for no program.
+	cancelTimeout = 5 * time.Second
+	// maxHeader is the size of the header of an answer.
+	maxHeader = 64 << 10
+)
+
+// A Client hands requests over to other servers. It is an engine.Peers.
+type Client struct {
+	key       Key
+	maxAnswer int64
+	http      *http.Client
+}
+
+// NewClient returns a Client that signs with key and takes answers of at most maxAnswer
+// bytes.
+func NewClient(key Key, maxAnswer int64) *Client {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	return &Client{key: key, maxAnswer: maxAnswer, http: &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: resumeTimeout,
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxHeader,
+		},
+		Timeout: resumeTimeout + api.AnswerTimeout,
+		// A server of the group answers itself and does not redirect.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Resume has the server at address handle r.
+func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (engine.Outcome, error) {
+	a, err := c.ask(ctx, address, resumePath, resumeRequestOf(r))
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	if a.Outcome == nil {
+		return engine.Outcome{}, fmt.Errorf("%w: it gave no outcome", engine.ErrOwnerAway)
+	}
+	return a.Outcome.outcome(), nil
+}
+
+// Cancel has the server at address do what it can about r.
+func (c *Client) Cancel(ctx context.Context, address string, r engine.Cancel) (engine.Cancelling, error) {
+	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	a, err := c.ask(ctx, address, cancelPath, cancelRequest{r.Principal, r.RequestID})
+	return a.Cancelling, err
+}
+
+// ask sends a request to another server.
+func (c *Client) ask(ctx context.Context, address, path string, v any) (answer, error) {
+	body, err := api.Encode(v)
+	if err != nil {
+		return answer{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address+path, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, fmt.Errorf("hand over to %s: %w", address, err)
+	}
+	signature := c.key.sign(time.Now(), path, hexHash(body))
+	request.Header.Set(signatureHeader, signature)
+	response, err := c.http.Do(request)
+	if err != nil {
+		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+			return answer{}, fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
+		}
+		// The server may have received the request. If it is asked again, it gives the
+		// answer to which the first request led.
+		return answer{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	a, err := c.read(response, signature)
+	if err != nil {
+		return answer{}, fmt.Errorf("%w: %s answers %d: %w", engine.ErrOwnerAway, address, response.StatusCode, err)
+	}
+	if err := a.err(); err != nil {
+		return answer{}, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return answer{}, fmt.Errorf("%w: %s answers %d: %q", engine.ErrOwnerAway, address, response.StatusCode, a.Error)
+	}
+	return a, nil
+}
+
+// errUnsigned means that no server of the group has given this answer to this request. It
+// may still come from a server that refuses the request, because its secret or its clock is
+// another one.
+var errUnsigned = errors.New("the answer is not signed")
+
+// read reads the answer to the request with this signature.
+func (c *Client) read(response *http.Response, request string) (answer, error) {
+	signature := response.Header.Get(signatureHeader)
+	if signature == "" {
+		return answer{}, errUnsigned
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, c.maxAnswer))
+	if err != nil {
+		return answer{}, err
+	}
+	if !c.key.verifyAnswer(signature, request, response.StatusCode, hexHash(body)) {
+		return answer{}, errUnsigned
+	}
+	var a answer
+	return a, decode(body, &a)
+}
+
+// decode is the reverse of api.Encode.
+func decode(body []byte, v any) error {
+	return json.Unmarshal(body, v, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}

@@ -1,0 +1,139 @@
+// Package peer is what the servers of one group, which share a store and a secret, say to
+// each other: requests that are handed over to the server that holds an execution, and
+// announcements of addresses. All of it is signed.
+package peer
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+const (
+	// resultRoom and restRoom bound how much larger a handed-over request may be than the
+	// body that the client sent: by the names of the members of each result, and by all
+	// else.
+	resultRoom, restRoom = 128, 64 << 10
+	// maxCancel is the size of a request to cancel that is passed on.
+	maxCancel = 64 << 10
+)
+
+// principal is to whom the connections of other servers belong. No key has this name.
+const principal = "\x00peers"
+
+// Executions do what other servers ask; *engine.Engine does it.
+type Executions interface {
+	// Resume goes on with a paused execution until it pauses again or ends.
+	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	// Cancel ends what a request has begun, or refuses the request if it comes later.
+	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+}
+
+// Limits bound the requests of clients that are handed over.
+type Limits struct {
+	// Body is the size of a client's body in bytes, and Results the number of results in
+	// it.
+	Body    int64
+	Results int
+}
+
+// A handler answers other servers.
+type handler struct {
+	executions Executions
+	key        Key
+	limits     Limits
+	bodies     *api.Bodies
+}
+
+// Register registers the routes for requests that are signed with key.
+func Register(r *api.Router, executions Executions, key Key, limits Limits) {
+	h := &handler{executions, key, limits, r.Bodies}
+	r.Handle(http.MethodPost, resumePath, h.resume)
+	r.Handle(http.MethodPost, cancelPath, h.cancel)
+}
+
+// resume handles a continuation that another server has handed over.
+func (h *handler) resume(c echo.Context) error {
+	var r resumeRequest
+	done, err := h.read(c, resumePath, h.limits.Body+int64(h.limits.Results)*resultRoom+restRoom, &r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	o, err := h.executions.Resume(c.Request().Context(), r.resume())
+	if err != nil {
+		return h.refuse(c, err)
+	}
+	return h.answer(c, http.StatusOK, answer{Outcome: outcomeOf(o)})
+}
+
+// cancel handles a request to cancel that another server passes on.
+func (h *handler) cancel(c echo.Context) error {
+	var r cancelRequest
+	done, err := h.read(c, cancelPath, maxCancel, &r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	state, err := h.executions.Cancel(c.Request().Context(), engine.Cancel{Principal: r.Principal, RequestID: r.RequestID, HandedOver: true})
+	if err != nil {
+		return h.refuse(c, err)
+	}
+	return h.answer(c, http.StatusOK, answer{Cancelling: state})
+}
+
+// read reads a request of another server, of at most limit bytes, into v. The connection
+// works for that server until done is called.
+func (h *handler) read(c echo.Context, path string, limit int64, v any) (done func(), err error) {
+	r := c.Request()
+	hash, ok := h.key.verify(r.Header.Get(signatureHeader), time.Now(), path)
+	if !ok {
+		return nil, api.ErrUnauthorized
+	}
+	leave := api.Occupy(r.Context(), principal)
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
+	body, err := h.bodies.Read(c, limit, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	if hexHash(body) != hash {
+		return nil, api.ErrUnauthorized
+	}
+	if err := decode(body, v); err != nil {
+		return nil, api.ErrNotJSON
+	}
+	return leave, nil
+}
+
+// refuse answers with an error. Only what is this server's fault is an error in its log:
+// the rest is the client's.
+func (h *handler) refuse(c echo.Context, err error) error {
+	a, known := refusal(err)
+	if !known {
+		return err
+	}
+	if api.ErrorOf(c.Request().Context(), err).Status >= http.StatusInternalServerError {
+		api.SetCause(c, err)
+	}
+	return h.answer(c, http.StatusConflict, a)
+}
+
+func (h *handler) answer(c echo.Context, status int, a answer) error {
+	body, err := api.Encode(a)
+	if err != nil {
+		return err
+	}
+	signature := h.key.signAnswer(c.Request().Header.Get(signatureHeader), status, hexHash(body))
+	c.Response().Header().Set(signatureHeader, signature)
+	return api.AnswerBytes(c, status, body)
+}

@@ -1,0 +1,83 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine"
+)
+
+// warnEvery is how often a wrong announcement is logged: a server that looks for another
+// one does so again and again.
+const warnEvery = time.Minute
+
+// A Registry is a continuation.Registry whose addresses are signed: whoever can write to
+// the store must not decide where requests with tokens and results go. An address is
+// stored behind its MAC and a space. The MAC covers the name of the server, which is new
+// at each start, so that the address of an earlier server is of no use.
+type Registry struct {
+	continuation.Registry
+	key Key
+	log *slog.Logger
+
+	mu     sync.Mutex
+	warned time.Time
+}
+
+// NewRegistry returns a Registry that keeps its announcements in another one.
+func NewRegistry(r continuation.Registry, key Key, log *slog.Logger) *Registry {
+	return &Registry{Registry: r, key: key, log: log}
+}
+
+// Announce implements continuation.Registry.
+func (r *Registry) Announce(ctx context.Context, server, address string, ttl time.Duration) error {
+	return r.Registry.Announce(ctx, server, r.key.announce(server, address), ttl)
+}
+
+// Locate implements continuation.Registry. A server with an announcement that is not
+// signed may still be alive, such as a server of another version, so nobody may take over
+// its executions. The error then wraps engine.ErrOwnerAway.
+func (r *Registry) Locate(ctx context.Context, server string) (string, error) {
+	text, err := r.Registry.Locate(ctx, server)
+	if err != nil {
+		return "", err
+	}
+	address, ok := r.key.announced(server, text)
+	if !ok {
+		r.warn(server)
+		return "", fmt.Errorf("%w: its address is not signed", engine.ErrOwnerAway)
+	}
+	return address, nil
+}
+
+// Servers implements continuation.Registry. It leaves out servers whose announcement is not
+// signed.
+func (r *Registry) Servers(ctx context.Context) (map[string]string, error) {
+	servers, err := r.Registry.Servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for server, text := range servers {
+		address, ok := r.key.announced(server, text)
+		if !ok {
+			r.warn(server)
+			delete(servers, server)
+			continue
+		}
+		servers[server] = address
+	}
+	return servers, nil
+}
+
+func (r *Registry) warn(server string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.warned) >= warnEvery {
+		r.warned = now
+		r.log.Warn("the address of a server in Redis is not signed with a secret of this group, and is not used", "server", server)
+	}
+}

@@ -1,0 +1,208 @@
+package peer
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine"
+)
+
+// The paths and the types in this file are what servers say to each other. They may not
+// change while servers of different versions run side by side: members can be added, and
+// an older server ignores them. The files in testdata hold them.
+const (
+	resumePath = "/internal/resume"
+	cancelPath = "/internal/cancel"
+)
+
+// A resumeRequest hands a continuation over.
+type resumeRequest struct {
+	Principal string   `json:"Principal"`
+	Token     string   `json:"Token"`
+	Results   []result `json:"Results"`
+	Request   string   `json:"Request"`
+	RequestID string   `json:"RequestID"`
+}
+
+// A result is an engine.Result.
+type result struct {
+	CallID  string          `json:"CallID"`
+	Value   json.RawMessage `json:"Value"`
+	Failed  bool            `json:"Failed"`
+	Message json.RawMessage `json:"Message"`
+}
+
+func resumeRequestOf(r engine.Resume) resumeRequest {
+	return resumeRequest{r.Principal, r.Token, each(r.Results, func(r engine.Result) result { return result(r) }), r.Request, r.RequestID}
+}
+
+func (r resumeRequest) resume() engine.Resume {
+	return engine.Resume{
+		Principal: r.Principal, Token: r.Token, Request: r.Request, RequestID: r.RequestID, HandedOver: true,
+		Results: each(r.Results, func(r result) engine.Result { return engine.Result(r) }),
+	}
+}
+
+// A cancelRequest passes a request to cancel on.
+type cancelRequest struct {
+	Principal string `json:"Principal"`
+	RequestID string `json:"RequestID"`
+}
+
+// An answer is an outcome, what became of a request to cancel, or an error.
+type answer struct {
+	Outcome    *outcome          `json:"outcome,omitzero"`
+	Cancelling engine.Cancelling `json:"cancelling,omitempty"`
+	// Error is a name of knownErrors, CallID the id of a ResultError, Size and Limit are
+	// those of a ResultsError.
+	Error  string `json:"error,omitempty"`
+	CallID string `json:"call_id,omitempty"`
+	Size   int64  `json:"size,omitzero"`
+	Limit  int64  `json:"limit,omitzero"`
+}
+
+// An outcome is an engine.Outcome.
+type outcome struct {
+	State       engine.State  `json:"state"`
+	Session     string        `json:"session"`
+	Token       string        `json:"token,omitempty"`
+	Calls       []call        `json:"calls,omitempty"`
+	Stdout      string        `json:"stdout,omitempty"`
+	Stderr      string        `json:"stderr,omitempty"`
+	Reason      engine.Reason `json:"reason,omitempty"`
+	Detail      string        `json:"detail,omitempty"`
+	Code        int           `json:"code,omitzero"`
+	Nanoseconds int64         `json:"ran,omitzero"`
+	Files       []outputFile  `json:"files,omitempty"`
+	Deleted     []string      `json:"deleted,omitempty"`
+	Skipped     *skipped      `json:"skipped,omitzero"`
+	Undelivered int           `json:"undelivered,omitzero"`
+}
+
+// A call is an engine.Call.
+type call struct {
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// An outputFile is an engine.OutputFile.
+type outputFile struct {
+	Session   string     `json:"session"`
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Input     *inputFile `json:"input,omitzero"`
+	Inherited bool       `json:"inherited,omitzero"`
+}
+
+// An inputFile is an engine.InputFile.
+type inputFile struct {
+	Session  string `json:"session"`
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Size     int64  `json:"size"`
+	SHA256   string `json:"sha256"`
+	ReadOnly bool   `json:"read_only,omitzero"`
+	Kind     string `json:"kind,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	Version  int    `json:"version,omitzero"`
+}
+
+// A skipped is an engine.Skipped.
+type skipped struct {
+	Reasons map[string]int `json:"reasons"`
+	Names   []string       `json:"names"`
+}
+
+func outcomeOf(o engine.Outcome) *outcome {
+	w := &outcome{
+		State: o.State, Session: o.Session, Token: o.Token, Stdout: o.Stdout, Stderr: o.Stderr,
+		Reason: o.Reason, Detail: o.Detail, Code: o.Code, Nanoseconds: o.Ran.Nanoseconds(), Deleted: o.Deleted, Undelivered: o.Undelivered,
+		Calls: each(o.Calls, func(c engine.Call) call { return call(c) }),
+		Files: each(o.Files, func(f engine.OutputFile) outputFile {
+			return outputFile{f.Session, f.ID, f.Name, (*inputFile)(f.Input), f.Inherited}
+		}),
+	}
+	if o.Skipped.Reasons != nil || o.Skipped.Names != nil {
+		w.Skipped = (*skipped)(&o.Skipped)
+	}
+	return w
+}
+
+func (w *outcome) outcome() engine.Outcome {
+	o := engine.Outcome{
+		State: w.State, Session: w.Session, Token: w.Token, Stdout: w.Stdout, Stderr: w.Stderr,
+		Reason: w.Reason, Detail: w.Detail, Code: w.Code, Ran: time.Duration(w.Nanoseconds), Deleted: w.Deleted, Undelivered: w.Undelivered,
+		Calls: each(w.Calls, func(c call) engine.Call { return engine.Call(c) }),
+		Files: each(w.Files, func(f outputFile) engine.OutputFile {
+			return engine.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Input: (*engine.InputFile)(f.Input), Inherited: f.Inherited}
+		}),
+	}
+	if w.Skipped != nil {
+		o.Skipped = engine.Skipped(*w.Skipped)
+	}
+	return o
+}
+
+// each converts a list. No list stays no list.
+func each[A, B any](list []A, convert func(A) B) []B {
+	if list == nil {
+		return nil
+	}
+	converted := make([]B, len(list))
+	for i, item := range list {
+		converted[i] = convert(item)
+	}
+	return converted
+}
+
+// knownErrors are the errors that mean the same on both sides. The name of an error is that
+// of the first entry that it wraps.
+var knownErrors = []struct {
+	name string
+	err  error
+}{
+	{"token_expired", continuation.ErrTokenExpired},
+	{"token", continuation.ErrToken},
+	{"expired", engine.ErrExpired},
+	{"forbidden", engine.ErrForbidden},
+	{"in_flight", engine.ErrInFlight},
+	{"request_in_use", engine.ErrRequestInUse},
+	{"closing", engine.ErrClosing},
+	{"unavailable", continuation.ErrUnavailable},
+	{"owner_away", engine.ErrOwnerAway},
+}
+
+// refusal returns the answer that says err, if the other side knows it.
+func refusal(err error) (answer, bool) {
+	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
+		return answer{CallID: wrong.CallID}, true
+	}
+	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
+		return answer{Size: large.Size, Limit: large.Limit}, true
+	}
+	for _, known := range knownErrors {
+		if errors.Is(err, known.err) {
+			return answer{Error: known.name}, true
+		}
+	}
+	return answer{}, false
+}
+
+// err is the error that a answers with, nil if it is none that is known.
+func (a answer) err() error {
+	switch {
+	case a.CallID != "":
+		return &engine.ResultError{CallID: a.CallID}
+	case a.Limit != 0:
+		return &engine.ResultsError{Size: a.Size, Limit: a.Limit}
+	}
+	for _, known := range knownErrors {
+		if a.Error == known.name {
+			return known.err
+		}
+	}
+	return nil
+}

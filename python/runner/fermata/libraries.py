@@ -1,0 +1,254 @@
+"""The modules that a program finds ready under a name, and the two kinds of sandboxes.
+
+A scientific sandbox has imported the libraries before its program comes. A plain sandbox
+imports a library when its program first uses it, so that a program that uses none pays for
+none. Until then the library's name stands for a lazy module, which the import system fills
+when somebody uses or imports it: ``np`` and ``numpy`` are one module before and after. What
+tells the two kinds apart is that a lazy module is not yet in ``sys.modules``, and that its
+type, though it has the name of the type of modules, is a subclass.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import importlib
+import json
+import os
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Any, Final
+
+from fermata import SCIENTIFIC
+
+# The modules of the standard library that a program finds ready, and others that programs import often.
+_STANDARD: Final = (
+    "asyncio", "collections", "datetime", "functools", "itertools", "json", "math", "os", "pathlib", "re", "sys",
+)  # fmt: skip
+_OFTEN: Final = ("random", "statistics", "string", "time", "typing", "uuid")
+# The libraries that a program finds ready where they are installed: name and module.
+_LIBRARIES: Final = {
+    "np": "numpy",
+    "numpy": "numpy",
+    "pd": "pandas",
+    "pandas": "pandas",
+    "matplotlib": "matplotlib",
+    "plt": "matplotlib.pyplot",
+    "scipy": "scipy",
+    "sklearn": "sklearn",
+}
+
+# After how many seconds an import is taken to hang, before the server gives up waiting.
+_HANGS: Final = 45
+
+# This module searches the machine for fonts, which takes seconds, unless it finds a list of them.
+_FONTS: Final = "matplotlib.font_manager"
+
+
+@dataclass
+class Ready:
+    """What a process has ready for a program."""
+
+    kind: str
+    # The modules by the names under which the program finds them.
+    names: dict[str, types.ModuleType]
+    # Lists of fonts for matplotlib by the names of their files. Filled in by whoever finds some.
+    fonts: dict[str, bytes] = field(default_factory=dict)
+
+
+def preload(kind: str) -> Ready:
+    """Import what programs of this kind commonly use, so that no program waits for it."""
+    # An import that hangs is named in the server's log.
+    faulthandler.dump_traceback_later(_HANGS, file=2)
+    for name in _OFTEN:
+        importlib.import_module(name)
+    ready = Ready(kind, standard())
+    if kind == SCIENTIFIC:
+        ready.names |= _imported()
+    else:
+        finder = _Finder(ready.fonts)
+        ready.names |= finder.names()
+        # Built-in modules still come first.
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), finder)
+    faulthandler.cancel_dump_traceback_later()
+    return ready
+
+
+def standard() -> dict[str, types.ModuleType]:
+    """Import the modules of the standard library that a program finds ready."""
+    return {name: importlib.import_module(name) for name in _STANDARD}
+
+
+def _imported() -> dict[str, types.ModuleType]:
+    found = {}
+    for name, target in _LIBRARIES.items():
+        with suppress(ImportError):
+            found[name] = importlib.import_module(target)
+    return found
+
+
+def font_lists(directory: str) -> dict[str, bytes]:
+    """Return the lists of fonts that matplotlib has left in a directory, once they are complete."""
+    found = {}
+    for path in Path(directory).glob("fontlist-*.json"):
+        data = path.read_bytes()
+        try:
+            json.loads(data)
+        except ValueError:
+            # Another process still writes it.
+            continue
+        found[path.name] = data
+    return found
+
+
+# Which thread imports a lazy module, by the module's name.
+_importing: Final[dict[str, int]] = {}
+
+
+# Programs find this name in the messages of errors.
+class module(types.ModuleType):
+    """A lazy module: to use one of its attributes is to import it."""
+
+    __module__ = "builtins"
+    __qualname__ = "module"
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return an attribute of the library."""
+        if name == "__class__":
+            # isinstance asks every object for it, which is no use of the library.
+            return types.ModuleType
+        if _is_imported(self, name):
+            return types.ModuleType.__getattribute__(self, name)
+        return getattr(_import(self), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute of the library."""
+        if _is_imported(self, name):
+            types.ModuleType.__setattr__(self, name, value)
+        else:
+            setattr(_import(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        """Delete an attribute of the library."""
+        if _is_imported(self, name):
+            types.ModuleType.__delattr__(self, name)
+        else:
+            delattr(_import(self), name)
+
+
+def _name(lazy: types.ModuleType) -> str:
+    name: str = types.ModuleType.__getattribute__(lazy, "__name__")
+    return name
+
+
+def _is_imported(lazy: types.ModuleType, attribute: str) -> bool:
+    """Whether it is the import of a lazy module that uses an attribute, rather than the program."""
+    importer = _importing.get(_name(lazy))
+    # Another thread's import statement learns from __spec__ that there is an import to wait for.
+    return importer == threading.get_ident() or (importer is not None and attribute == "__spec__")
+
+
+def _import(lazy: types.ModuleType) -> types.ModuleType:
+    name = _name(lazy)
+    __import__(name)
+    return sys.modules[name]
+
+
+class _Finder:
+    """Has the import system fill lazy modules, in place of making other ones for the libraries.
+
+    It stands in sys.meta_path before the finder of all files.
+    """
+
+    def __init__(self, fonts: Mapping[str, bytes]) -> None:
+        self._fonts = fonts
+        # Where to look: the directories that a program adds may have files with a library's name.
+        self._path = list(sys.path)
+        roots = {target.partition(".")[0] for target in _LIBRARIES.values()}
+        installed = {root for root in roots if PathFinder.find_spec(root, self._path) is not None}
+        self._modules = {
+            target: module(target) for target in _LIBRARIES.values() if target.partition(".")[0] in installed
+        }
+
+    def names(self) -> dict[str, types.ModuleType]:
+        """Return the lazy modules by the names under which programs find them."""
+        return {name: self._modules[target] for name, target in _LIBRARIES.items() if target in self._modules}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find the libraries and what they import; leave everything else to the other finders."""
+        lazy = self._modules.get(name)
+        if lazy is None and name != _FONTS and threading.get_ident() not in _importing.values():
+            return None
+        spec = PathFinder.find_spec(name, self._path if path is None else path)
+        loader: Any = spec and spec.loader
+        if loader is None:
+            return spec
+        if lazy is not None:
+            self._have_filled(lazy, name, loader)
+        elif name == _FONTS:
+            loader.exec_module = functools.partial(_with_fonts, self._fonts, loader.exec_module)
+        return spec
+
+    def _have_filled(self, lazy: types.ModuleType, name: str, loader: Any) -> None:
+        """Have this loader, which is for one module only, fill a lazy module."""
+        execute = loader.exec_module
+
+        def create(spec: ModuleSpec) -> types.ModuleType:
+            _importing[name] = threading.get_ident()
+            return lazy
+
+        def fill(lazy: types.ModuleType) -> None:
+            try:
+                _quietly(execute, lazy)
+                for part in [each for each in self._modules if each.startswith(f"{name}.")]:
+                    # Programs use it without an import of its own: matplotlib.pyplot.
+                    __import__(part)
+                # From now on it is as fast as any module, and nothing else.
+                lazy.__class__ = types.ModuleType
+                del self._modules[name]
+            except BaseException:
+                vars(lazy).clear()
+                types.ModuleType.__init__(lazy, name)
+                raise
+            finally:
+                del _importing[name], loader.create_module, loader.exec_module
+
+        loader.create_module, loader.exec_module = create, fill
+
+
+def _quietly(execute: Callable[[types.ModuleType], None], lazy: types.ModuleType) -> None:
+    """Execute a library, which may warn nobody of anything, as in a process that imports it before its program comes.
+
+    What the library asks to be done with later warnings is done.
+    """
+    filters: Any = warnings.filters
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("ignore")
+        before = list(warnings.filters)
+        execute(lazy)
+        filters[:0] = [each for each in warnings.filters if each not in before]
+
+
+def _with_fonts(
+    fonts: Mapping[str, bytes], execute: Callable[[types.ModuleType], None], fonts_module: types.ModuleType
+) -> None:
+    """Execute matplotlib's module of fonts; it finds lists of them, of which the program finds nothing."""
+    directory: str = sys.modules["matplotlib"].get_cachedir()
+    before = set(os.listdir(directory))
+    for name in fonts.keys() - before:
+        with suppress(OSError):
+            Path(directory, name).write_bytes(fonts[name])
+    try:
+        execute(fonts_module)
+    finally:
+        for name in {name for name in os.listdir(directory) if name.startswith("fontlist-")} - before:
+            os.unlink(os.path.join(directory, name))

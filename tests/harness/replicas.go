@@ -1,0 +1,34 @@
+package harness
+
+import (
+	"testing"
+)
+
+// OverReplicas runs test over three servers that share a Redis, with each of these sandboxes.
+func OverReplicas(t *testing.T, sandboxes []Part, test func(t *testing.T, servers []*Server)) {
+	t.Parallel()
+	for _, e := range sandboxes {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			redis := RedisAlone(t)
+			if err := redis.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var servers []*Server
+			for range 3 {
+				all := With(Common, e.Settings, Quick(t))
+				servers = append(servers, LaunchAlone(t, Setup{e.Name, With(all, Settings{"REDIS_URL": redis.URL()})}))
+			}
+			test(t, servers)
+		})
+	}
+}
+
+// Alices returns a client of each server that is the principal alice.
+func Alices(servers []*Server) []Client {
+	list := make([]Client, len(servers))
+	for i, s := range servers {
+		list[i] = s.Alice()
+	}
+	return list
+}

@@ -1,0 +1,271 @@
+package survival
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fermata/tests/harness"
+)
+
+// overRedis runs test with each sandbox and a Redis of the test's own, started with args.
+func overRedis(t *testing.T, test func(t *testing.T, s harness.Setup, redis *harness.Redis), args ...string) {
+	t.Parallel()
+	for _, e := range harness.Sandboxes() {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			redis := harness.RedisAlone(t, args...)
+			all := harness.With(harness.Common, e.Settings, harness.Quick(t))
+			test(t, harness.Setup{Name: e.Name, Settings: harness.With(all, harness.Settings{"REDIS_URL": redis.URL()})}, redis)
+		})
+	}
+}
+
+// health returns the answer of a health check.
+func health(t testing.TB, c harness.Client, path string) harness.Answer {
+	t.Helper()
+	a, err := c.Request(t.Context(), http.MethodGet, path, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// reportsHealth checks that all health checks soon have this HTTP status and text.
+func reportsHealth(t testing.TB, c harness.Client, code int, status string) {
+	t.Helper()
+	for _, path := range []string{"/health", "/ready", "/v1/health"} {
+		err := harness.Within(20*time.Second, func() error {
+			if a := health(t, c, path); a.HTTPStatus != code || a.Status != status {
+				return fmt.Errorf("GET %s: got %v, want %d %s", path, a, code, status)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// isUnavailable checks that the server refuses a request soon, since Redis is not available.
+func isUnavailable(t testing.TB, c harness.Client, body any) {
+	t.Helper()
+	began := time.Now()
+	a := c.Post(t, body)
+	a.Fails(t, 503, "The execution store is not available; retry shortly")
+	if a.Header.Get("Retry-After") == "" {
+		t.Errorf("got %v without Retry-After", a)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the refusal took %v", took)
+	}
+}
+
+// TestRedisDownAtStart starts a server before its Redis.
+func TestRedisDownAtStart(t *testing.T) {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		reportsHealth(t, c, 503, "unhealthy")
+		isUnavailable(t, c, harness.Program{Code: "print(1)"})
+		if !strings.Contains(server.Log.All(), "the store is not available") {
+			t.Errorf("the log does not say what is wrong:\n%s", server.Log.Tail())
+		}
+		if err := redis.Start(); err != nil {
+			t.Fatal(err)
+		}
+		reportsHealth(t, c, 200, "healthy")
+		c.Post(t, c.Pause(t, harness.AskOnce).Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+	})
+}
+
+// TestRedisDownWhenTheServerComesBack kills the server and Redis, and starts the server first.
+// Paused programs go on when Redis is back.
+func TestRedisDownWhenTheServerComesBack(t *testing.T) {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
+			t.Fatal(err)
+		}
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := redis.Crash(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Launch(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Await(); err != nil {
+			t.Fatal(err)
+		}
+		reportsHealth(t, c, 503, "unhealthy")
+		isUnavailable(t, c, pause.Continue(harness.Echo))
+		if err := redis.Start(); err != nil {
+			t.Fatal(err)
+		}
+		a, err := insist(t.Context(), c, nil, pause.Continue(harness.Echo))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Completes(t, "{'n': 1}\n")
+		reportsHealth(t, c, 200, "healthy")
+		// The idle sandboxes of the killed server end when Redis has told that no execution has
+		// them.
+		err = harness.Within(harness.ClearTimeout, func() error {
+			left := slices.DeleteFunc(harness.Descendants(server.Heirs), func(p harness.Process) bool { return p.Dead })
+			return harness.AtMost("processes of the killed server", len(left), 0)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}, "--appendonly", "yes", "--appendfsync", "always")
+}
+
+// TestRedisRestarts kills Redis and starts it again, with its data and without. Programs wait
+// meanwhile, and none of them loses or repeats anything.
+func TestRedisRestarts(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"with its data":    {"--appendonly", "yes", "--appendfsync", "always"},
+		"without its data": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+				if err := redis.Start(); err != nil {
+					t.Fatal(err)
+				}
+				server := harness.LaunchAlone(t, s)
+				c := server.Alice()
+				restart := func(down func()) {
+					t.Helper()
+					if err := redis.Crash(); err != nil {
+						t.Fatal(err)
+					}
+					down()
+					if err := redis.Start(); err != nil {
+						t.Fatal(err)
+					}
+				}
+
+				twice := harness.Program{Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
+				waits, pauses, ends := c.Pause(t, harness.AskOnce), c.Pause(t, twice), c.Pause(t, harness.Program{
+					Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)", Tools: harness.Tools("ask"),
+				})
+				// Two programs run while Redis is down: one to its next pause, one to its end.
+				answers := make(chan harness.Answer, 2)
+				for _, body := range []harness.Continuation{pauses.Continue(harness.Echo), ends.Continue(harness.Echo)} {
+					go func() {
+						a, err := c.Send(t.Context(), body)
+						if err != nil {
+							t.Error(err)
+						}
+						answers <- a
+					}()
+				}
+				time.Sleep(500 * time.Millisecond) // No event tells that a program has begun.
+				restart(func() {
+					isUnavailable(t, c, waits.Continue(harness.Echo))
+					reportsHealth(t, c, 503, "unhealthy")
+					for range 2 {
+						// The end of a program can be answered without a record, a pause cannot.
+						if a := <-answers; a.HTTPStatus != 200 && a.HTTPStatus != 503 {
+							t.Errorf("got %v without Redis, want an answer or 503", a)
+						}
+					}
+				})
+				next, err := insist(t.Context(), c, nil, pauses.Continue(harness.Echo))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
+				c.Post(t, ends.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+				c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+				reportsHealth(t, c, 200, "healthy")
+				stop := walkers(t, c)
+				for range 3 {
+					restart(func() { time.Sleep(300 * time.Millisecond) })
+					time.Sleep(300 * time.Millisecond)
+				}
+				stop()
+			}, args...)
+		})
+	}
+}
+
+// TestRedisHangs makes Redis hang for longer than any command may take.
+func TestRedisHangs(t *testing.T) {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
+			t.Fatal(err)
+		}
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
+		stop := walkers(t, c)
+		if err := redis.Client.Do(t.Context(), "CLIENT", "PAUSE", "10000", "ALL").Err(); err != nil {
+			t.Fatal(err)
+		}
+		isUnavailable(t, c, pause.Continue(harness.Echo))
+		reportsHealth(t, c, 503, "unhealthy")
+		a, err := insist(t.Context(), c, nil, pause.Continue(harness.Echo))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Completes(t, "{'n': 1}\n")
+		reportsHealth(t, c, 200, "healthy")
+		stop()
+	})
+}
+
+// TestRedisFull fills Redis, which then answers but refuses writes.
+func TestRedisFull(t *testing.T) {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
+			t.Fatal(err)
+		}
+		server := harness.LaunchAlone(t, s)
+		c := server.Alice()
+		pause := c.Pause(t, harness.AskOnce)
+		stop := walkers(t, c)
+		limit := func(bytes string) {
+			t.Helper()
+			if err := redis.Client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		limit("1")
+		isUnavailable(t, c, pause.Continue(harness.Echo))
+		reportsHealth(t, c, 503, "unhealthy")
+		isUnavailable(t, c, harness.Program{Code: "print(1)"})
+		limit("0")
+		reportsHealth(t, c, 200, "healthy")
+		c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+		stop()
+	}, "--maxmemory-policy", "noeviction")
+}
+
+// TestRedisSlow makes each command of Redis take a while.
+func TestRedisSlow(t *testing.T) {
+	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
+		if err := redis.Start(); err != nil {
+			t.Fatal(err)
+		}
+		server := harness.LaunchAlone(t, s)
+		stop := walkers(t, server.Alice())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for ctx.Err() == nil {
+			// Redis serves nobody else meanwhile.
+			_ = redis.Client.Do(ctx, "DEBUG", "SLEEP", "0.2").Err()
+		}
+		stop()
+		reportsHealth(t, server.Alice(), 200, "healthy")
+	}, "--enable-debug-command", "yes")
+}

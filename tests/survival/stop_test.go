@@ -1,0 +1,303 @@
+package survival
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"fermata/tests/harness"
+)
+
+// endBySignal sends a signal to a server and checks that it ends properly within limit.
+func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit time.Duration) {
+	t.Helper()
+	began := time.Now()
+	s.Heirs = s.Family()[1:]
+	if err := s.Cmd.Process.Signal(number); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Exited:
+	case <-time.After(harness.StopTimeout + limit):
+		t.Fatalf("the server runs %v after %v", time.Since(began), number)
+	}
+	// Before the server handles signals, a signal ends it as it ends any process.
+	status, _ := s.Cmd.ProcessState.Sys().(syscall.WaitStatus)
+	early := status.Signaled() && status.Signal() == number && s.Log.All() == ""
+	if code := s.Cmd.ProcessState.ExitCode(); code != 0 && !early {
+		t.Errorf("the server ended with code %d after %v, want 0", code, number)
+	}
+	if took := time.Since(began); took > limit {
+		t.Errorf("the server took %v to end, want at most %v", took, limit)
+	}
+}
+
+// sendLater sends a request in the background and returns a channel for the answer.
+func sendLater(t *testing.T, c harness.Client, body any) <-chan harness.Answer {
+	answers := make(chan harness.Answer, 1)
+	go func() {
+		a, err := c.Send(t.Context(), body)
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- a
+	}()
+	return answers
+}
+
+// busy returns a program that runs for a while after its first call.
+func busy(seconds float64) harness.Program {
+	return harness.Program{Code: fmt.Sprintf("import time\nx = await ask(n=1)\ntime.sleep(%g)\nprint(x)\nprint(await ask(n=2))", seconds), Tools: harness.Tools("ask")}
+}
+
+// TestDrainEnds sends SIGTERM to a server with default settings: what runs is answered, what is
+// paused ends.
+func TestDrainEnds(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Quick(t))
+		c := server.Alice()
+		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
+		round := sendLater(t, c, runs.Continue(harness.Echo))
+		start := sendLater(t, c, harness.Program{Code: "import time\ntime.sleep(1)\nprint('ran')"})
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+		family := server.Family()
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		next := <-round
+		if next.Status != "tool_call_required" {
+			t.Errorf("got %v for the round that ran, want its pause", next)
+		}
+		(<-start).Completes(t, "ran\n")
+		if err := server.Cleared(family); err != nil {
+			t.Error(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		c.Post(t, waits.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
+		c.Post(t, next.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
+		c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+	})
+}
+
+// TestDrainKeeps stops a server whose paused programs are handed over to the next one.
+func TestDrainKeeps(t *testing.T) {
+	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
+		c := server.Alice()
+		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
+		key := uuid.NewString()
+		started := c.PostKeyed(t, key, harness.Awkward)
+		round := sendLater(t, c, runs.Continue(harness.Echo))
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		next := <-round
+		if next.Status != "tool_call_required" {
+			t.Fatalf("got %v for the round that ran, want its pause", next)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+		if again := c.Post(t, runs.Continue(harness.Echo)); again.Raw != next.Raw {
+			t.Errorf(harness.AskedAgain, again, next)
+		}
+		if again := c.PostKeyed(t, key, harness.Awkward); again.Raw != started.Raw {
+			t.Errorf(harness.AskedAgain, again, started)
+		}
+		c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
+		// The last server has to end what nobody continues.
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		server.Settings["DRAIN"] = "end"
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestDrainTimeout stops a server while a program runs for longer than DRAIN_TIMEOUT allows.
+func TestDrainTimeout(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		for _, drain := range []string{"end", "keep"} {
+			t.Run(drain, func(t *testing.T) {
+				t.Parallel()
+				server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": drain, "DRAIN_TIMEOUT": "1s"}))
+				c := server.Alice()
+				answers := sendLater(t, c, harness.Program{Code: "print('begun', flush=True)\nwhile True: pass"})
+				time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+				family := server.Family()
+				endBySignal(t, server, syscall.SIGTERM, 6*time.Second)
+				a := <-answers
+				a.Fails(t, http.StatusOK, harness.CancelledText)
+				if a.Stdout != "begun\n" {
+					t.Errorf("stdout = %q, want what was printed so far", a.Stdout)
+				}
+				if err := server.Cleared(family); err != nil {
+					t.Error(err)
+				}
+				if err := server.Start(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	})
+}
+
+// TestInterrupted does what Ctrl-C in a terminal does: the whole process group gets the signal.
+func TestInterrupted(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		all := harness.With(s.Settings, harness.Quick(t))
+		server, err := harness.NewServer(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if server.Attributes == nil {
+			server.Attributes = &syscall.SysProcAttr{}
+		}
+		server.Attributes.Setpgid = true
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		harness.StopAfter(t, server)
+		c := server.Alice()
+		runs := c.Pause(t, busy(1))
+		c.Pause(t, harness.AskOnce)
+		round := sendLater(t, c, runs.Continue(harness.Echo))
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+		family := server.Family()
+		if err := syscall.Kill(-server.Cmd.Process.Pid, syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-server.Exited:
+		case <-time.After(harness.StopTimeout):
+			t.Fatalf("the server runs %v after Ctrl-C", harness.StopTimeout)
+		}
+		if code := server.Cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("the server ended with code %d, want 0", code)
+		}
+		if a := <-round; a.Status != "tool_call_required" {
+			t.Errorf("got %v for the round that ran, want its pause", a)
+		}
+		if err := server.Cleared(family); err != nil {
+			t.Error(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestStoppedAtStart stops a server at different moments of its start.
+func TestStoppedAtStart(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.Quick(t))
+		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		for n := range 8 {
+			if err := server.Launch(); err != nil {
+				t.Fatal(err)
+			}
+			// At first the process is still the shell that becomes the server.
+			err := harness.Within(5*time.Second, func() error {
+				if !catches(server.Cmd.Process.Pid, syscall.SIGTERM) {
+					return errors.New("the server has not begun")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(n*n) * 5 * time.Millisecond)
+			family := server.Family()
+			endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+			if err := server.Cleared(family); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// catches reports whether a process has a handler for a signal.
+func catches(pid int, number syscall.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	// The shell has no handlers, Go's runtime has one for each signal.
+	_, after, _ := bytes.Cut(status, []byte("SigCgt:"))
+	mask, err := strconv.ParseUint(string(bytes.TrimSpace(after[:min(len(after), 17)])), 16, 64)
+	return err == nil && mask&(1<<(number-1)) != 0
+}
+
+// TestRollingRestart stops and starts a server again and again while programs run. None is lost.
+func TestRollingRestart(t *testing.T) {
+	restarts := count(5, 50)
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
+		stop := walkers(t, server.Alice())
+		for range restarts {
+			time.Sleep(300 * time.Millisecond)
+			endBySignal(t, server, syscall.SIGTERM, 15*time.Second)
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lost := stop(); lost > 0 {
+			t.Errorf("%d programs were lost, want none", lost)
+		}
+		endBySignal(t, server, syscall.SIGTERM, 15*time.Second)
+		server.Settings["DRAIN"] = "end"
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestStop checks that a server that is asked to stop still answers the requests in flight.
+func TestStop(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		c := server.Alice()
+		c.Pause(t, harness.AskOnce)
+		answers := make(chan harness.Answer, 1)
+		go func() {
+			a, err := c.Send(t.Context(), harness.Program{Code: "import time\nprint('begun', flush=True)\ntime.sleep(1)\nprint('ended')"})
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- a
+		}()
+		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+		family := server.Family()
+		if err := server.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		a := <-answers
+		a.Completes(t, "begun\nended\n")
+		select {
+		case <-server.Exited:
+		case <-time.After(harness.StopTimeout):
+			t.Fatalf("the server runs %v after SIGTERM", harness.StopTimeout)
+		}
+		if code := server.Cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("the server ended with code %d, want 0", code)
+		}
+		if err := server.Cleared(family); err != nil {
+			t.Error(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+	})
+}
