@@ -18,8 +18,9 @@ from typing import IO, Any
 
 import hypothesis
 import pytest
+from supervised import Sandbox
 
-from fermata import PLAIN, calls, frames, libraries, stopping, supervisor, worker
+from fermata import PLAIN, frames, libraries, stopping, worker
 
 # A busy machine is no fault of the code.
 hypothesis.settings.register_profile("runner", deadline=None, max_examples=50, database=None)
@@ -50,37 +51,20 @@ class Run:
 Runner = Callable[..., Run]
 
 
+# What supervisors would have sent to every process but themselves. Outside of a sandbox that is every
+# process of the machine, so the function stays replaced for good: a test that fails may leave a
+# supervisor behind.
+_sent: list[signal.Signals] = []
+stopping.signal_all = lambda number: _sent.append(number)
+for _module in list(sys.modules.values()):
+    assert _module is stopping or "signal_all" not in vars(_module), f"{_module} has a copy of stopping.signal_all"
+
+
 @pytest.fixture(autouse=True)
-def signals(monkeypatch: pytest.MonkeyPatch) -> list[signal.Signals]:
-    """Collect what a supervisor would send to every process but itself.
-
-    Outside of a sandbox of its own that is every process of the machine.
-    """
-    sent: list[signal.Signals] = []
-    monkeypatch.setattr(supervisor, "signal_all", sent.append)
-    monkeypatch.setattr(stopping, "signal_all", sent.append)
-    return sent
-
-
-class Stopper:
-    """Stops by the signals that conftest collects, and is done when it is told."""
-
-    def __init__(self) -> None:
-        self.wakes = False
-        self.still = True
-        self.nanoseconds = 0
-
-    def stop(self) -> None:
-        stopping.signal_all(signal.SIGSTOP)
-
-    def stopped(self) -> bool:
-        return self.still
-
-    def used(self) -> int:
-        return self.nanoseconds
-
-    def go(self) -> None:
-        stopping.signal_all(signal.SIGCONT)
+def signals() -> list[signal.Signals]:
+    """Return the signals that the test's supervisors would have sent to every process."""
+    _sent.clear()
+    return _sent
 
 
 class WorkerProcess:
@@ -118,7 +102,7 @@ class WorkerProcess:
 
     def receive(self) -> frames.Frame:
         """Return the next frame that is for the server."""
-        while (frame := calls.receive(self.stream)).kind == frames.BUSY:
+        while (frame := frames.receive(self.stream)).kind == frames.BUSY:
             pass
         return frame
 
@@ -174,3 +158,10 @@ def worker_process(tmp_path: Path) -> Iterator[WorkerProcess]:
     process = WorkerProcess(tmp_path)
     yield process
     process.close()
+
+
+@pytest.fixture(name="sandbox")
+def _sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    sandbox = Sandbox(tmp_path)
+    yield sandbox
+    sandbox.close()

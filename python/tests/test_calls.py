@@ -18,8 +18,9 @@ from typing import Any
 
 import pytest
 
-from fermata import calls, frames
-from fermata.calls import Calls, Loop
+from fermata import calls, frames, loops, rest
+from fermata.calls import Calls
+from fermata.loops import Loop
 from fermata.tools import ToolExecutionError
 
 
@@ -68,11 +69,11 @@ def _ends() -> Iterator[tuple[Calls, Peer]]:
 
 @pytest.fixture(name="pending")
 def _pending(ends: tuple[Calls, Peer]) -> Iterator[Calls]:
-    calls.install(ends[0])
+    loops.install(ends[0])
     yield ends[0]
     asyncio.new_event_loop().close()  # the one that was made ahead, if nothing has used it
     asyncio.set_event_loop_policy(None)
-    courier = ends[0]._courier
+    courier = ends[0].rest.courier
     if courier is not None:
         courier.join(10)
         assert not courier.is_alive(), "the courier did not end"
@@ -247,7 +248,7 @@ def test_full_batch(pending: Calls, peer: Peer, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture(name="patient")
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give threads longer than a busy machine needs to start them."""
-    monkeypatch.setattr(calls, "_GRACE", 0.3)
+    monkeypatch.setattr(rest, "_GRACE", 0.3)
 
 
 @pytest.mark.usefixtures("patient")
@@ -465,32 +466,32 @@ def test_receive_in_pieces() -> None:
     with ours, theirs:
         sender = threading.Thread(target=send)
         sender.start()
-        assert calls.receive(ours) == frames.Frame(frames.RESULTS, payload)
+        assert frames.receive(ours) == frames.Frame(frames.RESULTS, payload)
         with pytest.raises(EOFError):
-            calls.receive(ours)
+            frames.receive(ours)
         sender.join()
 
 
 def test_calls_of_other_processes_wait_until_those_rest(pending: Calls, peer: Peer) -> None:
     async def late() -> Any:
-        await asyncio.sleep(2 * calls._LOOK)
+        await asyncio.sleep(2 * rest._LOOK)
         return await pending.invoke("t", {"i": 2})
 
     async def program() -> list[Any]:
         return await asyncio.gather(pending.invoke("t", {"i": 1}), late())
 
     peer.answer(value(1, 1), value(2, 2))
-    pending.others_rest = lambda: pending._issued == 2
+    pending.rest.processes = lambda: pending._issued == 2
     assert asyncio.run(program()) == [1, 2]
     assert peer.numbers() == [[1, 2]]
 
 
 def test_calls_do_not_wait_for_processes_that_never_rest(pending: Calls, peer: Peer) -> None:
-    pending.others_rest = lambda: False
+    pending.rest.processes = lambda: False
     peer.answer(value(1, 1))
     began = time.monotonic()
     assert asyncio.run(pending.invoke("t", {})) == 1
-    assert time.monotonic() - began >= calls._PATIENCE
+    assert time.monotonic() - began >= rest._PATIENCE
 
 
 def test_what_processes_sent_before_they_came_to_rest_is_heard_first(pending: Calls, peer: Peer) -> None:
@@ -506,13 +507,13 @@ def test_what_processes_sent_before_they_came_to_rest_is_heard_first(pending: Ca
         finally:
             writer.close()
 
-    def rest() -> bool:
+    def at_rest() -> bool:
         # The last thing before it comes to rest.
         if pending._issued == 1:
             ours.sendall(b"line\n")
         return True
 
-    pending.others_rest = rest
+    pending.rest.processes = at_rest
     peer.answer(value(1, 1), value(2, 2))
     ours, theirs = socket.socketpair()
     with ours:
@@ -521,7 +522,7 @@ def test_what_processes_sent_before_they_came_to_rest_is_heard_first(pending: Ca
 
 
 def test_results_are_decoded_as_they_are_to_be(pending: Calls, peer: Peer) -> None:
-    pending.decode = lambda payload: [{"n": 1, "value": payload.decode()}]
+    pending.come_from_processes(lambda: True, lambda payload: [{"n": 1, "value": payload.decode()}])
     peer.answer(value(1, 1.5))
     assert asyncio.run(pending.request("t", '{"x":1.10}')) == '[{"n": 1, "value": 1.5}]'
     assert peer.batches() == [[{"n": 1, "tool": "t", "input": {"x": 1.1}}]]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Stopper
+from supervised import Stopper
 
 from fermata import container, frames, sandbox
 from fermata.frames import Channel, Decoder, Frame

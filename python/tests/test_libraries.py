@@ -28,7 +28,7 @@ import json, os, socket, sys, tempfile
 runner, kind, cache = sys.argv[1:]
 sys.path.insert(0, runner)
 os.environ.update(MPLBACKEND="Agg", MPLCONFIGDIR=cache)
-from fermata import calls, frames, libraries, sandbox, worker
+from fermata import frames, libraries, worker
 ready = worker.preload(kind)
 ready.fonts["fontlist-nothing.json"] = b"{}"
 for line in sys.stdin:
@@ -47,9 +47,9 @@ for line in sys.stdin:
             os.dup2(output.fileno(), number)
         worker.run(theirs, ready)
     theirs.close()
-    calls.receive(ours)
+    frames.receive(ours)
     ours.sendall(frames.encode(frames.PROGRAM, json.dumps({"code": program["code"], "stubs": ""}).encode()))
-    calls.receive(ours)
+    frames.receive(ours)
     ours.close()
     os.waitpid(pid, 0)
     texts = []

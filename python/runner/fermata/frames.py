@@ -233,3 +233,23 @@ class WorkerChannel(Channel):
         """Close the stream and drop what waits to be written."""
         self._outbox.clear()
         self._stream.close()
+
+
+def receive(stream: socket.socket) -> Frame:
+    """Read one frame from a blocking socket, of a peer that is trusted not to send too much.
+
+    Raises EOFError if the peer is gone.
+    """
+    length, kind = HEADER.unpack(_receive_exactly(stream, HEADER.size))
+    return Frame(kind, _receive_exactly(stream, length))
+
+
+def _receive_exactly(stream: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        # All at once, unless a signal interrupts: it takes long to join pieces of many megabytes.
+        piece = stream.recv(size - len(data), socket.MSG_WAITALL)
+        if not piece:
+            raise EOFError("the other end is gone")
+        data += piece
+    return data

@@ -1,10 +1,13 @@
-"""The output of the program."""
+"""What the processes of the sandbox print."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Final
+
+from fermata.events import Events, Handler
 
 _CHUNK: Final = 1 << 16
 # How long to read what is left in the pipes after the program's end, in seconds. Every
@@ -48,3 +51,50 @@ class Output:
             self.fill()
             if len(self.data) == before:
                 return
+
+
+class Outputs:
+    """Captures stdout and stderr until the program ends.
+
+    ``limit`` bounds each of the two, in bytes; ``overflow`` is called when there was more.
+    """
+
+    def __init__(self, events: Events, stdout: int, stderr: int, limit: int, overflow: Callable[[], None]) -> None:
+        self._events = events
+        self._overflow = overflow
+        self._stdout = Output(stdout, limit)
+        self._stderr = Output(stderr, limit)
+        for output in (self._stdout, self._stderr):
+            events.watch(output.fd, self._handler(output))
+
+    def finish(self) -> None:
+        """Read what is left in the pipes, and nothing after that."""
+        for output in (self._stdout, self._stderr):
+            output.drain()
+            self._events.unwatch(output.fd)
+
+    def report(self) -> dict[str, object]:
+        """Return what the report of the end says of the output: how long it is, and what was too long."""
+        over = "stdout" if self._stdout.over else "stderr" if self._stderr.over else ""
+        return {"stdout": len(self._stdout.data), "stderr": len(self._stderr.data), "over": over}
+
+    def data(self) -> bytes:
+        """Return stdout, followed by stderr."""
+        return b"".join((self._stdout.data, self._stderr.data))
+
+    def drain_stderr(self) -> bytes:
+        """Return stderr, with what is left in its pipe."""
+        self._stderr.drain()
+        return bytes(self._stderr.data)
+
+    def _handler(self, output: Output) -> Handler:
+        # The place from which output leaves while the program runs: each piece that fill adds has
+        # a stream, and an offset, which is the length of the data before it.
+        def handle(mask: int) -> None:
+            output.fill()
+            if not output.open:
+                self._events.unwatch(output.fd)
+            if output.over:
+                self._overflow()
+
+        return handle

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from fermata import calls, frames, tools
+from fermata import calls, frames, loops, tools
 from fermata.program import Program
 
 # Runs a program: its code, its stubs, its calls and its namespace.
@@ -79,7 +79,7 @@ def while_idle(run: Run, stream: socket.socket, pending: calls.Calls) -> None:
         try:
             _calls(run)
         finally:
-            calls.install(pending)
+            loops.install(pending)
 
     steps: list[tuple[float, Callable[[], object]]] = [
         (0, functools.partial(tools.define, _STUB, pending.invoke)),
@@ -104,7 +104,7 @@ def _calls(run: Run) -> None:
     with ours, theirs:
         ours.sendall(frames.encode(frames.RESULTS, b'[{"n":1,"value":{"n":1}},{"n":2,"value":[2.5,null]}]'))
         pending = calls.Calls(theirs)
-        calls.install(pending)
+        loops.install(pending)
         run(_PROGRAM, _STUB, pending, {})
 
 

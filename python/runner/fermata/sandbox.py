@@ -1,4 +1,4 @@
-"""What the sandboxes of both engines have in common: how a program finds its process."""
+"""What process sandboxes and containers have in common: how a program finds its process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 from fermata import linux
 
 WORKSPACE: Final = "/mnt/data"
-# The user a program sees itself as.
+# The user and the group that a program sees itself as.
 USER: Final = 1000
 
 ENVIRONMENT: Final = {
@@ -23,7 +23,7 @@ ENVIRONMENT: Final = {
     "MPLBACKEND": "Agg",
     "MPLCONFIGDIR": "/tmp",
     "PATH": "/usr/local/bin:/usr/bin:/bin",
-    # One program has one processor or so; and a process with threads cannot be forked.
+    # A program has about one processor, and a process that is to be forked must have no threads.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TMPDIR": "/tmp",
@@ -32,7 +32,7 @@ ENVIRONMENT: Final = {
 
 
 def serve(name: str, function: Callable[..., object], *args: object) -> NoReturn:
-    """Run function and end the process; say what went wrong on stderr."""
+    """Run function and end the process. An exception is reported on stderr under this name."""
     try:
         function(*args)
     except BaseException as error:
@@ -42,22 +42,24 @@ def serve(name: str, function: Callable[..., object], *args: object) -> NoReturn
 
 
 class PipeStatus:
-    """The worker's exit code, as whoever reaps it writes it into a pipe."""
+    """The worker's exit code, which the process that reaps the worker writes into a pipe."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     def fileno(self) -> int:
+        """Return the end of the pipe, which becomes readable when the worker has ended."""
         return self._fd
 
     def read(self) -> int:
+        """Return the exit code, negative for a signal."""
         data = os.read(self._fd, 4)
-        # Without a report its writer has died, and the worker with it.
+        # If there is no report, the process that reaps has died, and the worker with it.
         return int(struct.unpack("i", data)[0]) if len(data) == 4 else -signal.SIGKILL
 
 
 def report_status(fd: int, code: int) -> None:
-    """Write the exit code for a PipeStatus, if anybody is left to read it."""
+    """Write the exit code for a PipeStatus, unless its reader has gone."""
     try:
         os.write(fd, struct.pack("i", code))
     except BrokenPipeError:
@@ -65,7 +67,10 @@ def report_status(fd: int, code: int) -> None:
 
 
 def oom_kills(counter: int | None) -> int:
-    """Read the count out of memory.events (cgroup 2) or memory.oom_control (cgroup 1)."""
+    """Return how many processes of a control group the kernel has killed because memory ran out.
+
+    ``counter`` is the open memory.events (cgroup 2) or memory.oom_control (cgroup 1), if there is one.
+    """
     if counter is None:
         return 0
     for line in os.pread(counter, 4096, 0).decode().splitlines():
@@ -76,9 +81,13 @@ def oom_kills(counter: int | None) -> int:
 
 
 def take_descriptors(stdout: int, stderr: int, *others: int) -> None:
-    """Make these, and an empty stdin, the only descriptors: 1, 2, and from 3 on those that no child inherits."""
+    """Close all descriptors but these, and renumber them.
+
+    stdin becomes empty, ``stdout`` and ``stderr`` become 1 and 2. The others follow from 3 on, and
+    are not inherited by programs that this process executes.
+    """
     null = os.open("/dev/null", os.O_RDONLY)
-    # First out of the way of the numbers they are to have.
+    # The copies are high enough not to be in the way of the final numbers.
     sources = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (null, stdout, stderr, *others)]
     for number, source in enumerate(sources):
         os.dup2(source, number, inheritable=number < 3)
@@ -86,18 +95,18 @@ def take_descriptors(stdout: int, stderr: int, *others: int) -> None:
 
 
 def die_first() -> None:
-    """Make this process the one that goes when memory runs out."""
+    """Make this process the first one that the kernel kills when memory runs out."""
     linux.write_file("/proc/self/oom_score_adj", "1000")
 
 
 def process_status() -> dict[str, str]:
-    """Return what the kernel says of this process."""
+    """Return the fields of this process's status in /proc."""
     text = linux.read_file("/proc/self/status")
     return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 
 def verify() -> None:
-    """Refuse to run a program where the isolation is not what it should be."""
+    """Raise PermissionError if this process is not as isolated as a program's process has to be."""
     found = process_status()
     user = "\t".join([str(USER)] * 4)
     expected = {

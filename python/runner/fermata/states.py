@@ -1,33 +1,33 @@
-"""States: where a supervisor stands between its start and the end of its program.
+"""The states of a sandbox's supervisor, and the moves between them.
 
-The server's side is engine/sandbox/state.go; both are tested against testdata/states.json.
+The supervisor tells its state to every server that attaches. The server's side is
+engine/sandbox/state.go; both are tested against testdata/states.json.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal
 
+State = Literal["starting", "ready", "running", "paused", "ended"]
 
-class State(StrEnum):
-    """A state of a supervisor, as it tells its server."""
+# The worker is not ready yet. No server is told of this state.
+STARTING: Final = "starting"
+# The sandbox waits for input files and for its program.
+READY: Final = "ready"
+# The program runs.
+RUNNING: Final = "running"
+# The program waits for the results of its calls.
+PAUSED: Final = "paused"
+# The program has ended, and the files that it has left can be taken.
+ENDED: Final = "ended"
 
-    # The worker is not ready yet. No server is told of this state.
-    STARTING = "starting"
-    # The sandbox waits for input files and for its program.
-    READY = "ready"
-    RUNNING = "running"
-    # The program waits for the results of its calls.
-    PAUSED = "paused"
-    # The program has ended, and the files that it has left can be taken.
-    ENDED = "ended"
-
-
-# The states that may follow each state.
-MOVES: Final = {
-    State.STARTING: {State.READY},
-    State.READY: {State.RUNNING},
-    State.RUNNING: {State.PAUSED, State.ENDED},
-    State.PAUSED: {State.RUNNING, State.ENDED},
-    State.ENDED: set[State](),
+# The moves out of each state. A sandbox that comes to nothing before its program runs makes no
+# move: its supervisor ends.
+MOVES: Final[Mapping[State, frozenset[State]]] = {
+    STARTING: frozenset({READY}),
+    READY: frozenset({RUNNING}),
+    RUNNING: frozenset({PAUSED, ENDED}),
+    PAUSED: frozenset({RUNNING, ENDED}),
+    ENDED: frozenset(),
 }

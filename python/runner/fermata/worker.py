@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import SCIENTIFIC, calls, frames, libraries, rehearse, shell, tools, workspace
+from fermata import SCIENTIFIC, calls, frames, libraries, loops, rehearse, shell, tools, workspace
 from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 
@@ -50,12 +50,12 @@ def run(stream: socket.socket, ready: Ready) -> None:
     stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
     # What follows is done while the server sends the program.
     pending = calls.Calls(stream)
-    calls.install(pending)
+    loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
     if ready.kind == SCIENTIFIC:
         rehearse.while_idle(_runner(ready), stream, pending)
     try:
-        while (frame := calls.receive(stream)).kind == frames.FILE:
+        while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
     except EOFError:
         os._exit(0)
@@ -134,7 +134,7 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
         program.start(namespace)
     finally:
         asyncio._set_running_loop(None)
-        if not isinstance(loop, calls.Loop) or loop.used():
+        if not isinstance(loop, loops.Loop) or loop.used():
             with runner:
                 try:
                     loop.call_soon(loop.stop)
@@ -145,8 +145,7 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
     """Run a shell script to its end and return its exit code."""
-    pending.others_rest = shell.Others().rest
-    pending.decode = shell.results
+    pending.come_from_processes(shell.Others().rest, shell.results)
     names, args = request.get("tools", ()), request.get("args", ())
     with asyncio.Runner() as runner:
         try:

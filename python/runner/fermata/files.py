@@ -1,0 +1,83 @@
+"""The files that an ended program has left in its workspace: listing them, and sending them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from json import loads
+from typing import Final
+
+from fermata import frames, sandbox, workspace
+
+# The longest wait until processes that were killed are dead, in seconds.
+_DEATH: Final = 1.0
+
+
+class Files:
+    """Answers the server's questions about files, once nothing else lives in the sandbox.
+
+    ``reply`` sends a frame to the server and returns whether the server takes more at once.
+    """
+
+    def __init__(self, reply: Callable[[bytes], bool]) -> None:
+        self._reply = reply
+        # The frames of the file that the server has asked for last, as far as they are not sent.
+        self._content: Iterator[bytes] | None = None
+
+    def list(self, payload: bytes) -> None:
+        """Answer which files there are."""
+        if _all_dead():
+            found = workspace.listing(sandbox.WORKSPACE, **loads(payload))
+        else:
+            # What still lives could change the files while they are read.
+            found = workspace.Listing()
+            found.skip(".", "unreadable")
+        self._reply(frames.encode(frames.LISTING, found.encode()))
+
+    def take(self, name: str) -> None:
+        """Begin to send a file, in place of the one that was being sent."""
+        self._content = _read(name)
+        self.send_more()
+
+    def send_more(self) -> None:
+        """Send as much of the file as the server takes now."""
+        while self._content is not None:
+            frame = next(self._content, None)
+            if frame is None:
+                self._content = None
+            elif not self._reply(frame):
+                return
+
+    def cancel(self) -> None:
+        """Send no more of the file: the server that asked for it has gone."""
+        self._content = None
+
+
+def _read(name: str) -> Iterator[bytes]:
+    """Yield the frames that carry a file."""
+    try:
+        root = os.open(sandbox.WORKSPACE, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            file = workspace.open_file(root, name)
+        finally:
+            os.close(root)
+        with file:
+            while data := file.read(workspace.CHUNK):
+                yield frames.encode(frames.CONTENT, data)
+    except OSError:
+        yield frames.encode(frames.LOST, b"")
+        return
+    yield frames.encode(frames.CONTENT, b"")
+
+
+def _all_dead() -> bool:
+    """Wait until the processes that were killed are dead, and tell whether they are."""
+    deadline = time.monotonic() + _DEATH
+    while time.monotonic() < deadline:
+        try:
+            os.kill(-1, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.001)
+    return False

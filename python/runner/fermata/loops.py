@@ -1,0 +1,114 @@
+"""The event loops of the program: where one would wait, the program pauses for results."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import time
+import warnings
+from selectors import SelectorKey
+from typing import Any, Protocol
+
+from fermata.rest import Rest
+
+
+class Clock:
+    """A monotonic clock that stands still while the program is paused."""
+
+    def __init__(self) -> None:
+        self._paused = 0.0
+        self._since: float | None = None
+
+    def time(self) -> float:
+        """Return the seconds in which the program was not paused."""
+        since = self._since
+        return (time.monotonic() if since is None else since) - self._paused
+
+    def stop(self) -> None:
+        """Begin a pause."""
+        self._since = time.monotonic()
+
+    def go(self) -> None:
+        """End a pause."""
+        if self._since is not None:
+            self._paused += time.monotonic() - self._since
+            self._since = None
+
+
+class Pausing(Protocol):
+    """What event loops need of the calls of their program."""
+
+    clock: Clock
+    rest: Rest
+
+    def patience(self) -> float:
+        """Return for how many seconds calls that wait are to be held back at most, 0 if they are not."""
+
+    def pause(self) -> bool:
+        """Pause if the program rests. Return True if the loop may have something to run now."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """A selector that pauses the program where its event loop would wait."""
+
+    def __init__(self, calls: Pausing) -> None:
+        super().__init__()
+        self._calls = calls
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        """Wait as every selector does, after the program's calls have their results."""
+        ready: list[tuple[SelectorKey, int]]
+        if timeout is not None and timeout <= 0:
+            ready = super().select(timeout)
+            return ready
+        # Processes are polled before descriptors are: what a process sent before it came to rest
+        # is ready then.
+        patience = self._calls.patience()
+        # What is ready at this instant may lead to more calls.
+        ready = super().select(0)
+        if ready or not patience and self._calls.pause():
+            return ready
+        if patience:
+            timeout = patience if timeout is None else min(timeout, patience)
+        self._calls.rest.loop_waits(True)
+        try:
+            ready = super().select(timeout)
+            return ready
+        finally:
+            self._calls.rest.loop_waits(False)
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """The event loop of any thread of the program."""
+
+    def __init__(self, calls: Pausing) -> None:
+        self._clock = calls.clock
+        super().__init__(_Selector(calls))
+
+    def time(self) -> float:
+        """Return the program's time, which stands still in a pause."""
+        return self._clock.time()
+
+    def used(self) -> bool:
+        """Tell whether this loop has anything left to do."""
+        base: Any = self
+        return bool(base._ready or base._scheduled or base._asyncgens or base._default_executor)
+
+
+def install(calls: Pausing) -> None:
+    """Make ``asyncio.run`` and its like use Loop."""
+
+    with warnings.catch_warnings():
+        # Python 3.16 will have no policies; until then there is no other way.
+        warnings.simplefilter("ignore", DeprecationWarning)
+
+        class Policy(asyncio.DefaultEventLoopPolicy):
+            def __init__(self) -> None:
+                super().__init__()
+                # The first loop is made now, while nobody waits for it.
+                self._ready = [Loop(calls)]
+
+            def new_event_loop(self) -> asyncio.AbstractEventLoop:
+                return self._ready.pop() if self._ready else Loop(calls)
+
+        asyncio.set_event_loop_policy(Policy())
