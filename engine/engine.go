@@ -57,8 +57,10 @@ type Options struct {
 	MaxStored int64
 	// Limits are those that the provider gives each sandbox. They bound what is read of one.
 	Limits sandbox.Limits
-	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
-	PoolSize, MaxSandboxes int
+	// PoolSizes is how many sandboxes of each kind to keep idle; MaxSandboxes bounds all there
+	// are.
+	PoolSizes    map[sandbox.Kind]int
+	MaxSandboxes int
 	// MaxIdle is how long a sandbox may wait ready before another takes its place;
 	// 0 is for ever. Docker's sandboxes end themselves when no server speaks to them.
 	MaxIdle time.Duration
@@ -121,7 +123,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
 		},
 		pool: sandbox.NewPool(sandbox.PoolOptions{
-			Provider: o.Provider, Limits: o.Limits, Log: o.Log, Sizes: map[sandbox.Kind]int{sandbox.Scientific: o.PoolSize},
+			Provider: o.Provider, Limits: o.Limits, Log: o.Log, Sizes: o.PoolSizes,
 			Ceiling: o.MaxSandboxes, MaxIdle: o.MaxIdle, Waited: o.Waited, Made: o.Made,
 		}),
 		quota:      newQuota(o),

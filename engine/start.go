@@ -166,7 +166,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
-	sb, err := e.pool.Take(waiting, sandbox.Scientific, s.Principal)
+	sb, err := e.pool.Take(waiting, s.kind(), s.Principal)
 	if err != nil {
 		return nil, nil, err
 	}

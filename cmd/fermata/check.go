@@ -159,7 +159,7 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := c.settings
 	s.StateDir, s.MetricsAddr, s.PeerURL, s.PeerAddr, s.FilesURL, s.RedisURL, s.RedisSecret = dir, "", "", "", "", secret{}, nil
-	s.PoolSize, s.QueueTimeout = 1, maxQueueTimeout
+	s.PoolSize, s.PoolPlain, s.PoolScientific, s.QueueTimeout = 1, nil, nil, maxQueueTimeout
 	key := secret{rand.Text()}
 	s.Auth, s.APIKeys = "keys", []apiKey{{Name: "check", Key: key}}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

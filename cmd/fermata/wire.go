@@ -178,7 +178,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxRounds:    librechat.MaxRounds,
 		MaxCalls:     s.MaxCalls,
 		MaxResults:   int64(s.MaxResults),
-		PoolSize:     s.PoolSize,
+		PoolSizes:    s.poolSizes(),
 		MaxIdle:      maxIdle,
 		MaxSandboxes: s.MaxSandboxes,
 		MaxRunning:   s.MaxRunning,

@@ -72,7 +72,7 @@ func newEngine(t testing.TB, p sandbox.Provider, store continuation.Store, insta
 		Provider: e.provider, Store: mortalStore{store, &e.provider.dead}, Signer: signer, Instance: instance,
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		PauseTTL: time.Minute, KeepAnswers: time.Minute,
-		MaxRounds: 20, MaxCalls: 1000, PoolSize: 1, MaxSandboxes: 8, QueueTimeout: patience,
+		MaxRounds: 20, MaxCalls: 1000, PoolSizes: map[sandbox.Kind]int{sandbox.Plain: 1}, MaxSandboxes: 8, QueueTimeout: patience,
 	}
 	for _, f := range change {
 		f(&o)

@@ -241,7 +241,7 @@ func (p *Pool) First(ctx context.Context) error {
 		}
 	}
 	if len(kinds) == 0 {
-		kinds = []Kind{Scientific}
+		kinds = []Kind{Plain}
 	}
 	p.mu.Lock()
 	for _, kind := range kinds {
