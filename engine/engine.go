@@ -1,8 +1,8 @@
 // Package engine keeps executions: it starts programs in sandboxes, pauses them at
 // their tool calls, resumes them with the results, and ends them at their limits.
 //
-// Everything a sandbox sends is untrusted input. What a program does to itself is
-// an Outcome; an error is the server's own trouble or the client's mistake.
+// Everything that a sandbox sends is untrusted input. Whatever a program does to itself
+// ends in an Outcome; an error means trouble of the server or a mistake of the client.
 package engine
 
 import (
@@ -37,51 +37,52 @@ type Options struct {
 	WallClock bool
 	// MaxRounds and MaxCalls bound the pauses and the tool calls of an execution.
 	MaxRounds, MaxCalls int
-	// MaxResults bounds the results of an execution, in bytes; 0 does not.
+	// MaxResults bounds the size of all results of an execution, in bytes; 0 is no bound.
 	MaxResults int64
-	// Files keeps the files of executions; nil if they have none. MaxInputSize bounds
-	// what the inputs of one may take in its workspace, in bytes. Its outputs are kept
-	// as far as Limits allow.
+	// Files keeps the files of executions; it is nil if executions have no files.
+	// MaxInputSize bounds the room that the input files of one execution take in its
+	// workspace, in bytes. Limits bound the files that a program leaves.
 	Files        Files
 	MaxInputSize int64
-	// MaxRunning and MaxPaused refuse to start an execution for a principal that has
-	// as many on this server that run, or wait for a sandbox, or are paused; 0 does
-	// not. Nothing that has begun is ever refused to pause or to go on, so paused
-	// executions can exceed MaxPaused by those that ran already.
+	// A principal that has MaxRunning executions on this server, running or waiting for a
+	// sandbox, or MaxPaused paused ones, cannot start another one; 0 is no bound. An
+	// execution that has started may always pause and go on, so a principal can come to have
+	// more paused executions than MaxPaused.
 	MaxRunning, MaxPaused int
-	// MaxExecutions does so for the sum of both.
+	// MaxExecutions bounds the sum of running and paused executions in the same way.
 	MaxExecutions int
-	// MaxStored bounds what is kept of the pauses and the answers of a principal on this
-	// server, in bytes; 0 does not. A pause that would exceed it ends the execution, and an
-	// answer that would exceed it is not kept for a client that asks again.
+	// MaxStored bounds the bytes that this server stores for one principal: the calls of
+	// pauses, and answers; 0 is no bound. A pause that would exceed it ends the execution. An
+	// answer that would exceed it is sent but not stored, so a retry does not get it.
 	MaxStored int64
-	// Limits are those that the provider gives each sandbox. They bound what is read of one.
+	// Limits are the limits of each sandbox, which the provider applies. They also bound what
+	// the server reads from one.
 	Limits sandbox.Limits
-	// PoolSizes is how many sandboxes of each kind to keep idle; MaxSandboxes bounds all there
-	// are.
+	// PoolSizes is how many idle sandboxes of each kind to keep ready. MaxSandboxes bounds all
+	// sandboxes, idle and in use.
 	PoolSizes    map[sandbox.Kind]int
 	MaxSandboxes int
-	// MaxIdle is how long a sandbox may wait ready before another takes its place;
-	// 0 is for ever. Docker's sandboxes end themselves when no server speaks to them.
+	// MaxIdle is how long a sandbox may be idle before a new one replaces it; 0 is for ever.
+	// A Docker sandbox ends by itself if no server speaks to it for some time.
 	MaxIdle time.Duration
-	// QueueTimeout is how long a request waits for a sandbox.
+	// QueueTimeout is how long a start waits for a sandbox.
 	QueueTimeout time.Duration
 	// KeepPaused makes Close leave paused executions to a later server instead of
 	// ending them.
 	KeepPaused bool
-	// Instance names this server process; the provider marks sandboxes with it. The
-	// part before a dot is the same for later processes of the same server, of which
-	// there is one at a time.
+	// Instance names this server process; the provider marks sandboxes with it. The part
+	// before the first dot names the server: it stays the same when the server is started
+	// again, and only one process at a time has it.
 	Instance string
-	// Exclusive says that no other server can reach this one's sandboxes.
+	// Exclusive is true if no other server can reach this server's sandboxes.
 	Exclusive bool
-	// Registry, Address and Peers let servers that share the store find each other:
-	// Address is where they reach this one. Without a Registry there are no others.
+	// Registry, Address and Peers let servers that share the store find each other. Address
+	// is where the others reach this server. Without a Registry there are no others.
 	Registry continuation.Registry
 	Address  string
 	Peers    Peers
-	// Waited and Made, if set, get how long each start waited for a sandbox, in vain or
-	// not, and how long each sandbox took to make.
+	// Waited, if set, is called with the time that each start waited for a sandbox, whether
+	// it got one or not; Made, if set, with the time that it took to make each sandbox.
 	Waited, Made func(time.Duration)
 }
 
@@ -92,30 +93,32 @@ type Engine struct {
 	pool    *sandbox.Pool
 	quota   *quota
 	wg      sync.WaitGroup // executions
-	// attending ends the goroutine that keeps the lease, attended waits for it and for
-	// those that clear up. These end with clearing, before the executions.
+	// attending ends the goroutine that renews the lease. attended waits for that goroutine
+	// and for those that clear up after dead servers.
 	attending context.CancelFunc
 	attended  sync.WaitGroup
-	clearing  context.Context //nolint:containedctx // the goroutines outlive every request
-	stop      context.CancelFunc
+	// clearing ends, by stop, before the executions do: take-overs stop when Close begins.
+	clearing context.Context //nolint:containedctx // the goroutines outlive every request
+	stop     context.CancelFunc
 
 	requests requests
 	tally    tally
 	sweeper  sweeper
-	// large lets one large batch of calls be checked at a time: that takes memory.
+	// large is held while a large batch of calls is checked, which takes much memory: one
+	// batch at a time.
 	large sync.Mutex
 
 	mu         sync.Mutex
 	executions map[string]*execution
-	adopting   map[string]bool // being taken over
+	adopting   map[string]bool // executions that are being taken over
 	closed     bool
 }
 
-// New returns an engine that takes over what an earlier one left: executions whose
-// record lives go on, all other sandboxes are destroyed. What takes longer than a few
-// seconds goes on in the background; if the store that the engine shares is away, it
-// begins when that is back. New returns when the first sandbox is ready, so that a
-// machine that cannot make one is found out.
+// New returns an engine that takes over what an earlier server left: it goes on with the
+// executions that have a record, and destroys all other sandboxes. It waits a few seconds
+// for that, and leaves the rest to the background. If the shared store is away, all of it
+// happens when the store is back. New returns when the first sandbox is ready, and fails if
+// this machine cannot make one.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		o: o,
@@ -149,13 +152,14 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 }
 
 const (
-	// clearPatience is how long New waits for what an earlier server left to be cleared up.
+	// clearPatience is how long New waits until what an earlier server left is cleared up.
 	clearPatience = 4 * time.Second
-	// abandonTimeout bounds the end of an engine that could not begin.
+	// abandonTimeout bounds the Close of an engine that could not start.
 	abandonTimeout = 10 * time.Second
 )
 
-// join begins the engine's part in its group.
+// join makes the engine a member of its group and begins to clear up what earlier servers
+// left.
 func (e *Engine) join(ctx context.Context) error {
 	if e.o.Registry != nil {
 		if err := e.members.renew(ctx); err != nil {
@@ -177,7 +181,8 @@ func (e *Engine) join(ctx context.Context) error {
 	}
 }
 
-// storeAway takes it that the store is away: the engine waits for it.
+// storeAway tolerates, and logs, that the store is away: the engine waits for it to come
+// back. It returns any other error.
 func (e *Engine) storeAway(err error) error {
 	if errors.Is(err, continuation.ErrUnavailable) {
 		e.o.Log.Error("the store is not available; executions are refused until it is", "err", err)
@@ -195,7 +200,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 		return err
 	}
 	if !e.members.announced() {
-		// It answers, but does not take writes, or not yet.
+		// The store answers, but it does not accept writes, or has not yet accepted one.
 		return fmt.Errorf("lease of this server: %w", continuation.ErrUnavailable)
 	}
 	return nil
@@ -207,9 +212,9 @@ func (e *Engine) isClosed() bool {
 	return e.closed
 }
 
-// Close ends every execution, or leaves the paused ones to a later server, and
-// destroys every sandbox that nobody needs. It returns early, with ctx's error, if
-// ctx ends first.
+// Close ends every execution, or with KeepPaused leaves the paused ones to a later server,
+// and destroys the sandboxes that are not needed any more. It returns early, with the cause
+// of ctx, if ctx ends first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
@@ -219,8 +224,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Side by side: an execution of which the store is being told cannot part before
-		// the store has answered.
+		// Concurrently, since part waits for a write of the execution that is under way.
 		for _, x := range executions {
 			go func() {
 				if !e.o.KeepPaused || !x.conversation.part() {
@@ -242,8 +246,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// register makes x known; from then on Close waits until it is forgotten. It returns
-// ErrConflict if there is such an execution.
+// register lets requests find x. From then on Close waits until x is forgotten. It returns
+// ErrConflict if there is an execution with this id already.
 func (e *Engine) register(x *execution) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,24 +8,27 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// An execution is one run of one program on this server. A goroutine of its own (live)
-// drives the sandbox; requests meet it in its conversation.
+// An execution is one run of one program, on this server. Its goroutine, in live or relive,
+// is the only one that speaks to the sandbox while the program runs. Requests reach it
+// through its conversation.
 type execution struct {
 	id        string
 	principal string
 	e         *Engine
 	sandbox   *sandbox.Conn
-	// conversation is what requests meet.
+	// conversation has the record of the execution and the requests for it.
 	conversation *conversation
-	cancelled    chan struct{}
-	cancel       func()
-	// counted is its part of what its principal may have.
+	// cancel ends the execution. It closes cancelled.
+	cancelled chan struct{}
+	cancel    func()
+	// counted is the execution's share of its principal's quota.
 	counted *share
-	// stored is how many bytes of the latest pause are counted. It is live's own.
+	// stored is how many bytes counted holds for the latest pause. Only the execution's
+	// goroutine uses it.
 	stored int64
-	// requestID is what the client calls the latest request.
+	// requestID is the client's id of the latest request.
 	requestID atomic.Pointer[string]
-	// rested is when the program last came to rest. It is live's own.
+	// rested is when the program last came to rest. Only the execution's goroutine uses it.
 	rested time.Time
 }
 
@@ -43,14 +46,14 @@ func newExecution(e *Engine, c *conversation, sb *sandbox.Conn, counted *share) 
 	}
 }
 
-// live runs the program to its end, answering segment by segment. The first one begins with
-// a delivery.
+// live runs the program to the end of the execution, and answers each segment. d sets the
+// first segment going.
 func (x *execution) live(d delivery) {
 	defer x.end()
 	for {
 		goesOn := x.settle(x.run(d))
-		// The pool refills only now, after the answer has been sent: to make a sandbox takes
-		// processor time.
+		// Let the pool refill only now, after the answer has been sent: making a sandbox
+		// competes with it for the processor.
 		x.e.pool.Running(-1)
 		if !goesOn {
 			return
@@ -62,14 +65,14 @@ func (x *execution) live(d delivery) {
 	}
 }
 
-// relive goes on with an execution that was taken over, from where it stands.
+// relive continues an execution after a take-over, from where it stands.
 func (x *execution) relive(at standing) {
 	switch {
 	case at == running:
 		x.live(delivery{})
 		return
 	case at == paused && x.sandbox.Hello.State != sandbox.Paused:
-		x.leave(Expired) // Its sandbox died while it was paused.
+		x.leave(Expired) // The sandbox has ended, or does not fit the record.
 	default:
 		x.skipRepeated()
 		if d, ok := x.pause(); ok {
@@ -80,8 +83,8 @@ func (x *execution) relive(at standing) {
 	x.end()
 }
 
-// skipRepeated takes what a paused sandbox that was taken over repeats: the calls
-// that it waits for, which must not be taken for those of the next pause.
+// skipRepeated drops the calls that the supervisor of a paused program repeats after a
+// take-over. The record has them already, and they must not count as those of the next pause.
 func (x *execution) skipRepeated() {
 	if x.sandbox.Hello.State != sandbox.Paused {
 		return
@@ -98,7 +101,8 @@ func (x *execution) skipRepeated() {
 	}
 }
 
-// end gives back what the execution holds.
+// end gives back what the execution holds: its sandbox, its share of the quota, and its place
+// among the executions of this server.
 func (x *execution) end() {
 	defer x.e.forget(x)
 	x.counted.drop()
@@ -110,16 +114,16 @@ func (x *execution) end() {
 	}
 }
 
-// settle answers the request of a stretch of running that has come to rest. It reports
-// whether the execution goes on, paused.
+// settle answers the request of the segment that has come to rest. It reports whether the
+// execution goes on, paused.
 func (x *execution) settle(e ending) bool {
-	// Before the client has the answer, after which it may start another execution.
+	// The quota first: a client that has the answer may start another execution at once.
 	x.counted.move(e.state)
 	return x.conversation.settle(e)
 }
 
-// leave ends a pause without a continuation, unless a claim came first: then it returns what
-// the claim has brought.
+// leave ends the execution in its pause, unless a claim came first. Then it returns what the
+// claim has delivered.
 func (x *execution) leave(to State) (delivery, bool) {
 	if !x.conversation.leave(to) {
 		return <-x.conversation.deliveries, true
@@ -127,8 +131,8 @@ func (x *execution) leave(to State) (delivery, bool) {
 	return delivery{}, false
 }
 
-// pause waits for the claim of the round and returns what the program goes on with. It reports
-// false if the execution ended instead.
+// pause waits until a request claims the round, and returns what the program goes on with. It
+// reports false if the execution ended instead.
 func (x *execution) pause() (delivery, bool) {
 	x.counted.move(Paused)
 	record := x.conversation.copy()
@@ -137,16 +141,16 @@ func (x *execution) pause() (delivery, bool) {
 	defer timer.Stop()
 	rest := time.NewTimer(stopAfter)
 	defer rest.Stop()
-	// This timer runs while the program has been told to stop and has not stopped yet.
+	// restless runs from the order to stop until the program has stopped.
 	restless := time.NewTimer(time.Hour)
 	restless.Stop()
 	defer restless.Stop()
 	m := meter{began: x.rested}
 	if x.rested.IsZero() {
-		m.began = time.Now() // It was taken over.
+		m.began = time.Now() // The execution was taken over in this pause.
 	}
 	if !begun {
-		rest.Stop() // Its program is still to come.
+		rest.Stop() // The sandbox has not been given its program yet.
 		m.still = true
 	}
 	for {
@@ -156,12 +160,12 @@ func (x *execution) pause() (delivery, bool) {
 			return d, true
 		case <-rest.C:
 			if !x.e.members.holds() {
-				rest.Reset(stopRetry) // It may be another server's.
+				rest.Reset(stopRetry) // Another server may have taken the execution over.
 				continue
 			}
 			m.asked = time.Now()
 			restless.Reset(max(x.conversation.budget(), stopTimeout))
-			_ = x.sandbox.Stop() // A sandbox that cannot be told has ended, which its events show.
+			_ = x.sandbox.Stop() // An error means that the sandbox has ended, as Events tells, too.
 		case event := <-x.sandbox.Events():
 			switch event := event.(type) {
 			case sandbox.Stopped:
@@ -174,7 +178,7 @@ func (x *execution) pause() (delivery, bool) {
 					return x.leave(TimedOut)
 				}
 			default:
-				// The sandbox has died, or broken the rules: the program cannot go on.
+				// The sandbox has died or has broken the protocol: the program cannot go on.
 				return x.leave(Expired)
 			}
 		case <-restless.C:
@@ -190,8 +194,11 @@ func (x *execution) pause() (delivery, bool) {
 	}
 }
 
-// stopRetry is when a server that does not hold its lease looks again.
-const stopRetry = time.Second
-
-// stopTimeout is how long the stopping of a program may take even if it has no time left.
-const stopTimeout = 2 * time.Second
+const (
+	// stopRetry is how long a server without a lease waits before it looks again whether it may
+	// stop a paused program.
+	stopRetry = time.Second
+	// stopTimeout is the least time that a program gets to come to a stop in a pause, even if
+	// its budget is spent.
+	stopTimeout = 2 * time.Second
+)

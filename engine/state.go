@@ -7,7 +7,8 @@ import (
 	"fermata/continuation"
 )
 
-// moves are the legal moves of an execution. A state without moves is terminal.
+// moves are the states that may follow each state of an execution. A state that none follows
+// is terminal.
 var moves = map[State][]State{
 	Running: {Paused, Completed, Failed, TimedOut, Cancelled},
 	Paused:  {Running, Expired, Cancelled, TimedOut},
@@ -16,7 +17,8 @@ var moves = map[State][]State{
 // terminal reports whether an execution in state s has ended.
 func (s State) terminal() bool { return len(moves[s]) == 0 }
 
-// move returns the next version of r, in state to. Nothing else writes State.
+// move returns the next version of r, in state to. It is the only function that changes the
+// State of a record.
 func move(r continuation.Record, to State) (continuation.Record, error) {
 	from := State(r.State)
 	if !slices.Contains(moves[from], to) {
@@ -29,35 +31,36 @@ func move(r continuation.Record, to State) (continuation.Record, error) {
 	return r, nil
 }
 
-// A standing is where an execution stands on this server. It tells what the state in the
-// record does not: whether this server owns the execution, whether the program has been
-// given what the record says it has, and whether the store has the record.
+// A standing is where an execution stands on this server. It tells what the State of the
+// record does not: whether this server owns the execution, whether the program was given what
+// the record says that it was given, and whether the store has the record.
 type standing string
 
 const (
-	// unowned: this server does not own the execution yet. Its next write must be the first
-	// one to claim it.
+	// unowned: this server does not own the execution yet.
 	unowned standing = "unowned"
 	// running: the program runs, or is about to.
 	running standing = "running"
-	// undelivered: a former server recorded a claim, or a start, and died before it handed
-	// over the results, or the program. Only the identical request can do that now.
+	// undelivered: a former server recorded a claim or a start, and died before the sandbox had
+	// the results or the program. Only the identical request can bring them again.
 	undelivered standing = "undelivered"
 	// paused: the program waits for results.
 	paused standing = "paused"
-	// pausedUnsaved: the same, and the store was away when the pause was to be recorded. A
-	// retry of the request that led to the pause writes it.
+	// pausedUnsaved: the program waits for results, but the store was away when the pause was
+	// to be recorded. A retry of the request that led to the pause records it.
 	pausedUnsaved standing = "paused, unsaved"
-	// ended: nothing comes any more.
+	// ended: the execution is over.
 	ended standing = "ended"
-	// endedUnsaved: the same, and the store was away when the end was to be recorded.
+	// endedUnsaved: the execution is over, but the store was away when the end was to be
+	// recorded.
 	endedUnsaved standing = "ended, unsaved"
-	// lost: another server has taken the execution over, or will.
+	// lost: the execution belongs to another server, or may for all that this one knows. This
+	// server leaves the sandbox and the record alone.
 	lost standing = "lost"
 )
 
-// standings are the states that the record may have in each standing, and the standings
-// that may follow.
+// standings tells for each standing which states the record may have, and which standings may
+// follow.
 var standings = map[standing]struct {
 	states []State
 	next   []standing
@@ -72,10 +75,11 @@ var standings = map[standing]struct {
 	lost:          {[]State{Running, Paused, Completed, Failed, TimedOut, Cancelled, Expired}, nil},
 }
 
-// unsaved reports whether the store does not have the record of an execution that stands at s.
+// unsaved reports whether the store lacks the latest record of an execution that stands at s.
 func (s standing) unsaved() bool { return s == pausedUnsaved || s == endedUnsaved }
 
-// standingIn is where an execution of this server stands whose record has moved to a state.
+// standingIn returns where an execution stands after its record has moved to state. saved is
+// true if the store has that record.
 func standingIn(state State, saved bool) standing {
 	switch {
 	case state == Running:
