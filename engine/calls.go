@@ -14,22 +14,22 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// Limits of the inputs of tool calls. The runner applies them, too, so that a program which
-// exceeds them gets an exception where it makes the call.
+// The limits of the inputs of tool calls. The runner applies them as well, so that a program
+// that exceeds them gets an exception where it makes the call.
 const (
 	// maxInput bounds the input of one call, in bytes of JSON.
 	maxInput = 5_000_000
-	// MaxDepth bounds how deeply an input nests, and a request, too. Python's json module gives
+	// MaxDepth bounds how deeply inputs nest, and bodies of requests. Python's json module gives
 	// up at about twice this depth.
 	MaxDepth = 500
 )
 
-// largeBatch is the size, in bytes, from which on batches of calls are checked one at a time:
-// the search for names that an object has twice takes several times the object's memory.
+// largeBatch is the size in bytes above which batches of calls are checked one at a time: the
+// search for duplicate names in an object takes several times the memory of the object.
 const largeBatch = 1 << 20
 
-// accept checks the calls of a pause and gives each its public id. It accepts nothing that the
-// program could not have asked for through a stub.
+// accept checks the calls of a pause and gives each of them the id that the client sees. It
+// accepts only what a program can call through its stubs.
 func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
 	record := x.conversation.copy()
 	if record.Round >= x.e.o.MaxRounds {
@@ -42,7 +42,7 @@ func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
 	return checkCalls(calls.All(), record, x.e.o.MaxCalls)
 }
 
-// hold counts the bytes that are stored for a pause.
+// hold counts the bytes that are stored for a pause in the quota of the principal.
 func (x *execution) hold(size int64) error {
 	if err := x.counted.Hold(size); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (x *execution) hold(size int64) error {
 	return nil
 }
 
-// checkCalls reads calls up to the first one that it refuses. An error means that they are not
-// what a worker sends.
+// checkCalls checks calls, and stops at the first one that it refuses. An error means that no
+// worker of ours has sent them.
 func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record, maxCalls int) (ending, error) {
 	known := map[int]string{}
 	for _, c := range record.Pending {
@@ -107,11 +107,11 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 	return e, nil
 }
 
-// callOverhead is about how many bytes a call takes in the answer and in the record, besides
-// its name and its input.
+// callOverhead is about how many bytes a call takes in the answer and in the record, beyond its
+// name and its input.
 const callOverhead = 128
 
-// weight is about how many bytes a record takes besides its calls and its answer.
+// weight returns about how many bytes a record takes, without its calls and its answer.
 func weight(r continuation.Record) int64 {
 	n := len(r.Inputs) + len(r.Scope)
 	for _, name := range r.Tools {
@@ -122,9 +122,9 @@ func weight(r continuation.Record) int64 {
 
 func brokenBy(what string) ending { return failed(ProtocolBroken, what, 0) }
 
-// strict returns an input in a form that every reader of JSON accepts: with U+FFFD in place of
-// half a surrogate pair and of what is not UTF-8. White space goes, as it does when an answer
-// is kept. An object that has a name twice is an error.
+// strict returns an input in a form that every reader of JSON accepts. U+FFFD replaces half a
+// surrogate pair and what is not UTF-8. White space is dropped, since the answer that is stored
+// has none either. An object with a duplicate name is an error.
 func strict(input jsontext.Value) (jsontext.Value, error) {
 	err := input.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil || input.IsValid() {

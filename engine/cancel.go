@@ -10,37 +10,38 @@ import (
 	"fermata/continuation"
 )
 
-// A Cancel is a request to cancel what another one has begun.
+// A Cancel is a request to cancel another request and the execution that it has started or
+// continued.
 type Cancel struct {
-	// Principal is who asks.
+	// Principal sends the request.
 	Principal string
 	// RequestID is the id that the client gave to the other request.
 	RequestID string
-	// HandedOver says that another server has handed the request over to this one.
+	// HandedOver is true if another server has passed the request on to this one.
 	HandedOver bool
 }
 
-// A Cancelling is what became of a Cancel.
+// A Cancelling is the outcome of a Cancel.
 type Cancelling string
 
-// The outcomes of a Cancel, which servers tell each other. They may not change.
+// The outcomes of a Cancel. Servers send each other these texts, so they must not change.
 const (
-	// CancelUnknown: no such request. One that comes later is refused.
+	// CancelUnknown: no request with this id has come yet. If one comes later, it is refused.
 	CancelUnknown Cancelling = "unknown"
-	// CancelRequested: it is on its way.
+	// CancelRequested: the request is being cancelled.
 	CancelRequested Cancelling = "requested"
-	// CancelCompleted: the request was answered before.
+	// CancelCompleted: the request already had its answer.
 	CancelCompleted Cancelling = "completed"
 )
 
-// cancelTimeout bounds how long the other servers may take over a Cancel: clients
-// wait for two seconds.
+// cancelTimeout bounds how long the other servers may take to handle a Cancel. Clients wait for
+// two seconds.
 const cancelTimeout = 1500 * time.Millisecond
 
-// Cancel ends the execution that a request has begun or gone on with, whichever
-// server has it, or refuses the request if it comes later. The error is
-// ErrForbidden if the request is another principal's, and wraps
-// continuation.ErrUnavailable if it may be on a server that does not answer.
+// Cancel ends the execution that a request has started or continued, on whichever server it is.
+// If the request has not come yet, it is refused when it comes. The error is ErrForbidden if the
+// request is another principal's. It wraps continuation.ErrUnavailable if the request may be on
+// a server that does not answer.
 func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 	state, err := e.requests.cancel(c.Principal, c.RequestID)
 	if err != nil {
@@ -67,8 +68,8 @@ func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 	return e.cancelElsewhere(ctx, servers, c, state)
 }
 
-// cancelElsewhere asks the other servers: one may have the request, and another one
-// the execution that it was handed over for.
+// cancelElsewhere passes a Cancel on to the other servers. One of them may have the request, and
+// another one the execution to which the request was handed over.
 func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string, c Cancel, state Cancelling) (Cancelling, error) {
 	type reply struct {
 		state Cancelling
@@ -98,8 +99,8 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 	return state, nil
 }
 
-// drop cancels the execution whose last request was the cancelled one, if it belongs to
-// who asks. It reports whether it was running: the client had left before it cancelled.
+// drop ends the principal's execution whose latest request is the cancelled one. It reports
+// whether that execution was running, as it is if the client went away before it cancelled.
 func (e *Engine) drop(c Cancel) bool {
 	x := e.findByRequest(c)
 	if x == nil {
@@ -109,8 +110,8 @@ func (e *Engine) drop(c Cancel) bool {
 	return State(x.conversation.copy().State) == Running
 }
 
-// findByRequest asks whose the executions are: a request is forgotten long before an
-// execution, and then anybody may use its id.
+// findByRequest returns the principal's execution whose latest request has this id, or nil. It
+// compares principals, since another one may use an id again once the request is forgotten.
 func (e *Engine) findByRequest(c Cancel) *execution {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,11 +19,11 @@ import (
 	"fermata/stubs"
 )
 
-// phonebook is a Registry that a test writes: leases end when it says so.
+// phonebook is a Registry whose leases end when the test says so.
 type phonebook struct {
 	mu      sync.Mutex
 	servers map[string]string
-	// away are servers that do not get through to it.
+	// away are the servers that cannot reach the registry.
 	away map[string]bool
 }
 
@@ -55,7 +55,7 @@ func (p *phonebook) Withdraw(_ context.Context, server string) error {
 	return nil
 }
 
-// lose ends a server's lease, and lets it not renew it.
+// lose ends a server's lease and keeps the server from renewing it.
 func (p *phonebook) lose(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func newPair(t *testing.T, pauseTTL time.Duration) *pair {
 		phonebook: &phonebook{servers: map[string]string{}, away: map[string]bool{}},
 		views:     map[string]*sandboxtest.Script{}, meetings: map[string]*meeting{}, engines: direct{},
 	}
-	// Every server can reach all sandboxes, as those of Docker.
+	// Every server can reach all sandboxes, as with Docker.
 	script := sandboxtest.New("")
 	for _, name := range []string{"a.1", "b.1"} {
 		p.views[name] = script.View(name)
@@ -126,7 +126,7 @@ func newPair(t *testing.T, pauseTTL time.Duration) *pair {
 	return p
 }
 
-// start starts an execution and returns it, paused.
+// start starts an execution on a server and returns it in its first pause.
 func (p *pair) start(t *testing.T, on string) (paused Outcome, x *execution) {
 	t.Helper()
 	e := p.engines[on]
@@ -150,9 +150,9 @@ func (p *pair) resume(t *testing.T, on string, paused Outcome) (Outcome, error) 
 	})
 }
 
-// A server whose lease has ended loses its executions to another one, and does
-// nothing to them when it is back: it neither goes on with, nor kills, nor destroys
-// what is not its own any more.
+// A server whose lease has ended loses its executions to another server. When it comes back, it
+// leaves their sandboxes alone: it sends them no results, does not kill their programs, and does
+// not destroy them.
 func TestFencing(t *testing.T) {
 	for name, back := range map[string]func(t *testing.T, p *pair, paused Outcome, x *execution){
 		"it is asked to go on": func(t *testing.T, p *pair, paused Outcome, _ *execution) {
@@ -198,7 +198,8 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// meeting is a provider where nobody attaches before as many as expected do, if some are.
+// meeting is a provider whose Attach waits until as many calls as expected are under way, if any
+// are expected.
 type meeting struct {
 	sandbox.Provider
 	expected, come atomic.Int32
@@ -221,7 +222,7 @@ func (m *meeting) Attach(ctx context.Context, ref string) (sandbox.Stream, error
 	}
 }
 
-// One sandbox that does not answer keeps nobody from taking over the others.
+// A sandbox that does not answer does not hold up the take-over of the others.
 func TestTakenOverAtOnce(t *testing.T) {
 	p := newPair(t, time.Minute)
 	var left []*execution
@@ -233,7 +234,7 @@ func TestTakenOverAtOnce(t *testing.T) {
 	heir := p.engines["b.1"]
 	p.phonebook.lose("a.1")
 	p.engines["a.1"].members.until.Store(0)
-	for range 2 { // The first only notes who is away.
+	for range 2 { // The first sweep only notes which servers are absent.
 		if err := heir.sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +246,7 @@ func TestTakenOverAtOnce(t *testing.T) {
 	}
 }
 
-// takeOver has b take over an execution, as a sweep or a request would.
+// takeOver has server b take an execution over, as a sweep or a request would.
 func (p *pair) takeOver(t *testing.T, id string) (*execution, error) {
 	t.Helper()
 	record, err := p.engines["b.1"].o.Store.Get(t.Context(), id)
@@ -255,14 +256,14 @@ func (p *pair) takeOver(t *testing.T, id string) (*execution, error) {
 	return p.engines["b.1"].takeOver(t.Context(), record)
 }
 
-// Servers whose clocks are apart still follow each other: what one has dated is good
-// for the other, for as long less or more as their clocks differ.
+// A take-over works between servers whose clocks differ. The deadlines that one server has set
+// are then off by that difference for the other.
 func TestClocksApart(t *testing.T) {
 	for _, ahead := range []time.Duration{-45 * time.Second, 45 * time.Second} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			p := newPair(t, 2*time.Minute)
 			paused, x := p.start(t, "a.1")
-			// As if the clock of its server had been ahead.
+			// As if the clock of the first server were ahead.
 			store, signer := p.engines["b.1"].o.Store, p.engines["b.1"].o.Signer
 			record, err := store.Get(t.Context(), x.id)
 			if err != nil {
@@ -292,8 +293,8 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
-// Of any number that take over one execution at once one passes, and nobody
-// disturbs the sandbox.
+// Of several concurrent take-overs of one execution, one succeeds, and the others do not touch the
+// sandbox.
 func TestTakeOverOnce(t *testing.T) {
 	p := newPair(t, time.Minute)
 	paused, x := p.start(t, "a.1")
@@ -343,7 +344,7 @@ func TestLeaseProtects(t *testing.T) {
 	}
 }
 
-// nowhere is a Peers none of whom can be reached.
+// nowhere is a Peers that can reach no server.
 type nowhere struct{}
 
 func (nowhere) Resume(context.Context, string, Resume) (Outcome, error) {

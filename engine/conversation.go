@@ -12,15 +12,15 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// A conversation is what an execution and its clients say to each other: requests come in,
-// and each gets the answer of the stretch of running that it began.
+// A conversation is the exchange between an execution and its clients. Each request that is
+// accepted begins a segment, and gets the answer of that segment.
 type conversation struct {
 	*ledger
-	// deliveries hands what a request has brought to the goroutine that runs the program: the
-	// results of a claim, or a program that a former server did not hand over.
+	// deliveries takes what a request brings to the goroutine of the execution: the results of a
+	// claim, or what a former server did not deliver.
 	deliveries chan delivery
-	// segment is the latest stretch of running. It tells what the request hash in the record
-	// led to. ledger.mu guards it.
+	// segment is the latest segment, which answers the request whose hash is in the record. It is
+	// nil while the execution is undelivered. ledger.mu guards it.
 	segment *segment
 }
 
@@ -28,8 +28,8 @@ func newConversation(l *ledger) *conversation {
 	return &conversation{ledger: l, deliveries: make(chan delivery, 1)}
 }
 
-// open notes that a start begins to run. One that may be repeated is recorded first:
-// ErrConflict means that there is such an execution already.
+// open lets a new execution run. One whose start may be repeated is recorded first;
+// ErrConflict means that there is a record of it already.
 func (c *conversation) open(ctx context.Context, s Start) error {
 	if s.Key != "" {
 		err := c.own(ctx, func(next *continuation.Record) {
@@ -45,9 +45,9 @@ func (c *conversation) open(ctx context.Context, s Start) error {
 	return c.stand(running)
 }
 
-// restart returns the segment that answers a start which is identical to the one that began
-// the execution. redeliver gives the sandbox what belongs to the program again, for a start
-// whose server died before the program was handed over.
+// restart returns the segment that answers a repeated start. If the server before this one died
+// before the sandbox had the program, restart delivers it: first redeliver writes the input
+// files again.
 func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Program, redeliver func(context.Context, continuation.Record) error) (*segment, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,9 +68,9 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	return c.deliver(0, s.Request, delivery{program: program})
 }
 
-// resume claims the round for a request and returns the segment that answers it: a new one,
-// or that of the identical request which came first. expired is the verdict on the token's
-// age, which only matters if there is something to claim.
+// resume claims the round for a request and returns the segment that answers it. A request that
+// is identical to an earlier one gets the segment of the earlier one. expired is the error of a
+// token that has expired: such a token still gets an answer, but it cannot claim.
 func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (*segment, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,15 +108,16 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	return c.segment, nil
 }
 
-// repeats reports whether a request is the one that began the latest segment. mu is held.
+// repeats reports whether a request is identical to the one that began the latest segment. mu
+// is held.
 func (c *conversation) repeats(claims continuation.Claims, r Resume) bool {
 	s := c.segment
 	return s != nil && s.round == claims.Round && claims.Round > 0 && s.request == r.Request
 }
 
-// claim takes the round for a request: of racing servers the store lets one pass. All calls
-// stay in the record, in case the results do not reach the program before this server dies;
-// those without a result are issued again under their ids. mu is held.
+// claim moves the execution from paused to running. The store accepts the claim of one server
+// only. The record keeps the calls, in case this server dies before the results reach the
+// program. Calls without a result are issued again, under the same ids. mu is held.
 func (c *conversation) claim(ctx context.Context, r Resume) error {
 	received := c.record.Received
 	answered := make(map[string]bool, len(r.Results))
@@ -138,7 +139,7 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 	})
 }
 
-// deliver hands over what a former server did not. mu is held.
+// deliver delivers what a former server did not, and begins its segment. mu is held.
 func (c *conversation) deliver(round int, request string, d delivery) (*segment, error) {
 	if err := c.stand(running); err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (c *conversation) deliver(round int, request string, d delivery) (*segment,
 	return c.segment, nil
 }
 
-// settle records how a stretch of running came to rest and answers its request. It reports
+// settle records how the latest segment came to rest, and answers its request. It reports
 // whether the execution goes on, paused.
 func (c *conversation) settle(e ending) bool {
 	c.mu.Lock()
@@ -159,19 +160,19 @@ func (c *conversation) settle(e ending) bool {
 		outcome.Ran = c.record.Spent + e.ran
 		err := c.end(e.state, outcome, e.ran)
 		if !errors.Is(err, ErrOwnerAway) {
-			err = nil // What the store does not know yet has happened all the same.
+			err = nil // The program has ended, whether the store has recorded it or not.
 		}
 		s.finish(outcome, err)
 		return false
 	}
 	outcome, err := c.pause(e)
 	s.finish(outcome, err)
-	// A pause that the store did not take can be asked for again by whoever has a token of
-	// the round before it, or the key of the start.
+	// An execution whose pause is not recorded goes on if its client can ask for the pause
+	// again: with the token of the round before it, or with the key of the start.
 	return err == nil || c.standing == pausedUnsaved && (s.round > 0 || c.record.Start != "")
 }
 
-// pause records a pause and returns the answer that announces it. mu is held.
+// pause records a pause and returns the answer with its calls and its token. mu is held.
 func (c *conversation) pause(e ending) (Outcome, error) {
 	outcome := Outcome{State: Paused, Session: c.record.Session, Calls: e.calls}
 	deadline := time.Now().Add(c.pauseLifetime())
@@ -195,7 +196,7 @@ func (c *conversation) pause(e ending) (Outcome, error) {
 	return outcome, err
 }
 
-// pauseLifetime is how long the coming pause may last. mu is held.
+// pauseLifetime returns how long a pause that begins now may last. mu is held.
 func (c *conversation) pauseLifetime() time.Duration {
 	if !c.o.WallClock {
 		return c.o.PauseTTL
@@ -203,8 +204,9 @@ func (c *conversation) pauseLifetime() time.Duration {
 	return min(c.o.PauseTTL, max(0, c.record.Budget-time.Since(c.record.Created)))
 }
 
-// end records an end, after ran more of running, with the answer for whoever asks again. The
-// error is ErrOwnerAway if another server has the execution. mu is held.
+// end records the end of the execution, and its answer for a retry of the last request. ran is
+// added to the time that the program has run. The error is ErrOwnerAway if this server has lost
+// the execution. mu is held.
 func (c *conversation) end(state State, outcome Outcome, ran time.Duration) error {
 	if c.standing == lost {
 		return ErrOwnerAway
@@ -224,21 +226,21 @@ func (c *conversation) end(state State, outcome Outcome, ran time.Duration) erro
 	return err
 }
 
-// kept returns the answer that is kept of an end: none where nobody could ask for it, or
-// where too much is kept for its principal. mu is held.
+// kept returns the answer that the record of an ended execution keeps: none if no client can
+// ask for it, or if too much is stored for the principal. mu is held.
 func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.RawMessage {
 	if !c.recorded() {
 		return nil
 	}
 	if !c.quota.keep(r.Principal, weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
-		// Who asks again is told that it is over, as when the answer has expired.
+		// A retry is told that the execution is over, as when the answer has expired.
 		c.o.Log.Warn("an answer is not kept: too much is stored for its principal", "execution", c.id)
 		return nil
 	}
 	return answer
 }
 
-// leave ends a pause without a continuation. It reports false if a claim came first.
+// leave ends the execution in its pause. It reports false if a claim came first.
 func (c *conversation) leave(to State) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,13 +253,13 @@ func (c *conversation) leave(to State) bool {
 	default:
 		return true
 	}
-	// An execution that another server has is that server's to end.
+	// end has logged the error. An execution that is lost is another server's to end.
 	_ = c.end(to, Outcome{State: to, Session: c.record.Session}, 0)
 	return true
 }
 
-// save writes a record that the store did not take when it was to, and answers the request
-// that led to it. mu is held.
+// save writes the record of a pause or an end, if the store did not accept it before. From then
+// on the segment has its answer and no error. mu is held.
 func (c *conversation) save(ctx context.Context) error {
 	if !c.standing.unsaved() {
 		return nil
@@ -271,9 +273,9 @@ func (c *conversation) save(ctx context.Context) error {
 	return c.stand(standingIn(State(next.State), true))
 }
 
-// saveLate writes the record of an end that the store did not take as soon as the store is
-// back. Until then the ledger answers retries. It gives up when the answer need not be kept
-// any longer, or when stop is closed.
+// saveLate writes the record of an end that the store did not accept, as soon as the store is
+// back. Until then the conversation answers retries. saveLate gives up when the answer need not
+// be kept any longer, or when stop is closed.
 func (c *conversation) saveLate(stop <-chan struct{}) {
 	retry := time.NewTicker(saveRetry)
 	defer retry.Stop()
@@ -292,11 +294,11 @@ func (c *conversation) saveLate(stop <-chan struct{}) {
 	}
 }
 
-// lastAnswer is the answer that is kept in a record.
+// lastAnswer returns the answer that a record keeps.
 func lastAnswer(record continuation.Record) (Outcome, error) {
 	var outcome Outcome
 	if len(record.Answer) == 0 {
-		return outcome, ErrExpired // It was too much to keep.
+		return outcome, ErrExpired // See kept.
 	}
 	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
 		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)

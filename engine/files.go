@@ -19,7 +19,7 @@ type Files interface {
 	// Open opens an input file. It can be read until ctx ends, and the caller closes it.
 	Open(ctx context.Context, scope json.RawMessage, f InputFile) (io.ReadCloser, error)
 	// Save stores a file that a program has left, as a new file of the session. If reading
-	// from content fails, nothing is stored, and the error wraps that of content.
+	// content fails, Save stores nothing and wraps the error of content.
 	Save(ctx context.Context, scope json.RawMessage, session, name string, content io.Reader) (OutputFile, error)
 	// Drop notes that a program has deleted a file of its session, which therefore does not
 	// return with the session.
@@ -40,7 +40,7 @@ type InputFile struct {
 	// file.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// ReadOnly says that the program's changes to the file are not kept.
+	// ReadOnly is true if the program's changes to the file are not kept.
 	ReadOnly bool `json:"read_only,omitempty"`
 	// Kind, Resource and Version are opaque to the engine. Files reads from them who owns the
 	// file, and answers repeat them to the client.
@@ -59,15 +59,15 @@ type OutputFile struct {
 	// Input is the input file that was at this path before the program started; nil if there
 	// was none.
 	Input *InputFile `json:"input,omitempty"`
-	// Inherited says that the file is Input, unchanged.
+	// Inherited is true if the file is Input, unchanged.
 	Inherited bool `json:"inherited,omitempty"`
 }
 
-// fileBlock is the unit in which a file takes room in a workspace.
+// fileBlock is the unit, in bytes, in which a file takes room in a workspace.
 const fileBlock = 4 << 10
 
-// encodeInputs returns input files as the record keeps them. An InputsError means that a
-// workspace has no room for them.
+// encodeInputs returns input files in the form in which the record keeps them. An InputsError
+// means that a workspace has no room for them.
 func (e *Engine) encodeInputs(inputs []InputFile) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		return nil, nil
@@ -86,7 +86,7 @@ func (e *Engine) encodeInputs(inputs []InputFile) (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// inputsOf returns the input files of an execution.
+// inputsOf returns the input files in the record of an execution.
 func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
 	if len(r.Inputs) == 0 {
 		return nil, nil
@@ -97,8 +97,8 @@ func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
 	return inputs, nil
 }
 
-// give writes the inputs into the sandbox's workspace, in place of what is there of them
-// already.
+// give writes the input files into the workspace of the sandbox. It replaces those that are
+// there already, whole or in part.
 func (x *execution) give(ctx context.Context, record continuation.Record) error {
 	inputs, err := inputsOf(record)
 	if err != nil {

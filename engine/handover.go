@@ -11,26 +11,26 @@ import (
 )
 
 var (
-	// ErrUnreachable means that no connection to another server could be made, so
-	// that it has not seen the request.
+	// ErrUnreachable means that no connection to another server could be made. That server
+	// has not seen the request.
 	ErrUnreachable = errors.New("engine: server is unreachable")
-	// ErrOwnerAway means that the server that holds an execution is away, and its
-	// sandbox cannot be reached from here. It may come back.
+	// ErrOwnerAway means that the owner of an execution does not answer, and that this server
+	// cannot take the execution over, or not yet. The owner may come back.
 	ErrOwnerAway = errors.New("engine: the execution's server is away")
 )
 
-// Peers are the other servers that share a store with this one. None of them hands
-// over again what was handed over to it.
+// Peers are the other servers that share a store with this one. A server does not hand over
+// a request that was handed over to it.
 type Peers interface {
-	// Resume has the server at address handle r.
+	// Resume hands r over to the server at address.
 	Resume(ctx context.Context, address string, r Resume) (Outcome, error)
-	// Cancel has the server at address do what it can about c.
+	// Cancel asks the server at address to cancel what it has of c.
 	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
 }
 
-// elsewhere handles a request for an execution that does not live here: its last
-// answer may be kept, its server may live, or it may be taken over. It returns the
-// execution in the last case, the outcome in the others.
+// elsewhere handles a request for an execution that does not live on this server. If the
+// execution has ended, elsewhere returns the answer in the record; if its owner is alive, the
+// answer of the owner. Otherwise it takes the execution over and returns it.
 func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Resume) (*execution, Outcome, error) {
 	record, err := e.o.Store.Get(ctx, claims.Execution)
 	if errors.Is(err, continuation.ErrNotFound) {
@@ -60,29 +60,29 @@ func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 	return x, Outcome{}, ownerAway(err)
 }
 
-// ownerAway makes one error of those after which another look may find more.
+// ownerAway wraps the errors after which another attempt may succeed in ErrOwnerAway.
 func ownerAway(err error) error {
-	// The first means that somebody else is taking the execution over.
+	// ErrConflict means that the execution is being taken over, or was just started, elsewhere.
 	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, sandbox.ErrGone) || errors.Is(err, ErrUnreachable) {
 		return fmt.Errorf("%w: %w", ErrOwnerAway, err)
 	}
 	return err
 }
 
-// handOver has the owner handle a request. An owner that cannot be reached may live
-// all the same: nobody takes its executions over before its lease has ended.
+// handOver hands a request over to the owner of its execution. An owner that cannot be reached
+// may be alive, so its executions are not taken over before its lease has ended.
 func (e *Engine) handOver(ctx context.Context, address string, r Resume) (Outcome, error) {
 	if r.HandedOver || e.o.Peers == nil {
 		return Outcome{}, ErrOwnerAway
 	}
-	// A request that is cancelled is cancelled at its owner, too, whose answer counts:
-	// it is the one that an identical request gets.
+	// This call goes on if the request is cancelled: Cancel reaches the owner as well, and the
+	// owner's answer is the one that an identical request gets.
 	outcome, err := e.o.Peers.Resume(context.WithoutCancel(ctx), address, r)
 	return outcome, ownerAway(err)
 }
 
-// patiently tries again, for a while, what fails since an owner is away: it may come
-// back, or somebody may take over.
+// patiently calls try again, for up to ownerPatience, as long as the error is ErrOwnerAway: the
+// owner may come back, or a server may take the execution over.
 func patiently(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
 	for patience := time.Now().Add(ownerPatience); ; {
 		outcome, err := try()
@@ -97,8 +97,8 @@ func patiently(ctx context.Context, try func() (Outcome, error)) (Outcome, error
 	}
 }
 
-// kept returns the last answer of an execution that has ended to the request that
-// led to it.
+// kept returns the answer in the record of an ended execution, if r is the request that led to
+// it.
 func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
 	if record.Round != claims.Round || record.Request != r.Request {
 		return Outcome{}, ErrExpired

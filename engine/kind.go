@@ -7,15 +7,15 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// libraries matches the names under which a program can use a library that scientific
-// sandboxes have imported. Other words of a program, comments and strings may match, too: a
-// wrong guess costs time and nothing else.
+// libraries matches the names of the libraries that scientific sandboxes have imported, and of
+// libraries that import those. Comments and strings match as well: a wrong guess costs an import
+// and changes nothing else.
 var libraries = regexp.MustCompile(`\b(np|numpy|pd|pandas|plt|matplotlib|scipy|sklearn|seaborn)\b`)
 
 // kind returns the kind of sandbox that suits the program.
 func (s Start) kind() sandbox.Kind {
 	var code string
-	// What is not a string cannot run either, and the sandbox says so.
+	// Code that is not a JSON string fails in any sandbox.
 	_ = json.Unmarshal(s.Code, &code)
 	if libraries.MatchString(code) {
 		return sandbox.Scientific

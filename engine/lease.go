@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// leaseTime is how long a server counts as alive after it has last said so.
+	// leaseTime is how long a lease is valid after it was renewed.
 	leaseTime = 6 * time.Second
-	// leaseRenewal is how often it does.
+	// leaseRenewal is the time between two renewals.
 	leaseRenewal = leaseTime / 3
-	// ownerPatience is how long a request waits for an execution whose server is
-	// away: until the lease of a dead one has ended, and somebody could take over.
+	// ownerPatience is how long a request waits for an execution whose owner does not answer:
+	// long enough for the lease of a dead owner to end, and for a take-over.
 	ownerPatience = leaseTime + leaseRenewal
-	// ownerRetry is how often it looks meanwhile.
+	// ownerRetry is the time between two attempts of a request that waits.
 	ownerRetry = 200 * time.Millisecond
 )
 
-// A membership is this server's part in a group of servers that share a store.
-// Without a registry it is the only one, and its lease never ends.
+// A membership is the membership of this server in a group of servers that share a store.
+// Without a registry there is no other server, and the lease never ends.
 type membership struct {
 	registry continuation.Registry
 	instance string
 	address  string
-	// exclusive says that no other server can reach this one's sandboxes.
+	// exclusive is true if no other server can reach this server's sandboxes.
 	exclusive bool
 	began     time.Time
-	until     atomic.Int64 // end of the lease, nanoseconds since began
+	until     atomic.Int64 // end of the lease, in nanoseconds after began
 }
 
-// renew says that this server lives.
+// renew renews the lease of this server.
 func (m *membership) renew(ctx context.Context) error {
-	// The lease counts from before the call: nobody else may think it longer. A
-	// step of the wall clock does not change it.
+	// Counted from before the call, so that the lease never ends later here than in the
+	// registry, and by the monotonic clock, which does not jump.
 	until := time.Since(m.began) + leaseTime
 	if err := m.registry.Announce(ctx, m.instance, m.address, leaseTime); err != nil {
 		return err
@@ -46,19 +46,19 @@ func (m *membership) renew(ctx context.Context) error {
 	return nil
 }
 
-// announced reports whether the other servers know that this one lives.
+// announced reports whether the lease of this server is valid.
 func (m *membership) announced() bool {
 	return m.alone() || time.Since(m.began) < time.Duration(m.until.Load())
 }
 
-// holds reports whether no other server can have taken over an execution since
-// this one last said that it lives.
+// holds reports whether this server surely owns the executions that it has: no other server
+// can have taken one over.
 func (m *membership) holds() bool { return m.exclusive || m.announced() }
 
-// alone reports whether no other server has this one's store.
+// alone reports whether this server shares its store with no other server.
 func (m *membership) alone() bool { return m.registry == nil }
 
-// locate returns the address of another server that lives.
+// locate returns the address of another server, or ErrNotFound if that server is dead.
 func (m *membership) locate(ctx context.Context, instance string) (string, error) {
 	if m.alone() || m.succeeds(instance) {
 		return "", continuation.ErrNotFound
@@ -66,14 +66,15 @@ func (m *membership) locate(ctx context.Context, instance string) (string, error
 	return m.registry.Locate(ctx, instance)
 }
 
-// lives reports whether another server lives, or may do so for all we know.
+// lives reports whether another server is alive, or may be: only ErrNotFound means that it is
+// dead.
 func (m *membership) lives(ctx context.Context, instance string) bool {
 	_, err := m.locate(ctx, instance)
 	return !errors.Is(err, continuation.ErrNotFound)
 }
 
-// succeeds reports whether an instance is an earlier one of this server, and so
-// dead: the part of the name before the dot belongs to one server at a time.
+// succeeds reports whether instance is an earlier process of this server, and therefore dead;
+// see Options.Instance. Without a registry, every other instance is.
 func (m *membership) succeeds(instance string) bool {
 	before, _, _ := strings.Cut(instance, ".")
 	own, _, _ := strings.Cut(m.instance, ".")
@@ -97,7 +98,7 @@ func (e *Engine) attend(ctx context.Context) {
 			if e.sweeper.begun.Load() {
 				continue
 			}
-			// What is left could not be looked for when this server started.
+			// When this server started, it could not find out what earlier servers had left.
 		case <-sweep.C:
 			if e.members.alone() {
 				continue
@@ -105,7 +106,7 @@ func (e *Engine) attend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		// Whatever holds up the sweep, the lease goes on.
+		// In the background, so that a slow sweep does not hold up the lease.
 		e.sweepAside(func(err error) {
 			if err != nil && e.clearing.Err() == nil {
 				e.o.Log.Warn("cannot clear up after other servers", "err", err)
@@ -114,7 +115,8 @@ func (e *Engine) attend(ctx context.Context) {
 	}
 }
 
-// sweepAside sweeps in the background, unless the last sweep still goes on.
+// sweepAside starts a sweep in the background, unless one is under way, and passes its error to
+// done.
 func (e *Engine) sweepAside(done func(error)) {
 	if !e.sweeper.busy.CompareAndSwap(false, true) {
 		return
@@ -125,8 +127,7 @@ func (e *Engine) sweepAside(done func(error)) {
 	})
 }
 
-// withdraw tells the other servers that this one has gone, so that they need not
-// wait for the end of its lease.
+// withdraw gives the lease up, so that the other servers need not wait for its end.
 func (e *Engine) withdraw() {
 	if e.members.alone() {
 		return

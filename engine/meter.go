@@ -2,22 +2,22 @@ package engine
 
 import "time"
 
-// stopAfter is how long a pause lasts until what still runs in the sandbox is stopped.
-// Most programs have come to rest by themselves when they pause: to stop them and let
-// them go on would cost a client that answers at once more than its program takes.
+// stopAfter is how long a pause lasts before the server stops what still runs in the sandbox.
+// Most programs run nothing in a pause. Stopping them at once would delay clients that answer
+// at once, for longer than a round takes.
 const stopAfter = 10 * time.Millisecond
 
-// A meter counts the time for which a program may have run in a pause: until it has been
-// seen to have stopped. If the server itself is late with the order to stop, the delay beyond
-// stopAfter does not count against the program.
+// A meter counts the time for which a program may have run in a pause: from the beginning of the
+// pause until the program has stopped. If the server gives the order to stop late, the delay
+// beyond stopAfter does not count.
 type meter struct {
 	// began is when the program came to rest, asked when it was told to stop.
 	began, asked time.Time
-	// still says that it has stopped.
+	// still is true once the time was counted, or if there is none to count.
 	still bool
 }
 
-// stop returns the time that has not been counted yet, and counts no more.
+// stop returns how long the program may have run in this pause, and 0 when it is called again.
 func (m *meter) stop(now time.Time) time.Duration {
 	switch {
 	case m.still:

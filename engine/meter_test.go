@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A pause costs a program the time until it has stopped, but not what its server needed
-// before it told it to.
+// A pause costs a program the time until it has stopped, but not the time by which the server was
+// late with the order to stop.
 func TestMeter(t *testing.T) {
 	began := time.Now()
 	for _, c := range []struct {

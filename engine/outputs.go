@@ -12,15 +12,15 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// Skipped tells of files that a program has left and that are not kept.
+// Skipped tells which of the files that a program has left are not kept.
 type Skipped struct {
-	// Reasons counts them by reason, one of SkipReasons.
+	// Reasons counts these files by reason, one of SkipReasons.
 	Reasons map[string]int `json:"reasons"`
-	// Names are some of them.
+	// Names are the names of some of them.
 	Names []string `json:"names"`
 }
 
-// Count is how many files were skipped.
+// Count returns how many files were skipped.
 func (s Skipped) Count() (n int) {
 	for _, c := range s.Reasons {
 		n += c
@@ -28,14 +28,14 @@ func (s Skipped) Count() (n int) {
 	return n
 }
 
-// unreadable is the reason for what cannot be read, or is no regular file.
+// unreadable is the reason why a file is skipped that cannot be read, or is no regular file.
 const unreadable = "unreadable"
 
-// SkipReasons are the reasons for which a file is skipped.
+// SkipReasons are the reasons why a file is skipped.
 var SkipReasons = []string{"max_files", "depth", "size", "path", unreadable}
 
 const (
-	// collectTimeout bounds the time in which all files that a program has left are kept.
+	// collectTimeout bounds the time that it takes to collect all files of a program.
 	collectTimeout = time.Minute
 	// maxSkippedNames bounds how many skipped files an answer names.
 	maxSkippedNames = 20
@@ -43,19 +43,19 @@ const (
 	maxSkippedName = 1 << 10
 )
 
-// A collection keeps the files that a program has left.
+// A collection collects the files that a program has left.
 type collection struct {
 	x      *execution
 	record continuation.Record
-	inputs map[string]*InputFile // by name, without those that are read-only
+	inputs map[string]*InputFile // the writable input files, by name
 	files  []OutputFile
 	Skipped
 	deleted     []string
 	undelivered int
 }
 
-// collect keeps the files that an ended program has left in its workspace, and notes them in
-// e. Every process of the program is dead by then.
+// collect stores the files that an ended program has left in its workspace, and adds them to e.
+// Every process of the program is dead by then.
 func (x *execution) collect(e *ending) {
 	c := collection{x: x, record: x.conversation.copy(), inputs: map[string]*InputFile{}}
 	if !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
@@ -78,7 +78,7 @@ func (x *execution) collect(e *ending) {
 	}
 }
 
-// all collects everything, or as much as it can: an error says why the rest is missing.
+// all collects as many of the files as it can. An error says why the rest is missing.
 func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 	fixed := []string{}
 	sizes := map[string]int64{}
@@ -124,12 +124,12 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 	return nil
 }
 
-// inherit notes an input that the program has not changed.
+// inherit adds an input file that the program has not changed.
 func (c *collection) inherit(input *InputFile) {
 	c.files = append(c.files, OutputFile{Session: input.Session, ID: input.ID, Name: input.Name, Input: input, Inherited: true})
 }
 
-// drop notes that the program has deleted an input.
+// drop notes that the program has deleted an input file.
 func (c *collection) drop(ctx context.Context, input *InputFile) {
 	c.deleted = append(c.deleted, input.Name)
 	if input.Session != c.record.Session {
@@ -140,7 +140,7 @@ func (c *collection) drop(ctx context.Context, input *InputFile) {
 	}
 }
 
-// skip notes which files the supervisor has left out of its listing.
+// skip counts and names the files that the supervisor has left out of its listing.
 func (c *collection) skip(found sandbox.Listing) {
 	c.Reasons = map[string]int{}
 	for _, reason := range SkipReasons {
@@ -153,7 +153,8 @@ func (c *collection) skip(found sandbox.Listing) {
 	}
 }
 
-// keep takes one file out of the sandbox.
+// keep takes one file out of the sandbox and stores it. input is the input file that it replaces,
+// if there is one.
 func (c *collection) keep(ctx context.Context, name string, input *InputFile) error {
 	content, err := c.x.sandbox.Take(ctx, name)
 	if err != nil {

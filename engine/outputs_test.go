@@ -20,8 +20,8 @@ import (
 	"fermata/engine/sandbox/sandboxtest"
 )
 
-// shelf is a Files that keeps what it is given in memory. It refuses names that begin
-// with "refused" before it reads, and those that begin with "full" after the first byte.
+// shelf is a Files in memory. It refuses files whose names begin with "refused" before it reads
+// them, and files whose names begin with "full" after the first byte.
 type shelf struct {
 	saved   map[string]string
 	dropped []string
@@ -52,8 +52,8 @@ func (s *shelf) Drop(_ context.Context, _ json.RawMessage, f InputFile) error {
 	return nil
 }
 
-// collected returns what is collected of a program that has left files. Its supervisor
-// answers the n-th request with the n-th replies, whatever was asked.
+// collected returns what is collected of a program that has left files. The supervisor answers
+// the n-th request with the n-th replies, whatever the request was.
 func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply) (e ending, kept *shelf) {
 	t.Helper()
 	script := sandboxtest.New("")
@@ -94,7 +94,7 @@ func content(pieces ...string) []sandboxtest.Reply {
 	return replies
 }
 
-// summary is what is compared of an ending.
+// summary is the part of an ending that tests compare.
 func summary(e ending) string {
 	var b strings.Builder
 	for _, f := range e.files {
@@ -136,7 +136,7 @@ func TestCollect(t *testing.T) {
 			},
 			`changed=new changed<2 fixed=5<5! new=new new same=1<1! deleted [away gone] skipped map[] [] undelivered 0`,
 			map[string]string{"changed": "v2", "new": "12345678"},
-			// What lives in another session stays there.
+			// A file of another session stays there.
 			[]string{"3"},
 		},
 		{
@@ -231,7 +231,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// Names of what was left out are cut and made valid: they go to the client.
+// The names of skipped files go to the client: they are cut, and made valid UTF-8.
 func TestCollectCutsNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("é", maxSkippedName)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A quota counts what each principal has on this server: executions, and bytes that are
-// kept for them.
+// A quota counts, and bounds, what each principal has on this server: executions, and the bytes
+// that are stored for them.
 type quota struct {
-	// running, paused and all are the most executions that there may be when another one is
-	// started, stored is the most bytes; 0 for any number.
+	// running, paused, all and stored are Options.MaxRunning, MaxPaused, MaxExecutions and
+	// MaxStored.
 	running, paused, all int
 	stored               int64
 
@@ -19,13 +19,13 @@ type quota struct {
 	kept []keptAnswer
 }
 
-// A holding is what a principal has. Running executions are those that wait for a sandbox, too.
+// A holding is what one principal has. An execution that waits for a sandbox counts as running.
 type holding struct {
 	running, paused int
 	stored          int64
 }
 
-// A keptAnswer is counted until the store has forgotten it.
+// A keptAnswer is an answer in the store. It counts until the store drops it.
 type keptAnswer struct {
 	principal string
 	size      int64
@@ -39,7 +39,7 @@ func newQuota(o Options) *quota {
 	}
 }
 
-// admit counts one more execution of a principal, as running, or returns ErrTooMany.
+// admit counts a new execution of a principal as running, or returns an ErrTooMany.
 func (q *quota) admit(principal string) (*share, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +55,8 @@ func (q *quota) admit(principal string) (*share, error) {
 	return &share{q: q, principal: principal, as: Running}, nil
 }
 
-// adopt counts an execution that another server has admitted, and what is stored of it.
+// adopt counts an execution that was taken over, and the bytes that are stored for it, whatever
+// the limits are.
 func (q *quota) adopt(principal string, stored int64) *share {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,8 +66,8 @@ func (q *quota) adopt(principal string, stored int64) *share {
 	return &share{q: q, principal: principal, as: Running, stored: stored}
 }
 
-// keep counts the answer of an ended execution for as long as it is kept. It reports
-// false, and does not count it, if the principal has too much.
+// keep counts the answer of an ended execution for as long as the store keeps it. It reports
+// false, and does not count the answer, if too much would be stored for the principal.
 func (q *quota) keep(principal string, size int64, life time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,7 +82,7 @@ func (q *quota) keep(principal string, size int64, life time.Duration) bool {
 	return true
 }
 
-// expire ends the counting of answers that are not kept any more. mu is held.
+// expire stops counting the answers that the store has dropped. mu is held.
 func (q *quota) expire(now time.Time) {
 	for len(q.kept) > 0 && now.After(q.kept[0].until) {
 		k := q.kept[0]
@@ -91,7 +92,7 @@ func (q *quota) expire(now time.Time) {
 	}
 }
 
-// of returns what a principal has. mu is held.
+// of returns the holding of a principal. mu is held.
 func (q *quota) of(principal string) *holding {
 	h := q.held[principal]
 	if h == nil {
@@ -116,8 +117,8 @@ type share struct {
 	stored    int64 // guarded by q.mu
 }
 
-// move counts the execution in state to. One that has ended is not counted any more,
-// and stays so.
+// move counts the execution as in state to. An execution that has ended counts no more, and
+// cannot be counted again.
 func (s *share) move(to State) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -135,7 +136,7 @@ func (s *share) move(to State) {
 	s.q.tidy(s.principal)
 }
 
-// drop ends the counting of an execution, however it ended.
+// drop stops counting the execution, however it ended.
 func (s *share) drop() { s.move(Completed) }
 
 // Hold counts n bytes that are stored for the execution, or returns a storedError.
@@ -155,7 +156,7 @@ func (s *share) Hold(n int64) error {
 	return nil
 }
 
-// Release ends the counting of n bytes.
+// Release stops counting n bytes.
 func (s *share) Release(n int64) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"fermata/continuation"
 )
 
-// Whoever has been told of the end of a program may start the next one.
+// A client that has the answer of an ended execution can start the next one at once.
 func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 	e := &Engine{quota: newQuota(Options{MaxRunning: 1})}
 	counted, err := e.quota.admit("ada")

@@ -14,7 +14,7 @@ import (
 	"fermata/stubs"
 )
 
-// start runs a program of words for a principal.
+// start starts a program for a principal. words is its script, see sandboxtest.
 func start(ctx context.Context, e *enginetest.Engine, principal, words string) (engine.Outcome, error) {
 	return e.Engine.Start(ctx, engine.Start{
 		Principal: principal, Session: "session", Code: json.RawMessage(fmt.Sprintf("%q", words)),
@@ -43,7 +43,7 @@ func TestMaxRunning(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatalf("Start = %v", err)
 	}
-	// One that has been answered counts no more, however soon the next one comes.
+	// An execution that has its answer counts no more, however soon the next one starts.
 	for range 50 {
 		if _, err := start(t.Context(), e, "ada", "end"); err != nil {
 			t.Fatalf("got %v, want none: nothing runs any more", err)
@@ -93,7 +93,7 @@ func TestMaxPaused(t *testing.T) {
 	if _, err := start(t.Context(), e, "bob", "pause"); err != nil {
 		t.Errorf("another principal: got %v, want none", err)
 	}
-	// What has begun may go on, and pause again.
+	// An execution that has started may go on, and pause again.
 	last, err := e.Resume(last, "1")
 	if err != nil || last.State != engine.Paused {
 		t.Fatalf("got %+v, %v, want a second pause", last, err)
@@ -122,7 +122,7 @@ func TestExpiredIsNotPaused(t *testing.T) {
 	}
 }
 
-// A request that found no sandbox is not counted any more.
+// A start that got no sandbox counts no more.
 func TestRefusedIsNotRunning(t *testing.T) {
 	e := enginetest.New(t, sandboxtest.New(enginetest.Server), func(o *engine.Options) {
 		o.MaxRunning, o.MaxSandboxes, o.QueueTimeout = 1, 1, time.Millisecond

@@ -13,27 +13,28 @@ import (
 )
 
 const (
-	// storeTimeout bounds one write of what has already happened.
+	// storeTimeout bounds the operations on the store that do not end with a request, because
+	// they record what has already happened.
 	storeTimeout = 5 * time.Second
-	// saveRetry is how often a record that the store did not take is written again.
+	// saveRetry is the time between two attempts to write a record that the store did not accept.
 	saveRetry = time.Second
-	// recordSlack is how long a record outlives the deadline in it: the engine that owns the
-	// execution acts at the deadline, the store only clears up after it.
+	// recordSlack is how long the store keeps a record beyond the deadline in it. The owner of
+	// the execution acts at the deadline; the store only clears up.
 	recordSlack = 30 * time.Second
 )
 
-// A ledger keeps the record of one execution and where the execution stands on this server.
-// Its methods own and commit are the one door through which the stored record changes.
+// A ledger keeps the record of one execution, and where the execution stands on this server.
+// The stored record changes in own, commit and save, and nowhere else.
 type ledger struct {
 	id      string
 	o       *Options
 	members *membership
 	quota   *quota
 	tally   *tally
-	// state is that of the record, for those who cannot wait for mu: it is held while the
-	// store writes.
+	// state is the State of the record, for readers that cannot wait for mu, which is held
+	// during writes to the store.
 	state atomic.Pointer[State]
-	// left is closed when the execution is not this server's any more.
+	// left is closed when this server loses the execution.
 	left chan struct{}
 
 	mu       sync.Mutex
@@ -44,7 +45,7 @@ type ledger struct {
 // An event tells what has happened to an execution.
 type event struct {
 	kind eventKind
-	// outcome is that of an endedEvent.
+	// outcome is the end, in an endedEvent.
 	outcome Outcome
 }
 
@@ -67,15 +68,16 @@ func (e *Engine) newLedger(r continuation.Record) *ledger {
 	return l
 }
 
-// copy returns the record as it is now.
+// copy returns the record as it is now. Its slices are shared and must not be changed.
 func (l *ledger) copy() continuation.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.record
 }
 
-// own makes the first write of this server: of a start that may be repeated, or of an
-// execution whose server has died. ErrConflict means that another server was first.
+// own makes this server the owner of the execution in the stored record: the first write of a
+// start that may be repeated, or of a take-over. ErrConflict means that another server was
+// first.
 func (l *ledger) own(ctx context.Context, change func(*continuation.Record), events ...event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,11 +95,11 @@ func (l *ledger) own(ctx context.Context, change func(*continuation.Record), eve
 	return nil
 }
 
-// commit moves the execution to its next state, applies change to its record, and writes
-// the record together with the events that tell what happened. It is the only place where an
-// execution of this server changes its state. If the store is away the move is made all the
-// same, unless it is a claim, and the error says so: what a program has done cannot be
-// undone. mu is held.
+// commit moves the execution to its next state, applies change to its record, writes the
+// record, and notes the events that tell what happened. Nothing else changes the state of an
+// execution. If the store is away, commit returns its error, but the move is made all the
+// same, since what a program has done cannot be undone. Only a claim is not: nothing has been
+// done yet. mu is held.
 func (l *ledger) commit(ctx context.Context, to State, change func(*continuation.Record), events ...event) error {
 	next, err := move(l.record, to)
 	if err != nil {
@@ -106,7 +108,7 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	if change != nil {
 		change(&next)
 	}
-	// What was never recorded, nobody can ask for: it has no token.
+	// The end of an execution without a record needs none: nobody has a token to ask for it.
 	if !to.terminal() || l.recorded() {
 		err = l.write(ctx, &next)
 	}
@@ -122,7 +124,8 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	return err
 }
 
-// recorded reports whether a record of the execution was ever written. mu is held.
+// recorded reports whether a record of the execution was written, or was to be written while the
+// store was away. mu is held.
 func (l *ledger) recorded() bool { return l.record.Version > 0 }
 
 // stand changes where the execution stands, if the table of standings allows it. mu is held.
@@ -134,8 +137,8 @@ func (l *ledger) stand(to standing) error {
 	return nil
 }
 
-// lose notes that the execution is not this server's any more: from here on no claim passes.
-// mu is held.
+// lose notes that this server does not own the execution any more, so that it accepts no claim
+// and leaves the sandbox alone. mu is held.
 func (l *ledger) lose() {
 	if l.standing != lost {
 		l.standing = lost
@@ -143,15 +146,16 @@ func (l *ledger) lose() {
 	}
 }
 
-// write writes the next version of the record, whose number it may have to correct. What
-// the record tells has happened, so the write does not end with a request. mu is held.
+// write writes the next version of the record, and corrects its number where the store has
+// another one. What the record tells has happened, so the write does not end with ctx. mu is
+// held.
 func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	err := l.put(ctx, *next)
 	if errors.Is(err, continuation.ErrConflict) {
-		// A write that was reported as failed may have been done all the same. Then the
-		// stored record is ours, and what we know is newer.
+		// A write of ours that was reported as failed may have reached the store. Then the
+		// stored record is ours, and this one is newer.
 		var stored continuation.Record
 		stored, err = l.o.Store.Get(ctx, l.id)
 		switch {
@@ -159,8 +163,8 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 			next.Version = stored.Version + 1
 			err = l.put(ctx, *next)
 		case errors.Is(err, continuation.ErrNotFound):
-			// The store has lost its data. Nobody can have taken the execution over: for
-			// that it takes a record.
+			// The store has no record: an earlier write never reached it, or it has lost its
+			// data. No server can have taken the execution over, since that takes a record.
 			next.Version = 1
 			err = l.put(ctx, *next)
 		case err == nil:
@@ -174,14 +178,14 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 	return nil
 }
 
-// put is one write, by the rules of the store.
+// put writes a record to the store, once.
 func (l *ledger) put(ctx context.Context, r continuation.Record) error {
 	return l.o.Store.Put(ctx, r, max(0, time.Until(r.Deadline))+recordSlack)
 }
 
-// owned reports whether the sandbox is still this server's to act on. A server that was away
-// for longer than its lease asks the store, and where that does not answer keeps its hands
-// off: a sandbox without a server ends by itself.
+// owned reports whether this server may act on the sandbox. A server whose lease has ended asks
+// the store who the owner is. If the store does not answer, this server counts the execution as
+// lost: a sandbox without a server ends by itself.
 func (l *ledger) owned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +202,7 @@ func (l *ledger) owned() bool {
 }
 
 // part leaves a paused execution to a later server. It reports false if the execution is not
-// paused, or the store does not know that it is.
+// paused, or the pause is not recorded.
 func (l *ledger) part() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,7 +213,7 @@ func (l *ledger) part() bool {
 	return true
 }
 
-// budget is the time that the program may still run.
+// budget returns how long the program may still run.
 func (l *ledger) budget() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +223,7 @@ func (l *ledger) budget() time.Duration {
 	return max(0, l.record.Budget-l.record.Spent)
 }
 
-// spend counts time against the budget. It is stored with the next write.
+// spend counts time against the run budget. The next write of the record stores it.
 func (l *ledger) spend(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

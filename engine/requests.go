@@ -7,56 +7,57 @@ import (
 	"time"
 )
 
-// ErrRequestInUse means that another request has this id, or it is another
-// principal's.
+// ErrRequestInUse means that another request in flight has this id, or that the id belongs to a
+// request of another principal.
 var ErrRequestInUse = errors.New("engine: request id is in use")
 
 // errCancelled is the cause of a request that was cancelled.
 var errCancelled = errors.New("engine: request was cancelled")
 
 const (
-	// rememberTime is how long the id of a request is known after its answer, or
-	// after it was cancelled before it came.
+	// rememberTime is how long the id of a request is remembered after its answer, or after a
+	// Cancel that came before the request.
 	rememberTime = 5 * time.Minute
-	// rememberMost bounds how many are. Beyond it the principal who has most of them loses
-	// the oldest of its own.
+	// rememberMost bounds how many ids are remembered. Beyond it, the oldest id of the principal
+	// with the most ids is forgotten.
 	rememberMost = 1 << 16
-	// tidyInterval is how often those whose time is over are forgotten.
+	// tidyInterval is the time between two rounds of forgetting old ids.
 	tidyInterval = time.Second
 )
 
-// requests knows the ids that clients have given to requests.
+// requests remembers the ids that clients have given to requests.
 type requests struct {
-	mu   sync.Mutex
+	mu sync.Mutex
+	// byID are the requests that have come.
 	byID map[string]*request
-	// early are requests that were cancelled before they came: by principal, too,
-	// since whose they are is not known yet.
+	// early are the requests that were cancelled before they came. Two principals can cancel
+	// the same id, since the request, and so its principal, is not known yet.
 	early map[earlyRequest]bool
-	// past is what is not in flight, by principal, in the order in which it is forgotten;
-	// remembered is how many there are, tidied when the last ones were forgotten.
+	// past are the requests that are not in flight, by principal, in the order in which they are
+	// forgotten. remembered counts them all. tidied is when old ones were last forgotten.
 	past       map[string][]pastRequest
 	remembered int
 	tidied     time.Time
 }
 
-// A request is one that has come.
+// A request is a request that has come.
 type request struct {
 	principal string
-	// cancel ends it while it is in flight; then it is nil.
+	// cancel ends the request. It is nil when the request is not in flight any more.
 	cancel context.CancelCauseFunc
 }
 
 type earlyRequest struct{ principal, id string }
 
-// A pastRequest is an answered request, or an early one.
+// A pastRequest is a request that was answered, or one that was cancelled before it came.
 type pastRequest struct {
 	earlyRequest
 	answered *request
 	forget   time.Time
 }
 
-// begin notes that a request is in flight, until done is called. It is cancelled
-// with the context that begin returns; errCancelled means that it was before it came.
+// begin notes that a request is in flight until done is called. A Cancel ends the context that
+// begin returns. errCancelled means that the request was cancelled before it came.
 func (q *requests) begin(ctx context.Context, principal, id string) (_ context.Context, done func(), err error) {
 	if id == "" {
 		return ctx, func() {}, nil
@@ -85,8 +86,8 @@ func (q *requests) begin(ctx context.Context, principal, id string) (_ context.C
 	}, nil
 }
 
-// cancel cancels a request that is in flight, or notes that it is not to run when it
-// comes.
+// cancel cancels a request that is in flight. If the request has not come yet, cancel notes that
+// it must not run.
 func (q *requests) cancel(principal, id string) (Cancelling, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,7 +112,7 @@ func (q *requests) cancel(principal, id string) (Cancelling, error) {
 	}
 }
 
-// remember notes what is not in flight any more. mu is held.
+// remember notes a request that is not in flight any more. mu is held.
 func (q *requests) remember(p pastRequest) {
 	if q.past == nil {
 		q.past = map[string][]pastRequest{}
@@ -129,7 +130,7 @@ func (q *requests) remember(p pastRequest) {
 	q.forget(most, 1)
 }
 
-// tidy forgets what is old. mu is held.
+// tidy forgets old requests. mu is held.
 func (q *requests) tidy() {
 	now := time.Now()
 	if now.Sub(q.tidied) < tidyInterval {
@@ -145,7 +146,7 @@ func (q *requests) tidy() {
 	}
 }
 
-// forget forgets the n oldest of a principal. mu is held.
+// forget forgets the n oldest requests of a principal. mu is held.
 func (q *requests) forget(principal string, n int) {
 	own := q.past[principal]
 	for _, p := range own[:n] {
@@ -163,7 +164,7 @@ func (q *requests) forget(principal string, n int) {
 	}
 }
 
-// answerCancelled gives a request that was cancelled early its answer.
+// answerCancelled turns errCancelled into the outcome of a cancelled execution.
 func answerCancelled(session string, outcome Outcome, err error) (Outcome, error) {
 	if errors.Is(err, errCancelled) {
 		return Outcome{State: Cancelled, Session: session}, nil

@@ -43,10 +43,10 @@ func TestRequests(t *testing.T) {
 		cancel("ada", "one", CancelCompleted, nil)
 		cancel("bob", "one", "", ErrForbidden)
 		begin("bob", "one", ErrRequestInUse)
-		_, done = begin("ada", "one", nil) // An id that was answered is free for its owner.
+		_, done = begin("ada", "one", nil) // Its principal can use the id of an answered request again.
 		done()
 
-		// Nobody can keep another one's request from coming.
+		// A principal cannot cancel a request of another one before it comes.
 		cancel("bob", "two", CancelUnknown, nil)
 		_, done = begin("ada", "two", nil)
 		done()
@@ -78,7 +78,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// Who cancels more requests than are remembered makes the server forget his own only.
+// A principal that cancels more requests than are remembered pushes out its own only.
 func TestManyCancelsForgetNobodyElses(t *testing.T) {
 	var q requests
 	if _, err := q.cancel("ada", "hers"); err != nil {
@@ -97,7 +97,7 @@ func TestManyCancelsForgetNobodyElses(t *testing.T) {
 	}
 }
 
-// The id of a request is free again after a while, its execution may live on.
+// The id of a request is free again after a while, and its execution may outlive that.
 func TestCancelFindsNobodyElsesExecution(t *testing.T) {
 	id := "request-0123456789"
 	of := func(principal string) *execution {

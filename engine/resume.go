@@ -8,8 +8,8 @@ import (
 	"fermata/continuation"
 )
 
-// Resume goes on with a paused execution until it pauses again or ends. The round
-// is consumed even if ctx ends first: the outcome is kept for an identical retry.
+// Resume continues a paused execution until it pauses again or ends. If ctx ends first, the
+// execution goes on, and an identical request gets its outcome.
 func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	claims, err := e.o.Signer.Verify(r.Token, time.Now())
 	expired := err
@@ -22,7 +22,7 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	known, done, err := e.requests.begin(ctx, r.Principal, r.RequestID)
 	switch {
 	case errors.Is(err, ErrRequestInUse) && r.HandedOver:
-		// The other server asks again, having lost our answer.
+		// The server that handed the request over has lost our answer and asks again.
 		known, done = ctx, func() {}
 	case err != nil:
 		return answerCancelled(claims.Session, Outcome{}, err)
@@ -41,7 +41,7 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	return answerCancelled(claims.Session, outcome, err)
 }
 
-// resume is Resume without patience.
+// resume makes one attempt of Resume: it does not wait for an owner that is away.
 func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (Outcome, error) {
 	x := e.find(claims.Execution)
 	if x == nil {

@@ -12,7 +12,7 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// An ending tells how a stretch of running came to rest: paused, or at its end.
+// An ending tells how a segment came to rest: in a pause, or at the end of the execution.
 type ending struct {
 	state  State
 	reason Reason
@@ -20,21 +20,21 @@ type ending struct {
 	code   int
 	stdout string
 	stderr string
-	// calls are the calls of a pause as the client sees them, pending the same calls as the
-	// record keeps them. issued is how many of them are new, size about how many bytes they
-	// take.
+	// calls are the calls of a pause as the client sees them, and pending are the same calls as
+	// the record keeps them. issued is how many of them are new, and size is about how many
+	// bytes they take.
 	calls   []Call
 	pending []continuation.Call
 	issued  int
 	size    int64
-	// leftFiles says that the workspace is not empty at the end. The fields from files to
+	// leftFiles is true if the workspace is not empty at the end. The fields from files to
 	// undelivered tell what became of its files.
 	leftFiles   bool
 	files       []OutputFile
 	deleted     []string
 	skipped     Skipped
 	undelivered int
-	// ran is the time that counts against the budget.
+	// ran is how much of the run budget the segment took.
 	ran time.Duration
 }
 
@@ -50,14 +50,14 @@ func failed(reason Reason, detail string, code int) ending {
 	return ending{state: Failed, reason: reason, detail: detail, code: code}
 }
 
-// A delivery sets a program going: it is the program itself, or the results of its calls. The
+// A delivery is what sets a program going: the program itself, or the results of its calls. The
 // zero value is for a program that runs already.
 type delivery struct {
 	program *sandbox.Program
 	results []sandbox.Result // not nil, even if there are none
 }
 
-// to hands the delivery over to a sandbox.
+// to sends the delivery to a sandbox.
 func (d delivery) to(c *sandbox.Conn) error {
 	switch {
 	case d.program != nil:
@@ -68,7 +68,8 @@ func (d delivery) to(c *sandbox.Conn) error {
 	return nil
 }
 
-// run hands over what sets the program going and returns how the program came to rest.
+// run runs one segment: it delivers d, waits until the program comes to rest, and collects the
+// files of a program that has ended.
 func (x *execution) run(d delivery) ending {
 	x.e.pool.Running(1)
 	x.counted.move(Running)
@@ -87,7 +88,7 @@ func (x *execution) run(d delivery) ending {
 	return e
 }
 
-// wait returns how the program came to rest: at a pause, by itself, or because it was ended.
+// wait delivers d and returns how the program came to rest: it paused, ended, or was killed.
 func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 	if err := d.to(x.sandbox); err != nil {
 		return sandboxLost(x.sandbox.Err())
@@ -111,8 +112,8 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 	}
 }
 
-// sandboxLost is the end of a program whose sandbox has gone or does not take what it is sent.
-// err is why its stream has ended, nil if that is not known.
+// sandboxLost returns the ending of a program whose sandbox has gone, or does not read what it
+// is sent. err is why the stream has ended, or nil if that is not known.
 func sandboxLost(err error) ending {
 	if errors.Is(err, sandbox.ErrOutOfMemory) {
 		return failed(OutOfMemory, "", 0)
@@ -120,8 +121,8 @@ func sandboxLost(err error) ending {
 	return failed(SandboxLost, "", 0)
 }
 
-// broken ends a program after something was sent that breaks the protocol: by its worker,
-// which is the program's doing, or by the supervisor.
+// broken kills a program whose sandbox has sent something that breaks the protocol. If the
+// worker has sent it, the program counts as failed; if the supervisor has, the sandbox as lost.
 func (x *execution) broken(b sandbox.Broken) ending {
 	if stored, ok := errors.AsType[*storedError](b.Err); ok {
 		return x.kill(failed(TooMuchStored, "", int(stored.limit)))
@@ -134,13 +135,12 @@ func (x *execution) broken(b sandbox.Broken) ending {
 	return x.kill(failed(reason, "", 0))
 }
 
-// hear takes one event of a running program. It reports whether that brought the program to
-// rest.
+// hear handles one event of a running program. It reports whether the program has come to rest.
 func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	switch event := event.(type) {
 	case *sandbox.Calls:
 		e, err := x.accept(event)
-		// From here on what was made of the calls is counted, not the calls.
+		// From here on hold counts the checked calls; the bytes of the frame count no more.
 		event.Release()
 		if err == nil && e.state == Paused {
 			err = x.hold(e.size)
@@ -164,11 +164,11 @@ func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	}
 }
 
-// killTimeout is how long a sandbox may take to report after it was told to end its program.
-// After that the sandbox is destroyed, and what the program has printed is lost.
+// killTimeout is how long a sandbox may take to report the exit of a program that it was told to
+// kill. After that the sandbox is destroyed, and the output of the program is lost.
 const killTimeout = 3 * time.Second
 
-// kill has the sandbox end the program, and adds to e what the program has printed.
+// kill has the sandbox kill the program, and returns e with the program's output.
 func (x *execution) kill(e ending) ending {
 	if !x.conversation.owned() {
 		return e
@@ -193,17 +193,17 @@ func (x *execution) kill(e ending) ending {
 	}
 }
 
-// with returns e with what the program has printed, and whether it has left files.
+// with returns e with the program's output, and with whether the program has left files.
 func (e ending) with(x sandbox.Exit) ending {
 	e.stdout, e.stderr, e.leftFiles = text(x.Stdout), text(x.Stderr), x.Files
 	return e
 }
 
-// exited is the end of a program that has ended by itself.
+// exited returns the ending of a program that was not killed by the server.
 func exited(x sandbox.Exit) ending { return verdict(x).with(x) }
 
-// verdict tells why a program has ended by itself. The supervisor's word counts for more than
-// the worker's report, which the program may have forged.
+// verdict decides how a program has ended. A flood, which the supervisor has seen, overrides the
+// worker's report, which the program may have forged. Without a report the supervisor decides.
 func verdict(x sandbox.Exit) ending {
 	switch done := x.Report; {
 	case x.Over == "stdout":
@@ -229,20 +229,22 @@ func verdict(x sandbox.Exit) ending {
 	}
 }
 
-// maxDetail bounds the part of an answer's error text that a program can choose, in bytes.
+// maxDetail bounds an error text that a program has chosen, in bytes.
 const maxDetail = 16 << 10
 
-// detail makes what a program has sent as an error text short enough, and valid UTF-8.
+// detail cuts an error text that a program has chosen to maxDetail bytes and makes it valid
+// UTF-8.
 func detail(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxDetail)], "\uFFFD")
 }
 
-// text makes what a program has written valid UTF-8.
+// text returns what a program has written as valid UTF-8.
 func text(b []byte) string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// matchResults returns the results for a sandbox, which knows pending calls by their numbers.
+// matchResults translates the results of a client for the sandbox, which knows the pending calls
+// by their numbers. A ResultError names the first result whose call is not pending.
 func matchResults(pending []continuation.Call, results []Result) ([]sandbox.Result, error) {
 	numbers := make(map[string]int, len(pending))
 	for _, c := range pending {

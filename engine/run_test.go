@@ -18,13 +18,12 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// asking returns an execution with the given record that can accept calls and
-// nothing else.
+// asking returns an execution with this record, which can accept calls and do nothing else.
 func asking(record continuation.Record) *execution {
 	return &execution{e: &Engine{o: Options{MaxRounds: 20, MaxCalls: 10}}, conversation: newConversation(&ledger{record: record})}
 }
 
-// accepted returns what an execution makes of the calls in a text.
+// accepted returns how an execution accepts the calls in a text.
 func accepted(x *execution, text string) (ending, error) {
 	return x.accept(sandbox.CallsOf([]byte(text)))
 }
@@ -94,7 +93,7 @@ func TestAcceptMoreThanThreeDigits(t *testing.T) {
 	}
 }
 
-// What a worker of ours would never send is an error: the sandbox is not itself.
+// Calls that no worker of ours sends are an error.
 func TestAcceptMalformed(t *testing.T) {
 	for _, payload := range []string{
 		"", "x", "null", "[]", "{}", "[1]",
@@ -120,7 +119,7 @@ func TestAcceptMalformed(t *testing.T) {
 	}
 }
 
-// What any program can bring about is an ending of its own.
+// Calls that any program can make end it in a way of their own, not with an error.
 func TestAcceptRefused(t *testing.T) {
 	one := `[{"n":1,"tool":"t","input":{}}]`
 	for _, c := range []struct {
@@ -166,7 +165,7 @@ func TestAcceptRefused(t *testing.T) {
 	}
 }
 
-// What only a program that speaks in the runner's place sends ends it, with a text.
+// Calls that only a program which replaces the runner can send end it, with a text.
 func TestAcceptForged(t *testing.T) {
 	input := func(size int) string { return `{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}` }
 	deep := func(depth int) string {
@@ -206,7 +205,7 @@ func TestAcceptForged(t *testing.T) {
 	}
 }
 
-// An input is text that every reader takes.
+// Every reader of JSON accepts the inputs that the client gets.
 func TestAcceptReplacesWhatIsNoText(t *testing.T) {
 	for input, want := range map[string]string{
 		`{"a":"\udfff"}`:              "{\"a\":\"\uFFFD\"}",
@@ -223,7 +222,7 @@ func TestAcceptReplacesWhatIsNoText(t *testing.T) {
 	}
 }
 
-// However many calls a program forges: no memory is taken for those beyond the limit.
+// However many calls a program forges, those beyond the limit take no memory.
 func TestAcceptStopsAtTheLimit(t *testing.T) {
 	var b strings.Builder
 	for n := range 500_000 {
@@ -360,7 +359,7 @@ func FuzzCalls(f *testing.F) {
 			}
 			ids[c.ID] = true
 		}
-		// The record and the answer hold them as JSON.
+		// The record and the answer hold the calls as JSON.
 		if _, err := json.Marshal(Outcome{State: Paused, Calls: e.calls}); err != nil {
 			t.Errorf("the calls cannot be encoded: %v", err)
 		}

@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// A segment is one stretch of running, from a request to the pause or the end that
+// A segment is the part of an execution between a request and the pause or the end that
 // answers it.
 type segment struct {
-	// round is the round whose token began it, 0 for the start.
+	// round is the round that the request claimed, 0 for a start.
 	round int
-	// request is the hash of the request that began it.
+	// request is the hash of the request.
 	request string
 	// done is closed when outcome and err are set.
 	done    chan struct{}
@@ -22,21 +22,21 @@ func newSegment(round int, request string) *segment {
 	return &segment{round: round, request: request, done: make(chan struct{})}
 }
 
-// answered is a segment that is over.
+// answered returns a segment that has its answer.
 func answered(round int, request string, outcome Outcome, err error) *segment {
 	s := newSegment(round, request)
 	s.finish(outcome, err)
 	return s
 }
 
-// finish answers the request. It is called once.
+// finish sets the answer. It is called once.
 func (s *segment) finish(outcome Outcome, err error) {
 	s.outcome, s.err = outcome, err
 	close(s.done)
 }
 
-// await waits for the answer. When the request is cancelled, and not only given up by its
-// client, await calls cancel and returns the answer that comes of it.
+// await waits for the answer, or until ctx ends. If ctx ends because the request was cancelled,
+// and not because its client has gone, await calls cancel and waits for the answer to that.
 func (s *segment) await(ctx context.Context, cancel func()) (Outcome, error) {
 	select {
 	case <-s.done:

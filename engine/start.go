@@ -14,21 +14,21 @@ import (
 )
 
 var (
-	// ErrKeyReused means that a start has the key of another one.
+	// ErrKeyReused means that a start with another payload has the same key.
 	ErrKeyReused = errors.New("engine: key of another start")
-	// ErrKeySpent means that the execution which a start with this key began has
-	// gone on, so that the answer to the start is not kept any more.
+	// ErrKeySpent means that the execution of this key has been continued, so that the answer
+	// to its start is not kept any more.
 	ErrKeySpent = errors.New("engine: the execution of this key has gone on")
 )
 
-// errQueue is the cause of a request that has waited too long for a sandbox.
+// errQueue is the cause of the end of a start that has waited too long for a sandbox.
 var errQueue = errors.New("waited too long")
 
-// keySpace is what the ids of executions with a key are derived in. It may not change.
+// keySpace is the UUID namespace of the ids of executions with a key. It must not change.
 var keySpace = uuid.MustParse("6d2b8f0e-5f0f-4a64-9a0f-3f3c1a6a2d51")
 
-// execution is the id of the execution that s starts. With a key it follows from
-// principal and key, so that the store lets one of them pass.
+// execution returns the id of the execution that s starts. With a key, the id follows from
+// principal and key, so that the store accepts the record of one start only.
 func (s Start) execution() string {
 	if s.Key == "" {
 		return uuid.NewString()
@@ -36,7 +36,7 @@ func (s Start) execution() string {
 	return uuid.NewSHA1(keySpace, []byte(s.Principal+"\x00"+s.Key)).String()
 }
 
-// program is what the sandbox runs.
+// program returns what the sandbox runs.
 func (s Start) program() (*sandbox.Program, error) {
 	generate := stubs.Python
 	if s.Mode == Bash {
@@ -49,9 +49,9 @@ func (s Start) program() (*sandbox.Program, error) {
 	return &sandbox.Program{Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args}, nil
 }
 
-// Start runs a program until it pauses or ends. If ctx ends first the execution is
-// cancelled: nobody has a token to go on with it. With a key it runs on, and an
-// identical start gets its answer.
+// Start runs a program until it pauses or ends. If ctx ends first, the execution is cancelled,
+// since nobody has a token to continue it. With a key the execution goes on, and an identical
+// start gets its outcome.
 func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 	program, err := s.program()
 	if err != nil {
@@ -71,7 +71,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 	return answerCancelled(s.Session, outcome, err)
 }
 
-// startOnce starts a program that only its client's request keeps alive.
+// startOnce starts a program without a key, and cancels it if ctx ends first.
 func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
 	x, first, err := e.launch(ctx, s, program)
 	if err != nil {
@@ -86,8 +86,8 @@ func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Progra
 	return first.outcome, first.err
 }
 
-// startKeyed starts a program, or finds the execution that an identical start has
-// begun and waits for its answer.
+// startKeyed starts a program, or finds the execution of an identical start, and waits for the
+// outcome.
 func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
 	x := e.find(s.execution())
 	if x == nil {
@@ -113,8 +113,9 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Progr
 	return first.await(ctx, x.cancel)
 }
 
-// started finds the answer to a start whose execution does not live here. It returns
-// the execution if it could be taken over.
+// started returns the outcome of an earlier start with the same key, whose execution does not
+// live on this server. While the owner is alive, it waits for the answer in the record. If the
+// owner is dead, it takes the execution over and returns that.
 func (e *Engine) started(ctx context.Context, record continuation.Record, s Start) (*execution, Outcome, error) {
 	for {
 		switch {
@@ -143,11 +144,12 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 	}
 }
 
-// launch takes a sandbox and starts a program in it; the segment is its first. An execution that may be asked
-// for again is recorded first: ErrConflict means that there is one already.
+// launch takes a sandbox, starts a program in it, and returns the execution and its first
+// segment. A start with a key is recorded first; ErrConflict means that there is an execution
+// with this key already.
 func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) (*execution, *segment, error) {
 	if !e.members.announced() {
-		// The pause could not be recorded either.
+		// The store does not accept writes, so a pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
 	inputs, err := e.encodeInputs(s.Inputs)

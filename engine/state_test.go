@@ -53,8 +53,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Every move between standings is legal for the records that may stand there, and leads where
-// commit puts an execution.
+// The table of standings agrees with the table of moves: a record that moves to a state stands
+// where the table allows that state, and stand accepts the moves of the table and no others.
 func TestStandings(t *testing.T) {
 	for from, row := range standings {
 		for _, to := range row.next {
@@ -81,7 +81,7 @@ func TestStandings(t *testing.T) {
 	}
 	for _, s := range allStates {
 		for _, saved := range []bool{true, false} {
-			// A claim that is not saved is no claim.
+			// Only claims lead to Running, and commit makes none that is not saved.
 			if at := standingIn(s, saved); at.unsaved() == saved && s != Running {
 				t.Errorf("a record that is %q and saved: %v stands at %q", s, saved, at)
 			}
@@ -89,7 +89,7 @@ func TestStandings(t *testing.T) {
 	}
 }
 
-// Nothing leads out of an end, and nothing back to one that this server has lost.
+// Nothing leads out of an end but its own saving or loss, and nothing leads back from a loss.
 func TestStandingsEnd(t *testing.T) {
 	for from, next := range map[standing][]standing{ended: {lost}, endedUnsaved: {ended, lost}, lost: nil} {
 		if got := standings[from].next; !slices.Equal(got, next) {

@@ -7,23 +7,22 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// Stats are the figures of an engine: what there is at this moment, and counts of what
-// has been since it began.
+// Stats are the figures of an engine: some of this moment, some counted since it was made.
 type Stats struct {
 	Pool sandbox.PoolStats
-	// Executions counts those that live here: Running and Paused.
+	// Executions counts the executions of this server that are Running and Paused.
 	Executions map[State]int
-	// Ended counts by terminal state, all of which are there.
+	// Ended counts the executions that have ended. It has every terminal state as a key.
 	Ended map[State]uint64
-	// Failures counts those that ended Failed by reason, all of which are there.
+	// Failures counts the executions that ended as Failed. It has every reason as a key.
 	Failures map[Reason]uint64
-	// Pauses counts rounds.
+	// Pauses counts pauses.
 	Pauses uint64
-	// Takeovers counts executions of dead servers that went on here.
+	// Takeovers counts executions that this server has taken over and gone on with.
 	Takeovers uint64
 }
 
-// Stats returns the figures of this moment. It waits for nothing but locks.
+// Stats returns the figures. It does not wait for the store or a sandbox.
 func (e *Engine) Stats() Stats {
 	s := Stats{Pool: e.pool.Stats(), Executions: map[State]int{Running: 0, Paused: 0}}
 	e.tally.read(&s)
@@ -73,8 +72,8 @@ func (t *tally) ended(o Outcome) {
 	}
 }
 
-// read writes the counts to s, with zeros: an alert on the first of a kind needs a
-// figure from before it.
+// read writes the counts to s, zeros included: an alert on the first failure for a reason needs
+// the zero before it.
 func (t *tally) read(s *Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

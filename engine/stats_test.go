@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// counted are the figures of executions, without zeros.
+// counted returns the figures of executions, without zeros.
 func counted(s Stats) map[string]int {
 	counts := map[string]int{"pauses": int(s.Pauses), "takeovers": int(s.Takeovers)}
 	for state, n := range s.Executions {
@@ -38,7 +38,7 @@ func TestStatsOfExecutions(t *testing.T) {
 	}
 	check("at first", "a.1", map[string]int{})
 	paused, x := p.start(t, "a.1")
-	// Whoever asks does not wait for the store.
+	// Stats does not wait for mu, which is held while the store writes.
 	x.conversation.mu.Lock()
 	check("while it is paused", "a.1", map[string]int{"now paused": 1, "pauses": 1})
 	x.conversation.mu.Unlock()
@@ -65,7 +65,7 @@ func TestStatsOfExecutions(t *testing.T) {
 	check("at its end", "b.1", map[string]int{"takeovers": 1, "ended completed": 1})
 }
 
-// Every state and reason has a figure from the start.
+// Every terminal state and every reason has a figure from the start.
 func TestStatsHaveZeros(t *testing.T) {
 	var s Stats
 	new(tally).read(&s)

@@ -21,14 +21,14 @@ import (
 	"fermata/engine/sandbox/sandboxtest"
 )
 
-// A sticky provider has sandboxes that do not end, left by an earlier server or its own.
+// A sticky provider has sandboxes that cannot be destroyed: an earlier server's, or its own.
 type sticky struct {
 	*sandboxtest.Script
 	mu sync.Mutex
-	// left are those of an earlier server, stuck all that do not end.
+	// left are the sandboxes of an earlier server, stuck all that cannot be destroyed.
 	left  []string
 	stuck map[string]bool
-	// deaf has Attach hang, silent List.
+	// With deaf, Attach hangs; with silent, List does.
 	deaf, silent bool
 }
 
@@ -79,7 +79,7 @@ func (p *sticky) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 	return list, nil
 }
 
-// leave has an earlier server leave n sandboxes that do not end.
+// leave adds n sandboxes of an earlier server that cannot be destroyed.
 func (p *sticky) leave(n int) {
 	for i := range n {
 		ref := fmt.Sprintf("left%03d", i)
@@ -88,7 +88,7 @@ func (p *sticky) leave(n int) {
 	}
 }
 
-// A lockedBuffer is a log.
+// A lockedBuffer holds a log, and is safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -124,8 +124,8 @@ func stickyOptions(t *testing.T, p sandbox.Provider, log io.Writer) Options {
 	}
 }
 
-// A hundred sandboxes that do not end hold up neither the start of a server nor its end;
-// they are counted, tried again, and one line of the log tells of all of them.
+// A hundred sandboxes that cannot be destroyed hold up neither the start of a server nor its end.
+// They are counted, tried again, and reported in one line of the log.
 func TestStuckSandboxes(t *testing.T) {
 	var log lockedBuffer
 	provider := newSticky()
@@ -147,7 +147,7 @@ func TestStuckSandboxes(t *testing.T) {
 		if text := log.String(); !strings.Contains(text, "count=100") || !strings.Contains(text, "does not end") {
 			t.Errorf("the log does not tell how many are stuck and why:\n%s", text)
 		}
-		// All of the ceiling is stuck, and half of it serves.
+		// As many are stuck as the ceiling allows in all; half of the ceiling still serves.
 		var used []*sandbox.Conn
 		takeFive := func() {
 			t.Helper()
@@ -168,7 +168,7 @@ func TestStuckSandboxes(t *testing.T) {
 			t.Errorf("take of a sixth = %v, want ErrNoCapacity: stuck ones count", err)
 		}
 		provider.set(func() { clear(provider.stuck) })
-		time.Sleep(2 * time.Minute) // Longer than between two attempts to destroy one.
+		time.Sleep(2 * time.Minute) // Longer than the wait between two attempts.
 		if got := e.Stats().Pool.Stuck; got != 0 {
 			t.Errorf("%d sandboxes are stuck, want none any more", got)
 		}
@@ -176,7 +176,7 @@ func TestStuckSandboxes(t *testing.T) {
 			t.Errorf("%d lines of the log say that none is stuck, want 1:\n%s", lines, log.String())
 		}
 		takeFive()
-		// Of its own it loses some, too.
+		// Some of the server's own sandboxes get stuck as well.
 		provider.set(func() {
 			for _, s := range used[:3] {
 				provider.stuck[s.Ref] = true
@@ -199,8 +199,8 @@ func TestStuckSandboxes(t *testing.T) {
 	})
 }
 
-// Executions whose sandboxes do not answer hold up neither the start of a server nor its
-// end. Those that are given up are recorded as lost.
+// Executions whose sandboxes do not answer hold up neither the start of a server nor its end. The
+// server records those that it gives up as lost.
 func TestStuckExecutions(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -260,7 +260,7 @@ func TestStuckExecutions(t *testing.T) {
 	}
 }
 
-// A provider that does not say what there is holds up neither start, nor lease, nor end.
+// A provider whose List hangs holds up neither the start of a server, nor its lease, nor its end.
 func TestSilentProvider(t *testing.T) {
 	var log lockedBuffer
 	provider := newSticky()

@@ -14,23 +14,23 @@ import (
 	"fermata/continuation"
 )
 
-// sweepInterval is how often a server looks for sandboxes whose server has died.
+// sweepInterval is the time between two searches for sandboxes whose server has died.
 const sweepInterval = time.Minute
 
-// A sweeper is what one sweep knows of those before it.
+// A sweeper is what sweeps know of earlier sweeps.
 type sweeper struct {
-	// busy says that one goes on: there is one at a time.
+	// busy is true while a sweep is under way: there is one at a time.
 	busy atomic.Bool
-	// begun says that one has found out what there is.
+	// begun is true once a sweep has read all sandboxes and all records.
 	begun atomic.Bool
-	// absent are the servers that did not live then. Redis may lose the word of a
-	// living one, which then says it again long before the next sweep.
+	// absent are the servers that had no lease at the last sweep. The sandboxes of another
+	// server are left alone until two sweeps have found it absent: Redis may lose the lease of a
+	// living server, which renews it long before the next sweep.
 	absent map[string]bool
 }
 
-// sweep destroys sandboxes that have neither an execution nor a living server, and
-// takes over those that have an execution but no server. An error means that it could
-// not find out which these are.
+// sweep destroys the sandboxes of dead servers that belong to no execution, and takes over the
+// executions of the others. An error means that it could not find out which these are.
 func (e *Engine) sweep(ctx context.Context) error {
 	found, err := e.o.Provider.List(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 	return nil
 }
 
-// sandboxesHere are those of the executions that live here.
+// sandboxesHere returns the sandboxes of the executions that live on this server.
 func (e *Engine) sandboxesHere() map[string]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,12 +70,12 @@ func (e *Engine) sandboxesHere() map[string]bool {
 	return here
 }
 
-// takeOvers is how many executions are taken over at once, and how many sandboxes are
-// destroyed meanwhile: one that does not answer must not keep the others waiting.
+// takeOvers is how many executions a sweep takes over at once, and how many sandboxes it
+// destroys at once: one that does not answer must not hold up the others.
 const takeOvers = 16
 
-// inherit takes over the executions of dead servers and destroys those of their
-// sandboxes that have none.
+// inherit takes over the executions of dead servers, and destroys the orphans, the sandboxes of
+// dead servers, that belong to no execution.
 func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 	records, err := e.o.Store.List(ctx)
 	if err != nil {
@@ -105,8 +105,7 @@ func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 	return nil
 }
 
-// sideBySide does something with each of many, with takeOvers of them at once. When ctx
-// has ended it begins with no more of them.
+// sideBySide calls do for each of all, for up to takeOvers of them at once, until ctx ends.
 func sideBySide[T any](ctx context.Context, all iter.Seq[T], do func(T)) {
 	var doing sync.WaitGroup
 	defer doing.Wait()

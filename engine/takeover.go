@@ -10,20 +10,20 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// attachTimeout bounds how long a sandbox that is taken over may take to answer.
+// attachTimeout bounds a take-over, and how long the sandbox may take to answer in it.
 const attachTimeout = 10 * time.Second
 
-// takeOver makes this server the owner of an execution whose server has died, and
-// goes on with it in the state in which its sandbox is. Of servers that try at once
-// the store lets one pass, before it touches the sandbox: the others, and whoever
-// tries while this one does, get ErrConflict. ErrGone means that the sandbox cannot
-// be reached from here and nothing was changed.
+// takeOver makes this server the owner of an execution whose server has died, and goes on
+// with it from the state in which its sandbox is. Of several servers that try, the store
+// accepts the first one, before any of them touches the sandbox. The others get ErrConflict,
+// and so does a second call on this server while the first one is under way. ErrGone means
+// that this server cannot reach the sandbox and has changed nothing.
 func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*execution, error) {
 	if !e.adopt(record.ID) {
 		return nil, continuation.ErrConflict
 	}
 	defer e.adopted(record.ID)
-	// It does not end with a request half way.
+	// A take-over that has begun does not end with the request that led to it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachTimeout)
 	defer cancel()
 	defer context.AfterFunc(e.clearing, cancel)()
@@ -37,7 +37,8 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	c := newConversation(e.newLedger(record))
 	err = c.own(ctx, func(next *continuation.Record) {
 		if State(next.State) == Running {
-			// Its client comes back, or not; until then the answer waits.
+			// The client has lost its connection and may come back: the record keeps the answer
+			// for as long as a pause may last.
 			next.Deadline = time.Now().Add(next.Budget - next.Spent + e.o.PauseTTL)
 		}
 	})
@@ -49,7 +50,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	}
 	sb, err := e.pool.Adopt(ctx, record.Sandbox, record.Marker)
 	if err != nil && e.isClosed() {
-		return nil, ErrClosing // The next server may have more time.
+		return nil, ErrClosing // The next server can try again.
 	}
 	if err != nil {
 		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
@@ -75,8 +76,8 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	return x, nil
 }
 
-// adopt notes that an execution is being taken over. It reports false if it is
-// already, or lives here.
+// adopt notes that an execution is being taken over, until adopted is called. It reports false
+// if the execution is being taken over already, or lives on this server.
 func (e *Engine) adopt(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,7 +94,7 @@ func (e *Engine) adopted(id string) {
 	delete(e.adopting, id)
 }
 
-// reaches reports whether a sandbox can be reached from here.
+// reaches reports whether this server can reach a sandbox.
 func (e *Engine) reaches(ctx context.Context, ref string) (bool, error) {
 	found, err := e.o.Provider.List(ctx)
 	if err != nil {
@@ -107,12 +108,12 @@ func (e *Engine) reaches(ctx context.Context, ref string) (bool, error) {
 	return false, nil
 }
 
-// errBuried means that the end of an execution has just been recorded: a look at the
-// record tells the rest.
+// errBuried means that takeOver found no sandbox and recorded the end of the execution. The
+// caller finds the answer in the record when it tries again.
 var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)
 
-// bury records the end of an execution of this server whose sandbox is gone. If that
-// succeeds it returns errBuried.
+// bury records the end of an execution whose sandbox is gone, and returns errBuried if that
+// succeeds.
 func (c *conversation) bury() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,9 +127,9 @@ func (c *conversation) bury() error {
 	return errBuried
 }
 
-// inherit finds out where an execution stands that this server has just taken over, by its
-// record and by what the sandbox says. An error means that the answer to the request before
-// a pause cannot be read.
+// inherit compares the record of an execution that this server has just taken over with what
+// its sandbox says, and returns where the execution stands. An error means that the answer that
+// the record of a paused execution keeps cannot be read.
 func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,11 +142,11 @@ func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
 		answer, err = lastAnswer(r)
 		c.segment = answered(r.Round-1, r.Request, answer, err)
 	case h.State == sandbox.Ready && r.Round == 0, h.State == sandbox.Paused && h.Round == r.Round:
-		// The start was recorded and its program never arrived; or the round was claimed and
-		// its results never arrived.
+		// The start was recorded and the program never arrived, or the round was claimed and
+		// the results never arrived.
 		at = undelivered
 	default:
-		// It runs, or came to rest when nobody listened, which it repeats.
+		// The program runs, or has come to rest since; the supervisor repeats what it said.
 		c.segment = newSegment(r.Round, r.Request)
 	}
 	return at, errors.Join(err, c.stand(at))

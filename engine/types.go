@@ -11,16 +11,16 @@ import (
 	"fermata/stubs"
 )
 
-// Errors of an Engine. A program that crashes, loops or floods is not among
-// them: that is an Outcome.
+// Errors of an Engine. A program that crashes, loops or floods causes none of them: that is an
+// Outcome.
 var (
-	// ErrExpired means that the execution has ended or is not known any more.
+	// ErrExpired means that the execution has ended, or that its record is gone.
 	ErrExpired = errors.New("engine: execution is over")
 	// ErrForbidden means that the execution belongs to another principal.
 	ErrForbidden = errors.New("engine: another principal's execution")
 	// ErrInFlight means that another continuation of the execution is running.
 	ErrInFlight = errors.New("engine: another continuation is in flight")
-	// ErrTooMany means that the principal has as many executions as it may have.
+	// ErrTooMany means that the principal already has as many executions as it may have.
 	ErrTooMany = errors.New("engine: too many executions of the principal")
 	// ErrClosing means that the server is shutting down.
 	ErrClosing = sandbox.ErrClosing
@@ -30,35 +30,35 @@ var (
 
 // A Start is a request to run a program.
 type Start struct {
-	// Principal is who asks.
+	// Principal sends the request.
 	Principal string
 	// Session is the id of the session, 21 characters.
 	Session string
 	// Code is the program: a JSON string, as it was sent.
 	Code json.RawMessage
-	// Tools are the tools the program may call.
+	// Tools are the tools that the program may call.
 	Tools []stubs.Tool
 	// Timeout is the run budget.
 	Timeout time.Duration
-	// Request is the hash of the request's payload, which tells a retry from another
-	// request.
+	// Request is the hash of the request's payload. A request with the same hash is a retry.
 	Request string
 	// RequestID is the id that the client has given to the request, if any.
 	RequestID string
-	// Key makes identical starts of one principal one; empty does not.
+	// Key, if it is not empty, makes the start repeatable: starts of one principal with the same
+	// key and the same Request are answered by one execution.
 	Key string
 	// Mode is how the program is run.
 	Mode Mode
 	// Args are the program's arguments.
 	Args []string
 	// Inputs are the files that are in the program's workspace before it starts. Scope tells
-	// Files whose files the execution may use. The implementation of Files makes both, and the
-	// engine stores them in the record and hands them back to Files; it never reads Scope.
+	// Files which files the execution may use. The implementation of Files makes both; the engine
+	// stores them in the record and passes them back to Files. It never reads Scope.
 	Inputs []InputFile
 	Scope  json.RawMessage
 }
 
-// A Mode is how a program is run. Its texts go to the runner.
+// A Mode is how a program is run. The runner knows its texts.
 type Mode string
 
 // The modes.
@@ -75,33 +75,32 @@ type Result struct {
 	CallID string
 	// Value is the result as it was sent; empty stands for null.
 	Value json.RawMessage
-	// Failed says that the tool failed; Message is then the text of the exception
-	// the program sees, a JSON string or empty.
+	// Failed is true if the tool failed. Message is then the text of the exception that the
+	// program sees, a JSON string or empty.
 	Failed  bool
 	Message json.RawMessage
 }
 
-// A Resume is a request to go on with a paused execution.
+// A Resume is a request to continue a paused execution.
 type Resume struct {
-	// Principal is who asks.
+	// Principal sends the request.
 	Principal string
 	// Token is the continuation token.
 	Token string
-	// Results are the results; their ids are not checked yet.
+	// Results are the results of the pending calls. Nobody has checked their ids yet.
 	Results []Result
-	// Request is the hash of the request's payload, which tells a retry from
-	// another request.
+	// Request is the hash of the request's payload. A request with the same hash is a retry.
 	Request string
 	// RequestID is the id that the client has given to the request, if any.
 	RequestID string
-	// HandedOver says that another server has handed the request over to this one.
+	// HandedOver is true if another server has handed the request over to this one.
 	HandedOver bool
 }
 
-// A ResultError is a result for a call that is not pending. The execution stays
-// paused and its token good.
+// A ResultError refuses a result for a call that is not pending. The execution stays paused, and
+// its token stays valid.
 type ResultError struct {
-	// CallID is the id in question.
+	// CallID is the id of that call.
 	CallID string
 }
 
@@ -109,8 +108,8 @@ func (e *ResultError) Error() string {
 	return fmt.Sprintf("engine: %s is not pending", e.CallID)
 }
 
-// A ResultsError is a set of results that would bring all results of the execution
-// to Size bytes, beyond the limit. The execution stays paused and its token good.
+// A ResultsError refuses results with which the execution would have received Size bytes of
+// results, beyond the limit. The execution stays paused, and its token stays valid.
 type ResultsError struct {
 	Size, Limit int64
 }
@@ -119,8 +118,8 @@ func (e *ResultsError) Error() string {
 	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
 }
 
-// An InputsError is a set of input files that take Size bytes of the workspace, beyond
-// the limit. Nothing was started.
+// An InputsError refuses a start whose input files take Size bytes of the workspace, beyond the
+// limit.
 type InputsError struct {
 	Size, Limit int64
 }
@@ -129,8 +128,8 @@ func (e *InputsError) Error() string {
 	return fmt.Sprintf("engine: input files take %d bytes, at most %d allowed", e.Size, e.Limit)
 }
 
-// A TooManyError is a start by a principal that has as many executions as it may have,
-// which is Max. It is an ErrTooMany.
+// A TooManyError refuses a start of a principal that already has Max executions, as many as it
+// may have. It is an ErrTooMany.
 type TooManyError struct {
 	Max int
 }
@@ -142,7 +141,7 @@ func (e *TooManyError) Error() string {
 // Unwrap returns ErrTooMany.
 func (e *TooManyError) Unwrap() error { return ErrTooMany }
 
-// A storedError means that what is stored for a principal would exceed the limit, in bytes.
+// A storedError means that more than limit bytes would be stored for a principal.
 type storedError struct{ limit int64 }
 
 func (e *storedError) Error() string {
@@ -152,7 +151,7 @@ func (e *storedError) Error() string {
 // A State is a state of an execution.
 type State string
 
-// The states. Their texts are stored and may not change.
+// The states. Their texts are stored and must not change.
 const (
 	Running   State = "running"
 	Paused    State = "paused"
@@ -166,34 +165,34 @@ const (
 // A Reason tells why an execution failed.
 type Reason string
 
-// The reasons. Their texts are stored and may not change.
+// The reasons. Their texts are stored and must not change.
 const (
-	// RaisedError: the program raised; Detail is the last line of the traceback.
+	// RaisedError: the program raised an exception; Detail is the last line of the traceback.
 	RaisedError Reason = "raised"
-	// ExitedCode: the program ended with exit code Code, negative for a signal.
+	// ExitedCode: the program ended with exit code Code, which is negative for a signal.
 	ExitedCode Reason = "exited"
-	// OutOfMemory: the memory limit.
+	// OutOfMemory: the program exceeded the memory limit.
 	OutOfMemory Reason = "out_of_memory"
-	// StdoutFlood and StderrFlood: the output limit.
+	// StdoutFlood and StderrFlood: the program exceeded the output limit.
 	StdoutFlood Reason = "stdout_flood"
 	StderrFlood Reason = "stderr_flood"
-	// UngrantedTool: the program asked for the tool named Detail, which was not granted.
+	// UngrantedTool: the program called the tool named Detail, which it was not granted.
 	UngrantedTool Reason = "ungranted_tool"
-	// TooManyRounds: a pause beyond the round limit, which is Code.
+	// TooManyRounds: the program paused more often than the limit, which is Code.
 	TooManyRounds Reason = "too_many_rounds"
-	// TooManyCalls: more tool calls than the limit, which is Code.
+	// TooManyCalls: the program made more tool calls than the limit, which is Code.
 	TooManyCalls Reason = "too_many_calls"
-	// TooMuchStored: what is kept for the principal's pauses would exceed the limit, which
-	// is Code, in bytes.
+	// TooMuchStored: the pause would have exceeded the limit on what is stored for the
+	// principal, which is Code, in bytes.
 	TooMuchStored Reason = "too_much_stored"
-	// ProtocolBroken: the program sent what the runner would not send; Detail says what, if
-	// that helps its author.
+	// ProtocolBroken: the worker sent what the runner never sends; Detail says what, if that
+	// helps the program's author.
 	ProtocolBroken Reason = "protocol_broken"
-	// SandboxLost: the sandbox ended, not by its program's doing.
+	// SandboxLost: the sandbox ended, and the program was not the cause.
 	SandboxLost Reason = "sandbox_lost"
 )
 
-// reasons are all of them.
+// reasons are all reasons.
 var reasons = []Reason{
 	RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls,
 	TooMuchStored, ProtocolBroken, SandboxLost,
@@ -206,8 +205,8 @@ type Call struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// An Outcome is how a request left the execution: paused, or ended. Its JSON
-// form is kept in the record for an identical retry.
+// An Outcome is how an execution stands after a request: paused or ended. The record keeps its
+// JSON form for an identical retry.
 type Outcome struct {
 	// State is Paused or a terminal state, never Running.
 	State State `json:"state"`
@@ -216,7 +215,7 @@ type Outcome struct {
 	// Token and Calls are set when State is Paused.
 	Token string `json:"token,omitempty"`
 	Calls []Call `json:"calls,omitempty"`
-	// Stdout and Stderr are everything the program has printed, in terminal states.
+	// Stdout and Stderr are everything that the program has printed, in terminal states.
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
 	// Reason, Detail and Code are set when State is Failed.
@@ -225,9 +224,9 @@ type Outcome struct {
 	Code   int    `json:"code,omitempty"`
 	// Ran is how long the program has run, in terminal states.
 	Ran time.Duration `json:"ran,omitempty"`
-	// Files are what is in the workspace in the end, Deleted the inputs that are not,
-	// Skipped what was not kept for its sake, and Undelivered how many files could not
-	// be kept for ours.
+	// Files are the files in the workspace at the end, and Deleted the names of the input files
+	// that are not there any more. Skipped tells of files that are not kept because of what they
+	// are. Undelivered counts the files that could not be kept because of trouble of the server.
 	Files       []OutputFile `json:"files,omitempty"`
 	Deleted     []string     `json:"deleted,omitempty"`
 	Skipped     Skipped      `json:"skipped,omitzero"`
