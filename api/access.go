@@ -22,13 +22,13 @@ var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{16,128}$`)
 // ValidRequestID reports whether a client may give this id to a request.
 func ValidRequestID(id string) bool { return requestIDPattern.MatchString(id) }
 
-// around is around every request: it sets the headers that every answer has, answers
-// errors, measures the request and writes its line to the log. It returns no error.
+// around wraps the handling of every request: it sets the headers that every answer has, answers
+// errors, measures the request and logs it. It returns no error.
 func (r *Router) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		request := c.Request()
-		// An id from outside joins our log with that of a proxy. It is taken if it cannot
+		// An id from outside connects our log with the log of a proxy. It is used unless it could
 		// spoil the log.
 		id := request.Header.Get(requestIDHeader)
 		if !ValidRequestID(id) {
@@ -76,7 +76,7 @@ func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
 	return next(c)
 }
 
-// fail answers a request that err has ended.
+// fail answers a request that has ended with err.
 func (r *Router) fail(c echo.Context, err error) {
 	f := ErrorOf(c.Request().Context(), err)
 	if f.Status >= http.StatusInternalServerError {
@@ -93,21 +93,20 @@ func (r *Router) fail(c echo.Context, err error) {
 	if envelope := r.envelopes[c.Path()]; envelope != nil {
 		body = envelope(c, f)
 	}
-	// Writing fails only if the client has left, which concerns nobody else.
+	// Writing fails only if the client has left, and then nobody needs the answer.
 	_ = Answer(c, f.Status, body)
 }
 
 // routeOf returns the route for log and metrics. A path is text that the client chose.
 func routeOf(c echo.Context) string {
-	// A request with a principal has passed a route. What it did not find is a file.
+	// A request with a principal had a route, and what it did not find is a file.
 	if c.Response().Status == http.StatusNotFound && factsOf(c).principal == nil {
 		return "none"
 	}
 	return c.Path()
 }
 
-// methodOf returns the method for log and metrics. A method, too, is text that the client
-// chose.
+// methodOf returns the method for log and metrics. A method is text that the client chose as well.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodDelete:

@@ -19,7 +19,7 @@ const AnswerTimeout = 60 * time.Second
 func Encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v,
 		jsontext.AllowInvalidUTF8(true),
-		// What programs and clients send may have both.
+		// Programs and clients may send both.
 		jsontext.AllowDuplicateNames(true),
 		jsontext.PreserveRawStrings(true))
 	if err != nil {
@@ -45,8 +45,8 @@ func AnswerBytes(c echo.Context, status int, body []byte) error {
 	if err := c.Blob(status, echo.MIMEApplicationJSON, body); err != nil {
 		return err
 	}
-	// The client need not wait until the request is logged. If the client has left, the
-	// error concerns nobody.
+	// The flush spares the client the wait until the request is logged. An error means that the
+	// client has left.
 	_ = response.Flush()
 	return nil
 }

@@ -1,8 +1,7 @@
-// Package api holds what all HTTP contracts of the server share: the router, the
-// access log, the one table of errors, the bounds on bodies, connections and rates, and
-// the door that only known principals pass. Each contract is a package below this one,
-// which registers its routes with a Router. No package here knows sandboxes, stores or
-// what a continuation token holds.
+// Package api has what all HTTP contracts of the server share: the router, the access log, the
+// table of errors, the bounds on bodies, connections and rates, and the door that admits only
+// known principals. Each contract is a package below this one, which registers its routes with a
+// Router. No package here knows sandboxes, stores or what a continuation token holds.
 package api
 
 import (
@@ -25,13 +24,12 @@ const (
 	DefaultTimeout = 60 * time.Second
 )
 
-// readyTimeout bounds a health check, so that a store that hangs is reported instead of
-// being waited for.
+// readyTimeout bounds a health check, so that a store that hangs counts as a failure.
 const readyTimeout = 2 * time.Second
 
 // Options are the settings that all contracts share.
 type Options struct {
-	// Auth tells whose a request is.
+	// Auth finds the principal of a request.
 	Auth *auth.Authenticator
 	// Open lets everyone in, as the principal "anonymous", without looking at
 	// credentials.
@@ -41,7 +39,7 @@ type Options struct {
 	Hosts []string
 	// RefusalDelay is how long a client with wrong credentials waits for its answer.
 	RefusalDelay time.Duration
-	// Rates bound how often a principal may ask.
+	// Rates bound how many requests a principal may send.
 	Rates Rates
 	// BodyTimeout is how long a body may take to arrive, BodyTimeout if it is 0. Uploads
 	// have a rule of their own.
@@ -111,8 +109,8 @@ func (r *Router) Header(name, value string) { r.headers[name] = value }
 // JSON.
 type Envelope func(c echo.Context, e *Error) any
 
-// Envelope sets the form of the errors on one path, as it was given to Handle, whatever the
-// method. So requests of a wrong method get it as well.
+// Envelope sets the form of the errors on one path, as it was given to Handle. It applies to all
+// methods, so that requests with a wrong method get it as well.
 func (r *Router) Envelope(path string, e Envelope) { r.envelopes[path] = e }
 
 // ServeHTTP implements http.Handler.
@@ -127,8 +125,8 @@ type healthAnswer struct {
 	Service string `json:"service"`
 }
 
-// Health registers the routes on which anyone may ask whether the server is healthy,
-// which it is if all checks return nil.
+// Health registers the routes of the health check, which need no credentials. The server is healthy
+// if all checks return nil.
 func (r *Router) Health(version string, checks ...func(context.Context) error) {
 	health := func(c echo.Context) error {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)

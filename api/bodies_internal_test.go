@@ -16,7 +16,7 @@ import (
 	"fermata/api/auth"
 )
 
-// What a body declares costs nothing: memory comes with the bytes.
+// The declared length of a body costs no memory; the bytes that arrive do.
 func TestBodiesGrowWithWhatHasCome(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -56,7 +56,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	alone := b.lease("ada")
-	take(alone, 5000, nil) // One that is alone always fits.
+	take(alone, 5000, nil) // The only body always fits.
 	take(b.lease("bob"), 1, errBodies)
 	alone.release()
 
@@ -69,7 +69,7 @@ func TestBudget(t *testing.T) {
 	take(bob, 100, nil)
 	take(peers, 150, nil)
 	take(peers, 51, errBodies)
-	take(peers, 50, nil) // The share is not theirs to keep to.
+	take(peers, 50, nil) // Other servers are not bound to a share.
 	take(b.lease("eve"), 1, errBodies)
 	first.give(10)
 	take(b.lease("eve"), 10, nil)
@@ -78,7 +78,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a request, it leaves nothing in the budget.
+// However a request ends, it leaves nothing in the budget.
 func TestRequestsLeaveNothingInTheBudget(t *testing.T) {
 	r := New(Options{Auth: auth.New([]auth.Key{{Name: "ada", Key: "good-key"}}, nil), Log: slog.New(slog.DiscardHandler)})
 	budget := r.Bodies.budget

@@ -11,19 +11,19 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// BodyTimeout is how long a body may take to arrive. Body and answer have a bound of their
-// own each, since between the two lies the run, which may take minutes.
+// BodyTimeout is how long a body may take to arrive. The body and the answer have a bound each,
+// since the program runs between the two, which may take minutes.
 const BodyTimeout = 60 * time.Second
 
 const (
-	// After an answer that came before the end of the body, the rest of the body is read and
-	// dropped for a moment: a client that still sends when its connection is closed may lose
-	// the answer. This ends when the client is silent for lingerSilence, after lingerTime, or
-	// after lingerBytes, which is more than the usual largest body.
+	// When a request is answered before the end of its body, the server reads and drops the rest
+	// of the body for a moment, since a client that still sends when its connection is closed may
+	// lose the answer. The server stops when the client has been silent for lingerSilence, after
+	// lingerTime, or after lingerBytes, which is more than the usual largest body.
 	lingerSilence = 500 * time.Millisecond
 	lingerTime    = 5 * time.Second
 	lingerBytes   = 64 << 20
-	// firstBuffer is how much memory a body gets before any of its bytes has arrived.
+	// firstBuffer is how much memory a body gets before any byte of it has arrived.
 	firstBuffer = 64 << 10
 	// growth is the factor by which the memory of a body grows when it is full. A copy to a
 	// larger buffer touches new pages of memory, which takes longer than the copy itself:
@@ -31,7 +31,7 @@ const (
 	growth = 16
 )
 
-// A requestBody knows whether it was read to its end.
+// A requestBody notes whether it was read to its end.
 type requestBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -49,7 +49,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// linger sends the answer off and reads on for a moment.
+// linger sends the answer and then drops what still arrives of the body, for a moment.
 func (b *requestBody) linger() {
 	_ = b.control.Flush()
 	dropped := make([]byte, 32<<10)
@@ -62,7 +62,7 @@ func (b *requestBody) linger() {
 		}
 		read += n
 	}
-	// When net/http closes the body it reads as well, and this makes it give up at once.
+	// net/http reads from the body when it closes it. This deadline makes it give up at once.
 	_ = b.control.SetReadDeadline(time.Now())
 }
 
@@ -73,10 +73,10 @@ type Bodies struct {
 	timeout time.Duration
 }
 
-// bound is around every request, before its route is looked up. It bounds how long the
-// body may take, whoever sends it and whether a handler reads it or not. An answer that
-// begins before the end of the body closes the connection: otherwise net/http would first
-// read what is left of the body, up to 256 KiB, for as long as the client likes.
+// bound wraps the handling of every request. It bounds how long the body may take, whether a
+// handler reads it or not. An answer that begins before the end of the body closes the
+// connection: otherwise net/http would first read what is left of the body, up to 256 KiB, for
+// as long as the client likes.
 func (b *Bodies) bound(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer func() {
@@ -110,7 +110,7 @@ func (b *Bodies) bound(next echo.HandlerFunc) echo.HandlerFunc {
 // ReadJSON reads a body of JSON of at most limit bytes, and copies it to sink as it
 // arrives.
 func (b *Bodies) ReadJSON(c echo.Context, limit int64, sink io.Writer) ([]byte, error) {
-	// An error may concern only a parameter. What counts is the type.
+	// The error is dropped: it may concern a parameter, and only the type counts.
 	mediaType, _, _ := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
 	if mediaType != echo.MIMEApplicationJSON {
 		return nil, errContentType
@@ -118,10 +118,10 @@ func (b *Bodies) ReadJSON(c echo.Context, limit int64, sink io.Writer) ([]byte, 
 	return b.Read(c, limit, sink)
 }
 
-// Read reads a body of at most limit bytes, and copies it to sink as it arrives. Only when
-// it has been read does net/http watch the connection and cancel the request's context if
-// the client leaves. The body's memory counts as the principal's until the request is over,
-// since whatever is decoded from a body are slices of it.
+// Read reads a body of at most limit bytes, and copies it to sink as it arrives. After that,
+// net/http watches the connection and cancels the request's context if the client leaves. The
+// memory of the body counts for the principal until the request is over, since decoded values
+// are slices of it.
 func (b *Bodies) Read(c echo.Context, limit int64, sink io.Writer) ([]byte, error) {
 	r := c.Request()
 	if r.ContentLength > limit {
@@ -141,8 +141,8 @@ func (b *Bodies) Read(c echo.Context, limit int64, sink io.Writer) ([]byte, erro
 	return body, err
 }
 
-// Hold counts n more bytes of memory as those of the request's body, until the request is
-// over, or returns why there is no room for them.
+// Hold counts n more bytes of memory together with the request's body, until the request is over.
+// An error says that there is no room for them.
 func (b *Bodies) Hold(c echo.Context, n int64) error { return b.lease(c).take(n) }
 
 // lease returns the lease of a request. A request without a principal is one of another

@@ -12,10 +12,10 @@ type budget struct {
 
 	mu   sync.Mutex
 	used int64
-	by   map[string]int64 // by principal; who has nothing is not in it
+	by   map[string]int64 // by principal, without those that hold nothing
 }
 
-// newBudget returns a budget of which one principal may have a quarter.
+// newBudget returns a budget. One principal may have a quarter of it.
 func newBudget(total int64) *budget {
 	return &budget{total: total, share: total / 4, by: map[string]int64{}}
 }

@@ -30,7 +30,7 @@ type connection struct {
 	conn net.Conn
 	// place is its element of waiting, nil while it does not wait.
 	place *list.Element
-	// closed says that the connection is not counted any more.
+	// closed is true if the connection does not count any more.
 	closed bool
 }
 
@@ -52,8 +52,8 @@ func (c *Connections) Bound(server *http.Server) {
 
 type connectionKey struct{}
 
-// opened counts a new connection. If there are too many, it closes the connection that has
-// waited longest, or the new one if none waits. It is the ConnContext of an http.Server.
+// opened counts a new connection. If there are too many, it closes the connection that has waited
+// longest, or the new one if none waits. It serves as the ConnContext of an http.Server.
 func (c *Connections) opened(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	added := &connection{of: c, conn: conn}
@@ -79,7 +79,7 @@ func (c *Connections) opened(ctx context.Context, conn net.Conn) context.Context
 	return context.WithValue(ctx, connectionKey{}, added)
 }
 
-// changed notes that a connection has ended. It is the ConnState of an http.Server.
+// changed notes that a connection has ended. It serves as the ConnState of an http.Server.
 func (c *Connections) changed(conn net.Conn, state http.ConnState) {
 	if state != http.StateClosed && state != http.StateHijacked {
 		return

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A fakeConn knows whether it was closed.
+// A fakeConn notes whether it was closed.
 type fakeConn struct {
 	net.Conn
 	closed bool
@@ -19,7 +19,7 @@ func (c *fakeConn) Close() error {
 	return nil
 }
 
-// fakes are connections of a server that does not exist, in the order in which they came.
+// fakes are connections without a server, in the order in which they were opened.
 type fakes struct {
 	of    *Connections
 	conns []*fakeConn
@@ -32,7 +32,7 @@ func (f *fakes) open(t *testing.T) {
 	f.ctxs = append(f.ctxs, f.of.opened(t.Context(), conn))
 }
 
-// closed compares who was closed.
+// closed checks which connections were closed.
 func (f *fakes) closed(t *testing.T, want ...int) {
 	t.Helper()
 	var got []int
@@ -55,13 +55,13 @@ func TestConnections(t *testing.T) {
 	f.closed(t)
 	leave := Occupy(f.ctxs[0], "ada")
 	f.open(t)
-	f.closed(t, 1) // The oldest works for a principal.
+	f.closed(t, 1) // The oldest connection works for a principal.
 	leave()
 	f.open(t)
 	f.closed(t, 1, 2)
 	leave = Occupy(f.ctxs[3], "ada")
 	f.open(t)
-	f.closed(t, 1, 2, 4) // The oldest has waited since its request was over.
+	f.closed(t, 1, 2, 4) // The oldest connection has waited since its request was over.
 	leave()
 	f.of.changed(f.conns[0], http.StateClosed)
 	f.of.changed(f.conns[0], http.StateClosed)
@@ -81,20 +81,20 @@ func TestNoConnectionWaits(t *testing.T) {
 	f.open(t)
 	leaveAda, leaveBob := Occupy(f.ctxs[0], "ada"), Occupy(f.ctxs[1], "bob")
 	f.open(t)
-	f.closed(t, 2) // The new one.
+	f.closed(t, 2) // This is the new connection.
 	Occupy(f.ctxs[2], "eve")()
 	leaveAda()
 	f.open(t)
 	f.closed(t, 0, 2)
 	f.of.changed(f.conns[1], http.StateClosed)
-	leaveBob() // Its connection has gone.
+	leaveBob() // Bob's connection has gone.
 	f.of.changed(f.conns[3], http.StateClosed)
 	if len(f.of.open) != 0 || f.of.waiting.Len() != 0 || len(f.of.serving) != 0 {
 		t.Errorf("%d are open, %d wait, %v work; want none", len(f.of.open), f.of.waiting.Len(), f.of.serving)
 	}
 }
 
-// One principal's requests do not keep everybody out.
+// The requests of one principal do not keep all others out.
 func TestShareOfConnections(t *testing.T) {
 	f := &fakes{of: NewConnections(4, func() {})}
 	for i := range 4 {
@@ -103,7 +103,7 @@ func TestShareOfConnections(t *testing.T) {
 	}
 	f.open(t)
 	f.closed(t, 2)
-	// One without a connection of the server's.
+	// A request without a connection of the server.
 	if done := Occupy(t.Context(), "ada"); done == nil {
 		t.Error("there is nothing to call")
 	}

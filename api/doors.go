@@ -18,11 +18,11 @@ import (
 // keys cannot be tried as fast as the network is.
 const RefusalDelay = 250 * time.Millisecond
 
-// maxDelayed is how many clients wait at once. Further ones are answered at once and lose
-// their connection, so that they have to open one for each key that they try.
+// maxDelayed is how many clients wait at the same time. Further ones are answered at once and lose
+// their connection, so that they have to open a new one for each key that they try.
 const maxDelayed = 256
 
-// anonymous is the principal of everyone who calls an open server.
+// anonymous is the principal of all requests to an open server.
 var anonymous = auth.Principal{ID: "anonymous"}
 
 // Authenticated is a middleware that admits only requests with a principal. It refuses the
@@ -79,10 +79,10 @@ func (d doorstep) wait(ctx context.Context) bool {
 	return true
 }
 
-// sites decide which requests an open server takes. A web page can make the browser of
-// somebody on this machine or in its network send requests here in two ways: to a name of
-// the page's own that resolves to this server's address, which the Host header shows, or
-// as a form from another site, which the browser tells.
+// sites decide which requests an open server accepts. A web page can make a browser on this machine
+// or in its network send requests to this server in two ways: under a name of the page's own that
+// resolves to the server's address, which the Host header shows; or as a form from another site,
+// which the browser marks.
 type sites struct {
 	hosts   []string
 	origins *http.CrossOriginProtection
@@ -110,8 +110,8 @@ func (s sites) check(r *http.Request) error {
 	return nil
 }
 
-// names reports whether a Host names this server. Anybody can give its address a name of
-// their own, so only known names count, and addresses.
+// names reports whether a Host names this server. Only addresses and known names count, since
+// anybody can give the server's address another name.
 func (s sites) names(host string) bool {
 	u, err := url.Parse("//" + host)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"fermata/engine"
 )
 
-// An ErrorStyle says how a client is told that an execution has failed.
+// An ErrorStyle is the way in which clients are told that an execution has failed.
 type ErrorStyle string
 
 // The error styles.
@@ -23,7 +23,7 @@ const (
 	InlineErrors ErrorStyle = "inline"
 )
 
-// A Reply is what a client is told of an execution that has ended without completing.
+// A Reply is the answer about an execution that has ended without completing.
 type Reply struct {
 	Status int
 	Text   string
@@ -37,7 +37,7 @@ type Exit struct {
 	// Status is a code of two letters that clients know, and Message says the same to
 	// people. A process that has ended well has neither.
 	Status, Message string
-	// Unsaid means that the program's own output cannot tell how it ended.
+	// Unsaid is true if the program's own output cannot tell how it ended.
 	Unsaid bool
 }
 
@@ -47,7 +47,7 @@ type way struct {
 	reason engine.Reason
 }
 
-// An ending is what clients are told of one way in which executions end.
+// An ending is the answer about one way in which executions end.
 type ending struct {
 	// reply is the answer, and inline its replacement in the inline style, if that differs.
 	reply, inline func(engine.Outcome) Reply
@@ -113,7 +113,7 @@ var endings = map[way]ending{
 	},
 }
 
-// ReplyTo returns what a client is told of an execution that has ended without completing.
+// ReplyTo returns the answer about an execution that has ended without completing.
 func ReplyTo(o engine.Outcome, style ErrorStyle) (Reply, error) {
 	e := endings[wayOf(o)]
 	switch {
@@ -125,7 +125,7 @@ func ReplyTo(o engine.Outcome, style ErrorStyle) (Reply, error) {
 	return e.reply(o), nil
 }
 
-// ExitOf returns how a program without tools has ended.
+// ExitOf returns how a program without tools has ended, seen as a process.
 func ExitOf(o engine.Outcome) (Exit, error) {
 	e := endings[wayOf(o)]
 	if e.exit == nil {

@@ -43,8 +43,7 @@ func constants(t *testing.T, typeName string) (values []string) {
 	return values
 }
 
-// Each way in which the engine ends executions has its ending, and no ending is for another
-// way.
+// Each way in which the engine ends executions has one ending, and there are no other endings.
 func TestEveryEndingHasItsRow(t *testing.T) {
 	ways := map[way]bool{}
 	for _, s := range constants(t, "State") {

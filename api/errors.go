@@ -16,9 +16,9 @@ import (
 	"fermata/stubs"
 )
 
-// An Error is an answer that is no result. A handler that returns it refuses the request.
-// Its text is written for the client, and its JSON form is the answer, unless a contract
-// has set an Envelope.
+// An Error is the answer to a request that is refused or has failed. Handlers return it. Its text
+// is written for the client, and its JSON form is the answer, unless a contract has set an
+// Envelope.
 type Error struct {
 	// Status is the status of the answer.
 	Status int `json:"-"`
@@ -26,11 +26,11 @@ type Error struct {
 	// no use. It is sent as a header.
 	Seconds int `json:"-"`
 
-	// Text says what is wrong. Some are codes that clients know.
+	// Text says what is wrong. Some texts are codes that clients know.
 	Text string `json:"error"`
 	// Details says more, where clients expect it.
 	Details string `json:"details,omitempty"`
-	// Code is Permanent or empty.
+	// Code is Permanent, or empty.
 	Code string `json:"code,omitempty"`
 	// Message explains a text that is a code.
 	Message string `json:"message,omitempty"`
@@ -41,8 +41,8 @@ type Error struct {
 	RetryAfterSeconds int `json:"retry_after_seconds,omitzero"`
 }
 
-// Permanent is the Code of what this server will never do. Clients know it and tell the
-// model not to try again.
+// Permanent is the Code of an Error that a retry cannot change. Clients know it and tell the model
+// not to try again.
 const Permanent = "unsupported_capability"
 
 func (e *Error) Error() string { return "api: " + e.Text }
@@ -62,7 +62,7 @@ func unavailable(text string) *Error {
 	return &Error{Status: http.StatusServiceUnavailable, Seconds: 1, Text: text}
 }
 
-// Requests that are refused whatever they ask for.
+// The errors of requests that are refused whatever they ask for.
 var (
 	ErrUnauthorized   = &Error{Status: http.StatusUnauthorized, Text: "Invalid or missing API key"}
 	ErrBodyIncomplete = BadRequest("request body is incomplete")
@@ -122,10 +122,10 @@ func inSeconds(n int) string {
 // errInternal tells the client nothing; the cause goes to the log.
 var errInternal = &Error{Status: http.StatusInternalServerError, Text: "Internal server error"}
 
-// errClientGone is the answer that nobody reads.
+// errClientGone is the answer to a client that has left. Only the log has it.
 var errClientGone = &Error{Status: 499, Text: "Client closed the request"}
 
-// answers are the answers to the errors of other packages. The first that fits counts.
+// answers are the answers to the errors of other packages. The first entry that fits counts.
 var answers = []struct {
 	err    error
 	answer *Error

@@ -9,12 +9,11 @@ import (
 // factsKey is where the facts of a request are kept in its context.
 const factsKey = "facts"
 
-// The facts are what becomes known of a request on its way and concerns more than the
-// function that finds it out.
+// The facts are what the server finds out about a request in one place and needs in another.
 type facts struct {
-	// principal is whose request it is, nil before that is known.
+	// principal sent the request; it is nil before that is known.
 	principal *auth.Principal
-	// session is the session that answers name.
+	// session is the session that the answer names.
 	session string
 	// cause is what went wrong, for the log.
 	cause error
@@ -31,8 +30,8 @@ func factsOf(c echo.Context) *facts {
 	return f
 }
 
-// PrincipalOf returns whose request it is. Without Authenticated before it, that is the
-// zero Principal.
+// PrincipalOf returns the principal of a request, or the zero Principal if the request has not
+// passed Authenticated.
 func PrincipalOf(c echo.Context) auth.Principal {
 	if who := factsOf(c).principal; who != nil {
 		return *who
@@ -43,9 +42,9 @@ func PrincipalOf(c echo.Context) auth.Principal {
 // SessionOf returns the session that was set with SetSession, if any.
 func SessionOf(c echo.Context) string { return factsOf(c).session }
 
-// SetSession notes the session that an error of the request is to name.
+// SetSession sets the session that an error answer to the request names.
 func SetSession(c echo.Context, session string) { factsOf(c).session = session }
 
-// SetCause notes an error that the answer does not tell. The request is then logged at
+// SetCause notes an error for the log that the client is not told. The request is then logged at
 // level error.
 func SetCause(c echo.Context, err error) { factsOf(c).cause = err }

@@ -10,13 +10,13 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// The pace that a client must keep while a file is transferred.
+// The pace that a client must keep while it sends or receives a file.
 const (
 	// FileTimeout is how long the transfer of a file may stand still.
 	FileTimeout = 120 * time.Second
-	// filePace is how many bytes a client must take or send for each second that the
-	// server waits for it, beyond FileTimeout: otherwise a client could keep a connection
-	// for ever with a byte every minute.
+	// filePace is how many bytes a client must take or send for each second that the server waits
+	// for it, once FileTimeout is used up. Without it a client could hold a connection for ever
+	// with a byte every minute.
 	filePace = 16 << 10
 	// writePiece is how much is written at once.
 	writePiece = 32 << 10
@@ -85,7 +85,7 @@ func (r *pacedReader) Read(p []byte) (int, error) {
 		// From now on net/http reads, to see whether the client leaves.
 		_ = r.set(time.Time{})
 	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-		// net/http reads after an error as well, and this makes it give up at once.
+		// net/http reads after an error as well. This deadline makes it give up at once.
 		_ = r.set(time.Now())
 	}
 	return n, err

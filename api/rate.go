@@ -36,7 +36,7 @@ const (
 	ListRequests
 )
 
-// Limiters refuse the requests that go beyond the rate of their kind.
+// Limiters refuse requests beyond the rate of their kind.
 type Limiters struct{ by map[RequestKind]*limiter }
 
 // newLimiters returns the limiters of the kinds that have a limit.
@@ -87,7 +87,7 @@ func (ls *Limiters) Admit(c echo.Context, kind RequestKind) error {
 	return nil
 }
 
-// seconds rounds up, so that a client that waits as long is never too early.
+// seconds rounds up, so that a client that waits for that long is never too early.
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // A limiter counts the requests of one kind.
@@ -131,8 +131,8 @@ func (l *limiter) take(principal string, now time.Time) allowance {
 	return a
 }
 
-// sweep forgets the principals whose allowance is whole again, so that there are never
-// more buckets than principals of two windows. mu is held.
+// sweep forgets the principals whose allowance is whole again. So there are never more buckets than
+// there were principals in the last two windows. mu is held.
 func (l *limiter) sweep(now time.Time) {
 	if now.Sub(l.swept) < l.rate.Window {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Routes that are all of one kind have their limit around them.
+// Routes whose requests are all of one kind have the middleware of that kind.
 func TestLimit(t *testing.T) {
 	for kind, text := range map[RequestKind]string{
 		ExecutionRequests: `{"error":"rate_limited","message":"Too many CodeAPI execution requests. Please retry in 60 seconds.","retry_after_seconds":60}`,
@@ -24,7 +24,7 @@ func TestLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := Rate{Requests: 1, Window: time.Minute}
 			router := New(Options{
-				Open: true, Hosts: []string{"example.com"}, // as requests of httptest call it
+				Open: true, Hosts: []string{"example.com"}, // the Host of httptest's requests
 				Log:   slog.New(slog.DiscardHandler),
 				Rates: Rates{Executions: r, Uploads: r, Downloads: r, Lists: r},
 			})

@@ -11,7 +11,7 @@ import (
 	"fermata/api"
 )
 
-// Each contract answers errors in a form of its own, on its own paths.
+// Each contract has its own form of errors, on its own paths.
 func TestEnvelopes(t *testing.T) {
 	type envelope struct {
 		Kind  string     `json:"type"`

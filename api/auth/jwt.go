@@ -95,10 +95,10 @@ func NewJWT(o JWTOptions) (*JWT, error) {
 	)}, nil
 }
 
-// looksLikeToken reports whether a credential that is no key may be a token.
+// looksLikeToken reports whether a credential that is not a key may be a token.
 func looksLikeToken(credential string) bool { return strings.Count(credential, ".") == 2 }
 
-// verify returns whom a token speaks for.
+// verify returns the principal of a token.
 func (v *JWT) verify(token string) (Principal, error) {
 	if !compactToken.MatchString(token) {
 		return Principal{}, errors.New("malformed token")
@@ -162,8 +162,8 @@ func tokenPrincipal(tenant, user string) Principal {
 	}
 }
 
-// checkTimes checks what the library does not: that all times are present, and how long
-// the token is good.
+// checkTimes checks what the library does not: that all times are present, and that the token is
+// not valid for too long.
 func checkTimes(claims jwt.MapClaims) error {
 	times := map[string]float64{}
 	for _, name := range []string{"iat", "nbf", "exp"} {

@@ -35,7 +35,7 @@ var issuer = sync.OnceValue(func() (k struct {
 	rsa   *rsa.PrivateKey
 },
 ) {
-	// The processes of the fuzzer have to know each other's tokens.
+	// The processes of the fuzzer have to accept each other's tokens.
 	k.ed = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 	k.other = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
 	var err error
@@ -85,7 +85,7 @@ func newJWT(t testing.TB, o auth.JWTOptions) *auth.JWT {
 	return v
 }
 
-// claims are those that LibreChat's tokens have, with changes; nil takes one away.
+// claims returns the claims of LibreChat's tokens, with changes; nil removes a claim.
 func claims(change map[string]any) jwt.MapClaims {
 	now := time.Now().Unix()
 	c := jwt.MapClaims{
@@ -97,7 +97,7 @@ func claims(change map[string]any) jwt.MapClaims {
 	return c
 }
 
-// sign signs claims with the key "ed" and a header that has changes; nil takes one away.
+// sign signs claims with the key "ed". The header has changes; nil removes a member.
 func sign(t testing.TB, header map[string]any, c jwt.Claims) string {
 	t.Helper()
 	return signWith(t, jwt.SigningMethodEdDSA, issuer().ed, header, c)
@@ -260,7 +260,7 @@ func TestTokenTimes(t *testing.T) {
 	issuer()
 	for _, c := range []struct {
 		name string
-		// The times, in seconds from now.
+		// Times are in seconds from now.
 		iat, nbf, exp int64
 		good          bool
 	}{
@@ -278,7 +278,7 @@ func TestTokenTimes(t *testing.T) {
 		{"shortest life", 10, 0, 11, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// Time stands still in here.
+			// Time stands still in this bubble.
 			synctest.Test(t, func(t *testing.T) {
 				v := newJWT(t, jwtOptions())
 				now := time.Now().Unix()

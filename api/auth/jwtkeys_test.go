@@ -53,7 +53,7 @@ func TestOneKey(t *testing.T) {
 	}
 }
 
-// Whatever is wrong is found at the start.
+// Mistakes in keys and options are found at the start.
 func TestMistakesInKeys(t *testing.T) {
 	k := issuer()
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -192,7 +192,7 @@ func TestKeyDirectory(t *testing.T) {
 		good("after it was read again", k.other, "ed", true)
 		good("after it was read again", k.ed, "new", true)
 
-		// One is taken away, one is broken, one has a rival.
+		// One key is removed, one is broken, one has a second file with the same kid.
 		if err := os.Remove(filepath.Join(dir, "new.pem")); err != nil {
 			t.Fatal(err)
 		}

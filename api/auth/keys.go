@@ -1,5 +1,5 @@
-// Package auth tells from the headers of a request whose it is: from API keys, and from
-// the tokens that LibreChat makes for its users.
+// Package auth finds out which principal a request comes from: by API keys, and by the tokens
+// that LibreChat makes for its users.
 package auth
 
 import (
@@ -12,17 +12,17 @@ import (
 )
 
 var (
-	// ErrKey means that there is no good key, and nothing that looks like a token.
+	// ErrKey means that the request has no valid key, and nothing that looks like a token.
 	ErrKey = errors.New("auth: invalid or missing key")
 	// ErrToken means that a token is not accepted.
 	ErrToken = errors.New("auth: invalid token")
 )
 
-// A Principal is who sends a request. Executions belong to its ID.
+// A Principal is the sender of a request. Executions belong to its ID.
 type Principal struct {
 	// ID is the name of the client's key, or is made of tenant and user.
 	ID string
-	// Tenant and User are those of a token. They are empty with a key.
+	// Tenant and User come from a token. They are empty with a key.
 	Tenant, User string
 }
 
@@ -34,7 +34,7 @@ type Key struct {
 	Key string
 }
 
-// An Authenticator tells whose requests are. It is safe for concurrent use.
+// An Authenticator finds the principals of requests. It is safe for concurrent use.
 type Authenticator struct {
 	keys   []keyHash
 	tokens *JWT
@@ -110,7 +110,8 @@ func basicKey(credentials string) string {
 	return password
 }
 
-// principalOf returns whose key it is. It compares with every key, even after a match.
+// principalOf returns the principal of a key. It compares with every key, even after a match, so
+// that its time tells nothing.
 func (a *Authenticator) principalOf(key string) (who Principal, ok bool) {
 	presented := sha256.Sum256([]byte(key))
 	for _, k := range a.keys {

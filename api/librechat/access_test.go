@@ -76,7 +76,7 @@ func TestEmptyKeysLetNobodyIn(t *testing.T) {
 
 func TestOpenServerKnowsNobody(t *testing.T) {
 	o := options()
-	o.Open, o.Hosts = true, []string{"example.com"} // as requests of httptest call it
+	o.Open, o.Hosts = true, []string{"example.com"} // the Host of httptest's requests
 	for _, key := range []string{"", "good-key", "wrong"} {
 		e := completed()
 		w := call{body: `{"code":"#"}`, header: map[string]string{"X-API-Key": key}}.do(t, newHandler(e, o))
@@ -342,7 +342,7 @@ func TestTokensBesideKeys(t *testing.T) {
 	})
 }
 
-// An execution belongs to a user, not to a token: each request may bring another one.
+// An execution belongs to a user and not to a token: each request may come with a new token.
 func TestEachContinuationHasItsToken(t *testing.T) {
 	o := options()
 	o.JWT = tokens(t)

@@ -9,8 +9,8 @@ import (
 	"fermata/engine"
 )
 
-// encodeOutcome returns status and body for the outcome of a program with tools. Equal
-// outcomes have equal bytes, which is what a client that repeats a request gets.
+// encodeOutcome returns status and body for the outcome of a program with tools. Equal outcomes have
+// equal bytes, so that a retry gets the same answer.
 func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle) (status int, body []byte, err error) {
 	if outcome.State == engine.Paused {
 		body, err = encodePause(outcome)
@@ -94,8 +94,8 @@ type output struct {
 	Name           string `json:"name"`
 	SessionID      string `json:"session_id"`
 	StorageSession string `json:"storage_session_id"`
-	// Inherited says that it is an unchanged input, which the client named so. Version is
-	// that of a skill.
+	// Inherited is true if the file is an input that the program has not changed. Version is that
+	// of a skill.
 	Inherited bool   `json:"inherited,omitzero"`
 	Kind      string `json:"kind,omitempty"`
 	Resource  string `json:"resource_id,omitempty"`
@@ -128,14 +128,14 @@ func outputsOf(list []engine.OutputFile) []output {
 	return outputs
 }
 
-// The leftovers are what else there is to say about the files of an execution.
+// The leftovers tell what became of the other files of an execution.
 type leftovers struct {
 	Deleted    []string    `json:"deleted_files,omitempty"`
 	Delivery   *delivery   `json:"artifact_delivery,omitzero"`
 	Truncation *truncation `json:"artifact_truncation,omitzero"`
 }
 
-// A delivery says that new files could not be kept.
+// A delivery tells that new files could not be kept.
 type delivery struct {
 	Code      string `json:"code"`
 	Status    string `json:"status"`

@@ -15,10 +15,11 @@ import (
 	"fermata/engine"
 )
 
-// A client that asks for the same large answer many times has copies of it up to its share.
+// A client that asks for the same large answer many times gets as many copies as its share of the
+// budget allows.
 func TestLargeAnswersCount(t *testing.T) {
 	r := api.New(api.Options{
-		Open: true, Hosts: []string{"example.com"}, // as requests of httptest call it
+		Open: true, Hosts: []string{"example.com"}, // the Host of httptest's requests
 		BodyBudget: 8 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	post := func(path string) int {
@@ -57,7 +58,7 @@ func TestLargeAnswersCount(t *testing.T) {
 	}
 }
 
-// Each reason for which a file is skipped has its place in an answer.
+// An answer has a place for each reason why a file is skipped.
 func TestSkipReasons(t *testing.T) {
 	for i, reason := range engine.SkipReasons {
 		l := leftoversOf(engine.Outcome{Skipped: engine.Skipped{Reasons: map[string]int{reason: i + 1}}})
@@ -72,8 +73,7 @@ func TestSkipReasons(t *testing.T) {
 	}
 }
 
-// BenchmarkInputs compares what encodePause does with the input of a call with what the
-// library does.
+// BenchmarkInputs compares how encodePause and the library encode the inputs of calls.
 func BenchmarkInputs(b *testing.B) {
 	input := json.RawMessage(`[` + strings.Repeat(`{"id":12345,"name":"Ada Lovelace","tags":["a","b"],"score":1.25},`, 1<<20/66) + `null]`)
 	b.Run("inserted", func(b *testing.B) {

@@ -9,16 +9,15 @@ import (
 	"fermata/api"
 )
 
-// Limits of the arguments of a program. The kernel takes none of more than maxArg bytes,
-// since a NUL follows it.
+// The limits of a program's arguments. The kernel bounds one argument to maxArg bytes and the NUL
+// after it.
 const (
 	maxArgs     = 1000
 	maxArg      = 128<<10 - 1
 	maxArgBytes = 1 << 20
 )
 
-// argsOf returns the arguments of a program. A single argument may stand without its
-// array.
+// argsOf returns the arguments of a program. A single argument need not be in an array.
 func argsOf(v jsontext.Value) ([]string, error) {
 	if isNull(v) {
 		return nil, nil
@@ -57,7 +56,7 @@ func argsOf(v jsontext.Value) ([]string, error) {
 func argOf(i int, v jsontext.Value) (string, error) {
 	arg, ok := unquote(v)
 	switch {
-	// No argument of a process can contain a NUL.
+	// An argument of a process cannot contain a NUL.
 	case !ok || strings.Contains(arg, "\x00"):
 		return "", errArgs
 	case len(arg) > maxArg:

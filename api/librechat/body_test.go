@@ -17,7 +17,7 @@ import (
 	"fermata/api/peer"
 )
 
-// A wire is a connection to a server in a bubble of synctest, whose time it is.
+// A wire is a connection to a server in a bubble of synctest, with the bubble's clock.
 type wire struct {
 	net.Conn
 	in *bufio.Reader
@@ -43,7 +43,7 @@ func (w wire) send(t *testing.T, text string) {
 	}
 }
 
-// An arrival is an answer that has come. Its closing says that the connection ends with it.
+// An arrival is an answer that has come. Its closing is true if the connection ends with it.
 type arrival struct {
 	status  int
 	body    string
@@ -241,7 +241,7 @@ func TestUploadsKeepTheirConnection(t *testing.T) {
 	})
 }
 
-// A file that is taken a little at a time is not sent for ever.
+// A client that takes a file too slowly does not get it for ever.
 func TestSlowDownloads(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,12 +27,12 @@ type cancelRequest struct {
 	RequestID string `json:"request_id"`
 }
 
-// A cancelAnswer tells what became of it.
+// A cancelAnswer tells what became of that request.
 type cancelAnswer struct {
 	Status string `json:"status"`
 }
 
-// cancel ends what another request has begun.
+// cancel ends the execution that another request has started or continued.
 func (h *cancels) cancel(c echo.Context) error {
 	body, err := h.bodies.ReadJSON(c, h.limit, io.Discard)
 	if err != nil {

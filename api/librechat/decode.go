@@ -12,10 +12,9 @@ import (
 	"fermata/engine"
 )
 
-// A request is a body taken apart and not yet checked. Names are matched exactly, unknown
-// ones are ignored. Values are slices of the body: a member of the wrong type needs an
-// error text of its own, and no number and no string may pass through a Go type on its way
-// to the program.
+// A request is a decoded body that is not checked yet. Names are matched exactly, and unknown ones
+// are ignored. Values are slices of the body: a member of the wrong type needs an error text of
+// its own, and numbers and strings must not pass through a Go type on their way to the program.
 type request struct {
 	Token    jsontext.Value       `json:"continuation_token"`
 	Results  array[resultMembers] `json:"tool_results"`
@@ -55,14 +54,14 @@ type fileMembers struct {
 // continues tells a continuation from an initial request.
 func (r request) continues() bool { return r.Token != nil }
 
-// An array is a list of objects, or a note of what was there instead.
+// An array is a list of objects, or a note of what stands in its place.
 type array[T any] struct {
 	// kind is the kind of the JSON value, 0 if there was none.
 	kind jsontext.Kind
 	// count is the number of entries, of which the first limit are in entries.
 	count, limit int
 	entries      []T
-	// strays says that an entry was no object; stray is the index of the first such entry.
+	// strays is true if an entry is not an object; stray is the index of the first such entry.
 	strays bool
 	stray  int
 }
@@ -104,7 +103,7 @@ func (a *array[T]) readEntry(d *jsontext.Decoder) error {
 	return nil
 }
 
-// decode takes a body apart. Its errors are for the client.
+// decode decodes a body. Its errors are for the client.
 func decode(body []byte, limits Limits) (request, error) {
 	if !utf8.Valid(body) {
 		return request{}, errNotUTF8
@@ -128,7 +127,7 @@ func decode(body []byte, limits Limits) (request, error) {
 		// The bytes are UTF-8. This allows an escape of half a surrogate pair, which a
 		// string in Python can contain.
 		jsontext.AllowInvalidUTF8(true),
-		// Of several equal names the last one counts, as in the JSON of the clients.
+		// Of several equal names the last one counts, as in the JSON libraries of clients.
 		jsontext.AllowDuplicateNames(true),
 		json.WithUnmarshalers(json.UnmarshalFromFunc(sliceOf(body))))
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -154,7 +153,7 @@ func sliceOf(body []byte) func(*jsontext.Decoder, *jsontext.Value) error {
 	}
 }
 
-// unquote returns the text of a JSON string, and whether v is one.
+// unquote returns the text of a JSON string, and whether v is a string.
 func unquote(v jsontext.Value) (string, bool) {
 	if v.Kind() != jsontext.KindString {
 		return "", false

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A client cannot make us keep more entries than we take, however many it sends.
+// However many entries a client sends, the server keeps no more than it accepts.
 func TestDecodeKeepsNoMoreThanTheLimit(t *testing.T) {
 	body := `{"tools":[` + strings.Repeat(`{"name":"a"},`, 1000) + `{}],"tool_results":[` + strings.Repeat(`{},`, 1000) + `{}]}`
 	r, err := decode([]byte(body), Limits{Tools: 3, Results: 2})

@@ -9,7 +9,7 @@ import (
 	"fermata/engine"
 )
 
-// permanent refuses a request for what this server will never do.
+// permanent refuses a request for something that this server never does.
 func permanent(text string) *api.Error {
 	return &api.Error{Status: http.StatusBadRequest, Code: api.Permanent, Text: text}
 }
@@ -66,7 +66,7 @@ var (
 	errTimeoutRange  = api.BadRequestf("timeout must be between %d and %d milliseconds", api.MinTimeout.Milliseconds(), api.MaxTimeout.Milliseconds())
 	errFiles         = api.BadRequest("files must be an array")
 	errFilesNotTaken = api.BadRequest("files are not supported by this server")
-	// errReference does not distinguish somebody else's file from one that does not exist.
+	// errReference does not tell another owner's file from one that does not exist.
 	errReference = &api.Error{Status: http.StatusForbidden, Text: "Unauthorized file reference"}
 )
 

@@ -17,7 +17,7 @@ import (
 	"fermata/engine/files"
 )
 
-// A scope is what a client says about whose files it means, in a query or in a form.
+// A scope names the owner of files, in a query or in a form.
 type scope struct{ kind, id, version string }
 
 func queryScope(c echo.Context) scope {

@@ -171,7 +171,7 @@ func TestFilesOfOthers(t *testing.T) {
 			}
 		}
 	}
-	// A file of one's own session does not open another's.
+	// A file of the client's own session does not open another session.
 	_, other := send(t, h, "/upload", "other-key", file("a", "x"))
 	otherSID, otherFID := other.SessionID, other.Files[0].FileID
 	for _, ids := range [][2]string{{otherSID, fid}, {unknown, fid}, {otherSID, unknown}} {
@@ -199,8 +199,8 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// A key and a token whose names are the same have nothing in common, nor have users of
-// two tenants; an agent is its tenant's.
+// A key and a token with the same name have no files in common, and neither do users of two tenants.
+// The files of an agent belong to its tenant.
 func TestOwnersOfPrincipals(t *testing.T) {
 	owner := func(who auth.Principal, kind, id, version string) files.Owner {
 		t.Helper()

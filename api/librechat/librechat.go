@@ -27,9 +27,8 @@ const (
 	MaxRounds = 20
 )
 
-// Executions run programs; *engine.Engine does. An Outcome with its error nil is how a
-// request left its execution. Start and Resume may take as long as the longest run budget,
-// and end early when ctx is cancelled.
+// Executions run programs; *engine.Engine implements it. Start and Resume may take as long as the
+// longest run budget, and end early when ctx is cancelled.
 type Executions interface {
 	runner
 	canceller
@@ -38,23 +37,24 @@ type Executions interface {
 type runner interface {
 	// Start runs a program until it pauses or ends.
 	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
-	// Resume goes on with a paused execution until it pauses again or ends.
+	// Resume continues a paused execution until it pauses again or ends.
 	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
 }
 
 type canceller interface {
-	// Cancel ends what a request has begun, or refuses the request if it comes later.
+	// Cancel ends the execution that a request has started or continued, or refuses the request if
+	// it comes later.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
 }
 
-// Files keep the files of sessions; *files.Store does.
+// Files keep the files of sessions; *files.Store implements it.
 type Files interface {
 	inputs
 	fileStore
 	uploadStore
 }
 
-// inputs find the files that a program is given.
+// inputs find the input files of programs.
 type inputs interface {
 	// Inputs returns the files that references name.
 	Inputs(ctx context.Context, references []files.Reference) ([]engine.InputFile, error)
@@ -64,7 +64,7 @@ type inputs interface {
 	Foreign(ctx context.Context, owner files.Owner, session string) (bool, error)
 }
 
-// A fileStore has files to look at.
+// A fileStore lists, sends and deletes files.
 type fileStore interface {
 	List(ctx context.Context, owner files.Owner, session string) ([]files.File, error)
 	Stat(ctx context.Context, owner files.Owner, session, id string) (files.File, error)
@@ -72,7 +72,7 @@ type fileStore interface {
 	Delete(ctx context.Context, owner files.Owner, session, id string) error
 }
 
-// An uploadStore takes new files.
+// An uploadStore stores new files.
 type uploadStore interface {
 	Put(ctx context.Context, n files.New) (files.File, error)
 	Delete(ctx context.Context, owner files.Owner, session, id string) error
@@ -100,8 +100,8 @@ type Options struct {
 	Errors api.ErrorStyle
 	// Limits bound a request.
 	Limits Limits
-	// UploadMemory is how many bytes the store of files holds in memory for an upload in
-	// progress. They count like the bytes of a body.
+	// UploadMemory is how many bytes the store of files holds in memory during an upload. They
+	// count like the bytes of a body.
 	UploadMemory int64
 }
 

@@ -31,7 +31,7 @@ const (
 	path    = "/exec/programmatic"
 )
 
-// script is an executions that does what a test says and keeps what it was asked.
+// script is an Executions that answers as a test says and notes its arguments.
 type script struct {
 	outcome engine.Outcome
 	err     error
@@ -69,7 +69,7 @@ func (s *script) answer(ctx context.Context) (engine.Outcome, error) {
 	return s.outcome, s.err
 }
 
-// completed is an executions for tests in which the program does not matter.
+// completed is an Executions for tests in which the program does not matter.
 func completed() *script {
 	return &script{outcome: engine.Outcome{State: engine.Completed, Session: session}}
 }

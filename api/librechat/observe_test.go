@@ -10,7 +10,7 @@ import (
 	"fermata/engine"
 )
 
-// What is observed has no text that a client could choose.
+// Observations contain no text that a client can choose.
 func TestObserve(t *testing.T) {
 	for _, c := range []struct {
 		name string

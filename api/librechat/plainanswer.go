@@ -22,9 +22,8 @@ type plainAnswer struct {
 	WallTime int64   `json:"wall_time"`
 }
 
-// plainAnswerOf returns the answer for the end of a program without tools. Clients show the
-// model nothing but stdout and stderr, so the end that the program could not tell itself is
-// told in stderr.
+// plainAnswerOf returns the answer for the end of a program without tools. Clients show the model
+// only stdout and stderr, so stderr tells of an end that the program's own output cannot tell.
 func plainAnswerOf(outcome engine.Outcome) (plainAnswer, error) {
 	exit, err := api.ExitOf(outcome)
 	if err != nil {

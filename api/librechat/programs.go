@@ -32,7 +32,7 @@ func (p *programs) exec(c echo.Context) error {
 	if header.Get(workspaceHeader) != "" {
 		return errWorkspace
 	}
-	// The same body is another request here than on the path of programs with tools.
+	// The hash of a body differs from the one on the path of programs with tools.
 	r, err := p.receive(c, execPath+"\n")
 	if err != nil {
 		return err
@@ -48,15 +48,15 @@ func (p *programs) exec(c echo.Context) error {
 	return api.Answer(c, http.StatusOK, answer)
 }
 
-// programmatic starts an execution of a program with tools, or goes on with one.
+// programmatic starts or continues an execution of a program with tools.
 func (p *programs) programmatic(c echo.Context) error {
 	header := c.Request().Header
 	if err := checkRouting(header); err != nil {
 		return err
 	}
-	// Only the body tells a start from a continuation, which is never refused for its rate:
-	// the client would lose the whole execution. So the rate is checked after the body
-	// here, which is bounded by its own budget.
+	// The rate is checked after the body is read, which has a bound of its own: only the body
+	// tells a start from a continuation, and a continuation is never refused for the rate, since
+	// the client would lose the whole execution.
 	r, err := p.receive(c, "")
 	if err != nil {
 		return err
@@ -80,13 +80,13 @@ func (p *programs) programmatic(c echo.Context) error {
 	return api.AnswerBytes(c, status, answer)
 }
 
-// A received request is one that runs a program, as it was sent.
+// A received is a request that runs a program, as it was sent.
 type received struct {
 	body request
 	// id is the client's name for the request, and key its name for the execution. Either
 	// may be empty.
 	id, key string
-	// hash tells the request from others.
+	// hash is the hash of the body and the path. Retries have the same one.
 	hash string
 }
 
@@ -114,11 +114,11 @@ func (p *programs) start(c echo.Context, r received, read func(request) (program
 		return engine.Outcome{}, err
 	}
 	outcome, err := p.executions.Start(c.Request().Context(), start)
-	// A file may have gone since startOf has found it.
+	// A file may have been deleted since startOf found it.
 	return outcome, referenceError(err)
 }
 
-// resume goes on with an execution.
+// resume continues an execution.
 func (p *programs) resume(c echo.Context, r received) (engine.Outcome, error) {
 	resume, err := p.resumeOf(c, r)
 	if err != nil {
@@ -135,10 +135,9 @@ func (p *programs) resume(c echo.Context, r received) (engine.Outcome, error) {
 // server holds.
 const largeAnswer = 1 << 20
 
-// holdAnswer counts the memory of a large answer together with that of its request's body,
-// so that a client that asks for the same answer over many connections cannot fill the
-// server's memory with copies of it. An answer for which there is no room is kept: the
-// same continuation gets it later.
+// holdAnswer counts the memory of a large answer together with that of the request's body, so that
+// a client that asks for the same answer over many connections cannot fill the server's memory
+// with copies. The record keeps an answer for which there is no room: a retry gets it later.
 func holdAnswer(bodies *api.Bodies, c echo.Context, outcome engine.Outcome) error {
 	size := len(outcome.Stdout) + len(outcome.Stderr)
 	for _, call := range outcome.Calls {

@@ -42,7 +42,7 @@ func TestExecutionRate(t *testing.T) {
 			t.Errorf("%d programs were started, want 20", len(e.starts))
 		}
 
-		// What is refused does not count, nor is anything else refused.
+		// Refused requests do not count, and other requests are not refused.
 		if w := continuation.do(t, h); w.Code != http.StatusOK || w.Header().Get("RateLimit-Limit") != "" {
 			t.Errorf("a continuation: got %d %s with headers %v, want 200 without a limit", w.Code, w.Body, w.Header())
 		}

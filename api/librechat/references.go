@@ -17,8 +17,8 @@ import (
 	"fermata/engine/files"
 )
 
-// reservedName is a file that other servers keep between the runs of a program that calls
-// tools.
+// reservedName is the name of a file that other implementations keep between the runs of a program
+// with tools.
 const reservedName = "_ptc_history.json"
 
 var resourcePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
@@ -82,7 +82,7 @@ func referenceOf(i int, m fileMembers, who auth.Principal) (files.Reference, err
 	return r, err
 }
 
-// referenceOwner returns to whom the file must belong.
+// referenceOwner returns the owner that the file must have.
 func referenceOwner(i int, m fileMembers, resource string, who auth.Principal) (files.Owner, error) {
 	sc := scope{id: resource}
 	if !isNull(m.Kind) {
@@ -105,7 +105,7 @@ func referenceOwner(i int, m fileMembers, resource string, who auth.Principal) (
 	return owner, nil
 }
 
-// checkReserved refuses the names that other servers need for themselves.
+// checkReserved refuses the names that other implementations need for themselves.
 func checkReserved(name string) error {
 	if path.Base(name) == reservedName || strings.HasPrefix(path.Clean(name)+"/", "../") {
 		return api.BadRequest(`files[].name "` + name + `" is reserved for PTC runtime and cannot be supplied by callers`)
@@ -120,10 +120,9 @@ func checkName(name string) error {
 	return nil
 }
 
-// inputsOf returns what the store of files has for a start: its input files and its scope.
-// The inputs are the files that the request refers to, or if there are no references, those
-// of the session that the request names. A session of somebody else is not mentioned: the
-// start gets a new one.
+// inputsOf returns the input files and the scope of a start. The input files are those that the
+// request refers to, or without references those of the session that the request names. If that
+// session belongs to another owner, the start silently gets a new one.
 func (p *programs) inputsOf(ctx context.Context, who auth.Principal, session string, given bool, references []files.Reference) (list []engine.InputFile, scoped json.RawMessage, ours string, err error) {
 	if p.inputs == nil {
 		return nil, nil, session, nil
@@ -157,8 +156,8 @@ func (p *programs) inputsOf(ctx context.Context, who auth.Principal, session str
 	return list, scoped, session, err
 }
 
-// referenceError is the answer to a reference to a file that does not exist, or is not the
-// client's.
+// referenceError returns the answer to a reference to a file that does not exist, or does not belong
+// to the client.
 func referenceError(err error) error {
 	if errors.Is(err, files.ErrNotFound) || errors.Is(err, files.ErrForeign) {
 		return errReference

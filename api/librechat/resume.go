@@ -14,7 +14,7 @@ import (
 
 var callIDPattern = regexp.MustCompile(`^call_\d{3,6}$`)
 
-// resumeOf returns what a continuation asks for, or refuses it.
+// resumeOf returns the continuation that a request asks for, or refuses it.
 func (p *programs) resumeOf(c echo.Context, r received) (engine.Resume, error) {
 	token, _ := unquote(r.body.Token)
 	if token == "" {
@@ -58,8 +58,7 @@ func (p *programs) resumeOf(c echo.Context, r received) (engine.Resume, error) {
 	}, nil
 }
 
-// resultOf returns one result. A missing member counts as null, which is what clients
-// mean.
+// resultOf returns one result. A missing member counts as null, as clients mean it.
 func resultOf(entry resultMembers) (engine.Result, error) {
 	id, ok := unquote(entry.CallID)
 	if !ok || !callIDPattern.MatchString(id) {

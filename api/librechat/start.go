@@ -17,7 +17,7 @@ import (
 
 // A program is the part of a start that the two paths read in different ways.
 type program struct {
-	// callsTools says that the program may call tools.
+	// callsTools is true if the program may call tools.
 	callsTools bool
 	tools      []stubs.Tool
 	args       []string
@@ -25,8 +25,8 @@ type program struct {
 	mode       engine.Mode
 }
 
-// startOf returns what a request asks for, or refuses it. It notes the session for the
-// answer as soon as the client may be told of it.
+// startOf returns the start that a request asks for, or refuses it. It notes the session for the
+// answer as soon as the client may learn of it.
 func (p *programs) startOf(c echo.Context, r received, read func(request) (program, error)) (engine.Start, error) {
 	who := api.PrincipalOf(c)
 	session, given, err := sessionOf(r.body)
@@ -131,7 +131,7 @@ func toolsOf(list array[toolMembers], limit int) ([]stubs.Tool, error) {
 	}
 	tools := make([]stubs.Tool, 0, len(list.entries))
 	for i, t := range list.entries {
-		// A name that is no string is as good as none.
+		// A name that is not a string counts as missing.
 		name, _ := unquote(t.Name)
 		description, ok := unquote(t.Description)
 		if !ok && !isNull(t.Description) {

@@ -28,8 +28,8 @@ const (
 	// maxPartHeader bounds the header of a file or field; the reader of the form would take
 	// 10 MiB into memory. Some of the contents may be read along with the header.
 	maxPartHeader = 64 << 10
-	// drained is how much of a refused file is read, so that the files behind it can be
-	// read, and the client reads the answer.
+	// drained is how much of a refused file is read and dropped, so that the server reaches the
+	// files behind it and the client reads the answer.
 	drained = 64 << 20
 	// discardTimeout bounds the removal of the files of a failed upload.
 	discardTimeout = 10 * time.Second
@@ -61,7 +61,7 @@ func (h *uploads) upload(c echo.Context) error {
 	return api.Answer(c, http.StatusOK, uploadAnswer{"success", f.session, f.session, f.done})
 }
 
-// uploadBatch stores the files of a form that it can store, and says which.
+// uploadBatch stores those files of a form that it can store, and answers for each file.
 func (h *uploads) uploadBatch(c echo.Context) error {
 	f, err := h.open(c)
 	if err != nil {
@@ -72,7 +72,7 @@ func (h *uploads) uploadBatch(c echo.Context) error {
 	err = f.readAll(ctx)
 	limitReached := errors.Is(err, errTooManyFiles)
 	if limitReached || errors.Is(err, errLongRest) {
-		err = nil // The answer covers the files before.
+		err = nil // The answer tells what became of the files before the error.
 	}
 	if err == nil && len(f.done) == 0 {
 		err = errNoFiles
@@ -103,15 +103,15 @@ func (h *uploads) uploadBatch(c echo.Context) error {
 	return api.Answer(c, status, answer)
 }
 
-// A form is an upload that is being read, part by part: fields that say whose the files
-// are, then files.
+// A form is an upload that is being read, part by part: first fields that name the owner of the
+// files, then the files.
 type form struct {
 	store   uploadStore
 	parts   *multipart.Reader
 	body    *headReader
 	who     auth.Principal
 	session string
-	// partly says that a file with a mistake is no reason to refuse the others.
+	// partly is true if a file with a mistake is no reason to refuse the others.
 	partly   bool
 	scope    scope
 	readOnly bool
@@ -142,7 +142,7 @@ func (h *uploads) open(c echo.Context) (*form, error) {
 // readAll reads the form and stores its files.
 func (f *form) readAll(ctx context.Context) error {
 	for fields := 0; ; {
-		// The part before has been read to its end.
+		// Every part is read to its end before the next one.
 		f.body.room = maxPartHeader
 		// NextPart would decode contents that are marked as quoted-printable.
 		part, err := f.parts.NextRawPart()
@@ -177,7 +177,7 @@ func (f *form) readAll(ctx context.Context) error {
 	}
 }
 
-// field takes a field of the form. Small fields without a meaning are ignored.
+// field handles a field of the form. Small fields without a meaning are ignored.
 func (f *form) field(name string, part io.Reader) error {
 	value, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	if err != nil {
@@ -285,7 +285,7 @@ func (r *headReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A partReader turns the errors of a part into those for the client.
+// A partReader turns the errors of a part into errors for the client.
 type partReader struct{ from io.Reader }
 
 func (r partReader) Read(p []byte) (int, error) {

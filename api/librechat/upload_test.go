@@ -333,7 +333,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// bodyUntil has a body that fails after its bytes, with what has been read of it.
+// bodyUntil is a body that fails after its bytes. It counts what was read of it.
 type bodyUntil struct {
 	io.Reader
 	err error
@@ -402,8 +402,8 @@ func TestCutUploadsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A slow client may take its time, one that stands still may not, nor one that sends next
-// to nothing.
+// A slow client may take its time, but a client that stands still may not, and neither may one that
+// sends next to nothing.
 func TestUploadsMayBeSlow(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// dialTimeout bounds the connection to a server, and its TLS handshake: a server of the
-	// group is near, or it is dead.
+	// dialTimeout bounds how long it takes to connect to a server, and the TLS handshake: a
+	// server of the group is near, or it is dead.
 	dialTimeout = 2 * time.Second
 	// resumeTimeout bounds the time from a continuation to the first byte of its answer: the
 	// longest run, and as long again as keeping the files of a program may take.
 	resumeTimeout = api.MaxTimeout + time.Minute
-	// cancelTimeout bounds a request to cancel, which waits for no program.
+	// cancelTimeout bounds a request to cancel, which does not wait for programs.
 	cancelTimeout = 5 * time.Second
 	// maxHeader is the size of the header of an answer.
 	maxHeader = 64 << 10
 )
 
-// A Client hands requests over to other servers. It is an engine.Peers.
+// A Client hands requests over to other servers. It implements engine.Peers.
 type Client struct {
 	key       Key
 	maxAnswer int64
@@ -47,12 +47,12 @@ func NewClient(key Key, maxAnswer int64) *Client {
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxHeader,
 		},
 		Timeout: resumeTimeout + api.AnswerTimeout,
-		// A server of the group answers itself and does not redirect.
+		// Servers of the group do not redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Resume has the server at address handle r.
+// Resume hands r over to the server at address.
 func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (engine.Outcome, error) {
 	a, err := c.ask(ctx, address, resumePath, resumeRequestOf(r))
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (e
 	return a.Outcome.outcome(), nil
 }
 
-// Cancel has the server at address do what it can about r.
+// Cancel asks the server at address to cancel what it has of r.
 func (c *Client) Cancel(ctx context.Context, address string, r engine.Cancel) (engine.Cancelling, error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
@@ -89,8 +89,8 @@ func (c *Client) ask(ctx context.Context, address, path string, v any) (answer, 
 		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 			return answer{}, fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
 		}
-		// The server may have received the request. If it is asked again, it gives the
-		// answer to which the first request led.
+		// The server may have received the request. A retry then gets the answer to the first
+		// request.
 		return answer{}, fmt.Errorf("%w: %w", engine.ErrOwnerAway, err)
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -107,12 +107,11 @@ func (c *Client) ask(ctx context.Context, address, path string, v any) (answer, 
 	return a, nil
 }
 
-// errUnsigned means that no server of the group has given this answer to this request. It
-// may still come from a server that refuses the request, because its secret or its clock is
-// another one.
+// errUnsigned means that the answer does not prove to come from a server of the group. It may
+// come from a server that refuses the request because its secret or its clock differs.
 var errUnsigned = errors.New("the answer is not signed")
 
-// read reads the answer to the request with this signature.
+// read reads and verifies the answer to the request with this signature.
 func (c *Client) read(response *http.Response, request string) (answer, error) {
 	signature := response.Header.Get(signatureHeader)
 	if signature == "" {

@@ -1,6 +1,6 @@
-// Package peer is what the servers of one group, which share a store and a secret, say to
-// each other: requests that are handed over to the server that holds an execution, and
-// announcements of addresses. All of it is signed.
+// Package peer is the contract between the servers of one group, which share a store and a secret:
+// requests that are handed over to the owner of an execution, and announcements of addresses. All
+// of it is signed.
 package peer
 
 import (
@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// resultRoom and restRoom bound how much larger a handed-over request may be than the
-	// body that the client sent: by the names of the members of each result, and by all
-	// else.
+	// A handed-over request may be larger than the body that the client sent: by resultRoom for
+	// each result, whose members have names here, and by restRoom for everything else.
 	resultRoom, restRoom = 128, 64 << 10
 	// maxCancel is the size of a request to cancel that is passed on.
 	maxCancel = 64 << 10
 )
 
-// principal is to whom the connections of other servers belong. No key has this name.
+// principal owns the connections of other servers. No key has this name.
 const principal = "\x00peers"
 
-// Executions do what other servers ask; *engine.Engine does it.
+// Executions do what other servers ask for; *engine.Engine implements it.
 type Executions interface {
-	// Resume goes on with a paused execution until it pauses again or ends.
+	// Resume continues a paused execution until it pauses again or ends.
 	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
-	// Cancel ends what a request has begun, or refuses the request if it comes later.
+	// Cancel ends the execution that a request has started or continued, or refuses the request if
+	// it comes later.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
 }
 
@@ -115,8 +115,8 @@ func (h *handler) read(c echo.Context, path string, limit int64, v any) (done fu
 	return leave, nil
 }
 
-// refuse answers with an error. Only what is this server's fault is an error in its log:
-// the rest is the client's.
+// refuse answers with an error. The log has it as an error only if it is this server's fault and
+// not the client's.
 func (h *handler) refuse(c echo.Context, err error) error {
 	a, known := refusal(err)
 	if !known {

@@ -18,8 +18,8 @@ const (
 	// that is not signed is refused before its body is read. On an answer it carries the
 	// HMAC over the request's signature, the status and the hash of the answer.
 	signatureHeader = "X-Fermata-Signature"
-	// skew is how far the clocks of two servers may differ, and how long a signature is
-	// good. A request that is repeated within this time has no further effect.
+	// skew is how far the clocks of two servers may differ, and how long a signature is valid. A
+	// request that is repeated within this time has no further effect.
 	skew = time.Minute
 )
 
@@ -47,9 +47,9 @@ func (k Key) Group(store string) string {
 	return hex.EncodeToString(macOf(k.keys[0], ".group."+store)[:8])
 }
 
-// macOf authenticates what servers tell each other. The first part says what kind of
-// message it is, and only the last part can contain a line feed, so that different parts
-// never make the same text.
+// macOf returns the MAC of a message between servers. The first part is the kind of the message,
+// and only the last part can contain a line feed, so that different parts never make the same
+// text.
 func macOf(key []byte, parts ...string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(strings.Join(parts, "\n")))
@@ -58,7 +58,7 @@ func macOf(key []byte, parts ...string) []byte {
 
 func (k Key) mac(parts ...string) string { return hex.EncodeToString(macOf(k.keys[0], parts...)) }
 
-// authentic reports whether mac is that of the parts under one of the keys.
+// authentic reports whether mac is the MAC of the parts under one of the keys.
 func (k Key) authentic(mac string, parts ...string) bool {
 	given, err := hex.DecodeString(mac)
 	return err == nil && slices.ContainsFunc(k.keys, func(key []byte) bool {
@@ -72,7 +72,7 @@ func (k Key) sign(now time.Time, path, bodyHash string) string {
 	return at + "." + bodyHash + "." + k.mac("request", at, path, bodyHash)
 }
 
-// verify returns the hash that the body of a request must have, if its signature is good.
+// verify returns the hash that the body of a request must have, if its signature is valid.
 func (k Key) verify(signature string, now time.Time, path string) (bodyHash string, ok bool) {
 	at, rest, _ := strings.Cut(signature, ".")
 	bodyHash, mac, _ := strings.Cut(rest, ".")
@@ -102,7 +102,7 @@ func (k Key) announce(server, address string) string {
 	return k.mac("announcement", server, address) + " " + address
 }
 
-// announced returns the address in an announcement, if the server itself has made it.
+// announced returns the address in an announcement, if this server has signed it.
 func (k Key) announced(server, text string) (address string, ok bool) {
 	mac, address, _ := strings.Cut(text, " ")
 	return address, k.authentic(mac, "announcement", server, address)

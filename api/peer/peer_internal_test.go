@@ -32,7 +32,7 @@ func peerKey(t *testing.T, secrets ...string) Key {
 
 const firstSecret, secondSecret = "first secret of thirty-two bytes!", "second secret of thirty-two byte"
 
-// The signed forms may not change while servers of different versions run side by side.
+// The signed forms must not change: servers of different versions run side by side.
 func TestSignedForms(t *testing.T) {
 	k, at := peerKey(t, firstSecret), time.UnixMilli(1_700_000_000_123)
 	hash := hexHash([]byte(`{"Token":"t"}`))
@@ -82,7 +82,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// An impostor is a server at the address of another one.
+// An impostor is a server at the address of another server.
 func TestForgedAnswers(t *testing.T) {
 	k, other := peerKey(t, firstSecret), peerKey(t, secondSecret)
 	const paused = `{"outcome":{"state":"paused","token":"forged"}}`
@@ -153,7 +153,7 @@ func (handOver) Resume(_ context.Context, r engine.Resume) (engine.Outcome, erro
 	return engine.Outcome{State: engine.Completed, Stdout: r.Token}, nil
 }
 
-// peerServer serves what other servers ask, with small limits.
+// peerServer answers other servers, with small limits.
 func peerServer(t *testing.T, k Key) *httptest.Server {
 	t.Helper()
 	r := api.New(api.Options{Log: slog.New(slog.DiscardHandler)})
@@ -170,7 +170,7 @@ func TestPeers(t *testing.T) {
 	if err != nil || outcome.Stdout != "abc" {
 		t.Errorf("Resume = %+v, %v, want abc", outcome, err)
 	}
-	// A peer is no client, and answers no client.
+	// The address for peers does not answer clients.
 	response, err := http.Get(server.URL + "/health")
 	if err != nil {
 		t.Fatal(err)
@@ -180,8 +180,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// A body that is not the one that was signed is refused, and so is one that is too large,
-// whoever signs it.
+// A body is refused if it is not the one that was signed, and also if it is signed and too large.
 func TestPeerBodies(t *testing.T) {
 	k := peerKey(t, firstSecret)
 	server := peerServer(t, k)

@@ -11,14 +11,14 @@ import (
 	"fermata/engine"
 )
 
-// warnEvery is how often a wrong announcement is logged: a server that looks for another
-// one does so again and again.
+// warnEvery is the shortest time between two log lines about wrong announcements: servers read
+// announcements again and again.
 const warnEvery = time.Minute
 
-// A Registry is a continuation.Registry whose addresses are signed: whoever can write to
-// the store must not decide where requests with tokens and results go. An address is
-// stored behind its MAC and a space. The MAC covers the name of the server, which is new
-// at each start, so that the address of an earlier server is of no use.
+// A Registry is a continuation.Registry whose addresses are signed, so that write access to the
+// store is not enough to redirect requests with tokens and results. An address is stored behind
+// its MAC and a space. The MAC covers the name of the server, which is new at each start, so that
+// the address of an earlier server is of no use.
 type Registry struct {
 	continuation.Registry
 	key Key
@@ -38,9 +38,9 @@ func (r *Registry) Announce(ctx context.Context, server, address string, ttl tim
 	return r.Registry.Announce(ctx, server, r.key.announce(server, address), ttl)
 }
 
-// Locate implements continuation.Registry. A server with an announcement that is not
-// signed may still be alive, such as a server of another version, so nobody may take over
-// its executions. The error then wraps engine.ErrOwnerAway.
+// Locate implements continuation.Registry. A server whose announcement is not signed may be alive,
+// for example with another version, so its executions must not be taken over. The error then wraps
+// engine.ErrOwnerAway.
 func (r *Registry) Locate(ctx context.Context, server string) (string, error) {
 	text, err := r.Registry.Locate(ctx, server)
 	if err != nil {

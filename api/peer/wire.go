@@ -9,9 +9,9 @@ import (
 	"fermata/engine"
 )
 
-// The paths and the types in this file are what servers say to each other. They may not
-// change while servers of different versions run side by side: members can be added, and
-// an older server ignores them. The files in testdata hold them.
+// Servers of one group exchange the types in this file, over these paths. Servers of different
+// versions run side by side, so nothing here may change or go; members may be added, which an
+// older server ignores. The files in testdata have examples.
 const (
 	resumePath = "/internal/resume"
 	cancelPath = "/internal/cancel"
@@ -51,7 +51,7 @@ type cancelRequest struct {
 	RequestID string `json:"RequestID"`
 }
 
-// An answer is an outcome, what became of a request to cancel, or an error.
+// An answer is an outcome, the outcome of a request to cancel, or an error.
 type answer struct {
 	Outcome    *outcome          `json:"outcome,omitzero"`
 	Cancelling engine.Cancelling `json:"cancelling,omitempty"`
@@ -146,7 +146,7 @@ func (w *outcome) outcome() engine.Outcome {
 	return o
 }
 
-// each converts a list. No list stays no list.
+// each converts the entries of a list. A nil list stays nil.
 func each[A, B any](list []A, convert func(A) B) []B {
 	if list == nil {
 		return nil
@@ -158,8 +158,8 @@ func each[A, B any](list []A, convert func(A) B) []B {
 	return converted
 }
 
-// knownErrors are the errors that mean the same on both sides. The name of an error is that
-// of the first entry that it wraps.
+// knownErrors are the errors that mean the same to both servers. An error has the name of the first
+// entry that it wraps.
 var knownErrors = []struct {
 	name string
 	err  error
@@ -175,7 +175,7 @@ var knownErrors = []struct {
 	{"owner_away", engine.ErrOwnerAway},
 }
 
-// refusal returns the answer that says err, if the other side knows it.
+// refusal returns the answer for err, if the other server knows that error.
 func refusal(err error) (answer, bool) {
 	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
 		return answer{CallID: wrong.CallID}, true
@@ -191,7 +191,7 @@ func refusal(err error) (answer, bool) {
 	return answer{}, false
 }
 
-// err is the error that a answers with, nil if it is none that is known.
+// err returns the error in the answer, or nil if the answer has none that is known.
 func (a answer) err() error {
 	switch {
 	case a.CallID != "":
