@@ -1,7 +1,6 @@
 package programs
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
