@@ -1,14 +1,10 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -18,131 +14,10 @@ import (
 
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
-	"fermata/python"
+	"fermata/engine/sandbox"
+	"fermata/engine/sandbox/sandboxtest"
 	"fermata/stubs"
 )
-
-// common is a Provider whose sandboxes every server can reach, as Docker's. Each
-// runs a program of one call, to ask, and prints nothing.
-type common struct {
-	mu        sync.Mutex
-	made      int
-	sandboxes map[string]*fake
-}
-
-// A fake is a sandbox of it.
-type fake struct {
-	server string
-	mu     sync.Mutex
-	stream net.Conn
-	state  string
-	// heard are the frames that servers have sent, but to attach.
-	heard []frameKind
-}
-
-func (p *common) create(server string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ref := fmt.Sprintf("s%d", p.made)
-	p.made++
-	p.sandboxes[ref] = &fake{server: server, state: "ready"}
-	return ref
-}
-
-func (p *common) find(ref string) *fake {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sandboxes[ref]
-}
-
-// supervise plays the supervisor on one stream. The newest is the one that counts.
-func (f *fake) supervise(stream net.Conn) {
-	f.mu.Lock()
-	if f.stream != nil {
-		_ = f.stream.Close() // a pipe's never fails
-	}
-	f.stream = stream
-	f.mu.Unlock()
-	calls := []byte(`[{"n":1,"tool":"ask","input":{}}]`)
-	for r := bufio.NewReader(stream); ; {
-		var header [frameHeader]byte
-		if _, err := io.ReadFull(r, header[:]); err != nil {
-			return
-		}
-		payload := make([]byte, int(header[2])<<8|int(header[3]))
-		if _, err := io.ReadFull(r, payload); err != nil {
-			return
-		}
-		f.mu.Lock()
-		kind := frameKind(header[4])
-		switch kind { //nolint:exhaustive // the others are a supervisor's own
-		case frameAttach:
-			round := 0
-			if f.state == "paused" {
-				round = 1
-			}
-			text, _ := json.Marshal(hello{Protocol: python.Protocol, State: f.state, Round: round})
-			_, _ = stream.Write(payload)
-			_ = writeFrame(stream, frameHello, text)
-			if f.state == "paused" {
-				_ = writeFrame(stream, frameCalls, calls)
-			}
-		case frameProgram:
-			f.state = "paused"
-			_ = writeFrame(stream, frameCalls, calls)
-		case frameResults, frameKill:
-			f.state = "ended"
-			_ = writeFrame(stream, frameExit, exitPayload(`{"code":0,"stdout":0,"stderr":0}`, ""))
-		}
-		if kind != frameAttach && kind != frameStop {
-			f.heard = append(f.heard, kind)
-		}
-		f.mu.Unlock()
-	}
-}
-
-// A view is common as one server sees it.
-type view struct {
-	*common
-	server string
-
-	mu        sync.Mutex
-	destroyed []string
-}
-
-func (v *view) Create(context.Context, Kind) (string, error) { return v.create(v.server), nil }
-
-func (v *view) Attach(_ context.Context, ref string) (io.ReadWriteCloser, error) {
-	f := v.find(ref)
-	if f == nil {
-		return nil, ErrGone
-	}
-	ours, theirs := net.Pipe()
-	go f.supervise(theirs)
-	return ours, nil
-}
-
-func (v *view) Destroy(_ context.Context, ref string) error {
-	v.mu.Lock()
-	v.destroyed = append(v.destroyed, ref)
-	v.mu.Unlock()
-	v.common.mu.Lock()
-	defer v.common.mu.Unlock()
-	delete(v.sandboxes, ref)
-	return nil
-}
-
-func (v *view) List(context.Context) ([]Sandbox, error) {
-	v.common.mu.Lock()
-	defer v.common.mu.Unlock()
-	var list []Sandbox
-	for ref, f := range v.sandboxes {
-		list = append(list, Sandbox{Ref: ref, Server: f.server})
-	}
-	return list, nil
-}
-
-func (v *view) Close() error { return nil }
 
 // phonebook is a Registry that a test writes: leases end when it says so.
 type phonebook struct {
@@ -204,8 +79,8 @@ func (d direct) Cancel(ctx context.Context, address string, c Cancel) (Cancellin
 // A pair is two servers with one store and one provider.
 type pair struct {
 	phonebook *phonebook
-	common    *common
-	views     map[string]*view
+	views     map[string]*sandboxtest.Script
+	meetings  map[string]*meeting
 	engines   direct
 }
 
@@ -226,13 +101,15 @@ func newPair(t *testing.T, pauseTTL time.Duration) *pair {
 	}
 	p := &pair{
 		phonebook: &phonebook{servers: map[string]string{}, away: map[string]bool{}},
-		common:    &common{sandboxes: map[string]*fake{}},
-		views:     map[string]*view{}, engines: direct{},
+		views:     map[string]*sandboxtest.Script{}, meetings: map[string]*meeting{}, engines: direct{},
 	}
+	// Every server can reach all sandboxes, as those of Docker.
+	script := sandboxtest.New("")
 	for _, name := range []string{"a.1", "b.1"} {
-		p.views[name] = &view{common: p.common, server: name}
+		p.views[name] = script.View(name)
+		p.meetings[name] = &meeting{Provider: p.views[name], all: make(chan struct{})}
 		e, err := New(t.Context(), Options{
-			Provider: p.views[name], Store: store, Signer: signer, Log: slog.New(slog.DiscardHandler),
+			Provider: p.meetings[name], Store: store, Signer: signer, Log: slog.New(slog.DiscardHandler),
 			PauseTTL: pauseTTL, KeepAnswers: time.Minute, MaxRounds: 20, MaxCalls: 100, MaxSandboxes: 10,
 			QueueTimeout: time.Minute, Instance: name, Registry: p.phonebook, Address: name, Peers: p.engines,
 		})
@@ -254,7 +131,7 @@ func (p *pair) start(t *testing.T, on string) (paused Outcome, x *execution) {
 	t.Helper()
 	e := p.engines[on]
 	paused, err := e.Start(t.Context(), Start{
-		Principal: "ada", Session: "s", Code: json.RawMessage(`""`), Tools: []stubs.Tool{{Name: "ask"}}, Timeout: time.Minute,
+		Principal: "ada", Session: "s", Code: json.RawMessage(`"ask"`), Tools: []stubs.Tool{{Name: "ask"}}, Timeout: time.Minute,
 	})
 	if err != nil || paused.State != Paused {
 		t.Fatalf("Start = %+v, %v, want a pause", paused, err)
@@ -300,49 +177,45 @@ func TestFencing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, time.Minute)
 			paused, x := p.start(t, "a.1")
-			ref := x.sandbox.ref
+			ref := x.sandbox.Ref
 			p.phonebook.lose("a.1")
 			p.engines["a.1"].members.until.Store(0) // as if it had been away for long
 			if got, err := p.takeOver(t, x.id); err != nil {
 				t.Fatalf("takeOver = %v, %v", got, err)
 			}
-			sandbox := p.common.find(ref)
 			back(t, p, paused, x)
 			done, err := p.resume(t, "b.1", paused)
 			if err != nil || done.State != Completed {
 				t.Errorf("Resume on the new owner = %+v, %v, want it completed", done, err)
 			}
-			sandbox.mu.Lock()
-			heard := slices.Clone(sandbox.heard)
-			sandbox.mu.Unlock()
-			if want := []frameKind{frameProgram, frameResults}; !slices.Equal(heard, want) {
+			if heard, want := p.views["b.1"].Heard(ref), "GR"; heard != want {
 				t.Errorf("the sandbox heard %q, want %q", heard, want)
 			}
-			v := p.views["a.1"]
-			v.mu.Lock()
-			defer v.mu.Unlock()
-			if slices.Contains(v.destroyed, ref) {
+			if slices.Contains(p.views["a.1"].Destroyed(), ref) {
 				t.Error("the former owner has destroyed the sandbox")
 			}
 		})
 	}
 }
 
-// meeting is a view where nobody attaches before there are as many as expected.
+// meeting is a provider where nobody attaches before as many as expected do, if some are.
 type meeting struct {
-	*view
-	expected int32
-	come     atomic.Int32
-	all      chan struct{}
+	sandbox.Provider
+	expected, come atomic.Int32
+	all            chan struct{}
 }
 
-func (m *meeting) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
-	if m.come.Add(1) == m.expected {
+func (m *meeting) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
+	expected := m.expected.Load()
+	if expected == 0 {
+		return m.Provider.Attach(ctx, ref)
+	}
+	if m.come.Add(1) == expected {
 		close(m.all)
 	}
 	select {
 	case <-m.all:
-		return m.view.Attach(ctx, ref)
+		return m.Provider.Attach(ctx, ref)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -356,9 +229,8 @@ func TestTakenOverAtOnce(t *testing.T) {
 		_, x := p.start(t, "a.1")
 		left = append(left, x)
 	}
-	m := &meeting{view: p.views["b.1"], expected: takeOvers / 2, all: make(chan struct{})}
+	p.meetings["b.1"].expected.Store(takeOvers / 2)
 	heir := p.engines["b.1"]
-	heir.o.Provider = m
 	p.phonebook.lose("a.1")
 	p.engines["a.1"].members.until.Store(0)
 	for range 2 { // The first only notes who is away.

@@ -9,22 +9,23 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 // A conversation is what an execution and its clients say to each other: requests come in,
 // and each gets the answer of the stretch of running that it began.
 type conversation struct {
 	*ledger
-	// results hands what a request has brought to the goroutine that runs the program: the
+	// deliveries hands what a request has brought to the goroutine that runs the program: the
 	// results of a claim, or a program that a former server did not hand over.
-	results chan [][]byte
+	deliveries chan delivery
 	// segment is the latest stretch of running. It tells what the request hash in the record
 	// led to. ledger.mu guards it.
 	segment *segment
 }
 
 func newConversation(l *ledger) *conversation {
-	return &conversation{ledger: l, results: make(chan [][]byte, 1)}
+	return &conversation{ledger: l, deliveries: make(chan delivery, 1)}
 }
 
 // open notes that a start begins to run. One that may be repeated is recorded first:
@@ -47,7 +48,7 @@ func (c *conversation) open(ctx context.Context, s Start) error {
 // restart returns the segment that answers a start which is identical to the one that began
 // the execution. redeliver gives the sandbox what belongs to the program again, for a start
 // whose server died before the program was handed over.
-func (c *conversation) restart(ctx context.Context, s Start, program [][]byte, redeliver func(context.Context, continuation.Record) error) (*segment, error) {
+func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Program, redeliver func(context.Context, continuation.Record) error) (*segment, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -64,7 +65,7 @@ func (c *conversation) restart(ctx context.Context, s Start, program [][]byte, r
 	if err := redeliver(ctx, c.record); err != nil {
 		return nil, err
 	}
-	return c.deliver(0, s.Request, program)
+	return c.deliver(0, s.Request, delivery{program: program})
 }
 
 // resume claims the round for a request and returns the segment that answers it: a new one,
@@ -92,18 +93,18 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	case expired != nil:
 		return nil, expired
 	}
-	payload, err := encodeResults(c.record.Pending, r.Results)
+	results, err := matchResults(c.record.Pending, r.Results)
 	if err != nil {
 		return nil, err
 	}
 	if c.standing == undelivered {
-		return c.deliver(claims.Round, r.Request, payload)
+		return c.deliver(claims.Round, r.Request, delivery{results: results})
 	}
 	if err := c.claim(ctx, r); err != nil {
 		return nil, err
 	}
 	c.segment = newSegment(claims.Round, r.Request)
-	c.results <- payload
+	c.deliveries <- delivery{results: results}
 	return c.segment, nil
 }
 
@@ -138,12 +139,12 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 }
 
 // deliver hands over what a former server did not. mu is held.
-func (c *conversation) deliver(round int, request string, payload [][]byte) (*segment, error) {
+func (c *conversation) deliver(round int, request string, d delivery) (*segment, error) {
 	if err := c.stand(running); err != nil {
 		return nil, err
 	}
 	c.segment = newSegment(round, request)
-	c.results <- payload
+	c.deliveries <- d
 	return c.segment, nil
 }
 

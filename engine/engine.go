@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 // Options are what an Engine needs to know.
 type Options struct {
 	// Provider makes the sandboxes.
-	Provider Provider
+	Provider sandbox.Provider
 	// Store keeps the records.
 	Store continuation.Store
 	// Signer makes the tokens.
@@ -40,11 +41,9 @@ type Options struct {
 	MaxResults int64
 	// Files keeps the files of executions; nil if they have none. MaxInputSize bounds
 	// what the inputs of one may take in its workspace, in bytes. Its outputs are kept
-	// up to MaxOutputFiles, each up to MaxOutputSize bytes.
-	Files          Files
-	MaxInputSize   int64
-	MaxOutputFiles int
-	MaxOutputSize  int64
+	// as far as Limits allow.
+	Files        Files
+	MaxInputSize int64
 	// MaxRunning and MaxPaused refuse to start an execution for a principal that has
 	// as many on this server that run, or wait for a sandbox, or are paused; 0 does
 	// not. Nothing that has begun is ever refused to pause or to go on, so paused
@@ -56,11 +55,12 @@ type Options struct {
 	// server, in bytes; 0 does not. A pause that would exceed it ends the execution, and an
 	// answer that would exceed it is not kept for a client that asks again.
 	MaxStored int64
-	// MaxOutput is what a program may print to each of stdout and stderr, in bytes; 0 stands
-	// for 1 MiB. It bounds what is read of a sandbox's report.
-	MaxOutput int64
-	// PoolSize is how many sandboxes wait ready; MaxSandboxes bounds all there are.
-	PoolSize, MaxSandboxes int
+	// Limits are those that the provider gives each sandbox. They bound what is read of one.
+	Limits sandbox.Limits
+	// PoolSizes is how many sandboxes of each kind to keep idle; MaxSandboxes bounds all there
+	// are.
+	PoolSizes    map[sandbox.Kind]int
+	MaxSandboxes int
 	// MaxIdle is how long a sandbox may wait ready before another takes its place;
 	// 0 is for ever. Docker's sandboxes end themselves when no server speaks to them.
 	MaxIdle time.Duration
@@ -89,7 +89,7 @@ type Options struct {
 type Engine struct {
 	o       Options
 	members *membership
-	pool    *pool
+	pool    *sandbox.Pool
 	quota   *quota
 	wg      sync.WaitGroup // executions
 	// attending ends the goroutine that keeps the lease, attended waits for it and for
@@ -122,7 +122,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		members: &membership{
 			registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
 		},
-		pool:       newPool(o),
+		pool: sandbox.NewPool(sandbox.PoolOptions{
+			Provider: o.Provider, Limits: o.Limits, Log: o.Log, Sizes: o.PoolSizes,
+			Ceiling: o.MaxSandboxes, MaxIdle: o.MaxIdle, Waited: o.Waited, Made: o.Made,
+		}),
 		quota:      newQuota(o),
 		executions: map[string]*execution{},
 		adopting:   map[string]bool{},
@@ -133,7 +136,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	err := e.join(ctx)
 	if err == nil {
 		e.attended.Go(func() { e.attend(attending) })
-		if err = e.pool.first(ctx); err != nil {
+		if err = e.pool.First(ctx); err != nil {
 			err = fmt.Errorf("make the first sandbox: %w", err)
 		}
 	}
@@ -226,7 +229,7 @@ func (e *Engine) Close(ctx context.Context) error {
 			}()
 		}
 		e.wg.Wait()
-		e.pool.close()
+		e.pool.Close()
 		e.attending()
 		e.attended.Wait()
 		e.withdraw()

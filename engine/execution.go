@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fermata/engine/sandbox"
 )
 
 // An execution is one run of one program on this server. A goroutine of its own (live)
@@ -14,7 +14,7 @@ type execution struct {
 	id        string
 	principal string
 	e         *Engine
-	sandbox   *sandbox
+	sandbox   *sandbox.Conn
 	// conversation is what requests meet.
 	conversation *conversation
 	cancelled    chan struct{}
@@ -29,7 +29,7 @@ type execution struct {
 	rested time.Time
 }
 
-func newExecution(e *Engine, c *conversation, sb *sandbox, counted *share) *execution {
+func newExecution(e *Engine, c *conversation, sb *sandbox.Conn, counted *share) *execution {
 	cancelled := make(chan struct{})
 	return &execution{
 		id:           c.record.ID,
@@ -43,22 +43,22 @@ func newExecution(e *Engine, c *conversation, sb *sandbox, counted *share) *exec
 	}
 }
 
-// live runs the program to its end, answering segment by segment. The first begins with a
-// frame, or none if the program runs already.
-func (x *execution) live(kind frameKind, payload [][]byte) {
+// live runs the program to its end, answering segment by segment. The first one begins with
+// a delivery.
+func (x *execution) live(d delivery) {
 	defer x.end()
 	for {
-		goesOn := x.settle(x.run(kind, payload))
-		// What the pool has waited with can wait until the answer is on its way.
-		x.e.pool.running(-1)
+		goesOn := x.settle(x.run(d))
+		// The pool refills only now, after the answer has been sent: to make a sandbox takes
+		// processor time.
+		x.e.pool.Running(-1)
 		if !goesOn {
 			return
 		}
 		var ok bool
-		if payload, ok = x.pause(); !ok {
+		if d, ok = x.pause(); !ok {
 			return
 		}
-		kind = frameResults
 	}
 }
 
@@ -66,18 +66,14 @@ func (x *execution) live(kind frameKind, payload [][]byte) {
 func (x *execution) relive(at standing) {
 	switch {
 	case at == running:
-		x.live(0, nil)
+		x.live(delivery{})
 		return
-	case at == paused && x.sandbox.hello.State != "paused":
+	case at == paused && x.sandbox.Hello.State != sandbox.Paused:
 		x.leave(Expired) // Its sandbox died while it was paused.
 	default:
 		x.skipRepeated()
-		if payload, ok := x.pause(); ok {
-			kind := frameResults
-			if x.conversation.copy().Round == 0 {
-				kind = frameProgram
-			}
-			x.live(kind, payload)
+		if d, ok := x.pause(); ok {
+			x.live(d)
 			return
 		}
 	}
@@ -87,14 +83,16 @@ func (x *execution) relive(at standing) {
 // skipRepeated takes what a paused sandbox that was taken over repeats: the calls
 // that it waits for, which must not be taken for those of the next pause.
 func (x *execution) skipRepeated() {
-	if x.sandbox.hello.State != "paused" {
+	if x.sandbox.Hello.State != sandbox.Paused {
 		return
 	}
 	timer := time.NewTimer(attachTimeout)
 	defer timer.Stop()
 	select {
-	case f := <-x.sandbox.frames:
-		f.release()
+	case event := <-x.sandbox.Events():
+		if calls, ok := event.(*sandbox.Calls); ok {
+			calls.Release()
+		}
 	case <-timer.C:
 	case <-x.cancelled:
 	}
@@ -106,9 +104,9 @@ func (x *execution) end() {
 	x.counted.drop()
 	defer x.conversation.saveLate(x.cancelled)
 	if x.conversation.owned() {
-		x.e.pool.release(x.sandbox)
+		x.e.pool.Release(x.sandbox)
 	} else {
-		x.e.pool.abandon(x.sandbox)
+		x.e.pool.Abandon(x.sandbox)
 	}
 }
 
@@ -122,20 +120,20 @@ func (x *execution) settle(e ending) bool {
 
 // leave ends a pause without a continuation, unless a claim came first: then it returns what
 // the claim has brought.
-func (x *execution) leave(to State) ([][]byte, bool) {
+func (x *execution) leave(to State) (delivery, bool) {
 	if !x.conversation.leave(to) {
-		return <-x.conversation.results, true
+		return <-x.conversation.deliveries, true
 	}
-	return nil, false
+	return delivery{}, false
 }
 
-// pause waits for the claim of the round and returns the results. It reports false
-// if the execution ended instead.
-func (x *execution) pause() ([][]byte, bool) {
+// pause waits for the claim of the round and returns what the program goes on with. It reports
+// false if the execution ended instead.
+func (x *execution) pause() (delivery, bool) {
 	x.counted.move(Paused)
 	record := x.conversation.copy()
 	timer := time.NewTimer(time.Until(record.Deadline))
-	begun := record.Round > 0 || x.sandbox.hello.State != "ready"
+	begun := record.Round > 0 || x.sandbox.Hello.State != sandbox.Ready
 	defer timer.Stop()
 	rest := time.NewTimer(stopAfter)
 	defer rest.Stop()
@@ -153,9 +151,9 @@ func (x *execution) pause() ([][]byte, bool) {
 	}
 	for {
 		select {
-		case results := <-x.conversation.results:
+		case d := <-x.conversation.deliveries:
 			x.conversation.spend(m.stop(time.Now()))
-			return results, true
+			return d, true
 		case <-rest.C:
 			if !x.e.members.holds() {
 				rest.Reset(stopRetry) // It may be another server's.
@@ -163,21 +161,20 @@ func (x *execution) pause() ([][]byte, bool) {
 			}
 			m.asked = time.Now()
 			restless.Reset(max(x.conversation.budget(), stopTimeout))
-			_ = x.sandbox.stop() // If it cannot be told it has ended, which shows.
-		case f, ok := <-x.sandbox.frames:
-			switch {
-			case ok && f.kind == frameStopped:
-				if x.sandbox.still(f) {
-					x.conversation.spend(m.stop(time.Now()))
-					rest.Stop()
-					restless.Stop()
-				}
-			case ok && f.kind == frameRan && x.ran(f.payload) == nil:
+			_ = x.sandbox.Stop() // A sandbox that cannot be told has ended, which its events show.
+		case event := <-x.sandbox.Events():
+			switch event := event.(type) {
+			case sandbox.Stopped:
+				x.conversation.spend(m.stop(time.Now()))
+				rest.Stop()
+				restless.Stop()
+			case sandbox.Ran:
+				x.conversation.spend(event.Time)
 				if x.conversation.budget() == 0 {
 					return x.leave(TimedOut)
 				}
 			default:
-				// It has died, or broken the rules: it cannot be gone on with.
+				// The sandbox has died, or broken the rules: the program cannot go on.
 				return x.leave(Expired)
 			}
 		case <-restless.C:
@@ -186,7 +183,7 @@ func (x *execution) pause() ([][]byte, bool) {
 		case <-timer.C:
 			return x.leave(Expired)
 		case <-x.conversation.left:
-			return nil, false
+			return delivery{}, false
 		case <-x.cancelled:
 			return x.leave(Cancelled)
 		}
@@ -198,13 +195,3 @@ const stopRetry = time.Second
 
 // stopTimeout is how long the stopping of a program may take even if it has no time left.
 const stopTimeout = 2 * time.Second
-
-// ran counts the processor time that a program has used while it was stopped.
-func (x *execution) ran(payload []byte) error {
-	nanoseconds, err := strconv.ParseUint(string(payload), 10, 62)
-	if err != nil {
-		return fmt.Errorf("time that a program has run: %w", err)
-	}
-	x.conversation.spend(time.Duration(nanoseconds))
-	return nil
-}

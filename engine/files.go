@@ -2,13 +2,12 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 // Files keeps the files that executions are given and leave. It is safe for concurrent use.
@@ -64,15 +63,11 @@ type OutputFile struct {
 	Inherited bool `json:"inherited,omitempty"`
 }
 
-const (
-	// fileChunk is how much of a file travels in one frame.
-	fileChunk = 1 << 20
-	// fileBlock is the unit in which a file takes room in a workspace.
-	fileBlock = 4 << 10
-)
+// fileBlock is the unit in which a file takes room in a workspace.
+const fileBlock = 4 << 10
 
-// encodeInputs returns what the record keeps of input files, which must have room in a
-// workspace.
+// encodeInputs returns input files as the record keeps them. An InputsError means that a
+// workspace has no room for them.
 func (e *Engine) encodeInputs(inputs []InputFile) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		return nil, nil
@@ -102,8 +97,8 @@ func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
 	return inputs, nil
 }
 
-// give writes the inputs into the sandbox's workspace. What is there of them already
-// is replaced.
+// give writes the inputs into the sandbox's workspace, in place of what is there of them
+// already.
 func (x *execution) give(ctx context.Context, record continuation.Record) error {
 	inputs, err := inputsOf(record)
 	if err != nil {
@@ -123,23 +118,5 @@ func (x *execution) giveOne(ctx context.Context, scope json.RawMessage, f InputF
 		return err
 	}
 	defer func() { _ = content.Close() }()
-	chunk := make([]byte, min(f.Size, fileChunk)+1)
-	for first, last := true, false; !last; first = false {
-		n, err := io.ReadFull(content, chunk)
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			last = true
-		case err != nil:
-			return err
-		}
-		head, err := json.Marshal(map[string]any{"name": f.Name, "first": first, "last": last, "read_only": f.ReadOnly})
-		if err != nil {
-			return err
-		}
-		length := binary.BigEndian.AppendUint32(nil, uint32(len(head)))
-		if err := x.sandbox.send(frameFile, length, head, chunk[:n]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return x.sandbox.Give(sandbox.File{Name: f.Name, Size: f.Size, ReadOnly: f.ReadOnly}, content)
 }

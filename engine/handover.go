@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 var (
@@ -62,7 +63,7 @@ func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 // ownerAway makes one error of those after which another look may find more.
 func ownerAway(err error) error {
 	// The first means that somebody else is taking the execution over.
-	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, ErrGone) || errors.Is(err, ErrUnreachable) {
+	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, sandbox.ErrGone) || errors.Is(err, ErrUnreachable) {
 		return fmt.Errorf("%w: %w", ErrOwnerAway, err)
 	}
 	return err

@@ -1,15 +1,12 @@
 package engine
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
+	"fermata/engine/sandbox/sandboxtest"
 )
 
 // shelf is a Files that keeps what it is given in memory. It refuses names that begin
@@ -53,68 +52,44 @@ func (s *shelf) Drop(_ context.Context, _ json.RawMessage, f InputFile) error {
 	return nil
 }
 
-// A reply is a frame of a supervisor; the zero one ends it, silence is none.
-type reply struct {
-	kind    frameKind
-	payload string
-}
-
-const silence frameKind = 's'
-
 // collected returns what is collected of a program that has left files. Its supervisor
 // answers the n-th request with the n-th replies, whatever was asked.
-func collected(t *testing.T, inputs []InputFile, replies ...[]reply) (e ending, kept *shelf) {
+func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply) (e ending, kept *shelf) {
 	t.Helper()
-	ours, theirs := net.Pipe()
-	sb := &sandbox{stream: ours, frames: make(chan frame), ended: make(chan struct{}), quit: make(chan struct{})}
-	go sb.read()
-	go func() {
-		defer func() { _ = theirs.Close() }()
-		r := bufio.NewReader(theirs)
-		for _, answer := range replies {
-			var header [frameHeader]byte
-			if _, err := io.ReadFull(r, header[:]); err != nil {
-				return
-			}
-			if _, err := r.Discard(int(binary.BigEndian.Uint32(header[:4]))); err != nil {
-				return
-			}
-			for _, f := range answer {
-				if f.kind == silence {
-					_, _ = r.ReadByte()
-				}
-				if f.kind == silence || f.kind == 0 {
-					return
-				}
-				if err := writeFrame(theirs, f.kind, []byte(f.payload)); err != nil {
-					return
-				}
-			}
-		}
-		_, _ = r.ReadByte() // Until the stream is closed.
-	}()
+	script := sandboxtest.New("")
+	script.Set(func(s *sandboxtest.Settings) { s.Replies = replies })
+	ref, err := script.Create(t.Context(), sandbox.Plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := sandbox.Attach(t.Context(), script, ref, []byte("marker"), sandbox.Limits{OutputFiles: 4, OutputFileSize: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
 	encoded, err := json.Marshal(inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept = &shelf{saved: map[string]string{}}
 	x := &execution{
-		e:            &Engine{o: Options{Files: kept, MaxOutputFiles: 4, MaxOutputSize: 8, Log: slog.New(slog.DiscardHandler)}},
+		e:            &Engine{o: Options{Files: kept, Log: slog.New(slog.DiscardHandler)}},
 		conversation: newConversation(&ledger{record: continuation.Record{Session: "own", Inputs: encoded}}),
-		sandbox:      sb,
+		sandbox:      conn,
 	}
 	e = ending{leftFiles: true}
 	x.collect(&e)
-	sb.detach()
+	conn.Detach()
 	return e, kept
 }
 
-func listed(listing string) []reply { return []reply{{frameListing, listing}} }
+func listed(listing string) []sandboxtest.Reply {
+	return []sandboxtest.Reply{sandboxtest.Listing(listing)}
+}
 
-func content(pieces ...string) []reply {
-	var replies []reply
+func content(pieces ...string) []sandboxtest.Reply {
+	var replies []sandboxtest.Reply
 	for _, p := range append(pieces, "") {
-		replies = append(replies, reply{frameContent, p})
+		replies = append(replies, sandboxtest.Piece(p))
 	}
 	return replies
 }
@@ -148,14 +123,14 @@ func TestCollect(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		inputs  []InputFile
-		replies [][]reply
+		replies [][]sandboxtest.Reply
 		want    string
 		saved   map[string]string
 		dropped []string
 	}{
 		{
 			"everything", inputs,
-			[][]reply{
+			[][]sandboxtest.Reply{
 				listed(`{"files":[{"name":"same","sha256":"aa"},{"name":"changed","sha256":"ba"},{"name":"new"}],"missing":["gone","away","fixed","unheard of"]}`),
 				content("v2"), content("12345678"),
 			},
@@ -166,70 +141,70 @@ func TestCollect(t *testing.T) {
 		},
 		{
 			"a file that cannot be read", nil,
-			[][]reply{listed(three), content("a"), {{frameLost, ""}}, content("c")},
+			[][]sandboxtest.Reply{listed(three), content("a"), {sandboxtest.Unreadable}, content("c")},
 			`a=new a c=new c deleted [] skipped map[unreadable:1] ["b"] undelivered 0`,
 			map[string]string{"a": "a", "c": "c"},
 			nil,
 		},
 		{
 			"files that cannot be kept", nil,
-			[][]reply{listed(`{"files":[{"name":"refused"},{"name":"full"},{"name":"c"}]}`), content("a", "b"), content("a", "b"), content("c")},
+			[][]sandboxtest.Reply{listed(`{"files":[{"name":"refused"},{"name":"full"},{"name":"c"}]}`), content("a", "b"), content("a", "b"), content("c")},
 			`c=new c deleted [] skipped map[] [] undelivered 2`,
 			map[string]string{"c": "c"},
 			nil,
 		},
 		{
 			"more than was asked for", nil,
-			[][]reply{listed(`{"files":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"},{"name":"e"}]}`)},
+			[][]sandboxtest.Reply{listed(`{"files":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"},{"name":"e"}]}`)},
 			`deleted [] skipped map[] [] undelivered 0`,
 			nil,
 			nil,
 		},
 		{
 			"a file that grows", nil,
-			[][]reply{listed(three), content("1"), content("12345678", "9"), content("c")},
+			[][]sandboxtest.Reply{listed(three), content("1"), content("12345678", "9"), content("c")},
 			`a=new a deleted [] skipped map[] [] undelivered 2`,
 			map[string]string{"a": "1"},
 			nil,
 		},
 		{
 			"another frame in place of a file", nil,
-			[][]reply{listed(three), {{frameListing, "{}"}}},
+			[][]sandboxtest.Reply{listed(three), {sandboxtest.Listing("{}")}},
 			`deleted [] skipped map[] [] undelivered 3`,
 			nil,
 			nil,
 		},
 		{
 			"an end in the middle", nil,
-			[][]reply{listed(three), {{frameContent, "a"}, {}}},
+			[][]sandboxtest.Reply{listed(three), {sandboxtest.Piece("a"), sandboxtest.End}},
 			`deleted [] skipped map[] [] undelivered 3`,
 			nil,
 			nil,
 		},
 		{
 			"silence in the middle", nil,
-			[][]reply{listed(three), {{frameContent, "a"}, {silence, ""}}},
+			[][]sandboxtest.Reply{listed(three), {sandboxtest.Piece("a"), sandboxtest.Silence}},
 			`deleted [] skipped map[] [] undelivered 3`,
 			nil,
 			nil,
 		},
 		{
 			"no listing", inputs[4:],
-			[][]reply{content("x")},
+			[][]sandboxtest.Reply{content("x")},
 			`fixed=5<5! deleted [] skipped map[] [] undelivered 0`,
 			nil,
 			nil,
 		},
 		{
 			"a listing that is none", nil,
-			[][]reply{listed(`[`)},
+			[][]sandboxtest.Reply{listed(`[`)},
 			`deleted [] skipped map[] [] undelivered 0`,
 			nil,
 			nil,
 		},
 		{
 			"what was left out", nil,
-			[][]reply{listed(`{"reasons":{"size":2,"path":-1,"made up":7},"skipped":["` + strings.Repeat(`n","`, 30) + `"]}`)},
+			[][]sandboxtest.Reply{listed(`{"reasons":{"size":2,"path":-1,"made up":7},"skipped":["` + strings.Repeat(`n","`, 30) + `"]}`)},
 			`deleted [] skipped map[size:2] [` + strings.Repeat(`"n" `, 19) + `"n"] undelivered 0`,
 			nil,
 			nil,

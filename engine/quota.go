@@ -138,8 +138,8 @@ func (s *share) move(to State) {
 // drop ends the counting of an execution, however it ended.
 func (s *share) drop() { s.move(Completed) }
 
-// hold counts n bytes that are stored for the execution, or returns a storedError.
-func (s *share) hold(n int64) error {
+// Hold counts n bytes that are stored for the execution, or returns a storedError.
+func (s *share) Hold(n int64) error {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	if s.as.terminal() {
@@ -155,8 +155,8 @@ func (s *share) hold(n int64) error {
 	return nil
 }
 
-// release ends the counting of n bytes.
-func (s *share) release(n int64) {
+// Release ends the counting of n bytes.
+func (s *share) Release(n int64) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	if s.as.terminal() {

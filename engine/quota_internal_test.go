@@ -52,25 +52,25 @@ func TestStored(t *testing.T) {
 			_, ok := errors.AsType[*storedError](err)
 			return ok
 		}
-		if err := a.hold(50); err != nil {
+		if err := a.Hold(50); err != nil {
 			t.Errorf("hold up to the limit = %v", err)
 		}
-		if err := b.hold(1); !full(err) {
+		if err := b.Hold(1); !full(err) {
 			t.Errorf("hold beyond the limit = %v, want a storedError", err)
 		}
-		if err := other.hold(100); err != nil {
+		if err := other.Hold(100); err != nil {
 			t.Errorf("hold of another = %v", err)
 		}
-		b.release(20)
+		b.Release(20)
 		a.drop()
 		if q.keep("ada", 71, time.Minute) || !q.keep("ada", 70, time.Minute) {
 			t.Error("30 bytes are held: an answer of 70 is to be kept, one of 71 is not")
 		}
-		if err := b.hold(1); !full(err) {
+		if err := b.Hold(1); !full(err) {
 			t.Errorf("hold beside a kept answer = %v, want a storedError", err)
 		}
 		time.Sleep(time.Minute + 1)
-		if err := b.hold(70); err != nil {
+		if err := b.Hold(70); err != nil {
 			t.Errorf("hold after the answer has expired = %v", err)
 		}
 		b.drop()

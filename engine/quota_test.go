@@ -1,130 +1,29 @@
 package engine_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"fermata/engine"
 	"fermata/engine/enginetest"
-	"fermata/python"
+	"fermata/engine/sandbox/sandboxtest"
 	"fermata/stubs"
 )
-
-// puppets is a provider of sandboxes whose programs are words: "pause" calls a tool,
-// "hang" runs until it is killed. After its words a program ends.
-type puppets struct {
-	hanging chan struct{} // gets a value when a program hangs
-
-	mu   sync.Mutex
-	made int
-	live map[string]net.Conn
-}
-
-func newPuppets() *puppets {
-	return &puppets{hanging: make(chan struct{}, 10), live: map[string]net.Conn{}}
-}
-
-func (p *puppets) Create(context.Context, engine.Kind) (string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.made++
-	ref := fmt.Sprintf("puppet-%d", p.made)
-	p.live[ref] = nil
-	return ref, nil
-}
-
-func (p *puppets) Attach(_ context.Context, ref string) (io.ReadWriteCloser, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, ok := p.live[ref]; !ok {
-		return nil, engine.ErrGone
-	}
-	ours, theirs := net.Pipe()
-	p.live[ref] = theirs
-	go p.act(theirs)
-	return ours, nil
-}
-
-func (p *puppets) Destroy(_ context.Context, ref string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if stream := p.live[ref]; stream != nil {
-		_ = stream.Close()
-	}
-	delete(p.live, ref)
-	return nil
-}
-
-func (p *puppets) List(context.Context) ([]engine.Sandbox, error) { return nil, nil }
-
-func (p *puppets) Close() error { return nil }
-
-// act is the supervisor and the program in one. It ends with the stream.
-func (p *puppets) act(stream net.Conn) {
-	r := bufio.NewReader(stream)
-	send := func(mark []byte, kind byte, payload string) {
-		header := append(binary.BigEndian.AppendUint32(mark, uint32(len(payload))), kind)
-		_, _ = stream.Write(append(header, payload...))
-	}
-	var words []string
-	for {
-		var header [5]byte
-		if _, err := io.ReadFull(r, header[:]); err != nil {
-			return
-		}
-		payload := make([]byte, binary.BigEndian.Uint32(header[:4]))
-		if _, err := io.ReadFull(r, payload); err != nil {
-			return
-		}
-		switch header[4] {
-		case 'A':
-			send(payload, 'H', fmt.Sprintf(`{"protocol":%d,"state":"ready"}`, python.Protocol))
-			continue
-		case 'G':
-			var program struct{ Code string }
-			if json.Unmarshal(payload, &program) != nil {
-				return
-			}
-			words = strings.Fields(program.Code)
-		case 'K':
-			words = nil
-		}
-		next := ""
-		if len(words) > 0 {
-			next, words = words[0], words[1:]
-		}
-		switch next {
-		case "pause":
-			send(nil, 'C', `[{"n":1,"tool":"tool","input":{}}]`)
-		case "hang":
-			p.hanging <- struct{}{}
-		default:
-			const exit = `{"code":0}`
-			send(nil, 'X', string(binary.BigEndian.AppendUint32(nil, uint32(len(exit))))+exit)
-		}
-	}
-}
 
 // start runs a program of words for a principal.
 func start(ctx context.Context, e *enginetest.Engine, principal, words string) (engine.Outcome, error) {
 	return e.Engine.Start(ctx, engine.Start{
 		Principal: principal, Session: "session", Code: json.RawMessage(fmt.Sprintf("%q", words)),
-		Tools: []stubs.Tool{{Name: "tool"}}, Timeout: time.Minute,
+		Tools: []stubs.Tool{{Name: "pause"}}, Timeout: time.Minute,
 	})
 }
 
 func TestMaxRunning(t *testing.T) {
-	p := newPuppets()
+	p := sandboxtest.New(enginetest.Server)
 	e := enginetest.New(t, p, func(o *engine.Options) { o.MaxRunning = 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -133,7 +32,7 @@ func TestMaxRunning(t *testing.T) {
 		_, err := start(ctx, e, "ada", "hang")
 		done <- err
 	}()
-	<-p.hanging
+	<-p.Hanging()
 	if _, err := start(t.Context(), e, "ada", "end"); !errors.Is(err, engine.ErrTooMany) {
 		t.Errorf("a second program of ada: got %v, want ErrTooMany", err)
 	}
@@ -153,7 +52,7 @@ func TestMaxRunning(t *testing.T) {
 }
 
 func TestPausedIsNotRunning(t *testing.T) {
-	p := newPuppets()
+	p := sandboxtest.New(enginetest.Server)
 	e := enginetest.New(t, p, func(o *engine.Options) { o.MaxRunning = 1 })
 	paused, err := start(t.Context(), e, enginetest.Principal, "pause hang")
 	if err != nil || paused.State != engine.Paused {
@@ -167,7 +66,7 @@ func TestPausedIsNotRunning(t *testing.T) {
 		_, err := e.Resume(paused, "1")
 		done <- err
 	}()
-	<-p.hanging
+	<-p.Hanging()
 	if _, err := start(t.Context(), e, enginetest.Principal, "end"); !errors.Is(err, engine.ErrTooMany) {
 		t.Errorf("beside a resumed one: got %v, want ErrTooMany", err)
 	}
@@ -180,7 +79,7 @@ func TestPausedIsNotRunning(t *testing.T) {
 }
 
 func TestMaxPaused(t *testing.T) {
-	e := enginetest.New(t, newPuppets(), func(o *engine.Options) { o.MaxPaused = 2 })
+	e := enginetest.New(t, sandboxtest.New(enginetest.Server), func(o *engine.Options) { o.MaxPaused = 2 })
 	var last engine.Outcome
 	for i := range 2 {
 		var err error
@@ -208,7 +107,7 @@ func TestMaxPaused(t *testing.T) {
 }
 
 func TestExpiredIsNotPaused(t *testing.T) {
-	e := enginetest.New(t, newPuppets(), func(o *engine.Options) { o.MaxPaused, o.PauseTTL = 1, time.Millisecond })
+	e := enginetest.New(t, sandboxtest.New(enginetest.Server), func(o *engine.Options) { o.MaxPaused, o.PauseTTL = 1, time.Millisecond })
 	if _, err := start(t.Context(), e, "ada", "pause"); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +124,7 @@ func TestExpiredIsNotPaused(t *testing.T) {
 
 // A request that found no sandbox is not counted any more.
 func TestRefusedIsNotRunning(t *testing.T) {
-	e := enginetest.New(t, newPuppets(), func(o *engine.Options) {
+	e := enginetest.New(t, sandboxtest.New(enginetest.Server), func(o *engine.Options) {
 		o.MaxRunning, o.MaxSandboxes, o.QueueTimeout = 1, 1, time.Millisecond
 	})
 	if _, err := start(t.Context(), e, "bob", "pause"); err != nil {

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,9 +9,10 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
-// An ending is how a stretch of running came to rest.
+// An ending tells how a stretch of running came to rest: paused, or at its end.
 type ending struct {
 	state  State
 	reason Reason
@@ -21,14 +20,15 @@ type ending struct {
 	code   int
 	stdout string
 	stderr string
-	// calls are the calls of a pause, pending the same for the record, issued how
-	// many of them are new, size about how many bytes they take.
+	// calls are the calls of a pause as the client sees them, pending the same calls as the
+	// record keeps them. issued is how many of them are new, size about how many bytes they
+	// take.
 	calls   []Call
 	pending []continuation.Call
 	issued  int
 	size    int64
-	// leftFiles says that the workspace is not empty at the end; files to undelivered
-	// are what became of it.
+	// leftFiles says that the workspace is not empty at the end. The fields from files to
+	// undelivered tell what became of its files.
 	leftFiles   bool
 	files       []OutputFile
 	deleted     []string
@@ -50,17 +50,35 @@ func failed(reason Reason, detail string, code int) ending {
 	return ending{state: Failed, reason: reason, detail: detail, code: code}
 }
 
-// run sends a frame that sets the program going and returns how it came to rest.
-func (x *execution) run(kind frameKind, payload [][]byte) ending {
-	x.e.pool.running(1)
+// A delivery sets a program going: it is the program itself, or the results of its calls. The
+// zero value is for a program that runs already.
+type delivery struct {
+	program *sandbox.Program
+	results []sandbox.Result // not nil, even if there are none
+}
+
+// to hands the delivery over to a sandbox.
+func (d delivery) to(c *sandbox.Conn) error {
+	switch {
+	case d.program != nil:
+		return c.Run(*d.program)
+	case d.results != nil:
+		return c.Resume(d.results)
+	}
+	return nil
+}
+
+// run hands over what sets the program going and returns how the program came to rest.
+func (x *execution) run(d delivery) ending {
+	x.e.pool.Running(1)
 	x.counted.move(Running)
-	x.counted.release(x.stored)
+	x.counted.Release(x.stored)
 	x.stored = 0
 	began := time.Now()
 	budget := x.conversation.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
-	e := x.wait(kind, payload, timer.C)
+	e := x.wait(d, timer.C)
 	x.rested = time.Now()
 	e.ran = min(x.rested.Sub(began), budget)
 	if e.state.terminal() {
@@ -69,26 +87,18 @@ func (x *execution) run(kind frameKind, payload [][]byte) ending {
 	return e
 }
 
-func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.Time) ending {
-	var err error
-	switch kind {
-	case 0:
-	case frameResults:
-		err = x.sandbox.resume(payload)
-	default:
-		err = x.sandbox.send(kind, payload...)
+// wait returns how the program came to rest: at a pause, by itself, or because it was ended.
+func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
+	if err := d.to(x.sandbox); err != nil {
+		return sandboxLost(x.sandbox.Err())
 	}
-	if err != nil {
-		return x.sandbox.lost()
-	}
-	var done *report
 	for {
 		select {
-		case f, ok := <-x.sandbox.frames:
+		case event, ok := <-x.sandbox.Events():
 			if !ok {
-				return x.sandbox.lost()
+				return sandboxLost(x.sandbox.Err())
 			}
-			if e, rested := x.hear(f, &done); rested {
+			if e, rested := x.hear(event); rested {
 				return e
 			}
 		case <-timeout:
@@ -101,157 +111,106 @@ func (x *execution) wait(kind frameKind, payload [][]byte, timeout <-chan time.T
 	}
 }
 
-// broken ends a program after an error in what was sent: by its worker, which is the
-// program's doing, or by the supervisor.
-func (x *execution) broken(err error, reason Reason) ending {
-	if stored, ok := errors.AsType[*storedError](err); ok {
+// sandboxLost is the end of a program whose sandbox has gone or does not take what it is sent.
+// err is why its stream has ended, nil if that is not known.
+func sandboxLost(err error) ending {
+	if errors.Is(err, sandbox.ErrOutOfMemory) {
+		return failed(OutOfMemory, "", 0)
+	}
+	return failed(SandboxLost, "", 0)
+}
+
+// broken ends a program after something was sent that breaks the protocol: by its worker,
+// which is the program's doing, or by the supervisor.
+func (x *execution) broken(b sandbox.Broken) ending {
+	if stored, ok := errors.AsType[*storedError](b.Err); ok {
 		return x.kill(failed(TooMuchStored, "", int(stored.limit)))
 	}
-	level := slog.LevelWarn
-	if reason == ProtocolBroken {
-		level = slog.LevelInfo
+	level, reason := slog.LevelWarn, SandboxLost
+	if b.ByProgram {
+		level, reason = slog.LevelInfo, ProtocolBroken
 	}
-	x.e.o.Log.Log(context.Background(), level, "a sandbox broke the protocol", "execution", x.id, "reason", reason, "err", err)
+	x.e.o.Log.Log(context.Background(), level, "a sandbox broke the protocol", "execution", x.id, "reason", reason, "err", b.Err)
 	return x.kill(failed(reason, "", 0))
 }
 
-// hear takes one frame of a running program. It reports whether that brought the
-// program to rest.
-func (x *execution) hear(f frame, done **report) (e ending, rested bool) {
-	err, reason := f.err, ProtocolBroken
-	switch {
-	case err != nil:
-	case f.kind == frameCalls:
-		e, err = x.accept(f.payload)
-		// From here on what was made of it is counted, not the frame.
-		f.release()
+// hear takes one event of a running program. It reports whether that brought the program to
+// rest.
+func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
+	switch event := event.(type) {
+	case *sandbox.Calls:
+		e, err := x.accept(event)
+		// From here on what was made of the calls is counted, not the calls.
+		event.Release()
 		if err == nil && e.state == Paused {
 			err = x.hold(e.size)
 		}
-		if e.state == Failed {
+		switch {
+		case err != nil:
+			e = x.broken(sandbox.Broken{Err: err, ByProgram: true})
+		case e.state == Failed:
 			e = x.kill(e)
 		}
-	case f.kind == frameDone:
-		var r report
-		if r, err = readReport(f.payload); err == nil {
-			*done = &r
-			return ending{}, false
-		}
-	case f.kind == frameExit:
-		e, err = readExit(f.payload, *done)
-		reason = SandboxLost
-	case f.kind == frameStopped:
-		return ending{}, false // It answers the pause before, which is over already.
-	case f.kind == frameRan:
-		if err = x.ran(f.payload); err == nil {
-			return ending{}, false
-		}
-		reason = SandboxLost
+		return e, true
+	case sandbox.Exit:
+		return exited(event), true
+	case sandbox.Ran:
+		x.conversation.spend(event.Time)
+		return ending{}, false
+	case sandbox.Broken:
+		return x.broken(event), true
 	default:
-		err, reason = fmt.Errorf("frame %q of a running program", f.kind), SandboxLost
+		return x.broken(sandbox.Broken{Err: fmt.Errorf("%T of a running program", event)}), true
 	}
-	if err != nil {
-		e = x.broken(err, reason)
-	}
-	return e, true
 }
 
-// killTimeout is how long a sandbox may take to report after it was told to end its
-// program; then it is destroyed and what was printed is lost.
+// killTimeout is how long a sandbox may take to report after it was told to end its program.
+// After that the sandbox is destroyed, and what the program has printed is lost.
 const killTimeout = 3 * time.Second
 
-// kill has the program ended and adds to e what it has printed.
+// kill has the sandbox end the program, and adds to e what the program has printed.
 func (x *execution) kill(e ending) ending {
 	if !x.conversation.owned() {
 		return e
 	}
-	if err := x.sandbox.send(frameKill); err != nil {
+	if err := x.sandbox.Kill(); err != nil {
 		return e
 	}
 	timer := time.NewTimer(killTimeout)
 	defer timer.Stop()
 	for {
 		select {
-		case f, ok := <-x.sandbox.frames:
+		case event, ok := <-x.sandbox.Events():
 			if !ok {
 				return e
 			}
-			if f.kind != frameExit {
-				continue
+			if exit, ok := event.(sandbox.Exit); ok {
+				return e.with(exit)
 			}
-			if exit, stdout, stderr, err := splitExit(f.payload); err == nil {
-				e.stdout, e.stderr, e.leftFiles = text(stdout), text(stderr), exit.Files
-			}
-			return e
 		case <-timer.C:
 			return e
 		}
 	}
 }
 
-// A report is what the worker says of the program's end.
-type report struct {
-	Exit   int    `json:"exit"`
-	Error  string `json:"error"`
-	Memory bool   `json:"memory"`
+// with returns e with what the program has printed, and whether it has left files.
+func (e ending) with(x sandbox.Exit) ending {
+	e.stdout, e.stderr, e.leftFiles = text(x.Stdout), text(x.Stderr), x.Files
+	return e
 }
 
-func readReport(payload []byte) (report, error) {
-	var r report
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return r, fmt.Errorf("report: %w", err)
-	}
-	return r, nil
-}
+// exited is the end of a program that has ended by itself.
+func exited(x sandbox.Exit) ending { return verdict(x).with(x) }
 
-// An exit is what the supervisor says of it. Its word counts for more.
-type exit struct {
-	Code   *int   `json:"code"`
-	OOM    bool   `json:"oom"`
-	Broken bool   `json:"broken"`
-	Stdout int    `json:"stdout"`
-	Stderr int    `json:"stderr"`
-	Over   string `json:"over"`
-	Files  bool   `json:"files"`
-}
-
-// splitExit takes an exit frame apart: a length, that much JSON, stdout and stderr.
-func splitExit(payload []byte) (x exit, stdout, stderr []byte, err error) {
-	if len(payload) < 4 {
-		return x, nil, nil, errors.New("exit: cut short")
-	}
-	length := uint64(binary.BigEndian.Uint32(payload))
-	if length > uint64(len(payload)-4) {
-		return x, nil, nil, errors.New("exit: cut short")
-	}
-	if err := json.Unmarshal(payload[4:4+length], &x); err != nil {
-		return x, nil, nil, fmt.Errorf("exit: %w", err)
-	}
-	output := payload[4+length:]
-	if x.Stdout < 0 || x.Stderr < 0 || x.Stdout > len(output) || x.Stdout+x.Stderr != len(output) {
-		return x, nil, nil, errors.New("exit: lengths do not fit")
-	}
-	return x, output[:x.Stdout], output[x.Stdout:], nil
-}
-
-func readExit(payload []byte, done *report) (ending, error) {
-	x, stdout, stderr, err := splitExit(payload)
-	if err != nil {
-		return ending{}, err
-	}
-	e := verdict(x, done)
-	e.stdout, e.stderr, e.leftFiles = text(stdout), text(stderr), x.Files
-	return e, nil
-}
-
-// verdict tells how a program ended by itself.
-func verdict(x exit, done *report) ending {
-	switch {
+// verdict tells why a program has ended by itself. The supervisor's word counts for more than
+// the worker's report, which the program may have forged.
+func verdict(x sandbox.Exit) ending {
+	switch done := x.Report; {
 	case x.Over == "stdout":
 		return failed(StdoutFlood, "", 0)
 	case x.Over == "stderr":
 		return failed(StderrFlood, "", 0)
-	case done != nil && done.Memory, x.OOM && done == nil:
+	case done != nil && done.OutOfMemory, x.OutOfMemory && done == nil:
 		return failed(OutOfMemory, "", 0)
 	case done != nil && done.Error != "":
 		return failed(RaisedError, detail(done.Error), 0)
@@ -270,28 +229,26 @@ func verdict(x exit, done *report) ending {
 	}
 }
 
-// maxDetail bounds what a program can put into the error text of an answer, in bytes.
+// maxDetail bounds the part of an answer's error text that a program can choose, in bytes.
 const maxDetail = 16 << 10
 
-// detail makes an error text of what a program sent as one.
+// detail makes what a program has sent as an error text short enough, and valid UTF-8.
 func detail(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxDetail)], "\uFFFD")
 }
 
-// text makes valid UTF-8 of what a program wrote.
+// text makes what a program has written valid UTF-8.
 func text(b []byte) string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// encodeResults matches results with the calls that are pending and returns the
-// payload of a results frame, in parts so that large results are not copied.
-func encodeResults(pending []continuation.Call, results []Result) ([][]byte, error) {
+// matchResults returns the results for a sandbox, which knows pending calls by their numbers.
+func matchResults(pending []continuation.Call, results []Result) ([]sandbox.Result, error) {
 	numbers := make(map[string]int, len(pending))
 	for _, c := range pending {
 		numbers[c.ID] = c.Number
 	}
-	payload := append(make([][]byte, 0, 3*len(results)+2), []byte{'['})
-	separator := ""
+	matched := make([]sandbox.Result, 0, len(results))
 	for _, r := range results {
 		number, ok := numbers[r.CallID]
 		if !ok {
@@ -299,15 +256,11 @@ func encodeResults(pending []continuation.Call, results []Result) ([][]byte, err
 		}
 		// A second result for the same call finds nothing pending.
 		delete(numbers, r.CallID)
-		key, value := "value", r.Value
+		value := r.Value
 		if r.Failed {
-			key, value = "error", r.Message
+			value = r.Message
 		}
-		if len(value) == 0 {
-			value = json.RawMessage("null")
-		}
-		payload = append(payload, fmt.Appendf(nil, `%s{"n":%d,"%s":`, separator, number, key), value, []byte{'}'})
-		separator = ","
+		matched = append(matched, sandbox.Result{Number: number, Value: value, Failed: r.Failed})
 	}
-	return append(payload, []byte{']'}), nil
+	return matched, nil
 }

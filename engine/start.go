@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 	"fermata/stubs"
 )
 
@@ -36,8 +36,8 @@ func (s Start) execution() string {
 	return uuid.NewSHA1(keySpace, []byte(s.Principal+"\x00"+s.Key)).String()
 }
 
-// payload is the frame that starts the program.
-func (s Start) payload() ([][]byte, error) {
+// program is what the sandbox runs.
+func (s Start) program() (*sandbox.Program, error) {
 	generate := stubs.Python
 	if s.Mode == Bash {
 		generate = stubs.Bash
@@ -46,24 +46,14 @@ func (s Start) payload() ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := json.Marshal(struct {
-		Mode  Mode            `json:"mode,omitempty"`
-		Code  json.RawMessage `json:"code"`
-		Stubs string          `json:"stubs"`
-		Tools []string        `json:"tools,omitempty"`
-		Args  []string        `json:"args,omitempty"`
-	}{s.Mode, s.Code, source, toolNames(s.Tools), s.Args})
-	if err != nil {
-		return nil, fmt.Errorf("encode program: %w", err)
-	}
-	return [][]byte{program}, nil
+	return &sandbox.Program{Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args}, nil
 }
 
 // Start runs a program until it pauses or ends. If ctx ends first the execution is
 // cancelled: nobody has a token to go on with it. With a key it runs on, and an
 // identical start gets its answer.
 func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
-	program, err := s.payload()
+	program, err := s.program()
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -82,7 +72,7 @@ func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
 }
 
 // startOnce starts a program that only its client's request keeps alive.
-func (e *Engine) startOnce(ctx context.Context, s Start, program [][]byte) (Outcome, error) {
+func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
 	x, first, err := e.launch(ctx, s, program)
 	if err != nil {
 		return Outcome{}, err
@@ -98,7 +88,7 @@ func (e *Engine) startOnce(ctx context.Context, s Start, program [][]byte) (Outc
 
 // startKeyed starts a program, or finds the execution that an identical start has
 // begun and waits for its answer.
-func (e *Engine) startKeyed(ctx context.Context, s Start, program [][]byte) (Outcome, error) {
+func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
 	x := e.find(s.execution())
 	if x == nil {
 		record, err := e.o.Store.Get(ctx, s.execution())
@@ -155,7 +145,7 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 
 // launch takes a sandbox and starts a program in it; the segment is its first. An execution that may be asked
 // for again is recorded first: ErrConflict means that there is one already.
-func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execution, *segment, error) {
+func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) (*execution, *segment, error) {
 	if !e.members.announced() {
 		// The pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
@@ -176,11 +166,11 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
 	defer cancel()
-	sb, err := e.pool.take(waiting, s.Principal)
+	sb, err := e.pool.Take(waiting, s.kind(), s.Principal)
 	if err != nil {
 		return nil, nil, err
 	}
-	sb.share.Store(counted)
+	sb.CountBy(counted)
 	c := newConversation(e.newLedger(continuation.Record{
 		Format:    continuation.RecordFormat,
 		ID:        s.execution(),
@@ -190,8 +180,8 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 		Created:   time.Now(),
 		Budget:    s.Timeout,
 		Owner:     e.members.instance,
-		Sandbox:   sb.ref,
-		Marker:    sb.marker,
+		Sandbox:   sb.Ref,
+		Marker:    sb.Marker,
 		Tools:     toolNames(s.Tools),
 		Inputs:    inputs,
 		Scope:     s.Scope,
@@ -200,23 +190,23 @@ func (e *Engine) launch(ctx context.Context, s Start, program [][]byte) (*execut
 	x := newExecution(e, c, sb, counted)
 	x.requestID.Store(&s.RequestID)
 	if err := x.give(ctx, c.record); err != nil {
-		e.pool.release(sb)
+		e.pool.Release(sb)
 		return nil, nil, err
 	}
 	first := newSegment(0, s.Request)
 	c.segment = first
 	if err := e.register(x); err != nil {
-		e.pool.release(sb)
+		e.pool.Release(sb)
 		return nil, nil, err
 	}
 	if err := c.open(ctx, s); err != nil {
 		first.finish(Outcome{}, ownerAway(err))
 		e.forget(x)
-		e.pool.release(sb)
+		e.pool.Release(sb)
 		return nil, nil, err
 	}
 	begun = true
-	go x.live(frameProgram, program)
+	go x.live(delivery{program: program})
 	return x, first, nil
 }
 

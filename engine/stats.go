@@ -3,12 +3,14 @@ package engine
 import (
 	"maps"
 	"sync"
+
+	"fermata/engine/sandbox"
 )
 
 // Stats are the figures of an engine: what there is at this moment, and counts of what
 // has been since it began.
 type Stats struct {
-	Pool PoolStats
+	Pool sandbox.PoolStats
 	// Executions counts those that live here: Running and Paused.
 	Executions map[State]int
 	// Ended counts by terminal state, all of which are there.
@@ -21,27 +23,9 @@ type Stats struct {
 	Takeovers uint64
 }
 
-// PoolStats are the figures of the pool of sandboxes.
-type PoolStats struct {
-	// Idle wait ready, Making are being made; Live are these, those that are used and
-	// those that are being destroyed.
-	Idle, Making, Live int
-	// Stuck could not be destroyed, and are tried again.
-	Stuck int
-	// Waiting is how many starts wait for a sandbox.
-	Waiting int
-	// Size is how many should be idle, Ceiling how many may live.
-	Size, Ceiling int
-	// Warm counts starts that found a sandbox ready, Cold those that had to wait for
-	// one, and Refused those that got none.
-	Warm, Cold, Refused uint64
-	// Made counts sandboxes, Failed attempts to make one.
-	Made, Failed uint64
-}
-
 // Stats returns the figures of this moment. It waits for nothing but locks.
 func (e *Engine) Stats() Stats {
-	s := Stats{Pool: e.pool.stats(), Executions: map[State]int{Running: 0, Paused: 0}}
+	s := Stats{Pool: e.pool.Stats(), Executions: map[State]int{Running: 0, Paused: 0}}
 	e.tally.read(&s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,23 +35,6 @@ func (e *Engine) Stats() Stats {
 		}
 	}
 	return s
-}
-
-// poolCounts are the counts of a pool.
-type poolCounts struct {
-	warm, cold, refused uint64
-	made, failed        uint64
-}
-
-func (p *pool) stats() PoolStats {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return PoolStats{
-		Idle: len(p.idle), Making: p.making, Live: p.live, Stuck: p.undertaker.count(), Waiting: len(p.waiting),
-		Size: p.size, Ceiling: p.ceiling,
-		Warm: p.counts.warm, Cold: p.counts.cold, Refused: p.counts.refused,
-		Made: p.counts.made, Failed: p.counts.failed,
-	}
 }
 
 // A tally counts what executions have done.

@@ -1,68 +1,12 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestPoolStats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newScripted()
-		provider.delay = time.Second
-		p := testPool(provider, 1, 2)
-		var waited, made []time.Duration
-		p.waited = func(d time.Duration) { waited = append(waited, d) }
-		p.made = func(d time.Duration) { made = append(made, d) }
-		check := func(when string, want PoolStats) {
-			t.Helper()
-			synctest.Wait()
-			want.Size, want.Ceiling = 1, 2
-			if diff := cmp.Diff(want, p.stats()); diff != "" {
-				t.Errorf("%s the figures are wrong (-want +got):\n%s", when, diff)
-			}
-		}
-		check("at first", PoolStats{})
-		first := mustTake(t, p)
-		check("after a cold start", PoolStats{Making: 1, Live: 2, Cold: 1, Made: 1})
-		time.Sleep(10 * time.Second)
-		check("when it is filled", PoolStats{Idle: 1, Live: 2, Cold: 1, Made: 2})
-		second := mustTake(t, p)
-		check("after a warm start", PoolStats{Live: 2, Warm: 1, Cold: 1, Made: 2})
-
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		refused := make(chan error, 1)
-		go func() {
-			_, err := p.take(ctx, "")
-			refused <- err
-		}()
-		check("when one waits", PoolStats{Waiting: 1, Live: 2, Warm: 1, Cold: 1, Made: 2})
-		if err := <-refused; !errors.Is(err, ErrNoCapacity) {
-			t.Errorf("take = %v, want ErrNoCapacity", err)
-		}
-		check("after it has waited in vain", PoolStats{Live: 2, Warm: 1, Cold: 1, Refused: 1, Made: 2})
-
-		provider.fail = errors.New("no more")
-		p.release(first)
-		time.Sleep(provider.delay)
-		check("when none can be made", PoolStats{Live: 1, Warm: 1, Cold: 1, Refused: 1, Made: 2, Failed: 1})
-		if want := []time.Duration{time.Second, 0, 3 * time.Second}; !slices.Equal(waited, want) {
-			t.Errorf("starts waited %v, want %v", waited, want)
-		}
-		if want := []time.Duration{time.Second, time.Second}; !slices.Equal(made, want) {
-			t.Errorf("sandboxes took %v to make, want %v", made, want)
-		}
-		p.release(second)
-		closePool(t, p, provider)
-	})
-}
 
 // counted are the figures of executions, without zeros.
 func counted(s Stats) map[string]int {
@@ -103,7 +47,7 @@ func TestStatsOfExecutions(t *testing.T) {
 	}
 	check("at the end", "a.1", map[string]int{"pauses": 1, "ended completed": 1})
 
-	outcome, err := p.engines["a.1"].Start(t.Context(), Start{Principal: "ada", Session: "s", Code: json.RawMessage(`""`), Timeout: time.Minute})
+	outcome, err := p.engines["a.1"].Start(t.Context(), Start{Principal: "ada", Session: "s", Code: json.RawMessage(`"ask"`), Timeout: time.Minute})
 	if err != nil || outcome.Reason != UngrantedTool {
 		t.Fatalf("Start = %+v, %v, want it failed", outcome, err)
 	}

@@ -17,11 +17,13 @@ import (
 
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
+	"fermata/engine/sandbox"
+	"fermata/engine/sandbox/sandboxtest"
 )
 
 // A sticky provider has sandboxes that do not end, left by an earlier server or its own.
 type sticky struct {
-	*scripted
+	*sandboxtest.Script
 	mu sync.Mutex
 	// left are those of an earlier server, stuck all that do not end.
 	left  []string
@@ -30,7 +32,7 @@ type sticky struct {
 	deaf, silent bool
 }
 
-func newSticky() *sticky { return &sticky{scripted: newScripted(), stuck: map[string]bool{}} }
+func newSticky() *sticky { return &sticky{Script: sandboxtest.New("home.2"), stuck: map[string]bool{}} }
 
 func (p *sticky) set(change func()) {
 	p.mu.Lock()
@@ -52,27 +54,27 @@ func (p *sticky) Destroy(ctx context.Context, ref string) error {
 		<-ctx.Done()
 		return fmt.Errorf("sandbox %s does not end: %w", ref, ctx.Err())
 	}
-	return p.scripted.Destroy(ctx, ref)
+	return p.Script.Destroy(ctx, ref)
 }
 
-func (p *sticky) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (p *sticky) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	if p.is(&p.deaf) && strings.HasPrefix(ref, "left") {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return p.scripted.Attach(ctx, ref)
+	return p.Script.Attach(ctx, ref)
 }
 
-func (p *sticky) List(ctx context.Context) ([]Sandbox, error) {
+func (p *sticky) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 	if p.is(&p.silent) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var list []Sandbox
+	var list []sandbox.Sandbox
 	for _, ref := range p.left {
-		list = append(list, Sandbox{Ref: ref, Server: "home.1"})
+		list = append(list, sandbox.Sandbox{Ref: ref, Server: "home.1"})
 	}
 	return list, nil
 }
@@ -104,7 +106,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-func stickyOptions(t *testing.T, p Provider, log io.Writer) Options {
+func stickyOptions(t *testing.T, p sandbox.Provider, log io.Writer) Options {
 	t.Helper()
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -146,13 +148,13 @@ func TestStuckSandboxes(t *testing.T) {
 			t.Errorf("the log does not tell how many are stuck and why:\n%s", text)
 		}
 		// All of the ceiling is stuck, and half of it serves.
-		var used []*sandbox
+		var used []*sandbox.Conn
 		takeFive := func() {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			for range 5 {
-				s, err := e.pool.take(ctx, "alice")
+				s, err := e.pool.Take(ctx, sandbox.Scientific, "alice")
 				if err != nil {
 					t.Fatalf("take = %v", err)
 				}
@@ -162,11 +164,11 @@ func TestStuckSandboxes(t *testing.T) {
 		takeFive()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := e.pool.take(ctx, "alice"); !errors.Is(err, ErrNoCapacity) {
+		if _, err := e.pool.Take(ctx, sandbox.Scientific, "alice"); !errors.Is(err, ErrNoCapacity) {
 			t.Errorf("take of a sixth = %v, want ErrNoCapacity: stuck ones count", err)
 		}
 		provider.set(func() { clear(provider.stuck) })
-		time.Sleep(2 * stuckRetryMost)
+		time.Sleep(2 * time.Minute) // Longer than between two attempts to destroy one.
 		if got := e.Stats().Pool.Stuck; got != 0 {
 			t.Errorf("%d sandboxes are stuck, want none any more", got)
 		}
@@ -177,11 +179,11 @@ func TestStuckSandboxes(t *testing.T) {
 		// Of its own it loses some, too.
 		provider.set(func() {
 			for _, s := range used[:3] {
-				provider.stuck[s.ref] = true
+				provider.stuck[s.Ref] = true
 			}
 		})
 		for _, s := range used {
-			e.pool.release(s)
+			e.pool.Release(s)
 		}
 		time.Sleep(time.Minute)
 		if got := e.Stats().Pool; got.Stuck != 3 || got.Live-got.Idle != 0 {

@@ -39,7 +39,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 	here := e.sandboxesHere()
 	absent, orphans := map[string]bool{}, map[string]bool{}
 	for _, s := range found {
-		if here[s.Ref] || s.Server == e.members.instance || e.pool.undertaker.has(s.Ref) {
+		if here[s.Ref] || s.Server == e.members.instance || e.pool.Stuck(s.Ref) {
 			continue
 		}
 		if _, known := absent[s.Server]; !known {
@@ -65,7 +65,7 @@ func (e *Engine) sandboxesHere() map[string]bool {
 	defer e.mu.Unlock()
 	here := make(map[string]bool, len(e.executions))
 	for _, x := range e.executions {
-		here[x.sandbox.ref] = true
+		here[x.sandbox.Ref] = true
 	}
 	return here
 }
@@ -100,7 +100,7 @@ func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 			}
 		})
 	})
-	sideBySide(ctx, maps.Keys(orphans), func(ref string) { e.pool.undertaker.destroy(ctx, ref) })
+	sideBySide(ctx, maps.Keys(orphans), func(ref string) { e.pool.Destroy(ctx, ref) })
 	clearing.Wait()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 // attachTimeout bounds how long a sandbox that is taken over may take to answer.
@@ -31,7 +32,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		return nil, err
 	}
 	if !here && !e.members.succeeds(record.Owner) && record.Owner != e.members.instance {
-		return nil, fmt.Errorf("%w: %s", ErrGone, record.Sandbox)
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, record.Sandbox)
 	}
 	c := newConversation(e.newLedger(record))
 	err = c.own(ctx, func(next *continuation.Record) {
@@ -46,28 +47,27 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	if !here {
 		return nil, c.bury()
 	}
-	sb, err := attach(ctx, e.o.Provider, record.Sandbox, record.Marker, newFrameLimits(e.o))
+	sb, err := e.pool.Adopt(ctx, record.Sandbox, record.Marker)
 	if err != nil && e.isClosed() {
 		return nil, ErrClosing // The next server may have more time.
 	}
 	if err != nil {
 		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
-		defer e.pool.undertaker.destroy(e.clearing, record.Sandbox)
+		defer e.pool.Destroy(e.clearing, record.Sandbox)
 		return nil, c.bury()
 	}
-	c.spend(max(0, sb.hello.Ran))
-	at, err := c.inherit(sb.hello)
+	c.spend(max(0, sb.Hello.Ran))
+	at, err := c.inherit(sb.Hello)
 	if err != nil {
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
 	stored := weight(record) + int64(len(record.Answer))
 	x := newExecution(e, c, sb, e.quota.adopt(record.Principal, stored))
 	x.stored = stored
-	sb.share.Store(x.counted)
-	e.pool.adopted()
+	sb.CountBy(x.counted)
 	if err := e.register(x); err != nil {
 		x.counted.drop()
-		e.pool.abandon(sb)
+		e.pool.Abandon(sb)
 		return nil, err
 	}
 	e.tally.note([]event{{kind: takenOverEvent}})
@@ -129,7 +129,7 @@ func (c *conversation) bury() error {
 // inherit finds out where an execution stands that this server has just taken over, by its
 // record and by what the sandbox says. An error means that the answer to the request before
 // a pause cannot be read.
-func (c *conversation) inherit(h hello) (standing, error) {
+func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, at := c.record, running
@@ -140,7 +140,7 @@ func (c *conversation) inherit(h hello) (standing, error) {
 		var answer Outcome
 		answer, err = lastAnswer(r)
 		c.segment = answered(r.Round-1, r.Request, answer, err)
-	case h.State == "ready" && r.Round == 0, h.State == "paused" && h.Round == r.Round:
+	case h.State == sandbox.Ready && r.Round == 0, h.State == sandbox.Paused && h.Round == r.Round:
 		// The start was recorded and its program never arrived; or the round was claimed and
 		// its results never arrived.
 		at = undelivered

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/sandbox"
 	"fermata/stubs"
 )
 
@@ -22,7 +23,9 @@ var (
 	// ErrTooMany means that the principal has as many executions as it may have.
 	ErrTooMany = errors.New("engine: too many executions of the principal")
 	// ErrClosing means that the server is shutting down.
-	ErrClosing = errors.New("engine: shutting down")
+	ErrClosing = sandbox.ErrClosing
+	// ErrNoCapacity means that no sandbox was free in time.
+	ErrNoCapacity = sandbox.ErrNoCapacity
 )
 
 // A Start is a request to run a program.

@@ -20,7 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 // check is the command fermata check. It takes the settings of serve and tries them without
@@ -45,7 +45,7 @@ func (c *check) run(ctx context.Context, stdout io.Writer) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	missing := 0
 	for _, f := range findings {
-		if f.State == engine.Missing {
+		if f.State == sandbox.Missing {
 			missing++
 		}
 		line := strings.Join(strings.Fields(f.Detail), " ")
@@ -66,20 +66,20 @@ func (c *check) run(ctx context.Context, stdout io.Writer) error {
 }
 
 // checkSettings checks the settings and the state directory.
-func (c *check) checkSettings() []engine.Finding {
-	findings := []engine.Finding{{What: "settings", State: engine.OK}}
+func (c *check) checkSettings() []sandbox.Finding {
+	findings := []sandbox.Finding{{What: "settings", State: sandbox.OK}}
 	if err := c.settings.Validate(); err != nil {
-		findings[0] = engine.Finding{What: "settings", State: engine.Missing, Detail: err.Error(), Remedy: "see `fermata serve --help`"}
+		findings[0] = sandbox.Finding{What: "settings", State: sandbox.Missing, Detail: err.Error(), Remedy: "see `fermata serve --help`"}
 	}
 	dir, err := c.stateDirName()
 	if err != nil {
-		return append(findings, engine.Finding{What: "state directory", State: engine.Missing, Detail: err.Error(), Remedy: "set FERMATA_STATE_DIR"})
+		return append(findings, sandbox.Finding{What: "state directory", State: sandbox.Missing, Detail: err.Error(), Remedy: "set FERMATA_STATE_DIR"})
 	}
 	return append(findings, checkStateDir(dir))
 }
 
 // checkStateDir checks a state directory, which need not exist yet.
-func checkStateDir(dir string) engine.Finding {
+func checkStateDir(dir string) sandbox.Finding {
 	const what, remedy = "state directory", "give it to the server's user, or set FERMATA_STATE_DIR to another directory"
 	info, err := os.Stat(dir)
 	existing := dir
@@ -94,12 +94,12 @@ func checkStateDir(dir string) engine.Finding {
 		err = syscall.Access(existing, writeAndEnter)
 	}
 	if err != nil {
-		return engine.Finding{What: what, State: engine.Missing, Detail: fmt.Sprintf("%s: %v", existing, err), Remedy: remedy}
+		return sandbox.Finding{What: what, State: sandbox.Missing, Detail: fmt.Sprintf("%s: %v", existing, err), Remedy: remedy}
 	}
 	if existing != dir {
-		return engine.Finding{What: what, State: engine.OK, Detail: dir + " will be created"}
+		return sandbox.Finding{What: what, State: sandbox.OK, Detail: dir + " will be created"}
 	}
-	return engine.Found(what, info.Mode().Perm()&0o077 == 0, engine.Weaker, fmt.Sprintf("%s has the permissions %v", dir, info.Mode().Perm()),
+	return sandbox.Found(what, info.Mode().Perm()&0o077 == 0, sandbox.Weaker, fmt.Sprintf("%s has the permissions %v", dir, info.Mode().Perm()),
 		"`chmod 700 "+dir+"`: other users may have access to it")
 }
 
@@ -125,26 +125,26 @@ type surroundings struct {
 }
 
 // tryProgram runs lookAround in a sandbox that is made as a server would make it.
-func (c *check) tryProgram(ctx context.Context) []engine.Finding {
+func (c *check) tryProgram(ctx context.Context) []sandbox.Finding {
 	begin := time.Now()
 	seen, err := c.runProgram(ctx)
 	if err != nil {
 		// Only the first line is shown: the lines that follow are remedies, which the other
 		// findings have.
 		detail, _, _ := strings.Cut(err.Error(), "\n")
-		return []engine.Finding{{What: "program", State: engine.Missing, Detail: detail, Remedy: "apply the remedies above, and see the error"}}
+		return []sandbox.Finding{{What: "program", State: sandbox.Missing, Detail: detail, Remedy: "apply the remedies above, and see the error"}}
 	}
 	const sandboxUser = 1000
 	const remedy = "report this with the whole table: no program should see this"
 	// Another kernel, such as gVisor's, may leave out some of these.
 	oneOf := func(got string, want ...string) bool { return slices.Contains(want, got) }
-	return []engine.Finding{
-		{What: "program", State: engine.OK, Detail: fmt.Sprintf("ran in a sandbox, %d ms after the start of a server", time.Since(begin).Milliseconds())},
-		engine.Found("its privileges", seen.User == sandboxUser && oneOf(seen.Capabilities, "0000000000000000") && oneOf(seen.NoNewPrivs, "1", ""), engine.Missing,
+	return []sandbox.Finding{
+		{What: "program", State: sandbox.OK, Detail: fmt.Sprintf("ran in a sandbox, %d ms after the start of a server", time.Since(begin).Milliseconds())},
+		sandbox.Found("its privileges", seen.User == sandboxUser && oneOf(seen.Capabilities, "0000000000000000") && oneOf(seen.NoNewPrivs, "1", ""), sandbox.Missing,
 			fmt.Sprintf("user %d, capabilities %s, no_new_privs %s", seen.User, seen.Capabilities, seen.NoNewPrivs), remedy),
-		engine.Found("its system calls", oneOf(seen.Seccomp, "2", ""), engine.Missing, "seccomp "+seen.Seccomp, remedy),
-		engine.Found("its network", seen.Routes == 0, engine.Missing, fmt.Sprintf("%d routes", seen.Routes), remedy),
-		engine.Found("its file systems", !slices.Contains(seen.Writable, "/"), engine.Missing, "it may write to "+strings.Join(seen.Writable, ", "), remedy),
+		sandbox.Found("its system calls", oneOf(seen.Seccomp, "2", ""), sandbox.Missing, "seccomp "+seen.Seccomp, remedy),
+		sandbox.Found("its network", seen.Routes == 0, sandbox.Missing, fmt.Sprintf("%d routes", seen.Routes), remedy),
+		sandbox.Found("its file systems", !slices.Contains(seen.Writable, "/"), sandbox.Missing, "it may write to "+strings.Join(seen.Writable, ", "), remedy),
 	}
 }
 
@@ -159,7 +159,7 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := c.settings
 	s.StateDir, s.MetricsAddr, s.PeerURL, s.PeerAddr, s.FilesURL, s.RedisURL, s.RedisSecret = dir, "", "", "", "", secret{}, nil
-	s.PoolSize, s.QueueTimeout = 1, maxQueueTimeout
+	s.PoolSize, s.PoolPlain, s.PoolScientific, s.QueueTimeout = 1, nil, nil, maxQueueTimeout
 	key := secret{rand.Text()}
 	s.Auth, s.APIKeys = "keys", []apiKey{{Name: "check", Key: key}}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

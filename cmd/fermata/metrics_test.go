@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 // observed returns metrics that all have values.
@@ -25,7 +26,10 @@ func observed() *metrics {
 	m := newMetrics()
 	m.watch(func() engine.Stats {
 		return engine.Stats{
-			Pool:       engine.PoolStats{Idle: 1, Making: 2, Live: 3, Stuck: 12, Waiting: 4, Size: 5, Ceiling: 6, Warm: 7, Cold: 8, Refused: 9, Made: 10, Failed: 11},
+			Pool: sandbox.PoolStats{
+				KindStats: sandbox.KindStats{Idle: 1, Making: 2, Waiting: 4, Size: 5, Warm: 7, Cold: 8, Refused: 9, Made: 10, Failed: 11},
+				Live:      3, Stuck: 12, Ceiling: 6,
+			},
 			Executions: map[engine.State]int{engine.Running: 12, engine.Paused: 13},
 			Ended:      map[engine.State]uint64{engine.Completed: 14, engine.TimedOut: 15},
 			Failures:   map[engine.Reason]uint64{engine.OutOfMemory: 16},

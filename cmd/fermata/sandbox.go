@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"fermata/engine"
 	"fermata/engine/docker"
 	"fermata/engine/process"
+	"fermata/engine/sandbox"
 )
 
 // orphanSlack is how much longer than the longest run or pause a sandbox waits to hear
@@ -19,7 +19,7 @@ const orphanSlack = time.Minute
 // provider starts the provider of sandboxes. dir is the state directory. All servers of an
 // installation can find its containers. A sandbox that has been idle for maxIdle must be
 // replaced, unless maxIdle is 0.
-func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installation, instance string) (p engine.Provider, maxIdle time.Duration, err error) {
+func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installation, instance string) (p sandbox.Provider, maxIdle time.Duration, err error) {
 	if s.Sandbox == "docker" {
 		o := s.dockerOptions(log, installation, instance)
 		p, err := docker.New(ctx, o)
@@ -36,11 +36,19 @@ func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installa
 }
 
 // checkSandbox reports which of the things that sandboxes need this machine has.
-func (s *settings) checkSandbox(ctx context.Context, log *slog.Logger, dir string) []engine.Finding {
+func (s *settings) checkSandbox(ctx context.Context, log *slog.Logger, dir string) []sandbox.Finding {
 	if s.Sandbox == "docker" {
 		return docker.Check(ctx, s.dockerOptions(log, "", ""))
 	}
 	return process.Check(ctx, s.processOptions(log, dir, ""))
+}
+
+// limits are those of each sandbox.
+func (s *settings) limits() sandbox.Limits {
+	return sandbox.Limits{
+		Memory: int64(s.Memory), CPUs: s.CPUs, PIDs: s.PIDs, Output: int64(s.Output), Disk: int64(s.Disk),
+		OutputFiles: s.OutputFiles, OutputFileSize: int64(s.OutputFileSize),
+	}
 }
 
 func (s *settings) dockerOptions(log *slog.Logger, installation, instance string) docker.Options {
@@ -49,11 +57,7 @@ func (s *settings) dockerOptions(log *slog.Logger, installation, instance string
 		Runtime:      s.DockerRuntime,
 		Installation: installation,
 		Server:       instance,
-		Memory:       int64(s.Memory),
-		CPUs:         s.CPUs,
-		PIDs:         s.PIDs,
-		Output:       int64(s.Output),
-		Disk:         int64(s.Disk),
+		Limits:       s.limits(),
 		// A sandbox hears nothing from its server during a run or a pause.
 		Orphan: max(s.PauseTTL, maxBudget) + orphanSlack,
 		Log:    log,
@@ -66,11 +70,7 @@ func (s *settings) processOptions(log *slog.Logger, dir, instance string) proces
 		Server:          instance,
 		Hide:            s.hidden(dir),
 		Python:          s.Python,
-		Memory:          int64(s.Memory),
-		CPUs:            s.CPUs,
-		PIDs:            s.PIDs,
-		Output:          int64(s.Output),
-		Disk:            int64(s.Disk),
+		Limits:          s.limits(),
 		Sandboxes:       s.MaxSandboxes,
 		CgroupsOptional: s.Cgroups == "optional",
 		// After this time there is nothing left that a later server could take over.

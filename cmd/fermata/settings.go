@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fermata/api"
+	"fermata/engine/sandbox"
 )
 
 // settings are all settings of the server. Flags and environment variables are named after
@@ -63,19 +64,21 @@ type settings struct {
 	Drain        string        `group:"servers" enum:"end,keep" default:"end" help:"What SIGTERM does with paused executions. end: ends them; keep: leaves them to the next server."`
 	DrainTimeout time.Duration `group:"servers" default:"25s" help:"How long SIGTERM waits for running programs."`
 
-	Sandbox       string        `group:"sandbox" enum:"process,docker" default:"process" help:"What programs run in. process: processes of this machine in namespaces of their own; docker: containers of the Docker engine that DOCKER_HOST names."`
-	Python        string        `group:"sandbox" default:"python3" help:"Python interpreter of process sandboxes, 3.11 or later: a path, or a name to look up."`
-	DockerImage   string        `group:"sandbox" default:"fermata-sandbox" help:"Image of the containers."`
-	DockerRuntime string        `group:"sandbox" placeholder:"NAME" help:"OCI runtime of the containers, for example runsc for gVisor. Default: the default runtime of the Docker engine."`
-	Cgroups       string        `group:"sandbox" enum:"required,optional" default:"required" help:"Whether cgroups must limit process sandboxes. required: the server does not start without them; optional: it starts, but then one program may take FERMATA_PIDS times FERMATA_MEMORY, three times FERMATA_DISK on top of that, and all processors. Use optional for your own programs only."`
-	PoolSize      int           `group:"sandbox" default:"4" help:"How many idle sandboxes to keep ready."`
-	MaxSandboxes  int           `group:"sandbox" default:"256" help:"Most sandboxes at once, paused ones included."`
-	QueueTimeout  time.Duration `group:"sandbox" default:"10s" help:"How long a start waits for a sandbox, at most 60s."`
-	Memory        byteSize      `group:"sandbox" default:"512MiB" help:"Memory of one sandbox."`
-	CPUs          float64       `group:"sandbox" name:"cpus" default:"1" help:"Processors of one sandbox; 1.5 is one and a half."`
-	PIDs          int           `group:"sandbox" name:"pids" default:"64" help:"Processes and threads of one program."`
-	Output        byteSize      `group:"sandbox" default:"1MiB" help:"Most bytes that a program may print to stdout, and as many to stderr."`
-	Disk          byteSize      `group:"sandbox" default:"256MiB" help:"Size of each writable directory of a sandbox. Their files are in its memory."`
+	Sandbox        string        `group:"sandbox" enum:"process,docker" default:"process" help:"What programs run in. process: processes of this machine in namespaces of their own; docker: containers of the Docker engine that DOCKER_HOST names."`
+	Python         string        `group:"sandbox" default:"python3" help:"Python interpreter of process sandboxes, 3.11 or later: a path, or a name to look up."`
+	DockerImage    string        `group:"sandbox" default:"fermata-sandbox" help:"Image of the containers."`
+	DockerRuntime  string        `group:"sandbox" placeholder:"NAME" help:"OCI runtime of the containers, for example runsc for gVisor. Default: the default runtime of the Docker engine."`
+	Cgroups        string        `group:"sandbox" enum:"required,optional" default:"required" help:"Whether cgroups must limit process sandboxes. required: the server does not start without them; optional: it starts, but then one program may take FERMATA_PIDS times FERMATA_MEMORY, three times FERMATA_DISK on top of that, and all processors. Use optional for your own programs only."`
+	PoolSize       int           `group:"sandbox" default:"4" help:"How many idle sandboxes to keep ready. One half is plain; the other half is scientific: these have imported the libraries and serve programs whose text names one."`
+	PoolPlain      *int          `group:"sandbox" placeholder:"N" help:"How many idle plain sandboxes to keep ready. Default: half of FERMATA_POOL_SIZE, rounded up."`
+	PoolScientific *int          `group:"sandbox" placeholder:"N" help:"How many idle scientific sandboxes to keep ready. Default: half of FERMATA_POOL_SIZE, rounded down."`
+	MaxSandboxes   int           `group:"sandbox" default:"256" help:"Most sandboxes at once, paused ones included."`
+	QueueTimeout   time.Duration `group:"sandbox" default:"10s" help:"How long a start waits for a sandbox, at most 60s."`
+	Memory         byteSize      `group:"sandbox" default:"512MiB" help:"Memory of one sandbox."`
+	CPUs           float64       `group:"sandbox" name:"cpus" default:"1" help:"Processors of one sandbox; 1.5 is one and a half."`
+	PIDs           int           `group:"sandbox" name:"pids" default:"64" help:"Processes and threads of one program."`
+	Output         byteSize      `group:"sandbox" default:"1MiB" help:"Most bytes that a program may print to stdout, and as many to stderr."`
+	Disk           byteSize      `group:"sandbox" default:"256MiB" help:"Size of each writable directory of a sandbox. Their files are in its memory."`
 
 	LogLevel  logLevel `group:"log" default:"info" help:"Lowest level to log: debug, info, warn or error."`
 	LogFormat string   `group:"log" enum:"text,json" default:"text" help:"Format of the log (${enum})."`
@@ -131,8 +134,23 @@ func (s *settings) Validate() error {
 	mistake(s.Keep > 0, "keep", "more than 0")
 	mistake(s.DrainTimeout >= 0, "drain-timeout", "0s or more")
 	mistake(s.PoolSize >= 0 && s.PoolSize <= s.MaxSandboxes, "pool-size", "between 0 and --max-sandboxes")
+	plain, scientific := s.poolSizes()[sandbox.Plain], s.poolSizes()[sandbox.Scientific]
+	mistake(plain >= 0 && plain <= s.MaxSandboxes, "pool-plain", "between 0 and --max-sandboxes")
+	mistake(scientific >= 0 && plain+scientific <= s.MaxSandboxes, "pool-scientific", "between 0 and --max-sandboxes less --pool-plain")
 	mistake(s.QueueTimeout >= 0 && s.QueueTimeout <= maxQueueTimeout, "queue-timeout", fmt.Sprintf("between 0s and %s", maxQueueTimeout))
 	return errors.Join(mistakes...)
+}
+
+// poolSizes returns how many sandboxes of each kind to keep idle.
+func (s *settings) poolSizes() map[sandbox.Kind]int {
+	sizes := map[sandbox.Kind]int{sandbox.Plain: (s.PoolSize + 1) / 2, sandbox.Scientific: s.PoolSize / 2}
+	if s.PoolPlain != nil {
+		sizes[sandbox.Plain] = *s.PoolPlain
+	}
+	if s.PoolScientific != nil {
+		sizes[sandbox.Scientific] = *s.PoolScientific
+	}
+	return sizes
 }
 
 // maxExecutions returns the most executions that one client may have, 0 for no limit.

@@ -178,7 +178,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		MaxRounds:    librechat.MaxRounds,
 		MaxCalls:     s.MaxCalls,
 		MaxResults:   int64(s.MaxResults),
-		PoolSize:     s.PoolSize,
+		PoolSizes:    s.poolSizes(),
 		MaxIdle:      maxIdle,
 		MaxSandboxes: s.MaxSandboxes,
 		MaxRunning:   s.MaxRunning,
@@ -187,14 +187,12 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		Waited:       seconds(watched.waits),
 		Made:         seconds(watched.made),
 
-		Files:          files,
-		MaxInputSize:   s.inputSize(),
-		MaxOutputFiles: s.OutputFiles,
-		MaxOutputSize:  int64(s.OutputFileSize),
+		Files:        files,
+		MaxInputSize: s.inputSize(),
 
 		MaxExecutions: s.maxExecutions(),
 		MaxStored:     int64(s.MaxStored),
-		MaxOutput:     int64(s.Output),
+		Limits:        s.limits(),
 	})
 	if err != nil {
 		return handlers, opened, fmt.Errorf("start engine: %w", err)

@@ -12,7 +12,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ import (
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -60,16 +59,8 @@ type Options struct {
 	Installation string
 	// Server is this server's instance. Its containers are labelled with it.
 	Server string
-	// Memory bounds the memory of the container, its file systems included.
-	Memory int64
-	// CPUs bounds processor time: 1.5 is one and a half processors.
-	CPUs float64
-	// PIDs bounds the processes and threads of a program.
-	PIDs int
-	// Output bounds each of stdout and stderr.
-	Output int64
-	// Disk bounds each of /mnt/data, /tmp and /dev/shm, and the size of a file.
-	Disk int64
+	// Limits bound each container. What is in its file systems counts as memory, too.
+	sandbox.Limits
 	// Orphan is how long a sandbox that hears nothing from a server waits before it ends
 	// itself. A server sends nothing while a program runs or is paused, so Orphan must be
 	// longer than the longest run and the longest pause. Idle sandboxes must be replaced
@@ -79,7 +70,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Provider is an engine.Provider of containers.
+// A Provider is a sandbox.Provider of containers.
 type Provider struct {
 	o      Options
 	client *client.Client
@@ -87,7 +78,7 @@ type Provider struct {
 	limits container.HostConfig
 }
 
-var _ engine.Provider = (*Provider)(nil)
+var _ sandbox.Provider = (*Provider)(nil)
 
 // New returns a provider. It returns an error that says what is missing if there is no
 // daemon or no image, or if the daemon cannot enforce all limits.
@@ -187,10 +178,11 @@ func (p *Provider) explain(err error) error {
 		"`docker build --target sandbox -t %s .` in Fermata's source directory", err, p.o.Image)
 }
 
-// Create starts a container for one kind of programs. If ctx ends meanwhile it is removed again, but first
-// the daemon's answer is waited for, for a while: a daemon goes on with a request that
-// was given up, and what it is about to make cannot be removed yet.
-func (p *Provider) Create(ctx context.Context, kind engine.Kind) (ref string, err error) {
+// Create starts a container for one kind of programs. If ctx ends meanwhile, Create removes the
+// container again. It first waits for the daemon's answer, for up to giveUpTimeout: a daemon
+// completes even requests that were given up, and a container that it has not created yet
+// cannot be removed.
+func (p *Provider) Create(ctx context.Context, kind sandbox.Kind) (ref string, err error) {
 	waiting := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
@@ -226,7 +218,7 @@ func (p *Provider) Create(ctx context.Context, kind engine.Kind) (ref string, er
 }
 
 // Attach opens the stream to a container's first process.
-func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (p *Provider) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	s, err := p.attach(ctx, ref)
 	if err == nil {
 		return s, nil
@@ -234,7 +226,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 	// The client library does not say why it could not attach.
 	found, inspectErr := p.client.ContainerInspect(ctx, ref)
 	if errdefs.IsNotFound(inspectErr) || inspectErr == nil && !found.State.Running {
-		return nil, fmt.Errorf("%w: %s", engine.ErrGone, ref)
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
 	}
 	return nil, fmt.Errorf("attach to container %s: %w", ref, err)
 }
@@ -259,7 +251,7 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 }
 
 // List returns every container of this installation.
-func (p *Provider) List(ctx context.Context) ([]engine.Sandbox, error) {
+func (p *Provider) List(ctx context.Context) ([]sandbox.Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	containers, err := p.client.ContainerList(ctx, container.ListOptions{
@@ -269,9 +261,9 @@ func (p *Provider) List(ctx context.Context) ([]engine.Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
 	}
-	list := make([]engine.Sandbox, len(containers))
+	list := make([]sandbox.Sandbox, len(containers))
 	for i, c := range containers {
-		list[i] = engine.Sandbox{Ref: c.ID, Server: c.Labels[serverLabel]}
+		list[i] = sandbox.Sandbox{Ref: c.ID, Server: c.Labels[serverLabel]}
 	}
 	return list, nil
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/docker/docker/client"
 
-	"fermata/engine"
 	"fermata/engine/enginetest"
+	"fermata/engine/sandbox"
 )
 
 // daemon returns a client of the Docker daemon. It skips the test if there is no daemon,
@@ -38,11 +38,7 @@ func options(t testing.TB, change ...func(*Options)) Options {
 		Image:        "fermata-sandbox",
 		Installation: "test-" + strings.ReplaceAll(t.Name(), "/", "-") + "-" + time.Now().Format("150405.000000"),
 		Server:       enginetest.Server,
-		Memory:       512 << 20,
-		CPUs:         2,
-		PIDs:         32,
-		Output:       1 << 20,
-		Disk:         32 << 20,
+		Limits:       sandbox.Limits{Memory: 512 << 20, CPUs: 2, PIDs: 32, Output: 1 << 20, Disk: 32 << 20},
 		Orphan:       5 * time.Minute,
 		Log:          slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
@@ -97,7 +93,7 @@ func withRuntime(runtime string) func(*Options) {
 
 func TestConformance(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
-		enginetest.Run(t, func(t *testing.T) engine.Provider {
+		enginetest.Run(t, func(t *testing.T) sandbox.Provider {
 			p, err := New(t.Context(), options(t, withRuntime(runtime)))
 			if err != nil {
 				t.Fatal(err)

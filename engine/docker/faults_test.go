@@ -12,6 +12,7 @@ import (
 
 	"fermata/engine"
 	"fermata/engine/enginetest"
+	"fermata/engine/sandbox"
 )
 
 // TestOperatorIntervenes does to a container what an operator might do, both while its
@@ -103,7 +104,7 @@ func TestOrphan(t *testing.T) {
 	c := daemon(t)
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		p := open(t, withRuntime(runtime), func(o *Options) { o.Orphan = time.Second })
-		id, err := p.Create(t.Context(), engine.Scientific)
+		id, err := p.Create(t.Context(), sandbox.Plain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func TestIdleIsReplaced(t *testing.T) {
 func TestLabels(t *testing.T) {
 	c := daemon(t)
 	p, other := open(t), open(t, func(o *Options) { o.Installation = "another" })
-	id, err := p.Create(t.Context(), engine.Scientific)
+	id, err := p.Create(t.Context(), sandbox.Plain)
 	if err != nil {
 		t.Fatal(err)
 	}

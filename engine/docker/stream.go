@@ -17,7 +17,7 @@ import (
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -64,7 +64,7 @@ func (p *Provider) attach(ctx context.Context, ref string) (*stream, error) {
 	}
 }
 
-// cause returns engine.ErrOutOfMemory if a container has ended for lack of memory, and nil
+// cause returns sandbox.ErrOutOfMemory if a container has ended for lack of memory, and nil
 // otherwise. Docker closes the streams of a container before it has recorded how the
 // container ended, so cause waits for that. Then Docker removes the container: if it is
 // gone already, the events that Docker remembers still tell.
@@ -78,7 +78,7 @@ func (p *Provider) cause(ref string) error {
 	}
 	found, err := p.client.ContainerInspect(ctx, ref)
 	if err == nil && found.State.OOMKilled || errdefs.IsNotFound(err) && p.hasEvent(ctx, ref, events.ActionOOM) {
-		return engine.ErrOutOfMemory
+		return sandbox.ErrOutOfMemory
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"fermata/engine/sandbox"
 )
 
 func chunk(kind byte, text string) string {
@@ -53,7 +55,7 @@ func TestDemuxRefuses(t *testing.T) {
 }
 
 func TestContainerIsClosed(t *testing.T) {
-	config, host, err := Options{Image: "i", Memory: 1 << 20, CPUs: 1.5, PIDs: 3}.container(false, false)
+	config, host, err := Options{Image: "i", Limits: sandbox.Limits{Memory: 1 << 20, CPUs: 1.5, PIDs: 3}}.container(false, false)
 	if err != nil {
 		t.Fatal(err)
 	}

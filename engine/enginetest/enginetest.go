@@ -1,4 +1,4 @@
-// Package enginetest holds the conformance suite of engine.Provider, and an engine
+// Package enginetest holds the conformance suite of sandbox.Provider, and an engine
 // for the tests of a provider to run programs with. It knows no provider.
 package enginetest
 
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -18,11 +17,13 @@ import (
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine"
+	"fermata/engine/sandbox"
+	"fermata/engine/sandbox/sandboxtest"
 	"fermata/stubs"
 )
 
 // Server is the instance that the provider of a test has to mark sandboxes with.
-const Server = "server-under-test"
+const Server = sandboxtest.Server
 
 // Principal owns every execution of an Engine.
 const Principal = "tester"
@@ -41,7 +42,7 @@ type Engine struct {
 }
 
 // New returns an engine over p, which ends with the test.
-func New(t testing.TB, p engine.Provider, change ...func(*engine.Options)) *Engine {
+func New(t testing.TB, p sandbox.Provider, change ...func(*engine.Options)) *Engine {
 	t.Helper()
 	return newEngine(t, p, openStore(t), Server, change...)
 }
@@ -60,18 +61,18 @@ func openStore(t testing.TB) continuation.Store {
 	return store
 }
 
-func newEngine(t testing.TB, p engine.Provider, store continuation.Store, instance string, change ...func(*engine.Options)) *Engine {
+func newEngine(t testing.TB, p sandbox.Provider, store continuation.Store, instance string, change ...func(*engine.Options)) *Engine {
 	t.Helper()
 	signer, err := continuation.NewSigner([][]byte{make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{t: t, Store: store, provider: &mortal{Provider: p, streams: map[string]io.ReadWriteCloser{}}}
+	e := &Engine{t: t, Store: store, provider: &mortal{Provider: p, streams: map[string]sandbox.Stream{}}}
 	o := engine.Options{
 		Provider: e.provider, Store: mortalStore{store, &e.provider.dead}, Signer: signer, Instance: instance,
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		PauseTTL: time.Minute, KeepAnswers: time.Minute,
-		MaxRounds: 20, MaxCalls: 1000, PoolSize: 1, MaxSandboxes: 8, QueueTimeout: patience,
+		MaxRounds: 20, MaxCalls: 1000, PoolSizes: map[sandbox.Kind]int{sandbox.Plain: 1}, MaxSandboxes: 8, QueueTimeout: patience,
 	}
 	for _, f := range change {
 		f(&o)
@@ -139,12 +140,12 @@ var errDead = errors.New("enginetest: the server is dead")
 
 // A mortal provider can be cut off.
 type mortal struct {
-	engine.Provider
+	sandbox.Provider
 	dead atomic.Bool
 
 	mu sync.Mutex
 	// streams are those that were attached, by the sandbox's reference.
-	streams map[string]io.ReadWriteCloser
+	streams map[string]sandbox.Stream
 }
 
 func (m *mortal) die() {
@@ -159,14 +160,14 @@ func (m *mortal) die() {
 	}
 }
 
-func (m *mortal) Create(ctx context.Context, kind engine.Kind) (string, error) {
+func (m *mortal) Create(ctx context.Context, kind sandbox.Kind) (string, error) {
 	if m.dead.Load() {
 		return "", errDead
 	}
 	return m.Provider.Create(ctx, kind)
 }
 
-func (m *mortal) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (m *mortal) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	s, err := m.Provider.Attach(ctx, ref)
 	if err != nil {
 		return nil, err

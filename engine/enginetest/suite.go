@@ -1,145 +1,30 @@
 package enginetest
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net"
-	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/sandbox"
+	"fermata/engine/sandbox/sandboxtest"
 )
 
-// Run tries everything that a provider promises. The one that open returns must mark
-// its sandboxes with Server and bound memory to less than 1 GiB; Run closes it.
-func Run(t *testing.T, open func(t *testing.T) engine.Provider) {
-	// The runtime keeps a descriptor for the network from its first use on.
-	if l, err := net.Listen("unix", ""); err == nil {
-		_ = l.Close()
-	}
-	goroutines, descriptors := goleak.IgnoreCurrent(), countDescriptors(t)
-	p := open(t)
-
-	t.Run("create, list, destroy", func(t *testing.T) { testLife(t, p) })
-	t.Run("attach to nothing", func(t *testing.T) { testGone(t, p) })
-	t.Run("destroy ends the stream", func(t *testing.T) { testDestroyEndsStream(t, p) })
-	t.Run("cancelled create", func(t *testing.T) { testCancelledCreate(t, p) })
-	t.Run("many at once", func(t *testing.T) { testMany(t, p) })
-	t.Run("programs", func(t *testing.T) { testPrograms(t, p) })
-	t.Run("another server takes over a pause", func(t *testing.T) { testTakeOverPaused(t, p) })
-	t.Run("another server takes over a run", func(t *testing.T) { testTakeOverRunning(t, p) })
-	t.Run("another server destroys what is left over", func(t *testing.T) { testLeftOver(t, p) })
-
-	if refs := list(t, p); len(refs) > 0 {
-		t.Errorf("after all tests there are sandboxes %v, want none", refs)
-	}
-	if err := p.Close(); err != nil {
-		t.Errorf("Close = %v", err)
-	}
-	goleak.VerifyNone(t, goroutines)
-	if got := countDescriptors(t); got > descriptors {
-		t.Errorf("%d descriptors are open after Close, want %d as before", got, descriptors)
-	}
+// Run tries everything that a provider promises, and programs in its sandboxes. The one that
+// open returns must mark its sandboxes with Server and bound memory to less than 1 GiB; Run
+// closes it.
+func Run(t *testing.T, open func(t *testing.T) sandbox.Provider) {
+	sandboxtest.Run(t, open, func(t *testing.T, p sandbox.Provider) {
+		t.Run("programs", func(t *testing.T) { testPrograms(t, p) })
+		t.Run("another server takes over a pause", func(t *testing.T) { testTakeOverPaused(t, p) })
+		t.Run("another server takes over a run", func(t *testing.T) { testTakeOverRunning(t, p) })
+		t.Run("another server destroys what is left over", func(t *testing.T) { testLeftOver(t, p) })
+	})
 }
 
-func testLife(t *testing.T, p engine.Provider) {
-	ref := create(t, p)
-	if refs := list(t, p); refs[ref] != Server {
-		t.Errorf("List = %v, want %s of %s in it", refs, ref, Server)
-	}
-	for _, which := range []string{"first", "second"} {
-		if err := p.Destroy(t.Context(), ref); err != nil {
-			t.Errorf("%s Destroy = %v", which, err)
-		}
-		if _, there := list(t, p)[ref]; there {
-			t.Errorf("after the %s Destroy, %s is still listed", which, ref)
-		}
-	}
-}
-
-func testGone(t *testing.T, p engine.Provider) {
-	ref := create(t, p)
-	if err := p.Destroy(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
-	if s, err := p.Attach(t.Context(), ref); !errors.Is(err, engine.ErrGone) {
-		t.Errorf("Attach = %v, %v, want ErrGone", s, err)
-	}
-}
-
-func testDestroyEndsStream(t *testing.T, p engine.Provider) {
-	ref := create(t, p)
-	s, err := p.Attach(t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		// How it ends is the provider's to choose.
-		_, _ = io.Copy(io.Discard, s)
-	}()
-	if err := p.Destroy(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		t.Error("the stream of a destroyed sandbox goes on")
-	}
-	_ = s.Close()
-}
-
-func testCancelledCreate(t *testing.T, p engine.Provider) {
-	ctx, cancel := context.WithCancel(t.Context())
-	created := make(chan struct{})
-	go func() {
-		defer close(created)
-		if ref, err := p.Create(ctx, engine.Scientific); err == nil {
-			if err := p.Destroy(t.Context(), ref); err != nil {
-				t.Errorf("Destroy = %v", err)
-			}
-		}
-	}()
-	cancel()
-	<-created
-	if refs := list(t, p); len(refs) > 0 {
-		t.Errorf("List = %v after a Create was cancelled, want none", refs)
-	}
-}
-
-func testMany(t *testing.T, p engine.Provider) {
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			ref, err := p.Create(t.Context(), engine.Scientific)
-			if err != nil {
-				t.Errorf("Create = %v", err)
-				return
-			}
-			s, err := p.Attach(t.Context(), ref)
-			if err != nil {
-				t.Errorf("Attach = %v", err)
-			} else {
-				_ = s.Close()
-			}
-			if err := p.Destroy(t.Context(), ref); err != nil {
-				t.Errorf("Destroy = %v", err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func testPrograms(t *testing.T, p engine.Provider) {
+func testPrograms(t *testing.T, p sandbox.Provider) {
 	e := New(t, p)
 	for _, tt := range []struct {
 		name    string
@@ -216,7 +101,7 @@ time.sleep(1)
 print(await ask(n=2))
 `
 
-func testTakeOverPaused(t *testing.T, p engine.Provider) {
+func testTakeOverPaused(t *testing.T, p sandbox.Provider) {
 	first := New(t, p)
 	paused := first.Start(twoCalls, time.Minute, "ask")
 	first.Die()
@@ -224,7 +109,7 @@ func testTakeOverPaused(t *testing.T, p engine.Provider) {
 	finish(t, second, paused, bothResults...)
 }
 
-func testTakeOverRunning(t *testing.T, p engine.Provider) {
+func testTakeOverRunning(t *testing.T, p sandbox.Provider) {
 	first := New(t, p)
 	paused := first.Start(twoCalls, time.Minute, "ask")
 	lost := make(chan struct{})
@@ -263,10 +148,10 @@ func finish(t *testing.T, e *Engine, paused engine.Outcome, values ...string) {
 	}
 }
 
-func testLeftOver(t *testing.T, p engine.Provider) {
-	ref := create(t, p)
+func testLeftOver(t *testing.T, p sandbox.Provider) {
+	ref := sandboxtest.Create(t, p, sandbox.Scientific)
 	newEngine(t, p, openStore(t), "another")
-	if _, there := list(t, p)[ref]; there {
+	if _, there := sandboxtest.List(t, p)[ref]; there {
 		t.Errorf("%s is still there after another server has started", ref)
 	}
 }
@@ -278,41 +163,4 @@ func onlyRecord(t *testing.T, e *Engine) continuation.Record {
 		t.Fatalf("List = %v, %v, want one record", records, err)
 	}
 	return records[0]
-}
-
-func create(t *testing.T, p engine.Provider) string {
-	t.Helper()
-	ref, err := p.Create(t.Context(), engine.Scientific)
-	if err != nil {
-		t.Fatalf("Create = %v", err)
-	}
-	t.Cleanup(func() {
-		if err := p.Destroy(context.Background(), ref); err != nil {
-			t.Errorf("Destroy = %v", err)
-		}
-	})
-	return ref
-}
-
-// list returns the servers of all sandboxes by their references.
-func list(t *testing.T, p engine.Provider) map[string]string {
-	t.Helper()
-	found, err := p.List(context.Background())
-	if err != nil {
-		t.Fatalf("List = %v", err)
-	}
-	refs := map[string]string{}
-	for _, s := range found {
-		refs[s.Ref] = s.Server
-	}
-	return refs
-}
-
-func countDescriptors(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }

@@ -14,21 +14,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 // Check looks for everything that New and its sandboxes need of this machine. It leaves
 // nothing behind but the cgroup in which the groups of sandboxes are made, as a server does.
-func Check(ctx context.Context, o Options) []engine.Finding {
-	findings := []engine.Finding{checkKernel()}
+func Check(ctx context.Context, o Options) []sandbox.Finding {
+	findings := []sandbox.Finding{checkKernel()}
 	python, err := findPython(ctx, o.Python)
 	if err != nil {
-		findings = append(findings, engine.Finding{
-			What: "Python", State: engine.Missing, Detail: err.Error(),
+		findings = append(findings, sandbox.Finding{
+			What: "Python", State: sandbox.Missing, Detail: err.Error(),
 			Remedy: fmt.Sprintf("install Python 3.%d or later, or set FERMATA_PYTHON to one", oldestPython),
 		})
 	} else {
-		findings = append(findings, engine.Finding{What: "Python", State: engine.OK, Detail: python.version + ", " + python.path},
+		findings = append(findings, sandbox.Finding{What: "Python", State: sandbox.OK, Detail: python.version + ", " + python.path},
 			checkLibraries(ctx, python), checkNamespaces(ctx, python))
 	}
 	findings = append(findings, checkSeccomp())
@@ -57,33 +57,33 @@ func kernel() (string, error) {
 	return release, nil
 }
 
-func checkKernel() engine.Finding {
+func checkKernel() sandbox.Finding {
 	release, err := kernel()
-	return engine.Found("Linux", err == nil, engine.Missing, release,
+	return sandbox.Found("Linux", err == nil, sandbox.Missing, release,
 		fmt.Sprintf("use a machine with Linux %d.%d or later, or FERMATA_SANDBOX=docker", oldestMajor, oldestMinor))
 }
 
 // libraries are the ones that programs find ready where they are installed.
 var libraries = []string{"numpy", "pandas", "matplotlib", "scipy", "sklearn"}
 
-func checkLibraries(ctx context.Context, python interpreter) engine.Finding {
+func checkLibraries(ctx context.Context, python interpreter) sandbox.Finding {
 	const absent = `import sys, importlib.util; print(*[name for name in sys.argv[1:] if not importlib.util.find_spec(name)])`
 	out, err := exec.CommandContext(ctx, python.path, append([]string{"-I", "-c", absent}, libraries...)...).Output()
 	if err != nil {
-		return engine.Finding{What: "libraries", State: engine.Weaker, Detail: err.Error(), Remedy: "see whether " + python.path + " works"}
+		return sandbox.Finding{What: "libraries", State: sandbox.Weaker, Detail: err.Error(), Remedy: "see whether " + python.path + " works"}
 	}
 	if missing := strings.Fields(string(out)); len(missing) > 0 {
-		return engine.Finding{
-			What: "libraries", State: engine.Weaker, Detail: "programs do without " + strings.Join(missing, ", "),
+		return sandbox.Finding{
+			What: "libraries", State: sandbox.Weaker, Detail: "programs do without " + strings.Join(missing, ", "),
 			Remedy: "install them for " + python.path,
 		}
 	}
-	return engine.Finding{What: "libraries", State: engine.OK, Detail: strings.Join(libraries, ", ")}
+	return sandbox.Finding{What: "libraries", State: sandbox.OK, Detail: strings.Join(libraries, ", ")}
 }
 
 // checkNamespaces makes namespaces and does in them what the zygote does first: a security
 // module may allow to make them and still forbid all that they are needed for.
-func checkNamespaces(ctx context.Context, python interpreter) engine.Finding {
+func checkNamespaces(ctx context.Context, python interpreter) sandbox.Finding {
 	const private = `import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None):
@@ -97,9 +97,9 @@ if libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None):
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		detail := strings.TrimSpace(fmt.Sprintf("%v %s", err, out))
-		return engine.Finding{What: "namespaces", State: engine.Missing, Detail: detail, Remedy: wayToNamespaces()}
+		return sandbox.Finding{What: "namespaces", State: sandbox.Missing, Detail: detail, Remedy: wayToNamespaces()}
 	}
-	return engine.Finding{What: "namespaces", State: engine.OK, Detail: "user, mount, pid, net, ipc, uts"}
+	return sandbox.Finding{What: "namespaces", State: sandbox.OK, Detail: "user, mount, pid, net, ipc, uts"}
 }
 
 // hurdles are settings of the kernel that keep users from making useful namespaces: the value
@@ -125,43 +125,43 @@ func wayToNamespaces() string {
 	return "run the server as root or, in a container, allow it CAP_SYS_ADMIN and an unmasked /proc"
 }
 
-func checkSeccomp() engine.Finding {
+func checkSeccomp() sandbox.Finding {
 	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
 	if err != nil {
-		return engine.Finding{What: "seccomp", State: engine.Missing, Detail: err.Error(), Remedy: "use a kernel with CONFIG_SECCOMP_FILTER"}
+		return sandbox.Finding{What: "seccomp", State: sandbox.Missing, Detail: err.Error(), Remedy: "use a kernel with CONFIG_SECCOMP_FILTER"}
 	}
-	return engine.Found("seccomp", slices.Contains(strings.Fields(string(actions)), "errno"), engine.Missing,
+	return sandbox.Found("seccomp", slices.Contains(strings.Fields(string(actions)), "errno"), sandbox.Missing,
 		"actions "+strings.TrimSpace(string(actions)), "use a kernel with CONFIG_SECCOMP_FILTER")
 }
 
-func checkCgroups(o Options) []engine.Finding {
+func checkCgroups(o Options) []sandbox.Finding {
 	c, err := findCgroups(o)
 	if err != nil {
-		state := engine.Missing
+		state := sandbox.Missing
 		if o.CgroupsOptional {
-			state = engine.Weaker
+			state = sandbox.Weaker
 		}
-		return []engine.Finding{{What: "cgroups", State: state, Detail: err.Error() + ": " + o.withoutCgroups(), Remedy: wayToCgroups}}
+		return []sandbox.Finding{{What: "cgroups", State: state, Detail: err.Error() + ": " + o.withoutCgroups(), Remedy: wayToCgroups}}
 	}
 	version, swap, freezer := 2, "memory.swap.max", "cgroup.freeze"
 	if c.join == "tasks" {
 		version, swap, freezer = 1, "memory.memsw.limit_in_bytes", "freezer.state"
 	}
-	findings := []engine.Finding{{
-		What: "cgroups", State: engine.OK,
+	findings := []sandbox.Finding{{
+		What: "cgroups", State: sandbox.OK,
 		Detail: fmt.Sprintf("version %d with %s, in %s", version, strings.Join(controllers, ", "), strings.Join(c.parents, ", ")),
 	}}
 	_, err = os.Stat(filepath.Join(c.oom, swap))
-	findings = append(findings, engine.Found("limit on swap", err == nil, engine.Weaker, swap,
+	findings = append(findings, sandbox.Found("limit on swap", err == nil, sandbox.Weaker, swap,
 		"boot with swapaccount=1, or do without swap: programs may use it beyond their memory"))
 	if version == 1 && !slices.ContainsFunc(c.parents, func(dir string) bool { _, err := os.Stat(filepath.Join(dir, freezer)); return err == nil }) {
 		return append(findings, checkFreezer())
 	}
-	return append(findings, engine.Finding{What: "freezer", State: engine.OK, Detail: freezer})
+	return append(findings, sandbox.Finding{What: "freezer", State: sandbox.OK, Detail: freezer})
 }
 
 // checkFreezer looks for the freezer of version 1, in which the server has no group.
-func checkFreezer() engine.Finding {
+func checkFreezer() sandbox.Finding {
 	mounts, err := cgroupMounts("/proc/self")
 	if err == nil && mounts["freezer"] != "" {
 		err = syscall.Access(mounts["freezer"], unix.W_OK)
@@ -172,32 +172,32 @@ func checkFreezer() engine.Finding {
 	if err != nil {
 		detail += " " + err.Error()
 	}
-	return engine.Found("freezer", err == nil, engine.Weaker, strings.TrimSpace(detail),
+	return sandbox.Found("freezer", err == nil, sandbox.Weaker, strings.TrimSpace(detail),
 		"mount the cgroup controller freezer and let the server make groups there: otherwise signals stop paused programs")
 }
 
-func checkUsers(ctx context.Context, o Options) engine.Finding {
+func checkUsers(ctx context.Context, o Options) sandbox.Finding {
 	ids, err := findIdentities(ctx, o.Sandboxes)
 	if err != nil {
-		return engine.Finding{
-			What: "users", State: engine.Weaker, Detail: "all sandboxes run as the server's user: " + err.Error(),
+		return sandbox.Finding{
+			What: "users", State: sandbox.Weaker, Detail: "all sandboxes run as the server's user: " + err.Error(),
 			Remedy: "install newuidmap (Debian's uidmap) and give the server's user a range, `usermod --add-subuids 300000-365535 " +
 				"--add-subgids 300000-365535`, or run the server as root",
 		}
 	}
-	return engine.Finding{
-		What: "users", State: engine.OK,
+	return sandbox.Finding{
+		What: "users", State: sandbox.OK,
 		Detail: fmt.Sprintf("one for each sandbox, from %d to %d", ids.firstUser, ids.firstUser+ids.count-1),
 	}
 }
 
-func checkCores() engine.Finding {
+func checkCores() sandbox.Finding {
 	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
 	detail := strings.TrimSpace(string(pattern))
 	if err != nil {
 		detail = err.Error()
 	}
-	return engine.Found("core dumps", err == nil && !strings.HasPrefix(detail, "|"), engine.Weaker, detail,
+	return sandbox.Found("core dumps", err == nil && !strings.HasPrefix(detail, "|"), sandbox.Weaker, detail,
 		"`sysctl kernel.core_pattern=core`: the kernel starts this machine's handler, as root, whenever a program crashes")
 }
 
@@ -207,29 +207,29 @@ const (
 	descriptorsBasis = 1024
 )
 
-func checkDescriptors(o Options) engine.Finding {
+func checkDescriptors(o Options) sandbox.Finding {
 	need := uint64(descriptorsEach*o.Sandboxes + descriptorsBasis)
 	return checkLimit("descriptors", unix.RLIMIT_NOFILE, need, "LimitNOFILE= of the unit, or `ulimit -Hn`")
 }
 
-func checkProcesses(o Options) engine.Finding {
+func checkProcesses(o Options) sandbox.Finding {
 	if os.Geteuid() == 0 {
-		return engine.Finding{What: "processes", State: engine.OK, Detail: "no limit on those of root"}
+		return sandbox.Finding{What: "processes", State: sandbox.OK, Detail: "no limit on those of root"}
 	}
 	need := uint64(o.Sandboxes * (o.PIDs + 1))
 	return checkLimit("processes", unix.RLIMIT_NPROC, need, "LimitNPROC= of the unit, or `ulimit -Hu`")
 }
 
 // checkLimit compares a hard limit of this process with what all sandboxes together need.
-func checkLimit(what string, resource int, need uint64, where string) engine.Finding {
+func checkLimit(what string, resource int, need uint64, where string) sandbox.Finding {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(resource, &limit); err != nil {
-		return engine.Finding{What: what, State: engine.Weaker, Detail: err.Error(), Remedy: "see " + where}
+		return sandbox.Finding{What: what, State: sandbox.Weaker, Detail: err.Error(), Remedy: "see " + where}
 	}
 	have := strconv.FormatUint(limit.Max, 10)
 	if limit.Max == unix.RLIM_INFINITY {
 		have = "any number"
 	}
-	return engine.Found(what, limit.Max >= need, engine.Weaker,
+	return sandbox.Found(what, limit.Max >= need, sandbox.Weaker,
 		fmt.Sprintf("the limit is %s, FERMATA_MAX_SANDBOXES asks for %d", have, need), "raise "+where+", or lower FERMATA_MAX_SANDBOXES")
 }

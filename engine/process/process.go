@@ -13,7 +13,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -22,8 +21,8 @@ import (
 	"syscall"
 	"time"
 
-	"fermata/engine"
 	"fermata/engine/internal/seccomp"
+	"fermata/engine/sandbox"
 )
 
 // Options are what a Provider needs to know. All sizes are in bytes.
@@ -36,17 +35,8 @@ type Options struct {
 	Hide []string
 	// Python is the interpreter, 3.11 or later, a path or a name to look up.
 	Python string
-	// Memory bounds what the processes of a program use together, where the machine
-	// has memory cgroups, and each of them where it has not.
-	Memory int64
-	// CPUs bounds processor time: 1.5 is one and a half processors.
-	CPUs float64
-	// PIDs bounds the processes and threads of a program.
-	PIDs int
-	// Output bounds stdout and stderr, each.
-	Output int64
-	// Disk bounds /mnt/data, /tmp and /dev/shm, each, and any one file.
-	Disk int64
+	// Limits bound each sandbox.
+	sandbox.Limits
 	// Sandboxes is how many there may be at once, for each of which the server wants a
 	// user of its own.
 	Sandboxes int
@@ -58,14 +48,14 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Provider is an engine.Provider of process sandboxes.
+// A Provider is a sandbox.Provider of process sandboxes.
 type Provider struct {
 	cgroups *cgroups
 	users   *users
 	zygotes *zygotes
 }
 
-var _ engine.Provider = (*Provider)(nil)
+var _ sandbox.Provider = (*Provider)(nil)
 
 // New returns a provider whose zygote is running. It fails, with what is missing,
 // on a machine that cannot isolate programs.
@@ -103,7 +93,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 }
 
 // Create starts a sandbox of a kind.
-func (p *Provider) Create(ctx context.Context, kind engine.Kind) (string, error) {
+func (p *Provider) Create(ctx context.Context, kind sandbox.Kind) (string, error) {
 	z, err := p.zygotes.current(ctx)
 	if err != nil {
 		return "", err
@@ -125,7 +115,7 @@ func (p *Provider) Create(ctx context.Context, kind engine.Kind) (string, error)
 	return z.dir.id + "/" + name, nil
 }
 
-func (p *Provider) spawn(z *zygote, name string, kind engine.Kind, user uint32) error {
+func (p *Provider) spawn(z *zygote, name string, kind sandbox.Kind, user uint32) error {
 	// The supervisor gets the listening end; whoever knows the path can attach.
 	listener, err := z.dir.listen(name)
 	if err != nil {
@@ -141,7 +131,7 @@ func (p *Provider) spawn(z *zygote, name string, kind engine.Kind, user uint32) 
 }
 
 // Attach opens the stream to a sandbox's supervisor.
-func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, error) {
+func (p *Provider) Attach(ctx context.Context, ref string) (sandbox.Stream, error) {
 	z, name, err := p.find(ref)
 	if err != nil {
 		return nil, err
@@ -149,7 +139,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", z.dir.socket(name))
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", engine.ErrGone, ref)
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)
@@ -162,7 +152,7 @@ func (p *Provider) Attach(ctx context.Context, ref string) (io.ReadWriteCloser, 
 // Destroy ends a sandbox and removes what belongs to it.
 func (p *Provider) Destroy(ctx context.Context, ref string) error {
 	z, name, err := p.find(ref)
-	if errors.Is(err, engine.ErrGone) {
+	if errors.Is(err, sandbox.ErrGone) {
 		return nil
 	}
 	if err != nil {
@@ -178,7 +168,7 @@ func (p *Provider) Destroy(ctx context.Context, ref string) error {
 }
 
 // List returns every sandbox, those of earlier servers too.
-func (p *Provider) List(context.Context) ([]engine.Sandbox, error) { return p.zygotes.list() }
+func (p *Provider) List(context.Context) ([]sandbox.Sandbox, error) { return p.zygotes.list() }
 
 // Close lets go of all sandboxes. Those that were not destroyed stay, and so do the zygotes
 // that have made them.
@@ -192,7 +182,7 @@ func (p *Provider) find(ref string) (*zygote, string, error) {
 	}
 	z, ok := p.zygotes.find(id)
 	if !ok {
-		return nil, "", fmt.Errorf("%w: %s", engine.ErrGone, ref)
+		return nil, "", fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
 	}
 	return z, name, nil
 }

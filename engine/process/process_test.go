@@ -9,23 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine"
 	"fermata/engine/enginetest"
+	"fermata/engine/sandbox"
 )
 
 func TestConformance(t *testing.T) {
-	for _, kind := range []engine.Kind{engine.Plain, engine.Scientific} {
+	for _, kind := range sandbox.Kinds {
 		t.Run(string(kind), func(t *testing.T) {
-			enginetest.Run(t, func(t *testing.T) engine.Provider {
+			enginetest.Run(t, func(t *testing.T) sandbox.Provider {
 				p, err := New(t.Context(), Options{
 					Dir:    filepath.Join(t.TempDir(), "sandboxes"),
 					Server: enginetest.Server,
 					Python: cmp.Or(os.Getenv("PYTHON"), "python3"),
-					Memory: 512 << 20,
-					CPUs:   2,
-					PIDs:   32,
-					Output: 1 << 20,
-					Disk:   32 << 20,
+					Limits: sandbox.Limits{Memory: 512 << 20, CPUs: 2, PIDs: 32, Output: 1 << 20, Disk: 32 << 20},
 					Orphan: time.Minute,
 					Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
 				})
@@ -41,9 +37,9 @@ func TestConformance(t *testing.T) {
 // oneKind makes sandboxes of one kind, whichever it is asked for.
 type oneKind struct {
 	*Provider
-	kind engine.Kind
+	kind sandbox.Kind
 }
 
-func (p oneKind) Create(ctx context.Context, _ engine.Kind) (string, error) {
+func (p oneKind) Create(ctx context.Context, _ sandbox.Kind) (string, error) {
 	return p.Provider.Create(ctx, p.kind)
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 // openIn returns a provider in a directory, as a server after those that had it before.
@@ -23,7 +23,8 @@ func openIn(t *testing.T, dir, server string) *Provider {
 	t.Helper()
 	began := time.Now()
 	p, err := New(t.Context(), Options{
-		Dir: dir, Server: server, Python: bare(t), Memory: 512 << 20, CPUs: 2, PIDs: 32, Output: 1 << 20, Disk: 32 << 20,
+		Dir: dir, Server: server, Python: bare(t),
+		Limits: sandbox.Limits{Memory: 512 << 20, CPUs: 2, PIDs: 32, Output: 1 << 20, Disk: 32 << 20},
 		Orphan: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
@@ -71,7 +72,7 @@ func (p *Provider) die(t *testing.T) {
 
 func make1(t *testing.T, p *Provider) string {
 	t.Helper()
-	ref, err := p.Create(t.Context(), engine.Plain)
+	ref, err := p.Create(t.Context(), sandbox.Plain)
 	if err != nil {
 		t.Fatalf("Create = %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 // A zygote is the connection to a zygote process.
@@ -54,8 +54,8 @@ type message struct {
 	Op   string `json:"op"`
 	Name string `json:"name"`
 	// Kind and User are those of a sandbox that is to be made.
-	Kind engine.Kind `json:"kind,omitempty"`
-	User uint32      `json:"user"`
+	Kind sandbox.Kind `json:"kind,omitempty"`
+	User uint32       `json:"user"`
 	// FDs are the names of the descriptors that come along, in their order.
 	FDs []string `json:"fds,omitempty"`
 }
@@ -176,7 +176,7 @@ func (z *zygote) alive() bool {
 }
 
 // spawn asks for a sandbox.
-func (z *zygote) spawn(name string, kind engine.Kind, user uint32, listener *os.File, group *cgroup) error {
+func (z *zygote) spawn(name string, kind sandbox.Kind, user uint32, listener *os.File, group *cgroup) error {
 	names, fds := []string{"listener"}, []int{int(listener.Fd())}
 	for _, f := range group.files {
 		names, fds = append(names, f.name), append(fds, int(f.Fd()))

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"fermata/engine"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -96,7 +96,7 @@ func (s *zygotes) current(ctx context.Context) (*zygote, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, engine.ErrClosing
+		return nil, sandbox.ErrClosing
 	}
 	if s.newest != nil && s.newest.alive() {
 		return s.newest, nil
@@ -143,17 +143,17 @@ func (s *zygotes) find(id string) (*zygote, bool) {
 }
 
 // list returns the sandboxes of all zygotes.
-func (s *zygotes) list() ([]engine.Sandbox, error) {
+func (s *zygotes) list() ([]sandbox.Sandbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []engine.Sandbox
+	var list []sandbox.Sandbox
 	for id, z := range s.all {
 		names, err := z.dir.sandboxes()
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			list = append(list, engine.Sandbox{Ref: id + "/" + name, Server: z.dir.server})
+			list = append(list, sandbox.Sandbox{Ref: id + "/" + name, Server: z.dir.server})
 		}
 	}
 	return list, nil

@@ -16,10 +16,15 @@ from hypothesis import strategies as st
 from fermata import calls, frames, program
 from fermata.frames import Channel, Decoder, Frame, ProtocolError
 
-SHARED: dict[str, list[dict[str, Any]]] = json.loads(
+SHARED: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "testdata" / "frames.json").read_text(encoding="utf-8")
 )
 LIMITS = {"server": frames.MAX_FROM_SERVER, "sandbox": frames.MAX_FROM_WORKER}
+
+
+def test_kinds_are_those_of_the_table() -> None:
+    table = {name.upper(): ord(letter) for kinds in SHARED["kinds"].values() for name, letter in kinds.items()}
+    assert {name: getattr(frames, name) for name in table} == table
 
 
 def named(case: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -33,6 +34,15 @@ def path(to: State) -> list[State]:
             return way
         ways += [[*way, move] for move in MOVES[way[-1]] if move not in way]
     pytest.fail(f"no moves lead to {to}")
+
+
+def test_states_and_moves_are_those_of_the_server() -> None:
+    shared = json.loads((Path(__file__).parent.parent / "testdata" / "states.json").read_text(encoding="utf-8"))[
+        "moves"
+    ]
+    assert {state: set(moves) for state, moves in MOVES.items()} == {
+        state: set(moves) for state, moves in shared.items()
+    }
 
 
 def test_every_state_has_its_moves() -> None:

@@ -1,7 +1,7 @@
 """Frames: the bounded messages between server, supervisor and worker.
 
 A frame is the length of its payload (4 bytes, big-endian), its type (1 byte) and the
-payload. The server's side is in engine/sandbox; both sides are tested against
+payload. The server's side is engine/sandbox/frame.go; both sides are tested against
 testdata/frames.json.
 """
 

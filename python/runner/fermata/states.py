@@ -1,6 +1,7 @@
 """The states of a sandbox's supervisor, and the moves between them.
 
-The supervisor tells its state to every server that attaches; engine/sandbox has the same names.
+The supervisor tells its state to every server that attaches. The server's side is
+engine/sandbox/state.go; both are tested against testdata/states.json.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-package engine
+package sandbox
 
 import (
 	"context"
@@ -12,17 +12,18 @@ import (
 const (
 	// destroyTimeout bounds one attempt to destroy a sandbox.
 	destroyTimeout = 8 * time.Second
-	// stuckRetry is when a sandbox that could not be destroyed is tried again. It doubles
-	// with each attempt, up to stuckRetryMost.
+	// stuckRetry is how long the undertaker waits before it tries again to destroy a sandbox.
+	// The wait doubles with each attempt, up to stuckRetryMost.
 	stuckRetry     = time.Second
 	stuckRetryMost = time.Minute
-	// stuckNews is how long the log waits for more sandboxes to get stuck, or free.
+	// stuckNews is how long the log waits for more sandboxes to get stuck, or free, so that
+	// one line tells of all of them.
 	stuckNews = time.Second
 )
 
-// An undertaker destroys sandboxes. Those that cannot be destroyed are stuck: it tries
-// again and again until they are gone or it is closed.
-type undertaker struct {
+// An Undertaker destroys sandboxes. Those that cannot be destroyed are stuck: the undertaker
+// tries again and again until they are gone or it is closed.
+type Undertaker struct {
 	provider Provider
 	log      *slog.Logger
 	// freed is called when a sandbox is not stuck any more.
@@ -34,31 +35,32 @@ type undertaker struct {
 
 	mu     sync.Mutex
 	closed bool
-	stuck  map[string]error // by reference: why
+	stuck  map[string]error // why, by reference
 	told   int              // how many of them the log knows of
 	news   *time.Timer
 }
 
-func newUndertaker(o Options, freed func()) *undertaker {
+func newUndertaker(p Provider, log *slog.Logger, freed func()) *Undertaker {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &undertaker{provider: o.Provider, log: o.Log, freed: freed, ctx: ctx, cancel: cancel, stuck: map[string]error{}}
+	return &Undertaker{provider: p, log: log, freed: freed, ctx: ctx, cancel: cancel, stuck: map[string]error{}}
 }
 
-// destroy ends a sandbox, or notes that it is stuck: after destroyTimeout, or when ctx ends.
-func (u *undertaker) destroy(ctx context.Context, ref string) {
+// Destroy ends a sandbox. If that does not succeed within a few seconds, or before ctx ends, the
+// sandbox is stuck.
+func (u *Undertaker) Destroy(ctx context.Context, ref string) {
 	if err := u.try(ctx, ref); err != nil {
 		u.retry(ref, err)
 	}
 }
 
-func (u *undertaker) try(ctx context.Context, ref string) error {
+func (u *Undertaker) try(ctx context.Context, ref string) error {
 	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
 	defer cancel()
 	return u.provider.Destroy(ctx, ref)
 }
 
 // retry notes that a sandbox is stuck and tries again in the background.
-func (u *undertaker) retry(ref string, err error) {
+func (u *Undertaker) retry(ref string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, known := u.stuck[ref]; known {
@@ -92,15 +94,15 @@ func (u *undertaker) retry(ref string, err error) {
 	})
 }
 
-// count is how many sandboxes are stuck.
-func (u *undertaker) count() int {
+// stuckCount is how many sandboxes are stuck.
+func (u *Undertaker) stuckCount() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.stuck)
 }
 
-// has reports whether a sandbox is stuck.
-func (u *undertaker) has(ref string) bool {
+// Stuck reports whether a sandbox is stuck.
+func (u *Undertaker) Stuck(ref string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_, stuck := u.stuck[ref]
@@ -109,7 +111,7 @@ func (u *undertaker) has(ref string) bool {
 
 // tell logs in a moment how many sandboxes are stuck, once for all that get stuck, or
 // free, together. mu is held.
-func (u *undertaker) tell() {
+func (u *Undertaker) tell() {
 	if u.news != nil || u.closed {
 		return
 	}
@@ -122,7 +124,7 @@ func (u *undertaker) tell() {
 }
 
 // say logs how many sandboxes are stuck, if that has changed. mu is held.
-func (u *undertaker) say() {
+func (u *Undertaker) say() {
 	count := len(u.stuck)
 	if count == u.told {
 		return
@@ -136,8 +138,8 @@ func (u *undertaker) say() {
 	u.log.Error("sandboxes cannot be destroyed and are tried again", "count", count, "one", ref, "err", u.stuck[ref])
 }
 
-// close gives up what is stuck: a later server finds it.
-func (u *undertaker) close() {
+// giveUp gives up what is stuck: a later server will find it.
+func (u *Undertaker) giveUp() {
 	u.mu.Lock()
 	u.closed = true
 	u.cancel()

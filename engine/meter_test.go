@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"testing"
 	"time"
 )
@@ -33,33 +30,5 @@ func TestMeter(t *testing.T) {
 		if got := m.stop(began.Add(time.Hour)); got != 0 {
 			t.Errorf("%s: what was counted is counted again as %v", c.name, got)
 		}
-	}
-}
-
-// Of the answers to orders to stop, only the answer to the latest one says that the program
-// stands still in this pause.
-func TestStill(t *testing.T) {
-	ours, theirs := net.Pipe()
-	go func() { _, _ = io.Copy(io.Discard, bufio.NewReader(theirs)) }()
-	defer func() { _ = ours.Close() }()
-	s := &sandbox{stream: ours}
-	says := func(payload string) bool { return s.still(frame{kind: frameStopped, payload: []byte(payload)}) }
-	if says("0") {
-		t.Error("it stands still before it was told to")
-	}
-	for range 2 {
-		if err := s.stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if says("1") || !says("2") {
-		t.Error("not only the answer to the second stop counts")
-	}
-	if !says("") {
-		t.Error("a supervisor that has stopped the program by itself is not believed")
-	}
-	s.stopped = false
-	if says("2") {
-		t.Error("it stands still after it was let go")
 	}
 }

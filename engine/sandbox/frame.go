@@ -1,9 +1,8 @@
-package engine
+package sandbox
 
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,7 +11,8 @@ import (
 	"slices"
 )
 
-// A frameKind is the type of a frame. The list is that of the runner's frames.py.
+// A frameKind says what a frame means. The runner's frames.py has the same list;
+// python/testdata/frames.json has examples that both are tested with.
 type frameKind byte
 
 const (
@@ -37,78 +37,36 @@ const (
 
 const frameHeader = 5
 
-// The largest payloads of the frames of a sandbox, in bytes.
-const (
-	// maxFrame bounds a frame that a supervisor passes on without reading it.
-	maxFrame = 32 << 20
-	// maxCallsFrame leaves room for what stands around the inputs of one pause.
-	maxCallsFrame = maxInputs + 1<<20
-	// maxHeadFrame bounds a hello, the report of a worker, and what comes before the
-	// output of a program.
-	maxHeadFrame = 64 << 10
-	// maxContentFrame bounds a piece of a file.
-	maxContentFrame = 1 << 20
-	// maxListedName bounds one name in a listing and what stands around it.
-	maxListedName = 4 << 10
-	// maxListedInputs is more than the input files that an execution is given.
-	maxListedInputs = 512
-	// defaultOutput is the limit of output where the options name none.
-	defaultOutput = 1 << 20
-)
-
-// frameLimits bound what a sandbox may send. They are looked at before memory is taken.
-type frameLimits struct {
-	// output bounds stdout and stderr each, in bytes, files how many new files are listed.
-	output int64
-	files  int
-}
-
-func newFrameLimits(o Options) frameLimits {
-	return frameLimits{output: cmp.Or(o.MaxOutput, defaultOutput), files: o.MaxOutputFiles}
-}
-
-// most returns the largest payload of a kind of frame. It reports false for a kind that
-// no sandbox sends.
-func (l frameLimits) most(kind frameKind) (most int64, known bool) {
-	switch kind {
-	case frameCalls:
-		return maxCallsFrame, true
-	case frameHello, frameDone, frameStopped, frameRan:
-		return maxHeadFrame, true
-	case frameExit:
-		return 2*l.output + maxHeadFrame, true
-	case frameListing:
-		return int64(maxListedInputs+l.files) * maxListedName, true
-	case frameContent:
-		return maxContentFrame, true
-	case frameLost:
-		return 0, true
-	default:
-		return 0, false
-	}
-}
-
 // errProtocol means that a sandbox has sent what it may not send.
-var errProtocol = errors.New("engine: a sandbox broke the protocol")
+var errProtocol = errors.New("sandbox: it broke the protocol")
 
-// A frame is one message between the engine and a supervisor.
+// A Holder counts the memory that is taken for large frames of calls, for the principal
+// whose program has sent them.
+type Holder interface {
+	// Hold counts n bytes more. An error means that they may not be taken.
+	Hold(n int64) error
+	// Release ends the counting of n bytes.
+	Release(n int64)
+}
+
+// A frame is one message between a server and a supervisor.
 type frame struct {
 	kind    frameKind
 	payload []byte
-	// err says why a frame of the worker was not taken. It has no payload then.
+	// err says why a frame of the worker was refused. It has no payload then.
 	err error
-	// held bytes are counted for its payload in the share.
-	share *share
-	held  int64
+	// holder, if there is one, counts held bytes for the payload.
+	holder Holder
+	held   int64
 }
 
 // hold counts n bytes more for the payload. It reports false, and sets err, if they may
 // not be taken.
 func (f *frame) hold(n int64) bool {
-	if f.share == nil {
+	if f.holder == nil {
 		return true
 	}
-	if f.err = f.share.hold(n); f.err == nil {
+	if f.err = f.holder.Hold(n); f.err == nil {
 		f.held += n
 	}
 	return f.err == nil
@@ -116,31 +74,31 @@ func (f *frame) hold(n int64) bool {
 
 // release ends the counting of the payload.
 func (f *frame) release() {
-	if f.share != nil {
-		f.share.release(f.held)
+	if f.holder != nil {
+		f.holder.Release(f.held)
 		f.held = 0
 	}
 }
 
-// A frameReader reads the frames of a sandbox. What a sandbox sends is not to be
-// believed.
+// A frameReader reads the frames of a sandbox. The limits are applied before memory is
+// taken: nothing that a sandbox claims is believed.
 type frameReader struct {
 	*bufio.Reader
-	limits frameLimits
-	// holder returns the share that large frames of calls are counted in, or nil.
-	holder func() *share
+	limits Limits
+	// holder, if set, returns who counts large frames of calls, or nil.
+	holder func() Holder
 }
 
-// next reads the next frame. A supervisor passes frames of the worker on without
-// reading them: one that is too large is skipped and has an err. Everything else that
-// breaks the protocol is an error, which wraps errProtocol.
+// next reads the next frame. A supervisor passes frames of the worker on without reading
+// them: where one of these is too large, next skips its payload and sets its err. Everything
+// else that breaks the protocol is an error of next, which wraps errProtocol.
 func (r *frameReader) next() (frame, error) {
 	var header [frameHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return frame{}, err
 	}
 	length, f := int64(binary.BigEndian.Uint32(header[:4])), frame{kind: frameKind(header[4])}
-	most, known := r.limits.most(f.kind)
+	most, known := r.limits.largest(f.kind)
 	if !known {
 		return frame{}, fmt.Errorf("%w: frame of kind %#02x", errProtocol, byte(f.kind))
 	}
@@ -164,7 +122,7 @@ func (r *frameReader) next() (frame, error) {
 	}
 	if err != nil {
 		f.release()
-		return frame{}, fmt.Errorf("engine: frame cut short: %w", err)
+		return frame{}, fmt.Errorf("sandbox: frame cut short: %w", err)
 	}
 	return f, nil
 }
@@ -173,7 +131,7 @@ func (r *frameReader) next() (frame, error) {
 // a header claims.
 func (r *frameReader) fill(f *frame, length int64) error {
 	if f.kind == frameCalls && length > smallFrame && r.holder != nil {
-		f.share = r.holder()
+		f.holder = r.holder()
 	}
 	for read := int64(0); read < length; read = int64(len(f.payload)) {
 		room := min(length, max(2*read, smallFrame))
@@ -190,8 +148,8 @@ func (r *frameReader) fill(f *frame, length int64) error {
 	return nil
 }
 
-// skipPast reads up to the end of the mark. What comes before it was meant for
-// another server, and is no more than the rest of a frame or a few frames.
+// skipPast reads up to the end of the mark. What comes before the mark was meant for another
+// server: the rest of a frame, or a few frames.
 func skipPast(r io.ByteReader, mark []byte) error {
 	var seen []byte
 	for range 4 * maxFrame {
@@ -207,14 +165,14 @@ func skipPast(r io.ByteReader, mark []byte) error {
 		}
 		seen = append(seen, b)
 	}
-	return errors.New("engine: a sandbox does not answer")
+	return errors.New("sandbox: a sandbox does not answer")
 }
 
-// smallFrame is the size up to which copying a frame costs less than writing it in
-// parts, which not every stream can do at once.
+// smallFrame is the size up to which copying a frame costs less than writing it in parts,
+// for which some streams need a write each.
 const smallFrame = 32 << 10
 
-// writeFrame writes the parts as one frame, large ones without copying them.
+// writeFrame writes the parts as one frame, without copying them if they are large.
 func writeFrame(w io.Writer, kind frameKind, parts ...[]byte) error {
 	length := 0
 	for _, p := range parts {

@@ -1,4 +1,4 @@
-package engine
+package sandbox
 
 // A Finding is what a look at this machine has found about one thing that sandboxes need.
 type Finding struct {
@@ -8,8 +8,8 @@ type Finding struct {
 	State FindingState
 	// Detail is what was found.
 	Detail string
-	// Remedy is how an operator comes by what is missing, or by more; one sentence, or
-	// nothing where all is well.
+	// Remedy is how an operator can provide what is missing, or strengthen what is weak: one
+	// sentence, or nothing where all is well.
 	Remedy string
 }
 
@@ -23,7 +23,7 @@ const (
 	Missing FindingState = "missing"
 )
 
-// Found is a finding that is OK if good, and else what otherwise says, with the remedy.
+// Found returns a finding that is OK if good, and otherwise has the given state and remedy.
 func Found(what string, good bool, otherwise FindingState, detail, remedy string) Finding {
 	if good {
 		return Finding{What: what, State: OK, Detail: detail}

@@ -5,84 +5,68 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"slices"
 
-	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
-// Limits of the inputs of tool calls. The runner keeps them, too, so that a program can
-// catch what goes beyond them where it makes the call.
+// Limits of the inputs of tool calls. The runner applies them, too, so that a program which
+// exceeds them gets an exception where it makes the call.
 const (
 	// maxInput bounds the input of one call, in bytes of JSON.
 	maxInput = 5_000_000
-	// maxInputs bounds the inputs of all calls of one pause.
-	maxInputs = 16 << 20
-	// MaxDepth bounds the nesting of an input, as that of a request. Python's json module
-	// gives up at about twice as much.
+	// MaxDepth bounds how deeply an input nests, and a request, too. Python's json module gives
+	// up at about twice this depth.
 	MaxDepth = 500
 )
 
-// largeBatch is the size from which on batches of calls are checked one at a time, in bytes:
-// to find names that an object has twice takes several times the memory of the object.
+// largeBatch is the size, in bytes, from which on batches of calls are checked one at a time:
+// the search for names that an object has twice takes several times the object's memory.
 const largeBatch = 1 << 20
 
-// accept checks a batch of calls and gives each its public id. The program's own
-// word is taken for nothing but what it could ask for with a stub. The batch is read as far
-// as it is good: what a program forges costs no more than what it may send.
-func (x *execution) accept(payload []byte) (ending, error) {
+// accept checks the calls of a pause and gives each its public id. It accepts nothing that the
+// program could not have asked for through a stub.
+func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
 	record := x.conversation.copy()
 	if record.Round >= x.e.o.MaxRounds {
 		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
 	}
-	if len(payload) > largeBatch {
+	if calls.Size() > largeBatch {
 		x.e.large.Lock()
 		defer x.e.large.Unlock()
 	}
-	return readBatch(payload, record, x.e.o.MaxCalls)
+	return checkCalls(calls.All(), record, x.e.o.MaxCalls)
 }
 
-// hold counts what is stored of a pause.
+// hold counts the bytes that are stored for a pause.
 func (x *execution) hold(size int64) error {
-	if err := x.counted.hold(size); err != nil {
+	if err := x.counted.Hold(size); err != nil {
 		return err
 	}
 	x.stored = size
 	return nil
 }
 
-// A sentCall is a call as the worker sends it.
-type sentCall struct {
-	Number int            `json:"n"`
-	Tool   string         `json:"tool"`
-	Input  jsontext.Value `json:"input"`
-}
-
-// readBatch reads calls up to one that is refused. An error means that what is there is no
-// batch of calls.
-func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending, error) {
+// checkCalls reads calls up to the first one that it refuses. An error means that they are not
+// what a worker sends.
+func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record, maxCalls int) (ending, error) {
 	known := map[int]string{}
 	for _, c := range record.Pending {
 		if !c.Answered {
 			known[c.Number] = c.ID
 		}
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
-		return ending{}, fmt.Errorf("calls: no list: %w", err)
-	}
 	e := ending{state: Paused, size: weight(record)}
 	seen := map[int]bool{}
 	inputs := 0
-	for d.PeekKind() != jsontext.KindEndArray {
-		var c sentCall
-		err := jsonv2.UnmarshalDecode(d, &c)
+	for c, err := range calls {
 		switch {
 		case err != nil:
-			return ending{}, fmt.Errorf("calls: %w", err)
+			return ending{}, err
 		case !slices.Contains(record.Tools, c.Tool):
 			return failed(UngrantedTool, detail(c.Tool), 0), nil
 		case c.Input.Kind() != jsontext.KindBeginObject || seen[c.Number]:
@@ -101,8 +85,8 @@ func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending
 		switch {
 		case len(c.Input) > maxInput:
 			return brokenBy(fmt.Sprintf("it sent a tool input of more than %d bytes", maxInput)), nil
-		case inputs > maxInputs:
-			return brokenBy(fmt.Sprintf("it sent tool inputs of more than %d bytes at once", maxInputs)), nil
+		case inputs > sandbox.MaxInputs:
+			return brokenBy(fmt.Sprintf("it sent tool inputs of more than %d bytes at once", sandbox.MaxInputs)), nil
 		case TooDeep(c.Input):
 			return brokenBy(fmt.Sprintf("it sent a tool input that is nested deeper than %d levels", MaxDepth)), nil
 		}
@@ -117,23 +101,17 @@ func readBatch(payload []byte, record continuation.Record, maxCalls int) (ending
 		e.pending = append(e.pending, continuation.Call{Number: c.Number, ID: id})
 		e.size += int64(cap(c.Input) + len(c.Tool) + callOverhead)
 	}
-	if _, err := d.ReadToken(); err != nil {
-		return ending{}, fmt.Errorf("calls: %w", err)
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return ending{}, errors.New("calls: something comes after them")
-	}
 	if len(e.calls) == 0 {
 		return ending{}, errors.New("calls: none")
 	}
 	return e, nil
 }
 
-// callOverhead is about how much a call takes besides its name and its input, in the answer
-// and in the record.
+// callOverhead is about how many bytes a call takes in the answer and in the record, besides
+// its name and its input.
 const callOverhead = 128
 
-// weight is about how many bytes of a record are neither calls nor an answer.
+// weight is about how many bytes a record takes besides its calls and its answer.
 func weight(r continuation.Record) int64 {
 	n := len(r.Inputs) + len(r.Scope)
 	for _, name := range r.Tools {
@@ -144,9 +122,9 @@ func weight(r continuation.Record) int64 {
 
 func brokenBy(what string) ending { return failed(ProtocolBroken, what, 0) }
 
-// strict returns an input as all readers of JSON take it: without white space, which kept
-// answers lose, too, and with U+FFFD in place of half a surrogate pair and of what is no
-// UTF-8. A name that an object has twice is an error.
+// strict returns an input in a form that every reader of JSON accepts: with U+FFFD in place of
+// half a surrogate pair and of what is not UTF-8. White space goes, as it does when an answer
+// is kept. An object that has a name twice is an error.
 func strict(input jsontext.Value) (jsontext.Value, error) {
 	err := input.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil || input.IsValid() {
@@ -158,7 +136,7 @@ func strict(input jsontext.Value) (jsontext.Value, error) {
 
 // TooDeep reports whether JSON nests deeper than MaxDepth. It does not check the syntax.
 func TooDeep(value []byte) bool {
-	// Counting is much faster than looking, and settles most values.
+	// Counting brackets is much faster than reading the value, and settles most cases.
 	if bytes.Count(value, []byte{'['})+bytes.Count(value, []byte{'{'}) <= MaxDepth {
 		return false
 	}

@@ -1,4 +1,4 @@
-package engine
+package sandbox
 
 import (
 	"bufio"
@@ -11,13 +11,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
+
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // frameCases are the frames that both ends are tested against.
 type frameCases struct {
-	Good []struct {
+	Kinds map[string]map[string]string
+	Good  []struct {
 		Name, From string
 		Bytes      latin1
 		Frames     []struct {
@@ -52,13 +56,13 @@ func (b *latin1) UnmarshalJSON(text []byte) error {
 
 // readFrame reads a frame that a supervisor sends.
 func readFrame(r *bufio.Reader) (frame, error) {
-	f, err := (&frameReader{Reader: r, limits: newFrameLimits(Options{})}).next()
+	f, err := (&frameReader{Reader: r, limits: Limits{}}).next()
 	return f, cmp.Or(err, f.err)
 }
 
 func readFrameCases(t testing.TB) frameCases {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "python", "testdata", "frames.json"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "python", "testdata", "frames.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +74,32 @@ func readFrameCases(t testing.TB) frameCases {
 		t.Fatal("frames.json has no cases")
 	}
 	return cases
+}
+
+// The kinds of frames are those of the runner, and no sandbox may send those of a server.
+func TestFrameKinds(t *testing.T) {
+	kinds := readFrameCases(t).Kinds
+	for from, want := range map[string]map[string]frameKind{
+		"server": {
+			"attach": frameAttach, "program": frameProgram, "results": frameResults, "kill": frameKill,
+			"file": frameFile, "list": frameList, "take": frameTake, "stop": frameStop,
+		},
+		"sandbox": {
+			"hello": frameHello, "calls": frameCalls, "done": frameDone, "exit": frameExit, "listing": frameListing,
+			"content": frameContent, "lost": frameLost, "stopped": frameStopped, "ran": frameRan,
+		},
+	} {
+		got := map[string]frameKind{}
+		for name, letter := range kinds[from] {
+			got[name] = frameKind(letter[0])
+			if _, known := (Limits{}).largest(got[name]); known != (from == "sandbox") {
+				t.Errorf("%s of the %s may come from a sandbox: %v", name, from, known)
+			}
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("kinds of the %s (-here +table):\n%s", from, diff)
+		}
+	}
 }
 
 func TestGoodFrames(t *testing.T) {
@@ -135,7 +165,7 @@ func TestReadFrameRefusesAtTheHeader(t *testing.T) {
 
 // Each kind of frame has a limit of its own, and what may come depends on the channel.
 func TestFrameLimits(t *testing.T) {
-	limits := newFrameLimits(Options{MaxOutput: 1000, MaxOutputFiles: 2})
+	limits := Limits{Output: 1000, OutputFiles: 2}
 	for _, c := range []struct {
 		kind frameKind
 		most int
@@ -176,40 +206,68 @@ func TestFrameLimits(t *testing.T) {
 	}
 }
 
+// errFull is what a counter says that counts no more.
+var errFull = errors.New("full")
+
+// A counter counts up to a limit.
+type counter struct {
+	mu   sync.Mutex
+	most int64
+	n    int64
+}
+
+func (c *counter) Hold(n int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n+n > c.most {
+		return errFull
+	}
+	c.n += n
+	return nil
+}
+
+func (c *counter) Release(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n -= n
+}
+
+func (c *counter) held() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
 // What a program sends is counted for its principal while it comes.
 func TestFramesAreCounted(t *testing.T) {
-	q := newQuota(Options{MaxStored: 3 << 20})
-	counted, err := q.admit("ada")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ada := &counter{most: 3 << 20}
 	var stream bytes.Buffer
 	for _, size := range []int{2 << 20, 2 << 20, 100, 1 << 20} {
 		if err := writeFrame(&stream, frameCalls, make([]byte, size)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := &frameReader{Reader: bufio.NewReader(&stream), limits: newFrameLimits(Options{}), holder: func() *share { return counted }}
+	r := &frameReader{Reader: bufio.NewReader(&stream), holder: func() Holder { return ada }}
 	first, err := r.next()
-	if err != nil || first.err != nil || q.held["ada"].stored != 2<<20 {
-		t.Fatalf("the first frame: %v, %v, and ada has %d bytes", err, first.err, q.held["ada"].stored)
+	if err != nil || first.err != nil || ada.held() != 2<<20 {
+		t.Fatalf("the first frame: %v, %v, and ada has %d bytes", err, first.err, ada.held())
 	}
 	second, err := r.next()
-	if _, full := errors.AsType[*storedError](second.err); err != nil || !full || q.held["ada"].stored != 2<<20 {
-		t.Fatalf("the second frame: %v, %v, and ada has %d bytes, want it skipped", err, second.err, q.held["ada"].stored)
+	if err != nil || !errors.Is(second.err, errFull) || ada.held() != 2<<20 {
+		t.Fatalf("the second frame: %v, %v, and ada has %d bytes, want it skipped", err, second.err, ada.held())
 	}
 	if small, err := r.next(); err != nil || small.err != nil || len(small.payload) != 100 {
 		t.Errorf("a small frame: %d bytes, %v, %v", len(small.payload), err, small.err)
 	}
 	first.release()
 	third, err := r.next()
-	if err != nil || third.err != nil || q.held["ada"].stored != 1<<20 {
-		t.Errorf("after the first is released: %v, %v, and ada has %d bytes, want the frame", err, third.err, q.held["ada"].stored)
+	if err != nil || third.err != nil || ada.held() != 1<<20 {
+		t.Errorf("after the first is released: %v, %v, and ada has %d bytes, want the frame", err, third.err, ada.held())
 	}
-	counted.drop()
 	third.release()
-	if len(q.held) != 0 {
-		t.Errorf("%d principals are remembered after the end, want none", len(q.held))
+	third.release()
+	if ada.held() != 0 {
+		t.Errorf("%d bytes are held after the end, want none", ada.held())
 	}
 }
 

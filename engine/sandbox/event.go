@@ -1,0 +1,210 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// An Event is something that a sandbox has told: *Calls, Exit, Stopped, Ran or Broken.
+type Event interface{ event() }
+
+func (Hello) event()   {}
+func (*Calls) event()  {}
+func (Exit) event()    {}
+func (Stopped) event() {}
+func (Ran) event()     {}
+func (Broken) event()  {}
+func (answer) event()  {}
+
+// Calls are the tool calls that a program pauses at. Nothing is checked of them yet.
+type Calls struct{ frame }
+
+// CallsOf returns calls as a worker could send them, as JSON.
+func CallsOf(payload []byte) *Calls { return &Calls{frame{kind: frameCalls, payload: payload}} }
+
+// Size is how many bytes of JSON the calls take.
+func (c *Calls) Size() int { return len(c.payload) }
+
+// Release ends the counting of the memory that the calls take.
+func (c *Calls) Release() { c.release() }
+
+// A Call is one call as the worker has sent it.
+type Call struct {
+	// Number is the program's own, and returns with the Result.
+	Number int            `json:"n"`
+	Tool   string         `json:"tool"`
+	Input  jsontext.Value `json:"input"`
+}
+
+// All yields the calls one at a time, so that a forged list costs no more than what is read
+// of it. An error means that the worker has not sent a list of calls, and is the last.
+func (c *Calls) All() iter.Seq2[Call, error] { return decodeCalls(c.payload) }
+
+func decodeCalls(payload []byte) iter.Seq2[Call, error] {
+	return func(yield func(Call, error) bool) {
+		refuse := func(err error) { yield(Call{}, fmt.Errorf("calls: %w", err)) }
+		d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
+			refuse(errors.New("no list"))
+			return
+		}
+		for d.PeekKind() != jsontext.KindEndArray {
+			var c Call
+			if err := jsonv2.UnmarshalDecode(d, &c); err != nil {
+				refuse(err)
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if _, err := d.ReadToken(); err != nil {
+			refuse(err)
+		} else if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+			refuse(errors.New("something comes after them"))
+		}
+	}
+}
+
+// An Exit is the supervisor's report of how the program ended, with all that it has printed.
+type Exit struct {
+	// Report is the worker's own, if it sent one. The supervisor's word counts for more.
+	Report *Report `json:"-"`
+	// Code is the exit code of the worker, negative for a signal, or nil if it has not ended
+	// by itself.
+	Code *int `json:"code"`
+	// OutOfMemory says that the kernel has killed a process of the sandbox for memory.
+	OutOfMemory bool `json:"oom"`
+	// Broken says that the worker has broken the protocol.
+	Broken bool `json:"broken"`
+	// Over is the stream, "stdout" or "stderr", that has exceeded the limit of output.
+	Over string `json:"over"`
+	// Files says that the workspace is not empty.
+	Files bool `json:"files"`
+
+	Stdout, Stderr []byte `json:"-"`
+}
+
+// A Report is what the worker says of the end of its program. The program may have forged it.
+type Report struct {
+	// Exit is the exit code, Error the last line of a traceback, if there was one.
+	Exit  int    `json:"exit"`
+	Error string `json:"error"`
+	// OutOfMemory says that it was a MemoryError.
+	OutOfMemory bool `json:"memory"`
+}
+
+// Stopped tells that the program of a paused sandbox has stopped, since the latest Stop or by
+// the supervisor's own doing. It is never about an earlier pause.
+type Stopped struct{}
+
+// Ran tells for how long, in processor time, a program has run that was to stand still.
+type Ran struct{ Time time.Duration }
+
+// Broken tells that something was sent that breaks the protocol.
+type Broken struct {
+	// Err says what. It is the Holder's where that has refused memory.
+	Err error
+	// ByProgram says that the worker has sent it, which the program can cause.
+	ByProgram bool
+}
+
+// An answer is to a question of List or Take, which receive it.
+type answer struct{ frame }
+
+// A translator makes events of frames.
+type translator struct {
+	stops *stops
+	// report is the worker's, for the Exit that follows it.
+	report *Report
+}
+
+// event makes an event of a frame, or none.
+func (t *translator) event(f frame) Event {
+	e, err := t.understand(f)
+	if err != nil {
+		return Broken{Err: err, ByProgram: f.kind == frameCalls || f.kind == frameDone}
+	}
+	return e
+}
+
+// understand is event with an error for what breaks the protocol. An event for each piece of
+// output would belong here: it would come in its true order among the calls.
+func (t *translator) understand(f frame) (Event, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	switch f.kind {
+	case frameHello:
+		var h Hello
+		if err := json.Unmarshal(f.payload, &h); err != nil {
+			return nil, fmt.Errorf("hello: %w", err)
+		}
+		return h, nil
+	case frameCalls:
+		t.stops.begin()
+		return &Calls{f}, nil
+	case frameDone:
+		r, err := readReport(f.payload)
+		if err == nil {
+			t.report = &r
+		}
+		return nil, err
+	case frameExit:
+		e, err := readExit(f.payload)
+		e.Report = t.report
+		return e, err
+	case frameRan:
+		nanoseconds, err := strconv.ParseUint(string(f.payload), 10, 62)
+		if err != nil {
+			return nil, fmt.Errorf("time that a program has run: %w", err)
+		}
+		return Ran{time.Duration(nanoseconds)}, nil
+	default:
+		return answer{f}, nil
+	}
+}
+
+func readReport(payload []byte) (Report, error) {
+	var r Report
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return r, fmt.Errorf("report: %w", err)
+	}
+	return r, nil
+}
+
+// readExit takes an exit frame apart: a length, that much JSON, stdout and stderr.
+func readExit(payload []byte) (Exit, error) {
+	if len(payload) < 4 {
+		return Exit{}, errors.New("exit: cut short")
+	}
+	length := uint64(binary.BigEndian.Uint32(payload))
+	if length > uint64(len(payload)-4) {
+		return Exit{}, errors.New("exit: cut short")
+	}
+	var head struct {
+		Exit
+		Stdout int `json:"stdout"`
+		Stderr int `json:"stderr"`
+	}
+	if err := json.Unmarshal(payload[4:4+length], &head); err != nil {
+		return Exit{}, fmt.Errorf("exit: %w", err)
+	}
+	output := payload[4+length:]
+	if head.Stdout < 0 || head.Stderr < 0 || head.Stdout > len(output) || head.Stdout+head.Stderr != len(output) {
+		return Exit{}, errors.New("exit: lengths do not fit")
+	}
+	e := head.Exit
+	e.Stdout, e.Stderr = output[:head.Stdout], output[head.Stdout:]
+	return e, nil
+}

@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func exitPayload(head, output string) []byte {
+	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head...), output...)
+}
+
+func TestReadExit(t *testing.T) {
+	code := -9
+	x, err := readExit(exitPayload(
+		`{"code":-9,"oom":true,"broken":true,"files":true,"stdout":3,"stderr":2,"over":"stderr","new":1}`, "outer"))
+	want := Exit{Code: &code, OutOfMemory: true, Broken: true, Over: "stderr", Files: true, Stdout: []byte("out"), Stderr: []byte("er")}
+	if diff := cmp.Diff(want, x); diff != "" || err != nil {
+		t.Errorf("readExit = %v, and (-want +got):\n%s", err, diff)
+	}
+	for _, payload := range [][]byte{
+		nil,
+		[]byte("\x00\x00\x00"),
+		[]byte("\x00\x00\x00\x03{}"),
+		[]byte("\xff\xff\xff\xff{}"),
+		exitPayload(`{`, ""),
+		exitPayload(`[]`, ""),
+		exitPayload(`{"code":"1"}`, ""),
+		exitPayload(`{"stdout":1}`, ""),
+		exitPayload(`{"stdout":0}`, "a"),
+		exitPayload(`{"stdout":-1,"stderr":2}`, "a"),
+		exitPayload(`{"stdout":2,"stderr":-1}`, "a"),
+		exitPayload(`{"stdout":2,"stderr":9223372036854775807}`, "a"),
+		exitPayload(`{"stdout":9223372036854775807,"stderr":9223372036854775807}`, ""),
+	} {
+		if x, err := readExit(payload); err == nil {
+			t.Errorf("readExit(%q) = %+v, want an error", payload, x)
+		}
+	}
+}
+
+func TestReadReport(t *testing.T) {
+	got, err := readReport([]byte(`{"exit":3,"error":"E","memory":true}`))
+	if want := (Report{3, "E", true}); err != nil || got != want {
+		t.Errorf("readReport = %+v, %v, want %+v", got, err, want)
+	}
+	for _, payload := range []string{"", "x", "[]", `{"exit":"3"}`, `{"exit":1.5}`, `{"error":1}`} {
+		if got, err := readReport([]byte(payload)); err == nil {
+			t.Errorf("readReport(%q) = %+v, want an error", payload, got)
+		}
+	}
+}
+
+func TestEncodeResults(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		results []Result
+		want    string
+	}{
+		{"none", nil, `[]`},
+		{"a value as it was sent", []Result{{Number: 9, Value: json.RawMessage(`{"a": 1.0, "a":"\ud800"}`)}}, `[{"n":9,"value":{"a": 1.0, "a":"\ud800"}}]`},
+		{"no value", []Result{{Number: 7}}, `[{"n":7,"value":null}]`},
+		{"a failure", []Result{{Number: 7, Failed: true, Value: json.RawMessage(`"no"`)}}, `[{"n":7,"error":"no"}]`},
+		{"a failure without a text", []Result{{Number: 7, Failed: true}}, `[{"n":7,"error":null}]`},
+		{
+			"in their order",
+			[]Result{{Number: 8, Value: json.RawMessage(`1`)}, {Number: 7, Value: json.RawMessage(`2`)}},
+			`[{"n":8,"value":1},{"n":7,"value":2}]`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := string(bytes.Join(encodeResults(c.results), nil)); got != c.want {
+				t.Errorf("encodeResults = %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzReadExit(f *testing.F) {
+	f.Add(exitPayload(`{"code":0,"stdout":1,"stderr":1}`, "ab"))
+	f.Add(exitPayload(`{"over":"stdout","stdout":2,"stderr":0}`, "ab"))
+	f.Add([]byte("\xff\xff\xff\xff{}"))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		x, err := readExit(payload)
+		if err == nil && !bytes.HasSuffix(payload, slices.Concat(x.Stdout, x.Stderr)) {
+			t.Errorf("readExit = %+v", x)
+		}
+	})
+}
