@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"fermata/continuation"
@@ -19,13 +20,23 @@ type conversation struct {
 	// deliveries hands what a request has brought to the goroutine that runs the program: the
 	// results of a claim, or a program that a former server did not hand over.
 	deliveries chan delivery
+	// cancelled is closed by cancel when a client, or the end of the server, cancels the
+	// execution. From then on no claim passes.
+	cancelled chan struct{}
+	cancel    func()
 	// segment is the latest stretch of running. It tells what the request hash in the record
 	// led to. ledger.mu guards it.
 	segment *segment
 }
 
 func newConversation(l *ledger) *conversation {
-	return &conversation{ledger: l, deliveries: make(chan delivery, 1)}
+	cancelled := make(chan struct{})
+	return &conversation{
+		ledger:     l,
+		deliveries: make(chan delivery, 1),
+		cancelled:  cancelled,
+		cancel:     sync.OnceFunc(func() { close(cancelled) }),
+	}
 }
 
 // open notes that a start begins to run. One that may be repeated is recorded first:
@@ -92,6 +103,11 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		return nil, ErrInFlight
 	case expired != nil:
 		return nil, expired
+	}
+	select {
+	case <-c.cancelled:
+		return nil, ErrExpired
+	default:
 	}
 	results, err := matchResults(c.record.Pending, r.Results)
 	if err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +16,6 @@ type execution struct {
 	sandbox   *sandbox.Conn
 	// conversation is what requests meet.
 	conversation *conversation
-	cancelled    chan struct{}
-	cancel       func()
 	// counted is its part of what its principal may have.
 	counted *share
 	// stored is how many bytes of the latest pause are counted. It is live's own.
@@ -30,15 +27,12 @@ type execution struct {
 }
 
 func newExecution(e *Engine, c *conversation, sb *sandbox.Conn, counted *share) *execution {
-	cancelled := make(chan struct{})
 	return &execution{
 		id:           c.record.ID,
 		principal:    c.record.Principal,
 		e:            e,
 		sandbox:      sb,
 		conversation: c,
-		cancelled:    cancelled,
-		cancel:       sync.OnceFunc(func() { close(cancelled) }),
 		counted:      counted,
 	}
 }
@@ -94,7 +88,7 @@ func (x *execution) skipRepeated() {
 			calls.Release()
 		}
 	case <-timer.C:
-	case <-x.cancelled:
+	case <-x.conversation.cancelled:
 	}
 }
 
@@ -102,7 +96,7 @@ func (x *execution) skipRepeated() {
 func (x *execution) end() {
 	defer x.e.forget(x)
 	x.counted.drop()
-	defer x.conversation.saveLate(x.cancelled)
+	defer x.conversation.saveLate(x.conversation.cancelled)
 	if x.conversation.owned() {
 		x.e.pool.Release(x.sandbox)
 	} else {
@@ -184,7 +178,7 @@ func (x *execution) pause() (delivery, bool) {
 			return x.leave(Expired)
 		case <-x.conversation.left:
 			return delivery{}, false
-		case <-x.cancelled:
+		case <-x.conversation.cancelled:
 			return x.leave(Cancelled)
 		}
 	}
