@@ -106,7 +106,7 @@ func (e *Engine) drop(c Cancel) bool {
 	if x == nil {
 		return false
 	}
-	x.cancel()
+	x.conversation.cancel()
 	return State(x.conversation.copy().State) == Running
 }
 

@@ -161,12 +161,12 @@ func TestFencing(t *testing.T) {
 				t.Errorf("Resume on the former owner = %+v, %v, want the other's answer", again, err)
 			}
 		},
-		"it cancels": func(_ *testing.T, _ *pair, _ Outcome, x *execution) { x.cancel() },
+		"it cancels": func(_ *testing.T, _ *pair, _ Outcome, x *execution) { x.conversation.cancel() },
 		"it kills": func(t *testing.T, _ *pair, _ Outcome, x *execution) {
 			if e := x.kill(ending{state: TimedOut}); e.state != TimedOut {
 				t.Errorf("kill = %+v", e)
 			}
-			x.cancel()
+			x.conversation.cancel()
 		},
 		"it shuts down": func(t *testing.T, p *pair, _ Outcome, _ *execution) {
 			if err := p.engines["a.1"].Close(t.Context()); err != nil {

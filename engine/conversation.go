@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"fermata/continuation"
@@ -19,13 +20,23 @@ type conversation struct {
 	// deliveries takes what a request brings to the goroutine of the execution: the results of a
 	// claim, or what a former server did not deliver.
 	deliveries chan delivery
+	// cancel cancels the execution, for a client or for Close: it closes cancelled. After that no
+	// claim is accepted.
+	cancelled chan struct{}
+	cancel    func()
 	// segment is the latest segment, which answers the request whose hash is in the record. It is
 	// nil while the execution is undelivered. ledger.mu guards it.
 	segment *segment
 }
 
 func newConversation(l *ledger) *conversation {
-	return &conversation{ledger: l, deliveries: make(chan delivery, 1)}
+	cancelled := make(chan struct{})
+	return &conversation{
+		ledger:     l,
+		deliveries: make(chan delivery, 1),
+		cancelled:  cancelled,
+		cancel:     sync.OnceFunc(func() { close(cancelled) }),
+	}
 }
 
 // open lets a new execution run. One whose start may be repeated is recorded first;
@@ -92,6 +103,11 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		return nil, ErrInFlight
 	case expired != nil:
 		return nil, expired
+	}
+	select {
+	case <-c.cancelled:
+		return nil, ErrExpired
+	default:
 	}
 	results, err := matchResults(c.record.Pending, r.Results)
 	if err != nil {

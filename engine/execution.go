@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,9 +17,6 @@ type execution struct {
 	sandbox   *sandbox.Conn
 	// conversation has the record of the execution and the requests for it.
 	conversation *conversation
-	// cancel ends the execution. It closes cancelled.
-	cancelled chan struct{}
-	cancel    func()
 	// counted is the execution's share of its principal's quota.
 	counted *share
 	// stored is how many bytes counted holds for the latest pause. Only the execution's
@@ -33,15 +29,12 @@ type execution struct {
 }
 
 func newExecution(e *Engine, c *conversation, sb *sandbox.Conn, counted *share) *execution {
-	cancelled := make(chan struct{})
 	return &execution{
 		id:           c.record.ID,
 		principal:    c.record.Principal,
 		e:            e,
 		sandbox:      sb,
 		conversation: c,
-		cancelled:    cancelled,
-		cancel:       sync.OnceFunc(func() { close(cancelled) }),
 		counted:      counted,
 	}
 }
@@ -97,7 +90,7 @@ func (x *execution) skipRepeated() {
 			calls.Release()
 		}
 	case <-timer.C:
-	case <-x.cancelled:
+	case <-x.conversation.cancelled:
 	}
 }
 
@@ -106,7 +99,7 @@ func (x *execution) skipRepeated() {
 func (x *execution) end() {
 	defer x.e.forget(x)
 	x.counted.drop()
-	defer x.conversation.saveLate(x.cancelled)
+	defer x.conversation.saveLate(x.conversation.cancelled)
 	if x.conversation.owned() {
 		x.e.pool.Release(x.sandbox)
 	} else {
@@ -188,7 +181,7 @@ func (x *execution) pause() (delivery, bool) {
 			return x.leave(Expired)
 		case <-x.conversation.left:
 			return delivery{}, false
-		case <-x.cancelled:
+		case <-x.conversation.cancelled:
 			return x.leave(Cancelled)
 		}
 	}

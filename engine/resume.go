@@ -58,5 +58,5 @@ func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resum
 		return Outcome{}, err
 	}
 	x.requestID.Store(&r.RequestID)
-	return s.await(ctx, x.cancel)
+	return s.await(ctx, x.conversation.cancel)
 }

@@ -104,7 +104,7 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 			}
 		case <-timeout:
 			return x.kill(ending{state: TimedOut})
-		case <-x.cancelled:
+		case <-x.conversation.cancelled:
 			return x.kill(ending{state: Cancelled})
 		case <-x.conversation.left:
 			return ending{state: Cancelled}

@@ -80,7 +80,7 @@ func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Progra
 	select {
 	case <-first.done:
 	case <-ctx.Done():
-		x.cancel()
+		x.conversation.cancel()
 		<-first.done
 	}
 	return first.outcome, first.err
@@ -110,7 +110,7 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Progr
 		return Outcome{}, err
 	}
 	x.requestID.Store(&s.RequestID)
-	return first.await(ctx, x.cancel)
+	return first.await(ctx, x.conversation.cancel)
 }
 
 // started returns the outcome of an earlier start with the same key, whose execution does not

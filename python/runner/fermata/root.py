@@ -97,7 +97,9 @@ def _make_etc(root: str) -> None:
     Path(root, "etc/passwd").write_text(f"sandbox:x:{USER}:{USER}::{WORKSPACE}:/bin/sh\n", encoding="ascii")
     Path(root, "etc/group").write_text(f"sandbox:x:{USER}:\n", encoding="ascii")
     Path(root, "etc/hosts").write_text("127.0.0.1 localhost sandbox\n::1 localhost\n", encoding="ascii")
-    Path(root, "var/tmp").symlink_to("/tmp")
+    # It is there already if the interpreter lies below it.
+    if not os.path.exists(f"{root}/var/tmp"):
+        Path(root, "var/tmp").symlink_to("/tmp")
 
 
 def _make_dev(root: str) -> None:
