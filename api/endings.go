@@ -56,8 +56,7 @@ type ending struct {
 	exit func(engine.Outcome) (Exit, error)
 }
 
-// endings are all ways in which executions end. The texts are those that clients
-// recognise, where there are any.
+// endings are all ways in which executions end. Where clients recognise a text, it is that text.
 var endings = map[way]ending{
 	{engine.Completed, ""}: {exit: func(engine.Outcome) (Exit, error) { return Exit{}, nil }},
 	{engine.TimedOut, ""}: {

@@ -12,9 +12,10 @@ import (
 
 // Files keeps the files that executions are given and leave. It is safe for concurrent use.
 //
-// scope says whose files an execution may read, and who owns those that it leaves. The
-// implementation of Files makes it for Start.Scope and reads it here. To the engine, which
-// stores it in continuation.Record.Scope, it is opaque.
+// scope names the user of an execution: it decides which files the execution may read, and the
+// files that the execution leaves belong to that user. The implementation of Files makes it for
+// Start.Scope and reads it here. To the engine, which stores it in continuation.Record.Scope, it
+// is opaque.
 type Files interface {
 	// Open opens an input file. It can be read until ctx ends, and the caller closes it.
 	Open(ctx context.Context, scope json.RawMessage, f InputFile) (io.ReadCloser, error)
@@ -42,8 +43,8 @@ type InputFile struct {
 	SHA256 string `json:"sha256"`
 	// ReadOnly is true if the program's changes to the file are not kept.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// Kind, Resource and Version are opaque to the engine. Files reads from them who owns the
-	// file, and answers repeat them to the client.
+	// Kind, Resource and Version are opaque to the engine. Files finds the owner of the file by
+	// them, and answers repeat them to the client.
 	Kind     string `json:"kind,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	Version  int    `json:"version,omitempty"`

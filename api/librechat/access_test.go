@@ -86,7 +86,7 @@ func TestOpenServerKnowsNobody(t *testing.T) {
 	}
 }
 
-// An unreadable body may not be read before the answer is on its way.
+// An unreadable is a body that must not be read before the answer is on its way.
 type unreadable struct {
 	t *testing.T
 	w *httptest.ResponseRecorder

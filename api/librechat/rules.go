@@ -26,7 +26,7 @@ type toolRule struct {
 	Name string `name:"name" validate:"required,max=256"`
 }
 
-// plainRules are those of a start without tools, whose texts differ.
+// plainRules are the rules of a start without tools, which have other texts.
 type plainRules struct {
 	Code     string  `name:"plain code" validate:"notblank"`
 	Language string  `name:"lang"       validate:"required,oneof=python py bash sh"`
