@@ -97,9 +97,9 @@ func (l *ledger) own(ctx context.Context, change func(*continuation.Record), eve
 
 // commit moves the execution to its next state, applies change to its record, writes the
 // record, and notes the events that tell what happened. Nothing else changes the state of an
-// execution. If the store is away, commit returns its error, but the move is made all the
-// same, since what a program has done cannot be undone. Only a claim is not: nothing has been
-// done yet. mu is held.
+// execution. If the store is away, commit returns its error, but makes the move all the same,
+// since what a program has done cannot be undone. It does not make a claim then: the program
+// has done nothing yet. mu is held.
 func (l *ledger) commit(ctx context.Context, to State, change func(*continuation.Record), events ...event) error {
 	next, err := move(l.record, to)
 	if err != nil {
