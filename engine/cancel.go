@@ -107,7 +107,7 @@ func (e *Engine) drop(c Cancel) bool {
 		return false
 	}
 	x.conversation.cancel()
-	return State(x.conversation.copy().State) == Running
+	return *x.conversation.state.Load() == Running
 }
 
 // findByRequest returns the principal's execution whose latest request has this id, or nil. It

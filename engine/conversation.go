@@ -44,7 +44,6 @@ func newConversation(l *ledger) *conversation {
 func (c *conversation) open(ctx context.Context, s Start) error {
 	if s.Key != "" {
 		err := c.own(ctx, func(next *continuation.Record) {
-			next.Start = s.Request
 			next.Deadline = time.Now().Add(next.Budget)
 		})
 		if err != nil {
@@ -69,6 +68,8 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 		return nil, ErrKeyReused
 	case c.record.Request != c.record.Start:
 		return nil, ErrKeySpent
+	case c.standing != undelivered && c.segment == nil:
+		return nil, ErrExpired // It ended before any program of its start ran here.
 	case c.standing != undelivered:
 		err := c.save(ctx)
 		return c.segment, err
@@ -285,7 +286,11 @@ func (c *conversation) save(ctx context.Context) error {
 		return err
 	}
 	c.record = next
-	c.segment = answered(c.segment.round, c.segment.request, c.segment.outcome, nil)
+	c.tally.note(c.untold)
+	c.untold = nil
+	if s := c.segment; s != nil {
+		c.segment = answered(s.round, s.request, s.outcome, nil)
+	}
 	return c.stand(standingIn(State(next.State), true))
 }
 

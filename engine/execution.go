@@ -64,8 +64,10 @@ func (x *execution) relive(at standing) {
 	case at == running:
 		x.live(delivery{})
 		return
-	case at == paused && x.sandbox.Hello.State != sandbox.Paused:
-		x.leave(Expired) // The sandbox has ended, or does not fit the record.
+	case at == paused && !x.inItsPause():
+		if _, claimed := x.leave(Expired); claimed {
+			x.settle(failed(SandboxLost, "", 0))
+		}
 	default:
 		x.skipRepeated()
 		if d, ok := x.pause(); ok {
@@ -74,6 +76,13 @@ func (x *execution) relive(at standing) {
 		}
 	}
 	x.end()
+}
+
+// inItsPause reports whether the sandbox waits in the pause that the record tells of. It may have
+// ended; and a store that has lost its latest writes tells of an earlier pause.
+func (x *execution) inItsPause() bool {
+	h := x.sandbox.Hello
+	return h.State == sandbox.Paused && h.Round == x.conversation.copy().Round
 }
 
 // skipRepeated drops the calls that the supervisor of a paused program repeats after a
@@ -118,6 +127,9 @@ func (x *execution) settle(e ending) bool {
 // leave ends the execution in its pause, unless a claim came first. Then it returns what the
 // claim has delivered.
 func (x *execution) leave(to State) (delivery, bool) {
+	// What the pause has stored leaves room for the answer.
+	x.counted.Release(x.stored)
+	x.stored = 0
 	if !x.conversation.leave(to) {
 		return <-x.conversation.deliveries, true
 	}

@@ -32,5 +32,8 @@ func TestKind(t *testing.T) {
 		if got := (Start{Code: encoded}).kind(); got != want {
 			t.Errorf("%q runs in a %s sandbox, want %s", code, got, want)
 		}
+		if got := (Start{Code: encoded, Mode: Bash}).kind(); got != sandbox.Plain {
+			t.Errorf("the script %q runs in a %s sandbox, want a plain one", code, got)
+		}
 	}
 }

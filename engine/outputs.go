@@ -58,7 +58,7 @@ type collection struct {
 // Every process of the program is dead by then.
 func (x *execution) collect(e *ending) {
 	c := collection{x: x, record: x.conversation.copy(), inputs: map[string]*InputFile{}}
-	if !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
+	if !e.reported || !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
@@ -115,7 +115,7 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 		switch {
 		case errors.Is(err, sandbox.ErrUnreadable):
 			c.Reasons[unreadable]++
-			c.Names = append(c.Names, f.Name)[:min(len(c.Names)+1, maxSkippedNames)]
+			c.Names = append(c.Names, skippedName(f.Name))[:min(len(c.Names)+1, maxSkippedNames)]
 		case err != nil:
 			c.x.e.o.Log.Warn("cannot keep a file that a program has left", "execution", c.x.id, "err", err)
 			c.undelivered++
@@ -149,7 +149,7 @@ func (c *collection) skip(found sandbox.Listing) {
 		}
 	}
 	for _, name := range found.Skipped[:min(len(found.Skipped), maxSkippedNames)] {
-		c.Names = append(c.Names, text([]byte(name[:min(len(name), maxSkippedName)])))
+		c.Names = append(c.Names, skippedName(name))
 	}
 }
 
@@ -172,3 +172,6 @@ func (c *collection) keep(ctx context.Context, name string, input *InputFile) er
 	c.files = append(c.files, saved)
 	return nil
 }
+
+// skippedName returns what an answer tells of the name of a skipped file.
+func skippedName(name string) string { return text([]byte(name[:min(len(name), maxSkippedName)])) }

@@ -40,6 +40,8 @@ type ledger struct {
 	mu       sync.Mutex
 	record   continuation.Record
 	standing standing
+	// untold are the events of a move that the store did not accept, for its next write.
+	untold []event
 }
 
 // An event tells what has happened to an execution.
@@ -105,6 +107,9 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	if err != nil {
 		return err
 	}
+	if err := l.allows(standingIn(to, true)); err != nil {
+		return err
+	}
 	if change != nil {
 		change(&next)
 	}
@@ -120,8 +125,12 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	}
 	l.record = next
 	l.state.Store(&to)
+	if err != nil {
+		l.untold = events
+		return err
+	}
 	l.tally.note(events)
-	return err
+	return nil
 }
 
 // recorded reports whether a record of the execution was written, or was to be written while the
@@ -130,10 +139,18 @@ func (l *ledger) recorded() bool { return l.record.Version > 0 }
 
 // stand changes where the execution stands, if the table of standings allows it. mu is held.
 func (l *ledger) stand(to standing) error {
+	if err := l.allows(to); err != nil {
+		return err
+	}
+	l.standing = to
+	return nil
+}
+
+// allows returns an error if the table of standings has no such change. mu is held.
+func (l *ledger) allows(to standing) error {
 	if !slices.Contains(standings[l.standing].next, to) {
 		return fmt.Errorf("engine: execution %s cannot be %q after %q", l.id, to, l.standing)
 	}
-	l.standing = to
 	return nil
 }
 
@@ -184,8 +201,8 @@ func (l *ledger) put(ctx context.Context, r continuation.Record) error {
 }
 
 // owned reports whether this server may act on the sandbox. A server whose lease has ended asks
-// the store who the owner is. If the store does not answer, this server counts the execution as
-// lost: a sandbox without a server ends by itself.
+// the store who the owner is. If the store does not answer, this server leaves the sandbox alone:
+// a sandbox without a server ends by itself.
 func (l *ledger) owned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,10 +212,10 @@ func (l *ledger) owned() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	record, err := l.o.Store.Get(ctx, l.id)
-	if err != nil || record.Owner != l.members.instance {
+	if err == nil && record.Owner != l.members.instance {
 		l.lose()
 	}
-	return l.standing != lost
+	return err == nil && l.standing != lost
 }
 
 // part leaves a paused execution to a later server. It reports false if the execution is not

@@ -27,6 +27,8 @@ type ending struct {
 	pending []continuation.Call
 	issued  int
 	size    int64
+	// reported is true if the sandbox has told of the end, and so can be asked for files.
+	reported bool
 	// leftFiles is true if the workspace is not empty at the end. The fields from files to
 	// undelivered tell what became of its files.
 	leftFiles   bool
@@ -195,7 +197,7 @@ func (x *execution) kill(e ending) ending {
 
 // with returns e with the program's output, and with whether the program has left files.
 func (e ending) with(x sandbox.Exit) ending {
-	e.stdout, e.stderr, e.leftFiles = text(x.Stdout), text(x.Stderr), x.Files
+	e.reported, e.stdout, e.stderr, e.leftFiles = true, text(x.Stdout), text(x.Stderr), x.Files
 	return e
 }
 

@@ -173,8 +173,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		return nil, nil, err
 	}
 	sb.CountBy(counted)
-	c := newConversation(e.newLedger(continuation.Record{
-		Format:    continuation.RecordFormat,
+	record := continuation.Record{
 		ID:        s.execution(),
 		Session:   s.Session,
 		Principal: s.Principal,
@@ -188,7 +187,11 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		Inputs:    inputs,
 		Scope:     s.Scope,
 		Request:   s.Request,
-	}))
+	}
+	if s.Key != "" {
+		record.Start = s.Request
+	}
+	c := newConversation(e.newLedger(record))
 	x := newExecution(e, c, sb, counted)
 	x.requestID.Store(&s.RequestID)
 	if err := x.give(ctx, c.record); err != nil {

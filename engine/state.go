@@ -69,7 +69,7 @@ var standings = map[standing]struct {
 	running:       {[]State{Running}, []standing{paused, pausedUnsaved, ended, endedUnsaved, lost}},
 	undelivered:   {[]State{Running}, []standing{running, ended, endedUnsaved, lost}},
 	paused:        {[]State{Paused}, []standing{running, ended, endedUnsaved, lost}},
-	pausedUnsaved: {[]State{Paused}, []standing{paused, ended, endedUnsaved, lost}},
+	pausedUnsaved: {[]State{Paused}, []standing{running, paused, ended, endedUnsaved, lost}},
 	ended:         {[]State{Completed, Failed, TimedOut, Cancelled, Expired}, []standing{lost}},
 	endedUnsaved:  {[]State{Completed, Failed, TimedOut, Cancelled, Expired}, []standing{ended, lost}},
 	lost:          {[]State{Running, Paused, Completed, Failed, TimedOut, Cancelled, Expired}, nil},
