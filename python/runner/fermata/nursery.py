@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fermata import PLAIN, linux
+from fermata import PLAIN, SCIENTIFIC, linux
 from fermata.sandbox import (
     ENVIRONMENT,
     USER,
@@ -113,7 +113,7 @@ def _run(config: Config, kind: str, requests: socket.socket) -> None:
 
     ready = worker.preload(kind)
     # Kept, and inherited, for as long as this function runs.
-    _filling = _fill_holes()
+    _filling = _fill_holes() if kind == SCIENTIFIC else []
     gc.freeze()
     namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
     ends = linux.child_ends()
