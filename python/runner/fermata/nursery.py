@@ -109,12 +109,19 @@ def _run(config: Config, kind: str, requests: socket.socket) -> None:
         # linux.refuse_epoll leaves this to programs; modules are still imported with epoll.
         setattr(selectors, "DefaultSelector", selectors.PollSelector)
     # Not at the top of the file, which the zygote imports, too: it stays small without them.
-    from fermata import libraries, worker
+    from fermata import libraries, memory, worker
 
+    scientific = kind == SCIENTIFIC
+    if scientific:
+        memory.prepare()
     ready = worker.preload(kind)
     # Kept, and inherited, for as long as this function runs.
-    _filling = _fill_holes() if kind == SCIENTIFIC else []
+    _filling = _fill_holes() if scientific else []
     gc.freeze()
+    if scientific:
+        memory.freeze()
+        # The page tables that workers inherit then have the pages that programs use first.
+        worker.rehearse_again(ready)
     namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
     ends = linux.child_ends()
     poll = select.epoll()

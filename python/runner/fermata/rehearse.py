@@ -64,9 +64,9 @@ str(array @ array.T), array.mean(axis=0), np.percentile(array, [25, 50]), np.lin
 """
 
 
-def in_parent(run: Run) -> None:
+def in_parent(run: Run, times: int = _TIMES) -> None:
     """Run small programs in the process that workers are forked from."""
-    for _ in range(_TIMES):
+    for _ in range(times):
         _calls(run)
     if "pandas" in sys.modules:
         _pandas()

@@ -37,6 +37,11 @@ def preload(kind: str) -> Ready:
     return ready
 
 
+def rehearse_again(ready: Ready) -> None:
+    """Do once more what programs do first."""
+    rehearse.in_parent(_runner(ready), times=1)
+
+
 def _runner(ready: Ready) -> rehearse.Run:
     return functools.partial(_run, ready.names)
 
