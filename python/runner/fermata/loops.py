@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from selectors import SelectorKey
 from typing import Any, Protocol
 
@@ -95,20 +98,33 @@ class Loop(asyncio.SelectorEventLoop):
         return bool(base._ready or base._scheduled or base._asyncgens or base._default_executor)
 
 
+@contextmanager
+def _no_deprecation() -> Iterator[None]:
+    """Say nothing of policies, which Python 3.16 will not have; until then there is no other way."""
+    if sys.version_info < (3, 14):
+        # To change the filters costs a forked process some pages of memory.
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+with _no_deprecation():
+    # A worker inherits this class from its parent: to make one costs time and memory.
+    class _Policy(asyncio.DefaultEventLoopPolicy):
+        def __init__(self, calls: Pausing) -> None:
+            super().__init__()
+            self._calls = calls
+            # The first loop is made now, while nobody waits for it.
+            self._ready = [Loop(calls)]
+
+        def new_event_loop(self) -> asyncio.AbstractEventLoop:
+            return self._ready.pop() if self._ready else Loop(self._calls)
+
+
 def install(calls: Pausing) -> None:
     """Make ``asyncio.run`` and its like use Loop."""
-
-    with warnings.catch_warnings():
-        # Python 3.16 will have no policies; until then there is no other way.
-        warnings.simplefilter("ignore", DeprecationWarning)
-
-        class Policy(asyncio.DefaultEventLoopPolicy):
-            def __init__(self) -> None:
-                super().__init__()
-                # The first loop is made now, while nobody waits for it.
-                self._ready = [Loop(calls)]
-
-            def new_event_loop(self) -> asyncio.AbstractEventLoop:
-                return self._ready.pop() if self._ready else Loop(calls)
-
-        asyncio.set_event_loop_policy(Policy())
+    policy = _Policy(calls)
+    with _no_deprecation():
+        asyncio.set_event_loop_policy(policy)
