@@ -32,9 +32,8 @@ ROOMS := $(patsubst %/main_test.go,./%,$(wildcard tests/*/main_test.go))
 CLIENT := ^TestLibreChat$$
 COMPOSE := ^TestCompose$$
 SOAK := ^TestSoak
-# Hostile programs, calls, frames and connections, and how long to go on with them. At 0
-# each does its work once.
-HOSTILE := ^TestHostile
+HOSTILE := ./tests/hostile
+# How long the attacks go on. At 0 each attack is made once.
 FERMATA_HOSTILE_TIME ?= 1h
 # In a soak, unless it is a short one, these tests kill and stop servers more often.
 KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
@@ -65,7 +64,8 @@ test: ## every test except client, compose, soak and hostile: Go with the race d
 	echo "== Go packages"; \
 	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $(PACKAGES) || failed=1; \
 	echo "== the server as a black box"; \
-	go test $(RACE) -shuffle=on -count=1 -p 1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)|$(HOSTILE)' $(TESTFLAGS) $(ROOMS) || failed=1; \
+	go test $(RACE) -shuffle=on -count=1 -p 1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)' $(TESTFLAGS) \
+		$(filter-out $(HOSTILE),$(ROOMS)) || failed=1; \
 	echo "== Python"; \
 	if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
 		(cd python && $(PYTHON) -m pytest -q -rs) || failed=1; \
