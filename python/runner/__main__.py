@@ -13,5 +13,7 @@ if __name__ == "__main__":
         from fermata import container
 
         container.main(sys.argv[2], sys.argv[3])
+    elif sys.argv[1:2] == ["sandbox"]:
+        sys.exit("server and sandbox image are of different versions: make the image again, from the server's version")
     else:
         sys.exit("usage: python3 -I DIRECTORY zygote | sandbox CONFIGURATION KIND")
