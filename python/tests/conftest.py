@@ -88,6 +88,8 @@ class WorkerProcess:
 
     def _become_worker(self, directory: Path) -> None:
         """Forget what this process is: tests."""
+        # Whoever runs the tests in the background may have SIGINT ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(self._out.fileno(), 1)
         os.dup2(self._err.fileno(), 2)

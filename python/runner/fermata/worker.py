@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import SCIENTIFIC, calls, frames, libraries, loops, rehearse, shell, tools, workspace
+from fermata import calls, frames, libraries, loops, rehearse, shell, tools, workspace
 from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 
@@ -57,8 +57,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
     pending = calls.Calls(stream)
     loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
-    if ready.kind == SCIENTIFIC:
-        rehearse.while_idle(_runner(ready), stream, pending)
+    rehearse.while_idle(_runner(ready), stream, pending)
     try:
         while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
