@@ -93,8 +93,8 @@ func (l launcher) launch(ctx context.Context, z *zygote, listener *os.File) (*ex
 	// The zygote outlives ctx, which is that of the request that happened to need it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
 	cmd.Dir = "/"
-	// Large results in pages of 2 MiB, where the kernel leaves that to programs: see
-	// "Memory Allocation Tunables" in glibc's manual.
+	// Nothing of the server's environment, which may hold secrets. The C library is to keep
+	// large results in pages of 2 MiB, where the kernel leaves that to programs.
 	cmd.Env = []string{"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
 	cmd.Stderr = z.words
 	runner, err := os.Open(filepath.Join(z.dir.path, "runner"))
