@@ -77,7 +77,10 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	if err := redeliver(ctx, c.record); err != nil {
 		return nil, err
 	}
-	return c.deliver(0, s.Request, delivery{program: program})
+	if err := c.stand(running); err != nil {
+		return nil, err
+	}
+	return c.begin(0, s.Request, delivery{program: program}), nil
 }
 
 // resume claims the round for a request and returns the segment that answers it. A request that
@@ -115,14 +118,14 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		return nil, err
 	}
 	if c.standing == undelivered {
-		return c.deliver(claims.Round, r.Request, delivery{results: results})
+		err = c.stand(running) // The round is claimed already.
+	} else {
+		err = c.claim(ctx, r)
 	}
-	if err := c.claim(ctx, r); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	c.segment = newSegment(claims.Round, r.Request)
-	c.deliveries <- delivery{results: results}
-	return c.segment, nil
+	return c.begin(claims.Round, r.Request, delivery{results: results}), nil
 }
 
 // repeats reports whether a request is identical to the one that began the latest segment. mu
@@ -156,14 +159,11 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 	})
 }
 
-// deliver delivers what a former server did not, and begins its segment. mu is held.
-func (c *conversation) deliver(round int, request string, d delivery) (*segment, error) {
-	if err := c.stand(running); err != nil {
-		return nil, err
-	}
+// begin begins the segment of a request and delivers what the request has brought. mu is held.
+func (c *conversation) begin(round int, request string, d delivery) *segment {
 	c.segment = newSegment(round, request)
 	c.deliveries <- d
-	return c.segment, nil
+	return c.segment
 }
 
 // settle records how the latest segment came to rest, and answers its request. It reports

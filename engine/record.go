@@ -80,7 +80,7 @@ func (l *ledger) copy() continuation.Record {
 // own makes this server the owner of the execution in the stored record: the first write of a
 // start that may be repeated, or of a take-over. ErrConflict means that another server was
 // first.
-func (l *ledger) own(ctx context.Context, change func(*continuation.Record), events ...event) error {
+func (l *ledger) own(ctx context.Context, change func(*continuation.Record)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := l.record
@@ -93,7 +93,6 @@ func (l *ledger) own(ctx context.Context, change func(*continuation.Record), eve
 		return err
 	}
 	l.record = next
-	l.tally.note(events)
 	return nil
 }
 
@@ -110,9 +109,7 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	if err := l.allows(standingIn(to, true)); err != nil {
 		return err
 	}
-	if change != nil {
-		change(&next)
-	}
+	change(&next)
 	// The end of an execution without a record needs none: nobody has a token to ask for it.
 	if !to.terminal() || l.recorded() {
 		err = l.write(ctx, &next)

@@ -183,7 +183,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		Owner:     e.members.instance,
 		Sandbox:   sb.Ref,
 		Marker:    sb.Marker,
-		Tools:     toolNames(s.Tools),
+		Tools:     program.Tools,
 		Inputs:    inputs,
 		Scope:     s.Scope,
 		Request:   s.Request,

@@ -23,7 +23,7 @@ const (
 	// make it less.
 	thousand = 1000
 	// thousandMemory is the most memory that a server with a thousand paused executions may
-	// take, with all its processes. The goal is 6 GiB, of which 6.4 are needed today.
+	// take, with all its processes. The goal is 6 GiB; today they take 6.3.
 	thousandMemory = 7 << 30
 	// idleFor is how long the processor time of paused executions is measured, and idleTime the
 	// most that the server and all its processes may use meanwhile: half a percent of one
