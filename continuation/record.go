@@ -35,6 +35,8 @@ type Call struct {
 	// Answered says that the client has sent the result, in the request that is being
 	// answered.
 	Answered bool `json:"answered,omitempty"`
+	// Started is when the program made the call.
+	Started time.Time `json:"started,omitzero"`
 }
 
 // A Record is what the store knows about one execution. Servers of different versions
@@ -93,4 +95,10 @@ type Record struct {
 	// Answer is the last answer to the client, kept for a retry of the same request.
 	// It is empty while the execution runs.
 	Answer json.RawMessage `json:"answer,omitempty"`
+	// Journal says how the journal of the execution is kept, in the engine's own words. Events
+	// counts the events in it. Printed tells how much of the program's output is in it, in the
+	// engine's own form.
+	Journal string          `json:"journal,omitempty"`
+	Events  int64           `json:"events,omitempty"`
+	Printed json.RawMessage `json:"printed,omitempty"`
 }

@@ -25,7 +25,9 @@ type Store interface {
 	//
 	// Put sets Format. In text that is not UTF-8 the invalid bytes come back as U+FFFD;
 	// Answer comes back byte for byte.
-	Put(ctx context.Context, r Record, ttl time.Duration) error
+	//
+	// The same write adds c to the journal of the execution.
+	Put(ctx context.Context, r Record, ttl time.Duration, c Chapter) error
 
 	// Get returns the live record with this id or ErrNotFound.
 	Get(ctx context.Context, id string) (Record, error)

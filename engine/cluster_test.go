@@ -271,7 +271,7 @@ func TestClocksApart(t *testing.T) {
 			}
 			record.Version++
 			record.Created, record.Deadline = record.Created.Add(ahead), record.Deadline.Add(ahead)
-			if err := store.Put(t.Context(), record, 5*time.Minute); err != nil {
+			if err := store.Put(t.Context(), record, 5*time.Minute, continuation.Chapter{}); err != nil {
 				t.Fatal(err)
 			}
 			paused.Token, err = signer.Sign(continuation.Claims{

@@ -194,7 +194,7 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 
 // put writes a record to the store, once.
 func (l *ledger) put(ctx context.Context, r continuation.Record) error {
-	return l.o.Store.Put(ctx, r, max(0, time.Until(r.Deadline))+recordSlack)
+	return l.o.Store.Put(ctx, r, max(0, time.Until(r.Deadline))+recordSlack, continuation.Chapter{})
 }
 
 // owned reports whether this server may act on the sandbox. A server whose lease has ended asks

@@ -220,7 +220,7 @@ func TestStuckExecutions(t *testing.T) {
 				err := o.Store.Put(t.Context(), continuation.Record{
 					Format: continuation.RecordFormat, ID: ref, Version: 1, State: string(Paused), Round: 1, Owner: "home.1",
 					Sandbox: ref, Budget: time.Minute, Deadline: time.Now().Add(time.Hour), Answer: json.RawMessage(`{}`),
-				}, time.Hour)
+				}, time.Hour, continuation.Chapter{})
 				if err != nil {
 					t.Fatal(err)
 				}

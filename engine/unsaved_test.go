@@ -21,15 +21,15 @@ import (
 // A hooked store does something else than to write or read, where a test says so.
 type hooked struct {
 	continuation.Store
-	put func(ctx context.Context, r continuation.Record, ttl time.Duration) error
+	put func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error
 	get func() error
 }
 
-func (h *hooked) Put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+func (h *hooked) Put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 	if h.put != nil {
-		return h.put(ctx, r, ttl)
+		return h.put(ctx, r, ttl, c)
 	}
-	return h.Store.Put(ctx, r, ttl)
+	return h.Store.Put(ctx, r, ttl, c)
 }
 
 func (h *hooked) Get(ctx context.Context, id string) (continuation.Record, error) {
@@ -60,7 +60,7 @@ func TestEndOfAnUndeliveredExecution(t *testing.T) {
 	}
 	record.Version++
 	record.State, record.Request, record.Answer = string(Running), "r", nil
-	if err := b.o.Store.Put(t.Context(), record, time.Hour); err != nil {
+	if err := b.o.Store.Put(t.Context(), record, time.Hour, continuation.Chapter{}); err != nil {
 		t.Fatal(err)
 	}
 	p.phonebook.lose("a.1")
@@ -72,11 +72,11 @@ func TestEndOfAnUndeliveredExecution(t *testing.T) {
 	store := b.o.Store
 	var away atomic.Bool
 	away.Store(true)
-	b.o.Store = &hooked{Store: store, put: func(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+	b.o.Store = &hooked{Store: store, put: func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 		if away.Load() {
 			return continuation.ErrUnavailable
 		}
-		return store.Put(ctx, r, ttl)
+		return store.Put(ctx, r, ttl, c)
 	}}
 	p.views["b.1"].Die(y.sandbox.Ref)
 	eventually(t, "the end is noted", func() bool { return standingOf(y) == endedUnsaved })
@@ -106,7 +106,7 @@ func TestIdenticalStartWhileTheStoreIsAway(t *testing.T) {
 	a := p.engines["a.1"]
 	store := a.o.Store
 	entered, goOn := make(chan struct{}), make(chan struct{})
-	a.o.Store = &hooked{Store: store, put: func(context.Context, continuation.Record, time.Duration) error {
+	a.o.Store = &hooked{Store: store, put: func(context.Context, continuation.Record, time.Duration, continuation.Chapter) error {
 		close(entered)
 		<-goOn
 		a.o.Store = store
@@ -178,8 +178,8 @@ func TestPauseThatWasStoredAllTheSame(t *testing.T) {
 	p := newPair(t, time.Minute)
 	a := p.engines["a.1"]
 	store := a.o.Store
-	a.o.Store = &hooked{Store: store, put: func(ctx context.Context, r continuation.Record, ttl time.Duration) error {
-		err := store.Put(ctx, r, ttl)
+	a.o.Store = &hooked{Store: store, put: func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
+		err := store.Put(ctx, r, ttl, c)
 		if r.State == string(Paused) {
 			a.o.Store = store
 			return continuation.ErrUnavailable
@@ -209,9 +209,9 @@ func TestEndWhileTheLeaseHasEnded(t *testing.T) {
 	var away atomic.Bool
 	a.o.Store = &hooked{
 		Store: store,
-		put: func(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+		put: func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 			if r.State == string(Running) {
-				err := store.Put(ctx, r, ttl)
+				err := store.Put(ctx, r, ttl, c)
 				away.Store(true)
 				p.phonebook.mu.Lock()
 				p.phonebook.away["a.1"] = true
@@ -222,7 +222,7 @@ func TestEndWhileTheLeaseHasEnded(t *testing.T) {
 			if away.Load() {
 				return continuation.ErrUnavailable
 			}
-			return store.Put(ctx, r, ttl)
+			return store.Put(ctx, r, ttl, c)
 		},
 		get: func() error {
 			if away.Load() {

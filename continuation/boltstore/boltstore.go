@@ -100,7 +100,7 @@ func expired(value []byte, at int64) bool {
 }
 
 // Put implements continuation.Store.
-func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, _ continuation.Chapter) error {
 	if err := s.put(ctx, r, ttl); err != nil {
 		if errors.Is(err, continuation.ErrConflict) {
 			return fmt.Errorf("put record %s, version %d: %w", r.ID, r.Version, err)

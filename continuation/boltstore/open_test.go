@@ -34,7 +34,7 @@ func makeStore(t *testing.T, n int) (path string, last continuation.Record) {
 	defer closeStore(t, s)
 	for range n {
 		last = storetest.NewRecord()
-		if err := s.Put(t.Context(), last, ttl); err != nil {
+		if err := s.Put(t.Context(), last, ttl, continuation.Chapter{}); err != nil {
 			t.Fatalf("Put = %v, want success", err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestUnusableFiles(t *testing.T) {
 			if list, err := s.List(t.Context()); err != nil || len(list) != 0 {
 				t.Errorf("List = %d records, %v, want none", len(list), err)
 			}
-			if err := s.Put(t.Context(), storetest.NewRecord(), ttl); err != nil {
+			if err := s.Put(t.Context(), storetest.NewRecord(), ttl, continuation.Chapter{}); err != nil {
 				t.Errorf("Put = %v, want success", err)
 			}
 			if !strings.Contains(logged.String(), path) {
@@ -208,7 +208,7 @@ func TestOpenCannotCreate(t *testing.T) {
 func TestClosedStoreIsUnavailable(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "records.db"))
 	closeStore(t, s)
-	if err := s.Put(t.Context(), storetest.NewRecord(), ttl); !errors.Is(err, continuation.ErrUnavailable) {
+	if err := s.Put(t.Context(), storetest.NewRecord(), ttl, continuation.Chapter{}); !errors.Is(err, continuation.ErrUnavailable) {
 		t.Errorf("Put after Close = %v, want ErrUnavailable", err)
 	}
 	if err := s.Ping(t.Context()); !errors.Is(err, continuation.ErrUnavailable) {
@@ -236,7 +236,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 		s := open(t, path)
 		for { // until killed
 			r := storetest.NewRecord()
-			if err := s.Put(t.Context(), r, ttl); err != nil {
+			if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 				t.Fatalf("Put = %v, want success", err)
 			}
 			fmt.Println("put", r.ID)
@@ -290,7 +290,7 @@ func TestFullDisk(t *testing.T) {
 		s := open(t, path)
 		defer closeStore(t, s)
 		kept := storetest.NewRecord()
-		if err := s.Put(t.Context(), kept, ttl); err != nil {
+		if err := s.Put(t.Context(), kept, ttl, continuation.Chapter{}); err != nil {
 			t.Fatalf("Put = %v, want success", err)
 		}
 		limit := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
@@ -300,12 +300,12 @@ func TestFullDisk(t *testing.T) {
 		big := storetest.NewRecord()
 		big.Answer = bytes.Repeat([]byte("x"), 2<<20)
 		for range 3 {
-			if err := s.Put(t.Context(), big, ttl); !errors.Is(err, continuation.ErrUnavailable) {
+			if err := s.Put(t.Context(), big, ttl, continuation.Chapter{}); !errors.Is(err, continuation.ErrUnavailable) {
 				t.Errorf("Put to a full disk = %v, want ErrUnavailable", err)
 			}
 		}
 		kept.Version = 2
-		if err := s.Put(t.Context(), kept, ttl); err != nil {
+		if err := s.Put(t.Context(), kept, ttl, continuation.Chapter{}); err != nil {
 			t.Errorf("small Put after that = %v, want success", err)
 		}
 		if list, err := s.List(t.Context()); err != nil || len(list) != 1 || list[0].Version != 2 {
@@ -328,7 +328,7 @@ func TestOpenShrinks(t *testing.T) {
 	large.Answer = json.RawMessage(`"` + strings.Repeat("x", 30<<20) + `"`)
 	for range 2 {
 		large.ID = uuid.NewString()
-		if err := s.Put(t.Context(), large, ttl); err != nil {
+		if err := s.Put(t.Context(), large, ttl, continuation.Chapter{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Delete(t.Context(), large.ID); err != nil {
@@ -337,7 +337,7 @@ func TestOpenShrinks(t *testing.T) {
 	}
 	for range 4 {
 		large.ID = uuid.NewString()
-		if err := s.Put(t.Context(), large, time.Millisecond); err != nil {
+		if err := s.Put(t.Context(), large, time.Millisecond, continuation.Chapter{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"fermata/continuation"
 	"fermata/continuation/storetest"
 )
 
@@ -37,7 +38,7 @@ func TestSweep(t *testing.T) {
 		if i >= live {
 			ttl, last = time.Millisecond, r.ID
 		}
-		if err := s.Put(t.Context(), r, ttl); err != nil {
+		if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 			t.Fatalf("Put = %v, want success", err)
 		}
 	}

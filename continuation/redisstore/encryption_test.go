@@ -13,7 +13,7 @@ func TestEncryptionHides(t *testing.T) {
 	server := startServer(t)
 	s := open(t, server.url(), redisstore.WithKey(secret(1)))
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, ttl); err != nil {
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 	value, err := server.client.Get(t.Context(), "fermata:{"+r.ID+"}").Bytes()
@@ -32,7 +32,7 @@ func TestEncryptionDetects(t *testing.T) {
 	s := open(t, server.url(), redisstore.WithKey(secret(1)))
 	r, other := storetest.NewRecord(), storetest.NewRecord()
 	for _, r := range []continuation.Record{r, other} {
-		if err := s.Put(t.Context(), r, ttl); err != nil {
+		if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 			t.Fatalf("Put = %v, want success", err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestEncryptionRotates(t *testing.T) {
 	fresh := open(t, server.url(), redisstore.WithKey(secret(2)))
 
 	r := storetest.NewRecord()
-	if err := old.Put(t.Context(), r, ttl); err != nil {
+	if err := old.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 	_, err := fresh.Get(t.Context(), r.ID)
@@ -89,7 +89,7 @@ func TestEncryptionRotates(t *testing.T) {
 		t.Errorf("Get with both keys = %v, want the record", err)
 	}
 	r.Version = 2
-	if err := both.Put(t.Context(), r, ttl); err != nil {
+	if err := both.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Errorf("Put with both keys = %v, want success", err)
 	}
 	if _, err := fresh.Get(t.Context(), r.ID); err != nil {
@@ -104,10 +104,10 @@ func TestEncryptionRefusesPlain(t *testing.T) {
 	server := startServer(t)
 	plain, sealed := open(t, server.url()), open(t, server.url(), redisstore.WithKey(secret(1)))
 	one, two := storetest.NewRecord(), storetest.NewRecord()
-	if err := plain.Put(t.Context(), one, ttl); err != nil {
+	if err := plain.Put(t.Context(), one, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
-	if err := sealed.Put(t.Context(), two, ttl); err != nil {
+	if err := sealed.Put(t.Context(), two, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 	_, err := sealed.Get(t.Context(), one.ID)

@@ -103,7 +103,7 @@ func New(url string, options ...Option) (*Store, error) {
 func key(id string) string { return keyPrefix + id + keySuffix }
 
 // Put implements continuation.Store.
-func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, _ continuation.Chapter) error {
 	value, err := encode(s.codec, r)
 	if err != nil {
 		return stored.Unavailable("put record "+r.ID, err)

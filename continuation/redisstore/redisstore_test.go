@@ -92,7 +92,7 @@ func TestClusterMovesSlot(t *testing.T) {
 		}
 	}
 
-	if err := s.Put(t.Context(), r, ttl); err != nil {
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 	if n := target.client.Exists(t.Context(), key).Val(); n != 1 {
@@ -105,10 +105,10 @@ func TestShared(t *testing.T) {
 	redis := startServer(t)
 	one, two := open(t, redis.url()), open(t, redis.url())
 	r := storetest.NewRecord()
-	if err := one.Put(t.Context(), r, ttl); err != nil {
+	if err := one.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
-	if err := two.Put(t.Context(), r, ttl); !errors.Is(err, continuation.ErrConflict) {
+	if err := two.Put(t.Context(), r, ttl, continuation.Chapter{}); !errors.Is(err, continuation.ErrConflict) {
 		t.Errorf("Put of the same version by another server = %v, want ErrConflict", err)
 	}
 	if _, err := two.Get(t.Context(), r.ID); err != nil {
@@ -123,7 +123,7 @@ func TestSentinel(t *testing.T) {
 	addr := startSentinel(t, "main", port, "hunter2")
 	s := open(t, "redis://"+addr+"?master_name=main&password=hunter2")
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, ttl); err != nil {
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 	if _, err := s.Get(t.Context(), r.ID); err != nil {
@@ -138,7 +138,7 @@ func TestKeys(t *testing.T) {
 	server := startServer(t)
 	s := open(t, server.url())
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, 90*time.Second); err != nil {
+	if err := s.Put(t.Context(), r, 90*time.Second, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 	keys := server.client.Keys(t.Context(), "*").Val()

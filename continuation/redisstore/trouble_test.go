@@ -36,7 +36,7 @@ func soon(t *testing.T, what string, f func() error) error {
 func wantAllUnavailable(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for what, f := range map[string]func() error{
-		"Put":    func() error { return s.Put(t.Context(), storetest.NewRecord(), ttl) },
+		"Put":    func() error { return s.Put(t.Context(), storetest.NewRecord(), ttl, continuation.Chapter{}) },
 		"Get":    func() error { _, err := s.Get(t.Context(), "x"); return err },
 		"List":   func() error { _, err := s.List(t.Context()); return err },
 		"Delete": func() error { return s.Delete(t.Context(), "x") },
@@ -50,7 +50,7 @@ func TestServerIsKilledAndRestarted(t *testing.T) {
 	server := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
 	s := open(t, server.url())
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, ttl); err != nil {
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 
@@ -61,7 +61,7 @@ func TestServerIsKilledAndRestarted(t *testing.T) {
 	// The first operation after the restart must not fail: the client replaces the dead
 	// connections of its pool and loads the script again.
 	r.Version = 2
-	if err := s.Put(t.Context(), r, ttl); err != nil {
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Errorf("Put after the restart = %v, want success", err)
 	}
 	if got, err := s.Get(t.Context(), r.ID); err != nil || got.Version != 2 {
@@ -78,7 +78,7 @@ func TestRestartWithFullPool(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 64 {
 			wg.Go(func() {
-				if err := s.Put(t.Context(), storetest.NewRecord(), ttl); err != nil {
+				if err := s.Put(t.Context(), storetest.NewRecord(), ttl, continuation.Chapter{}); err != nil {
 					count.Add(1)
 					t.Logf("Put = %v", err)
 				}
@@ -103,7 +103,7 @@ func TestPausedServer(t *testing.T) {
 	if err := server.client.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Err(); err != nil {
 		t.Fatal(err)
 	}
-	err := soon(t, "Put", func() error { return s.Put(t.Context(), storetest.NewRecord(), ttl) })
+	err := soon(t, "Put", func() error { return s.Put(t.Context(), storetest.NewRecord(), ttl, continuation.Chapter{}) })
 	wantUnavailable(t, "Put", err)
 	err = soon(t, "Get", func() error { _, err := s.Get(t.Context(), "x"); return err })
 	wantUnavailable(t, "Get", err)
@@ -115,7 +115,7 @@ func TestFullServer(t *testing.T) {
 	server := startServer(t, "--maxmemory-policy", "noeviction")
 	s := open(t, server.url())
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, ttl); err != nil {
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
 	limit := func(bytes string) {
@@ -128,7 +128,7 @@ func TestFullServer(t *testing.T) {
 	limit("1")
 	next := r
 	next.Version = 2
-	wantUnavailable(t, "Put to a full server", s.Put(t.Context(), next, ttl))
+	wantUnavailable(t, "Put to a full server", s.Put(t.Context(), next, ttl, continuation.Chapter{}))
 	if got, err := s.Get(t.Context(), r.ID); err != nil || got.Version != 1 {
 		t.Errorf("Get from a full server = version %d, %v, want version 1", got.Version, err)
 	}
@@ -137,7 +137,7 @@ func TestFullServer(t *testing.T) {
 	}
 
 	limit("0")
-	if err := s.Put(t.Context(), next, ttl); err != nil {
+	if err := s.Put(t.Context(), next, ttl, continuation.Chapter{}); err != nil {
 		t.Errorf("Put when there is room again = %v, want success", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestReadOnlyServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantUnavailable(t, "Put to a replica", soon(t, "Put", func() error {
-		return s.Put(t.Context(), storetest.NewRecord(), ttl)
+		return s.Put(t.Context(), storetest.NewRecord(), ttl, continuation.Chapter{})
 	}))
 }
 
@@ -189,19 +189,19 @@ func TestLostReply(t *testing.T) {
 	proxy := startProxy(t, server.socket)
 	s := open(t, "unix://"+proxy.socket)
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, ttl); err != nil { // the script is known now
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil { // the script is known now
 		t.Fatalf("Put = %v, want success", err)
 	}
 
 	for r.Version = 2; r.Version < 10; r.Version++ {
 		proxy.loseReply.Store(true)
-		if err := s.Put(t.Context(), r, ttl); err != nil {
+		if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 			t.Fatalf("Put whose first reply is lost = %v, want success", err)
 		}
 		if proxy.loseReply.Load() {
 			t.Fatal("no reply was lost, want one")
 		}
-		if err := s.Put(t.Context(), r, ttl); !errors.Is(err, continuation.ErrConflict) {
+		if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); !errors.Is(err, continuation.ErrConflict) {
 			t.Errorf("another Put of the same record = %v, want ErrConflict", err)
 		}
 	}

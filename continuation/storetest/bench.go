@@ -15,7 +15,7 @@ func Benchmark(b *testing.B, s continuation.Store) {
 
 	// step writes the next version of r.
 	step := func(b *testing.B, r *continuation.Record) {
-		if err := s.Put(b.Context(), *r, ttl); err != nil {
+		if err := s.Put(b.Context(), *r, ttl, continuation.Chapter{}); err != nil {
 			b.Fatal(err)
 		}
 		r.Version++
@@ -53,7 +53,7 @@ func Benchmark(b *testing.B, s continuation.Store) {
 		b.SetParallelism(8)
 		b.RunParallel(func(pb *testing.PB) {
 			for r := fresh(); pb.Next(); {
-				if err := s.Put(b.Context(), r, ttl); err != nil {
+				if err := s.Put(b.Context(), r, ttl, continuation.Chapter{}); err != nil {
 					b.Error(err)
 					return
 				}

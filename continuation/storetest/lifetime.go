@@ -47,7 +47,7 @@ func testExpiry(t *testing.T, s continuation.Store) {
 
 	next := r
 	next.Version = 2
-	wantError(t, "Put of version 2 after the record expired", s.Put(t.Context(), next, ttl), continuation.ErrConflict)
+	wantError(t, "Put of version 2 after the record expired", s.Put(t.Context(), next, ttl, continuation.Chapter{}), continuation.ErrConflict)
 	mustPut(t, s, r, ttl)
 	wantGet(t, s, r)
 }
@@ -86,6 +86,6 @@ func testDelete(t *testing.T, s continuation.Store) {
 	}
 	next := r
 	next.Version = 2
-	wantError(t, "Put of version 2 of a deleted record", s.Put(t.Context(), next, ttl), continuation.ErrConflict)
+	wantError(t, "Put of version 2 of a deleted record", s.Put(t.Context(), next, ttl, continuation.Chapter{}), continuation.ErrConflict)
 	mustPut(t, s, r, ttl)
 }

@@ -73,7 +73,7 @@ func NewRecord() continuation.Record {
 
 func mustPut(t *testing.T, s continuation.Store, r continuation.Record, ttl time.Duration) {
 	t.Helper()
-	if err := s.Put(t.Context(), r, ttl); err != nil {
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 		t.Fatalf("Put of version %d = %v, want success", r.Version, err)
 	}
 }
@@ -233,7 +233,7 @@ func testCancelled(t *testing.T, s continuation.Store) {
 	_, getErr := s.Get(ctx, r.ID)
 	_, listErr := s.List(ctx)
 	for what, err := range map[string]error{
-		"Put":    s.Put(ctx, next, ttl),
+		"Put":    s.Put(ctx, next, ttl, continuation.Chapter{}),
 		"Get":    getErr,
 		"List":   listErr,
 		"Delete": s.Delete(ctx, r.ID),

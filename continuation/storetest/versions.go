@@ -14,7 +14,7 @@ func testVersions(t *testing.T, s continuation.Store) {
 	r := NewRecord()
 	for _, version := range []int64{-1, 0, 2, 3} {
 		r.Version = version
-		wantError(t, fmt.Sprintf("Put of version %d before any", version), s.Put(t.Context(), r, ttl), continuation.ErrConflict)
+		wantError(t, fmt.Sprintf("Put of version %d before any", version), s.Put(t.Context(), r, ttl, continuation.Chapter{}), continuation.ErrConflict)
 	}
 	_, err := s.Get(t.Context(), r.ID)
 	wantError(t, "Get after refused Puts", err, continuation.ErrNotFound)
@@ -27,9 +27,9 @@ func testVersions(t *testing.T, s continuation.Store) {
 	stale.State = "written by a loser"
 	for _, version := range []int64{-1, 0, 1, 44, 299, 300, 302, 556} {
 		stale.Version = version
-		wantError(t, fmt.Sprintf("Put of version %d after 300", version), s.Put(t.Context(), stale, ttl), continuation.ErrConflict)
+		wantError(t, fmt.Sprintf("Put of version %d after 300", version), s.Put(t.Context(), stale, ttl, continuation.Chapter{}), continuation.ErrConflict)
 	}
-	wantError(t, "the same Put again", s.Put(t.Context(), r, ttl), continuation.ErrConflict)
+	wantError(t, "the same Put again", s.Put(t.Context(), r, ttl, continuation.Chapter{}), continuation.ErrConflict)
 	wantGet(t, s, r)
 }
 
@@ -45,7 +45,7 @@ func testRace(t *testing.T, s continuation.Store) {
 			if i%2 == 0 { // the other half of the claims are identical
 				claim.Owner = fmt.Sprint("server-", i)
 			}
-			switch err := s.Put(t.Context(), claim, ttl); {
+			switch err := s.Put(t.Context(), claim, ttl, continuation.Chapter{}); {
 			case err == nil:
 				won.Add(1)
 			case !errors.Is(err, continuation.ErrConflict):
@@ -60,7 +60,7 @@ func testRace(t *testing.T, s continuation.Store) {
 	var won atomic.Int32
 	first := NewRecord()
 	race(16, func(int) {
-		if s.Put(t.Context(), first, ttl) == nil {
+		if s.Put(t.Context(), first, ttl, continuation.Chapter{}) == nil {
 			won.Add(1)
 		}
 	})
@@ -87,7 +87,7 @@ func testManyWriters(t *testing.T, s continuation.Store) {
 	race(32, func(int) {
 		r := NewRecord()
 		for r.Version = 1; r.Version <= 20; r.Version++ {
-			if err := s.Put(t.Context(), r, ttl); err != nil {
+			if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
 				t.Errorf("Put of version %d = %v, want success", r.Version, err)
 				return
 			}

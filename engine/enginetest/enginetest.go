@@ -197,9 +197,9 @@ type mortalStore struct {
 	dead *atomic.Bool
 }
 
-func (s mortalStore) Put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+func (s mortalStore) Put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 	if s.dead.Load() {
 		return errDead
 	}
-	return s.Store.Put(ctx, r, ttl)
+	return s.Store.Put(ctx, r, ttl, c)
 }

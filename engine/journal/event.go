@@ -1,0 +1,189 @@
+// Package journal keeps what one can see of an execution: an append-only, numbered list of
+// events, from which every view is derived. It knows neither sandboxes nor HTTP. A Writer makes
+// the events of an execution that lives on this server; a History reads what stores keep.
+package journal
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The types of events. Their texts are stored and on the wire, and must not change.
+const (
+	TypeStarted       = "execution.started"
+	TypeOutput        = "output"
+	TypeCallStarted   = "call.started"
+	TypeCallCompleted = "call.completed"
+	TypeCallFailed    = "call.failed"
+	TypePaused        = "execution.paused"
+	TypeResumed       = "execution.resumed"
+	TypeFileStored    = "file.stored"
+	TypeEnded         = "execution.ended"
+)
+
+// A Head is what all events have. The Writer sets it.
+type Head struct {
+	Seq  int64  `json:"seq"`
+	Time Moment `json:"time"`
+	Type string `json:"type"`
+}
+
+// A Moment is a time as all our answers tell it: RFC 3339 in UTC, with milliseconds.
+type Moment time.Time
+
+// momentForm is the form of a Moment.
+const momentForm = "2006-01-02T15:04:05.000Z"
+
+// MarshalText implements encoding.TextMarshaler.
+func (m Moment) MarshalText() ([]byte, error) {
+	return time.Time(m).UTC().AppendFormat(nil, momentForm), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Moment) UnmarshalText(text []byte) error {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	*m = Moment(t)
+	return err
+}
+
+// Started is the first event.
+type Started struct {
+	Head
+	Execution string            `json:"execution"`
+	Session   string            `json:"session"`
+	Language  string            `json:"language"`
+	Contract  string            `json:"contract"`
+	Code      json.RawMessage   `json:"code,omitempty"`
+	Tools     []string          `json:"tools,omitempty"`
+	Timeout   int64             `json:"timeout_ms"`
+	Title     string            `json:"title,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Parent    string            `json:"parent_call_id,omitempty"`
+}
+
+// Output is text that the program has printed.
+type Output struct {
+	Head
+	Stream string `json:"stream"`
+	// Offset is how many bytes of text stand before it in its stream.
+	Offset int64  `json:"offset"`
+	Text   string `json:"text"`
+}
+
+// CallStarted tells of a tool call that the program has made.
+type CallStarted struct {
+	Head
+	Call   string          `json:"call"`
+	Record string          `json:"record"`
+	Tool   string          `json:"tool"`
+	Runner string          `json:"runner"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	// Line is the line of the program that made the call, as the program claims; 0 if unknown.
+	Line int `json:"line,omitempty"`
+}
+
+// CallCompleted tells that a call has its result.
+type CallCompleted struct {
+	Head
+	Call   string          `json:"call"`
+	Record string          `json:"record"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Took   int64           `json:"took_ms"`
+}
+
+// CallFailed tells that a call has no result.
+type CallFailed struct {
+	Head
+	Call   string `json:"call"`
+	Record string `json:"record"`
+	Error  string `json:"error"`
+	Took   int64  `json:"took_ms"`
+}
+
+// Paused tells that the execution waits for results.
+type Paused struct {
+	Head
+	Round   int      `json:"round"`
+	Waiting []string `json:"waiting"`
+	Expires Moment   `json:"expires_at"`
+}
+
+// Resumed tells that the results of a pause were taken.
+type Resumed struct {
+	Head
+	Round  int   `json:"round"`
+	Waited int64 `json:"waited_ms"`
+}
+
+// FileStored tells of a file that the program has left. File is its entry in the answer.
+type FileStored struct {
+	Head
+	File json.RawMessage `json:"file"`
+}
+
+// The statuses of an execution as all views tell them.
+const (
+	StatusRunning   = "running"
+	StatusPaused    = "paused"
+	StatusCompleted = "completed"
+	StatusError     = "error"
+	StatusTimedOut  = "timed_out"
+	StatusCancelled = "cancelled"
+	StatusExpired   = "expired"
+)
+
+// Ended is the last event.
+type Ended struct {
+	Head
+	Status      string `json:"status"`
+	Reason      string `json:"reason,omitempty"`
+	Error       string `json:"error,omitempty"`
+	ExitCode    *int   `json:"exit_code,omitempty"`
+	Ran         int64  `json:"ran_ms"`
+	Rounds      int    `json:"rounds"`
+	Calls       int    `json:"calls"`
+	StdoutBytes int64  `json:"stdout_bytes"`
+	StderrBytes int64  `json:"stderr_bytes"`
+	Truncated   bool   `json:"truncated,omitempty"`
+}
+
+// A Summary is what lists show of an execution, and the Content of a continuation.Summary. What
+// changes while the execution lives comes from its record.
+type Summary struct {
+	ID           string            `json:"id"`
+	Session      string            `json:"session"`
+	Status       string            `json:"status"`
+	Contract     string            `json:"contract"`
+	Language     string            `json:"language"`
+	Title        string            `json:"title,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Parent       string            `json:"parent_call_id,omitempty"`
+	Created      Moment            `json:"created_at"`
+	Ended        *Moment           `json:"ended_at,omitempty"`
+	Rounds       int               `json:"rounds"`
+	RoundLimit   int               `json:"round_limit"`
+	Calls        int               `json:"calls"`
+	Ran          int64             `json:"ran_ms"`
+	Budget       int64             `json:"budget_ms"`
+	PauseExpires *Moment           `json:"pause_expires_at,omitempty"`
+	Error        string            `json:"error,omitempty"`
+	Server       string            `json:"server,omitempty"`
+	Principal    string            `json:"principal,omitempty"`
+	// Tools are the names of the granted tools. Lists filter by them and do not show them.
+	Tools []string `json:"tools,omitempty"`
+	// Mode is the Mode of the journal. Lists do not show it.
+	Mode Mode `json:"mode,omitempty"`
+}
+
+// A Mode is how much a journal keeps. Its texts are stored and must not change.
+type Mode string
+
+// The modes.
+const (
+	// Full keeps everything.
+	Full Mode = "full"
+	// Calls keeps no values, no output and no code.
+	Calls Mode = "calls"
+	// Off keeps no events; only the summary.
+	Off Mode = "off"
+)
