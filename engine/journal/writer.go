@@ -1,0 +1,378 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"fermata/continuation"
+)
+
+// Options say how journals are kept.
+type Options struct {
+	// Mode is how much the journals of new executions keep.
+	Mode Mode
+	// Value bounds the compact JSON of an input or an output that is kept whole, in bytes.
+	Value int
+	// Life is how long a journal is kept after the end of its execution.
+	Life time.Duration
+}
+
+// Defaults of Options.
+const (
+	DefaultValue = 64 << 10
+	DefaultLife  = 24 * time.Hour
+)
+
+const (
+	// maxCode bounds the code that a journal keeps whole, in bytes of compact JSON.
+	maxCode = 256 << 10
+	// maxJournal is the size from which a journal keeps nothing of values that are cut.
+	maxJournal = 16 << 20
+)
+
+// A Stream is one of the two streams to which programs print.
+type Stream string
+
+// The streams.
+const (
+	Stdout Stream = "stdout"
+	Stderr Stream = "stderr"
+)
+
+// A Writer makes the events of one execution that lives on this server: it gives them their times,
+// and their numbers. They wait in it until a write of the record has stored them. It is safe for
+// concurrent use.
+type Writer struct {
+	o Options
+
+	mu      sync.Mutex
+	summary Summary
+	// waiting are the events that are not stored yet; first is the number of the first of them.
+	first   int64
+	waiting []*note
+	last    time.Time
+	// size is how many bytes of events there are, stored or not.
+	size    int64
+	streams map[Stream]*printed
+	// unsaved is true if the summary has changed since it was stored.
+	unsaved bool
+	ended   bool
+}
+
+// printed is how much of a stream has become events. raw counts the bytes that the program has
+// printed, text those of the UTF-8 of the events.
+type printed struct {
+	decoder   Decoder
+	raw, text int64
+}
+
+// A state is what the record keeps for the Writer of the next server.
+type state struct {
+	Stdout [2]int64 `json:"stdout"`
+	Stderr [2]int64 `json:"stderr"`
+	Size   int64    `json:"size"`
+	Last   int64    `json:"last"`
+}
+
+// NewWriter returns the Writer of a new execution.
+func NewWriter(o Options, s Summary) *Writer {
+	s.Mode = o.Mode
+	return newWriter(o, s, 0, state{})
+}
+
+// Continue returns the Writer of an execution that another server has begun. s is what the store
+// has as its summary.
+func Continue(o Options, r continuation.Record, s Summary) (*Writer, error) {
+	var st state
+	if len(r.Printed) > 0 {
+		if err := json.Unmarshal(r.Printed, &st); err != nil {
+			return nil, fmt.Errorf("journal: read what execution %s has printed: %w", r.ID, err)
+		}
+	}
+	s.Mode = Mode(r.Journal)
+	return newWriter(o, s, r.Events, st), nil
+}
+
+func newWriter(o Options, s Summary, events int64, st state) *Writer {
+	w := &Writer{
+		o: o, summary: s, first: events + 1, size: st.Size, unsaved: events == 0,
+		streams: map[Stream]*printed{
+			Stdout: {raw: st.Stdout[0], text: st.Stdout[1]},
+			Stderr: {raw: st.Stderr[0], text: st.Stderr[1]},
+		},
+	}
+	if st.Last > 0 {
+		w.last = time.UnixMilli(st.Last)
+	}
+	return w
+}
+
+// Mode returns how much the journal keeps.
+func (w *Writer) Mode() Mode { return w.summary.Mode }
+
+// An Event is an event that a Writer can take: a pointer to one of the structs of this package.
+type Event interface{ head() *Head }
+
+func (h *Head) head() *Head { return h }
+
+// A note is an event without its number, which it gets when it is written: the JSON that follows
+// the number.
+type note struct{ rest []byte }
+
+// Notes are events that wait in a Writer.
+type Notes []*note
+
+// Note adds events.
+func (w *Writer) Note(events ...Event) Notes {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := len(w.waiting)
+	w.note(events...)
+	return slices.Clone(w.waiting[before:])
+}
+
+// Retract takes events back that have not come to pass.
+func (w *Writer) Retract(notes Notes) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = slices.DeleteFunc(w.waiting, func(n *note) bool { return slices.Contains(notes, n) })
+}
+
+func (w *Writer) note(events ...Event) {
+	if w.summary.Mode == Off || w.ended {
+		return
+	}
+	for _, e := range events {
+		h := e.head()
+		if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
+			w.last = now
+		}
+		h.Time, h.Type = Moment(w.last), typeOf(e)
+		line, err := json.Marshal(e)
+		if err != nil {
+			// Only a value that is no JSON can cause this, and values are checked when they come.
+			panic(fmt.Errorf("journal: encode %s: %w", h.Type, err))
+		}
+		if !utf8.Valid(line) {
+			line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+		}
+		w.size += int64(len(line))
+		w.waiting = append(w.waiting, &note{line[len(unnumbered):]})
+	}
+}
+
+// unnumbered is how the JSON of an event without a number begins.
+const unnumbered = `{"seq":0`
+
+// numbered returns the JSON of an event.
+func (n *note) numbered(seq int64) json.RawMessage {
+	line := make([]byte, 0, len(n.rest)+len(unnumbered)+20)
+	line = strconv.AppendInt(append(line, `{"seq":`...), seq, 10)
+	return append(line, n.rest...)
+}
+
+// typeOf returns the type of an event.
+func typeOf(e Event) string {
+	switch e.(type) {
+	case *Started:
+		return TypeStarted
+	case *Output:
+		return TypeOutput
+	case *CallStarted:
+		return TypeCallStarted
+	case *CallCompleted:
+		return TypeCallCompleted
+	case *CallFailed:
+		return TypeCallFailed
+	case *Paused:
+		return TypePaused
+	case *Resumed:
+		return TypeResumed
+	case *FileStored:
+		return TypeFileStored
+	default:
+		return TypeEnded
+	}
+}
+
+// Print adds what the program has printed: the bytes of a stream from an offset on. Those that were
+// added before are left out. It reports whether events have come of it.
+func (w *Writer) Print(s Stream, offset int64, data []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.streams[s]
+	seen := p.raw + int64(p.decoder.Held()) - offset
+	if seen < 0 || seen >= int64(len(data)) {
+		return false
+	}
+	before := len(w.waiting)
+	w.print(s, p.decoder.Write(data[seen:]))
+	p.raw = offset + int64(len(data)) - int64(p.decoder.Held())
+	return len(w.waiting) > before
+}
+
+// Finish adds what is still missing of a stream, all of whose bytes are data, and then added,
+// which the server says there.
+func (w *Writer) Finish(s Stream, data []byte, added string) {
+	w.Print(s, 0, data)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.streams[s]
+	p.raw += int64(p.decoder.Held())
+	w.print(s, p.decoder.Close())
+	w.print(s, added)
+}
+
+// maxOutput bounds the text of one output event, in bytes.
+const maxOutput = 256 << 10
+
+func (w *Writer) print(s Stream, text string) {
+	p := w.streams[s]
+	for text != "" {
+		n := min(len(text), maxOutput)
+		for n < len(text) && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		if w.summary.Mode == Full {
+			w.note(&Output{Stream: string(s), Offset: p.text, Text: text[:n]})
+		}
+		p.text += int64(n)
+		text = text[n:]
+	}
+}
+
+// Printed returns how many bytes of text a stream has.
+func (w *Writer) Printed(s Stream) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.streams[s].text
+}
+
+// Value returns a value as events keep it: whole, or cut if it is large; nil if the journal keeps
+// no values.
+func (w *Writer) Value(v json.RawMessage) json.RawMessage { return w.value(v, w.o.Value) }
+
+// Code returns the code of a program, a JSON string, as the first event keeps it.
+func (w *Writer) Code(v json.RawMessage) json.RawMessage { return w.value(v, maxCode) }
+
+func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
+	if w.summary.Mode != Full {
+		return nil
+	}
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	size := compactSize(v)
+	if size <= most {
+		return v
+	}
+	w.mu.Lock()
+	full := w.size > maxJournal
+	w.mu.Unlock()
+	head := ""
+	if !full {
+		head = headOf(v)
+	}
+	cut, err := json.Marshal(truncated{true, size, head})
+	if err != nil {
+		panic(err) // A struct of three plain members can be encoded.
+	}
+	return cut
+}
+
+// Update changes the summary. The next Chapter brings it to the store.
+func (w *Writer) Update(change func(*Summary)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.summary)
+	w.unsaved = true
+}
+
+// Summary returns the summary.
+func (w *Writer) Summary() Summary {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.summary
+}
+
+// End adds the last event and completes the summary. Nothing is added after it.
+func (w *Writer) End(e *Ended) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.StdoutBytes, e.StderrBytes = w.streams[Stdout].text, w.streams[Stderr].text
+	if w.summary.Mode == Calls {
+		e.Error = ""
+	}
+	w.note(e)
+	if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
+		w.last = now
+	}
+	at := Moment(w.last)
+	w.summary.Status, w.summary.Ended = e.Status, &at
+	w.summary.Rounds, w.summary.Calls, w.summary.Ran, w.summary.Error = e.Rounds, e.Calls, e.Ran, e.Error
+	w.ended, w.unsaved = true, true
+}
+
+// Chapter returns what the next write of the record brings to the store, and notes in the record
+// how much that is. What it has stays waiting until Stored is called.
+func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := continuation.Chapter{First: w.first, Events: make([]json.RawMessage, len(w.waiting))}
+	for i, n := range w.waiting {
+		c.Events[i] = n.numbered(w.first + int64(i))
+	}
+	if w.unsaved {
+		content, err := json.Marshal(w.summary)
+		if err != nil {
+			return c, fmt.Errorf("journal: encode summary: %w", err)
+		}
+		c.Summary = &continuation.Summary{
+			ID: w.summary.ID, Principal: w.summary.Principal, Created: time.Time(w.summary.Created), Ended: w.ended, Content: content,
+		}
+	}
+	if w.ended {
+		c.Life = w.o.Life
+	}
+	out, err := w.streams[Stdout], w.streams[Stderr]
+	r.Journal, r.Events = string(w.summary.Mode), w.first-1+int64(len(w.waiting))
+	if w.summary.Mode == Off {
+		return c, nil
+	}
+	st := state{
+		Stdout: [2]int64{out.raw, out.text}, Stderr: [2]int64{err.raw, err.text},
+		Size: w.size, Last: w.last.UnixMilli(),
+	}
+	text, encErr := json.Marshal(st)
+	r.Printed = text
+	return c, encErr
+}
+
+// Stored tells that the store has the events up to number last. saved tells that it has the
+// summary of the latest Chapter.
+func (w *Writer) Stored(last int64, saved bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if saved {
+		w.unsaved = false
+	}
+	if last < w.first {
+		return
+	}
+	n := min(last-w.first+1, int64(len(w.waiting)))
+	clear(w.waiting[:n])
+	w.waiting, w.first = w.waiting[n:], last+1
+}
+
+// Waits reports whether anything waits to be stored.
+func (w *Writer) Waits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting) > 0 || w.unsaved
+}
