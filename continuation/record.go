@@ -58,6 +58,8 @@ type Record struct {
 	Round int `json:"round"`
 	// Created is when the execution began.
 	Created time.Time `json:"created"`
+	// Since is when the present state began.
+	Since time.Time `json:"since,omitzero"`
 	// Deadline is when the present state ends by itself: when a pause expires, when a
 	// running program must have ended, or when the answer of an ended execution is
 	// forgotten.

@@ -41,6 +41,8 @@ type Store interface {
 	// Delete removes the record, whatever its version. It succeeds if there is none.
 	Delete(ctx context.Context, id string) error
 
+	Journals
+
 	// Ping returns an error if the store cannot answer now.
 	Ping(ctx context.Context) error
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -54,12 +55,13 @@ func (x *execution) hold(size int64) error {
 // checkCalls checks calls, and stops at the first one that it refuses. An error means that no
 // worker of ours has sent them.
 func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record, maxCalls int) (ending, error) {
-	known := map[int]string{}
+	known := map[int]continuation.Call{}
 	for _, c := range record.Pending {
 		if !c.Answered {
-			known[c.Number] = c.ID
+			known[c.Number] = c
 		}
 	}
+	now := time.Now()
 	e := ending{state: Paused, size: weight(record)}
 	seen := map[int]bool{}
 	inputs := 0
@@ -73,12 +75,13 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 			return ending{}, errors.New("calls: malformed call")
 		}
 		seen[c.Number] = true
-		id, again := known[c.Number]
+		pending, again := known[c.Number]
+		issued := record.Issued + len(e.issued)
 		if !again {
-			e.issued++
-			id = fmt.Sprintf("call_%03d", record.Issued+e.issued)
+			issued++
+			pending = continuation.Call{Number: c.Number, ID: fmt.Sprintf("call_%03d", issued), Started: now}
 		}
-		if record.Issued+e.issued > maxCalls {
+		if issued > maxCalls {
 			return failed(TooManyCalls, "", maxCalls), nil
 		}
 		inputs += len(c.Input)
@@ -97,8 +100,11 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 		case err != nil:
 			return ending{}, fmt.Errorf("calls: %w", err)
 		}
-		e.calls = append(e.calls, Call{ID: id, Name: c.Tool, Input: json.RawMessage(c.Input)})
-		e.pending = append(e.pending, continuation.Call{Number: c.Number, ID: id})
+		call := Call{ID: pending.ID, Name: c.Tool, Input: json.RawMessage(c.Input)}
+		if !again {
+			e.issued = append(e.issued, issuedCall{call, 0})
+		}
+		e.calls, e.pending = append(e.calls, call), append(e.pending, pending)
 		e.size += int64(cap(c.Input) + len(c.Tool) + callOverhead)
 	}
 	if len(e.calls) == 0 {

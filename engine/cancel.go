@@ -11,12 +11,15 @@ import (
 )
 
 // A Cancel is a request to cancel another request and the execution that it has started or
-// continued.
+// continued; or, between servers of a group, to cancel an execution.
 type Cancel struct {
 	// Principal sends the request.
 	Principal string
 	// RequestID is the id that the client gave to the other request.
 	RequestID string
+	// Execution, if it is not empty, is the id of the execution to cancel; whoever sends the request
+	// may do so. Then Principal and RequestID are empty.
+	Execution string
 	// HandedOver is true if another server has passed the request on to this one.
 	HandedOver bool
 }
@@ -43,6 +46,9 @@ const cancelTimeout = 1500 * time.Millisecond
 // request is another principal's. It wraps continuation.ErrUnavailable if the request may be on
 // a server that does not answer.
 func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
+	if c.Execution != "" {
+		return e.cancelExecution(ctx, c)
+	}
 	state, err := e.requests.cancel(c.Principal, c.RequestID)
 	if err != nil {
 		return "", err
@@ -97,6 +103,46 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 		return "", fmt.Errorf("%w: %w", continuation.ErrUnavailable, silent)
 	}
 	return state, nil
+}
+
+// cancelExecution ends an execution, on whichever server it is. CancelUnknown means that no server
+// has it any more.
+func (e *Engine) cancelExecution(ctx context.Context, c Cancel) (Cancelling, error) {
+	x := e.find(c.Execution)
+	if x == nil {
+		record, err := e.o.Store.Get(ctx, c.Execution)
+		switch {
+		case errors.Is(err, continuation.ErrNotFound):
+			return CancelUnknown, nil
+		case err != nil:
+			return "", err
+		case State(record.State).terminal():
+			return CancelCompleted, nil
+		}
+		if record.Owner != e.members.instance && !c.HandedOver && e.o.Peers != nil {
+			address, err := e.members.locate(ctx, record.Owner)
+			if err == nil {
+				ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
+				defer cancel()
+				return e.o.Peers.Cancel(ctx, address, c)
+			}
+			if !errors.Is(err, continuation.ErrNotFound) {
+				return "", err
+			}
+		}
+		x, err = e.takeOver(ctx, record)
+		switch {
+		case errors.Is(err, errBuried):
+			return CancelRequested, nil
+		case err != nil:
+			return "", ownerAway(err)
+		}
+	}
+	if (*x.conversation.state.Load()).terminal() {
+		return CancelCompleted, nil
+	}
+	x.conversation.cancel()
+	return CancelRequested, nil
 }
 
 // drop ends the principal's execution whose latest request is the cancelled one. It reports

@@ -43,10 +43,7 @@ func newConversation(l *ledger) *conversation {
 // ErrConflict means that there is a record of it already.
 func (c *conversation) open(ctx context.Context, s Start) error {
 	if s.Key != "" {
-		err := c.own(ctx, func(next *continuation.Record) {
-			next.Deadline = time.Now().Add(next.Budget)
-		})
-		if err != nil {
+		if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
 			return err
 		}
 	}
@@ -117,6 +114,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	if err != nil {
 		return nil, err
 	}
+	events := c.record.Events
 	if c.standing == undelivered {
 		err = c.stand(running) // The round is claimed already.
 	} else {
@@ -124,6 +122,9 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	}
 	if err != nil {
 		return nil, err
+	}
+	if r.Began != nil {
+		r.Began(c.id, events)
 	}
 	return c.begin(claims.Round, r.Request, delivery{results: results}), nil
 }
@@ -148,7 +149,8 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 	if limit := c.o.MaxResults; limit > 0 && received > limit {
 		return &ResultsError{Size: received, Limit: limit}
 	}
-	return c.commit(ctx, Running, func(next *continuation.Record) {
+	notes := c.noteResults(r.Results)
+	err := c.commit(ctx, Running, func(next *continuation.Record) {
 		next.Received = received
 		next.Pending = slices.Clone(next.Pending)
 		for i, c := range next.Pending {
@@ -157,6 +159,10 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 		next.Request, next.Answer = r.Request, nil
 		next.Deadline = time.Now().Add(next.Budget - next.Spent)
 	})
+	if err != nil {
+		c.journal.Retract(notes)
+	}
+	return err
 }
 
 // begin begins the segment of a request and delivers what the request has brought. mu is held.
@@ -175,7 +181,7 @@ func (c *conversation) settle(e ending) bool {
 	if e.state != Paused {
 		outcome := e.outcome(c.record.Session)
 		outcome.Ran = c.record.Spent + e.ran
-		err := c.end(e.state, outcome, e.ran)
+		err := c.end(e.state, outcome, e.printed, e.ran)
 		if !errors.Is(err, ErrOwnerAway) {
 			err = nil // The program has ended, whether the store has recorded it or not.
 		}
@@ -205,9 +211,10 @@ func (c *conversation) pause(e ending) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	c.notePause(e, c.record.Round+1, deadline)
 	err = c.commit(context.Background(), Paused, func(next *continuation.Record) {
 		next.Spent += e.ran
-		next.Issued += e.issued
+		next.Issued += len(e.issued)
 		next.Pending, next.Answer, next.Deadline = e.pending, answer, deadline
 	}, event{kind: pausedEvent})
 	return outcome, err
@@ -221,18 +228,23 @@ func (c *conversation) pauseLifetime() time.Duration {
 	return min(c.o.PauseTTL, max(0, c.record.Budget-time.Since(c.record.Created)))
 }
 
-// end records the end of the execution, and its answer for a retry of the last request. ran is
-// added to the time that the program has run. The error is ErrOwnerAway if this server has lost
+// end records the end of the execution, and its answer for a retry of the last request. printed is
+// all that the program has printed, nil if that is not known. ran is added to the time that the
+// program has run. The error is ErrOwnerAway if this server has lost
 // the execution. mu is held.
-func (c *conversation) end(state State, outcome Outcome, ran time.Duration) error {
+func (c *conversation) end(state State, outcome Outcome, output *printed, ran time.Duration) error {
 	if c.standing == lost {
 		return ErrOwnerAway
 	}
 	answer, err := outcome.encode()
 	if err == nil {
+		c.noteEnd(outcome, output, ran)
 		err = c.commit(context.Background(), state, func(next *continuation.Record) {
 			next.Spent += ran
-			next.Deadline = time.Now().Add(c.o.KeepAnswers)
+			next.Deadline = time.Now()
+			if c.repeatable() {
+				next.Deadline = next.Deadline.Add(c.o.KeepAnswers)
+			}
 			next.Pending, next.Tools = nil, nil
 			next.Answer = c.kept(*next, answer)
 		}, event{kind: endedEvent, outcome: outcome})
@@ -243,10 +255,14 @@ func (c *conversation) end(state State, outcome Outcome, ran time.Duration) erro
 	return err
 }
 
+// repeatable reports whether a client can ask for the answer of the execution again: with a token,
+// or with the key of the start. mu is held.
+func (c *conversation) repeatable() bool { return c.record.Round > 0 || c.record.Start != "" }
+
 // kept returns the answer that the record of an ended execution keeps: none if no client can
 // ask for it, or if too much is stored for the principal. mu is held.
 func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.RawMessage {
-	if !c.recorded() {
+	if !c.repeatable() {
 		return nil
 	}
 	if !c.quota.keep(r.Principal, weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
@@ -271,7 +287,7 @@ func (c *conversation) leave(to State) bool {
 		return true
 	}
 	// end has logged the error. An execution that is lost is another server's to end.
-	_ = c.end(to, Outcome{State: to, Session: c.record.Session}, 0)
+	_ = c.end(to, Outcome{State: to, Session: c.record.Session}, nil, 0)
 	return true
 }
 
@@ -300,9 +316,10 @@ func (c *conversation) save(ctx context.Context) error {
 func (c *conversation) saveLate(stop <-chan struct{}) {
 	retry := time.NewTicker(saveRetry)
 	defer retry.Stop()
+	until := time.Now().Add(c.o.KeepAnswers)
 	for {
 		c.mu.Lock()
-		late := c.standing == endedUnsaved && c.save(context.Background()) != nil && time.Now().Before(c.record.Deadline)
+		late := c.standing == endedUnsaved && c.save(context.Background()) != nil && time.Now().Before(until)
 		c.mu.Unlock()
 		if !late {
 			return

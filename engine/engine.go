@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )
 
@@ -81,6 +82,9 @@ type Options struct {
 	Registry continuation.Registry
 	Address  string
 	Peers    Peers
+	// Journal says how journals are kept, and Words, if it is set, has the words for them.
+	Journal journal.Options
+	Words   Words
 	// Waited, if set, is called with the time that each start waited for a sandbox, whether
 	// it got one or not; Made, if set, with the time that it took to make each sandbox.
 	Waited, Made func(time.Duration)

@@ -108,6 +108,8 @@ func (x *execution) skipRepeated() {
 func (x *execution) end() {
 	defer x.e.forget(x)
 	x.counted.drop()
+	defer x.conversation.published.Wait()
+	defer close(x.conversation.over)
 	defer x.conversation.saveLate(x.conversation.cancelled)
 	if x.conversation.owned() {
 		x.e.pool.Release(x.sandbox)

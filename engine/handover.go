@@ -49,6 +49,9 @@ func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 	if record.Owner != e.members.instance {
 		address, err := e.members.locate(ctx, record.Owner)
 		if err == nil {
+			if r.Began != nil {
+				r.Began(record.ID, record.Events)
+			}
 			outcome, err := e.handOver(ctx, address, r)
 			return nil, outcome, err
 		}

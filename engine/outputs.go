@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )
 
@@ -58,7 +59,7 @@ type collection struct {
 // Every process of the program is dead by then.
 func (x *execution) collect(e *ending) {
 	c := collection{x: x, record: x.conversation.copy(), inputs: map[string]*InputFile{}}
-	if !e.reported || !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
+	if e.printed == nil || !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
@@ -174,4 +175,6 @@ func (c *collection) keep(ctx context.Context, name string, input *InputFile) er
 }
 
 // skippedName returns what an answer tells of the name of a skipped file.
-func skippedName(name string) string { return text([]byte(name[:min(len(name), maxSkippedName)])) }
+func skippedName(name string) string {
+	return journal.Decode([]byte(name[:min(len(name), maxSkippedName)]))
+}

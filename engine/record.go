@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/journal"
 )
 
 const (
@@ -31,6 +32,12 @@ type ledger struct {
 	members *membership
 	quota   *quota
 	tally   *tally
+	journal *journal.Writer
+	// publishing is true while a goroutine is about to write what the journal has noted. published
+	// waits for it, and over ends it.
+	publishing atomic.Bool
+	published  sync.WaitGroup
+	over       chan struct{}
 	// state is the State of the record, for readers that cannot wait for mu, which is held
 	// during writes to the store.
 	state atomic.Pointer[State]
@@ -60,10 +67,10 @@ const (
 )
 
 // newLedger returns the ledger of an execution that this server does not own yet.
-func (e *Engine) newLedger(r continuation.Record) *ledger {
+func (e *Engine) newLedger(r continuation.Record, w *journal.Writer) *ledger {
 	l := &ledger{
-		id: r.ID, o: &e.o, members: e.members, quota: e.quota, tally: &e.tally,
-		left: make(chan struct{}), record: r, standing: unowned,
+		id: r.ID, o: &e.o, members: e.members, quota: e.quota, tally: &e.tally, journal: w,
+		over: make(chan struct{}), left: make(chan struct{}), record: r, standing: unowned,
 	}
 	state := State(r.State)
 	l.state.Store(&state)
@@ -89,7 +96,7 @@ func (l *ledger) own(ctx context.Context, change func(*continuation.Record)) err
 	change(&next)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := l.put(ctx, next); err != nil {
+	if err := l.put(ctx, &next); err != nil {
 		return err
 	}
 	l.record = next
@@ -110,10 +117,7 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 		return err
 	}
 	change(&next)
-	// The end of an execution without a record needs none: nobody has a token to ask for it.
-	if !to.terminal() || l.recorded() {
-		err = l.write(ctx, &next)
-	}
+	err = l.write(ctx, &next)
 	if err != nil && (to == Running || !errors.Is(err, continuation.ErrUnavailable)) {
 		return err
 	}
@@ -166,7 +170,7 @@ func (l *ledger) lose() {
 func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	err := l.put(ctx, *next)
+	err := l.put(ctx, next)
 	if errors.Is(err, continuation.ErrConflict) {
 		// A write of ours that was reported as failed may have reached the store. Then the
 		// stored record is ours, and this one is newer.
@@ -175,12 +179,13 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 		switch {
 		case err == nil && stored.Owner == l.members.instance:
 			next.Version = stored.Version + 1
-			err = l.put(ctx, *next)
+			l.journal.Stored(stored.Events, false)
+			err = l.put(ctx, next)
 		case errors.Is(err, continuation.ErrNotFound):
 			// The store has no record: an earlier write never reached it, or it has lost its
 			// data. No server can have taken the execution over, since that takes a record.
 			next.Version = 1
-			err = l.put(ctx, *next)
+			err = l.put(ctx, next)
 		case err == nil:
 			l.lose()
 			return ErrOwnerAway
@@ -192,9 +197,17 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 	return nil
 }
 
-// put writes a record to the store, once.
-func (l *ledger) put(ctx context.Context, r continuation.Record) error {
-	return l.o.Store.Put(ctx, r, max(0, time.Until(r.Deadline))+recordSlack, continuation.Chapter{})
+// put writes a record to the store, once, with what the journal has noted.
+func (l *ledger) put(ctx context.Context, r *continuation.Record) error {
+	chapter, err := l.journal.Chapter(r)
+	if err != nil {
+		return err
+	}
+	if err := l.o.Store.Put(ctx, *r, max(0, time.Until(r.Deadline))+recordSlack, chapter); err != nil {
+		return err
+	}
+	l.journal.Stored(r.Events, chapter.Summary != nil)
+	return nil
 }
 
 // owned reports whether this server may act on the sandbox. A server whose lease has ended asks

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"fermata/continuation"
@@ -28,6 +29,10 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 		return answerCancelled(claims.Session, Outcome{}, err)
 	}
 	defer done()
+	if began := r.Began; began != nil {
+		var once sync.Once // An attempt may fail after it has begun, and be made again.
+		r.Began = func(execution string, events int64) { once.Do(func() { began(execution, events) }) }
+	}
 	try := func() (Outcome, error) { return e.resume(known, claims, r, expired) }
 	var outcome Outcome
 	if r.HandedOver {

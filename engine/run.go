@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )
 
@@ -18,17 +19,16 @@ type ending struct {
 	reason Reason
 	detail string
 	code   int
-	stdout string
-	stderr string
 	// calls are the calls of a pause as the client sees them, and pending are the same calls as
-	// the record keeps them. issued is how many of them are new, and size is about how many
-	// bytes they take.
+	// the record keeps them. issued are those that are new, and size is about how many bytes all
+	// of them take.
 	calls   []Call
 	pending []continuation.Call
-	issued  int
+	issued  []issuedCall
 	size    int64
-	// reported is true if the sandbox has told of the end, and so can be asked for files.
-	reported bool
+	// printed is all that the program has printed, if the sandbox has told of the end. Then the
+	// sandbox can also be asked for files.
+	printed *printed
 	// leftFiles is true if the workspace is not empty at the end. The fields from files to
 	// undelivered tell what became of its files.
 	leftFiles   bool
@@ -40,12 +40,25 @@ type ending struct {
 	ran time.Duration
 }
 
+// An issuedCall is a call that no earlier pause had. line is the line of the program that made it,
+// as the program claims.
+type issuedCall struct {
+	Call
+	line int
+}
+
+// printed is what a program has printed.
+type printed struct{ stdout, stderr []byte }
+
 func (e ending) outcome(session string) Outcome {
-	return Outcome{
-		State: e.state, Session: session, Stdout: e.stdout, Stderr: e.stderr,
-		Reason: e.reason, Detail: e.detail, Code: e.code,
+	o := Outcome{
+		State: e.state, Session: session, Reason: e.reason, Detail: e.detail, Code: e.code,
 		Files: e.files, Deleted: e.deleted, Skipped: e.skipped, Undelivered: e.undelivered,
 	}
+	if e.printed != nil {
+		o.Stdout, o.Stderr = journal.Decode(e.printed.stdout), journal.Decode(e.printed.stderr)
+	}
+	return o
 }
 
 func failed(reason Reason, detail string, code int) ending {
@@ -95,6 +108,8 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 	if err := d.to(x.sandbox); err != nil {
 		return sandboxLost(x.sandbox.Err())
 	}
+	unpublished := time.NewTimer(publishAfter)
+	defer unpublished.Stop()
 	for {
 		select {
 		case event, ok := <-x.sandbox.Events():
@@ -104,6 +119,8 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 			if e, rested := x.hear(event); rested {
 				return e
 			}
+		case <-unpublished.C:
+			x.conversation.publish()
 		case <-timeout:
 			return x.kill(ending{state: TimedOut})
 		case <-x.conversation.cancelled:
@@ -197,7 +214,7 @@ func (x *execution) kill(e ending) ending {
 
 // with returns e with the program's output, and with whether the program has left files.
 func (e ending) with(x sandbox.Exit) ending {
-	e.reported, e.stdout, e.stderr, e.leftFiles = true, text(x.Stdout), text(x.Stderr), x.Files
+	e.printed, e.leftFiles = &printed{x.Stdout, x.Stderr}, x.Files
 	return e
 }
 
@@ -238,11 +255,6 @@ const maxDetail = 16 << 10
 // UTF-8.
 func detail(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxDetail)], "\uFFFD")
-}
-
-// text returns what a program has written as valid UTF-8.
-func text(b []byte) string {
-	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
 // matchResults translates the results of a client for the sandbox, which knows the pending calls

@@ -179,6 +179,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		Principal: s.Principal,
 		State:     string(Running),
 		Created:   time.Now(),
+		Deadline:  time.Now().Add(s.Timeout),
 		Budget:    s.Timeout,
 		Owner:     e.members.instance,
 		Sandbox:   sb.Ref,
@@ -191,7 +192,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 	if s.Key != "" {
 		record.Start = s.Request
 	}
-	c := newConversation(e.newLedger(record))
+	c := newConversation(e.newLedger(record, e.newChronicle(s, record)))
 	x := newExecution(e, c, sb, counted)
 	x.requestID.Store(&s.RequestID)
 	if err := x.give(ctx, c.record); err != nil {
@@ -211,6 +212,9 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		return nil, nil, err
 	}
 	begun = true
+	if s.Began != nil {
+		s.Began(x.id)
+	}
 	go x.live(delivery{program: program})
 	return x, first, nil
 }

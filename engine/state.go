@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"fermata/continuation"
 )
@@ -24,7 +25,7 @@ func move(r continuation.Record, to State) (continuation.Record, error) {
 	if !slices.Contains(moves[from], to) {
 		return r, fmt.Errorf("engine: no move from %q to %q", from, to)
 	}
-	r.State, r.Version = string(to), r.Version+1
+	r.State, r.Version, r.Since = string(to), r.Version+1, time.Now()
 	if to == Paused {
 		r.Round++
 	}

@@ -34,7 +34,11 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	if !here && !e.members.succeeds(record.Owner) && record.Owner != e.members.instance {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, record.Sandbox)
 	}
-	c := newConversation(e.newLedger(record))
+	w, err := e.continued(ctx, record)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal of execution %s: %w", record.ID, err)
+	}
+	c := newConversation(e.newLedger(record, w))
 	err = c.own(ctx, func(next *continuation.Record) {
 		if State(next.State) == Running {
 			// The client has lost its connection and may come back: the record keeps the answer
@@ -46,6 +50,11 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		return nil, err
 	}
 	if !here {
+		return nil, c.bury()
+	}
+	if State(record.State) == Running && !c.repeatable() {
+		// Its client was waiting for the server that has died, and cannot ask again.
+		defer e.pool.Destroy(e.clearing, record.Sandbox)
 		return nil, c.bury()
 	}
 	sb, err := e.pool.Adopt(ctx, record.Sandbox, record.Marker)
@@ -121,7 +130,7 @@ func (c *conversation) bury() error {
 	if State(c.record.State) == Running {
 		outcome.State, outcome.Reason = Failed, SandboxLost
 	}
-	if err := c.end(outcome.State, outcome, 0); err != nil {
+	if err := c.end(outcome.State, outcome, nil, 0); err != nil {
 		return err
 	}
 	return errBuried

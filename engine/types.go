@@ -56,6 +56,15 @@ type Start struct {
 	// stores them in the record and passes them back to Files. It never reads Scope.
 	Inputs []InputFile
 	Scope  json.RawMessage
+	// Contract names the contract of the request. Title, Labels and Parent, the id of the call on
+	// whose behalf the program runs, are the client's own words for the execution.
+	Contract string
+	Title    string
+	Labels   map[string]string
+	Parent   string
+	// Began, if it is set, is called with the id of the execution before its program runs. It is
+	// not called for a start that gets the answer of an earlier one.
+	Began func(execution string)
 }
 
 // A Mode is how a program is run. The runner knows its texts.
@@ -95,6 +104,11 @@ type Resume struct {
 	RequestID string
 	// HandedOver is true if another server has handed the request over to this one.
 	HandedOver bool
+	// Began, if it is set, is called with the id of the execution and the number of its latest event
+	// before the program goes on. If another server owns the execution, it is called before that
+	// server decides on the request, which it may refuse. It is not called for a request that gets
+	// the answer of an earlier one.
+	Began func(execution string, events int64)
 }
 
 // A ResultError refuses a result for a call that is not pending. The execution stays paused, and
@@ -210,6 +224,9 @@ type Call struct {
 type Outcome struct {
 	// State is Paused or a terminal state, never Running.
 	State State `json:"state"`
+	// Execution is the id of the execution, if the request has found or made one. Start and
+	// Resume also set it beside an error.
+	Execution string `json:"-"`
 	// Session is the execution's session.
 	Session string `json:"session"`
 	// Token and Calls are set when State is Paused.

@@ -29,15 +29,8 @@ func plainAnswerOf(outcome engine.Outcome) (plainAnswer, error) {
 	if err != nil {
 		return plainAnswer{}, err
 	}
-	stderr := outcome.Stderr
-	if exit.Unsaid {
-		if stderr != "" && !strings.HasSuffix(stderr, "\n") {
-			stderr += "\n"
-		}
-		stderr += "[sandbox] " + exit.Message + "\n"
-	}
 	answer := plainAnswer{
-		SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: stderr,
+		SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: outcome.Stderr + unsaid(exit, outcome.Stderr),
 		Files: outputsOf(outcome.Files), leftovers: leftoversOf(outcome),
 		Signal: orNull(exit.Signal), Message: orNull(exit.Message), Status: orNull(exit.Status),
 		WallTime: outcome.Ran.Milliseconds(),
@@ -46,6 +39,18 @@ func plainAnswerOf(outcome engine.Outcome) (plainAnswer, error) {
 		answer.Code = &exit.Code
 	}
 	return answer, nil
+}
+
+// unsaid returns what is added to the stderr of a program that could not tell how it ended.
+func unsaid(exit api.Exit, stderr string) string {
+	if !exit.Unsaid {
+		return ""
+	}
+	added := "[sandbox] " + exit.Message + "\n"
+	if stderr != "" && !strings.HasSuffix(stderr, "\n") {
+		return "\n" + added
+	}
+	return added
 }
 
 // orNull returns nil for an empty text.

@@ -68,7 +68,7 @@ func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (e
 func (c *Client) Cancel(ctx context.Context, address string, r engine.Cancel) (engine.Cancelling, error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	a, err := c.ask(ctx, address, cancelPath, cancelRequest{r.Principal, r.RequestID})
+	a, err := c.ask(ctx, address, cancelPath, cancelRequest{r.Principal, r.RequestID, r.Execution})
 	return a.Cancelling, err
 }
 

@@ -81,7 +81,9 @@ func (h *handler) cancel(c echo.Context) error {
 		return err
 	}
 	defer done()
-	state, err := h.executions.Cancel(c.Request().Context(), engine.Cancel{Principal: r.Principal, RequestID: r.RequestID, HandedOver: true})
+	state, err := h.executions.Cancel(c.Request().Context(), engine.Cancel{
+		Principal: r.Principal, RequestID: r.RequestID, Execution: r.Execution, HandedOver: true,
+	})
 	if err != nil {
 		return h.refuse(c, err)
 	}

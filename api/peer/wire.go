@@ -49,6 +49,7 @@ func (r resumeRequest) resume() engine.Resume {
 type cancelRequest struct {
 	Principal string `json:"Principal"`
 	RequestID string `json:"RequestID"`
+	Execution string `json:"Execution,omitempty"`
 }
 
 // An answer is an outcome, the outcome of a request to cancel, or an error.

@@ -57,6 +57,8 @@ var (
 func TestWire(t *testing.T) {
 	handedOver := resume
 	handedOver.HandedOver = true
+	cancelled := cancelRequest{Principal: "ada", RequestID: "0123456789abcdef"}
+	execution := cancelRequest{Execution: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f"}
 	for _, c := range []struct {
 		name string
 		sent any
@@ -65,7 +67,8 @@ func TestWire(t *testing.T) {
 		want any
 	}{
 		{"resume", resumeRequestOf(resume), func(t *testing.T, body []byte) any { return decoded[resumeRequest](t, body).resume() }, handedOver},
-		{"cancel", cancelRequest{"ada", "0123456789abcdef"}, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, cancelRequest{"ada", "0123456789abcdef"}},
+		{"cancel", cancelled, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, cancelled},
+		{"cancel_execution", execution, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, execution},
 		{"paused", answer{Outcome: outcomeOf(paused)}, outcomeIn, paused},
 		{"ended", answer{Outcome: outcomeOf(ended)}, outcomeIn, ended},
 		{"cancelling", answer{Cancelling: engine.CancelRequested}, func(t *testing.T, body []byte) any { return decoded[answer](t, body).Cancelling }, engine.CancelRequested},

@@ -24,6 +24,7 @@ import (
 	"fermata/continuation/boltstore"
 	"fermata/continuation/redisstore"
 	"fermata/engine"
+	"fermata/engine/journal"
 )
 
 const (
@@ -189,6 +190,8 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 
 		Files:        files,
 		MaxInputSize: s.inputSize(),
+		Journal:      journal.Options{Mode: journal.Full, Value: journal.DefaultValue, Life: journal.DefaultLife},
+		Words:        librechat.Words{},
 
 		MaxExecutions: s.maxExecutions(),
 		MaxStored:     int64(s.MaxStored),

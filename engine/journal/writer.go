@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -60,6 +61,8 @@ type Writer struct {
 	// size is how many bytes of events there are, stored or not.
 	size    int64
 	streams map[Stream]*printed
+	// lines is how many lines the program has.
+	lines int
 	// unsaved is true if the summary has changed since it was stored.
 	unsaved bool
 	ended   bool
@@ -78,12 +81,13 @@ type state struct {
 	Stderr [2]int64 `json:"stderr"`
 	Size   int64    `json:"size"`
 	Last   int64    `json:"last"`
+	Lines  int      `json:"lines"`
 }
 
-// NewWriter returns the Writer of a new execution.
-func NewWriter(o Options, s Summary) *Writer {
-	s.Mode = o.Mode
-	return newWriter(o, s, 0, state{})
+// NewWriter returns the Writer of a new execution, whose program has so many lines.
+func NewWriter(o Options, s Summary, lines int) *Writer {
+	s.Mode = cmp.Or(o.Mode, Full)
+	return newWriter(o, s, 0, state{Lines: lines})
 }
 
 // Continue returns the Writer of an execution that another server has begun. s is what the store
@@ -95,13 +99,13 @@ func Continue(o Options, r continuation.Record, s Summary) (*Writer, error) {
 			return nil, fmt.Errorf("journal: read what execution %s has printed: %w", r.ID, err)
 		}
 	}
-	s.Mode = Mode(r.Journal)
+	s.Mode = cmp.Or(Mode(r.Journal), Off) // Servers that kept no journals leave it empty.
 	return newWriter(o, s, r.Events, st), nil
 }
 
 func newWriter(o Options, s Summary, events int64, st state) *Writer {
 	w := &Writer{
-		o: o, summary: s, first: events + 1, size: st.Size, unsaved: events == 0,
+		o: o, summary: s, first: events + 1, size: st.Size, lines: st.Lines, unsaved: st.Last == 0 && events == 0,
 		streams: map[Stream]*printed{
 			Stdout: {raw: st.Stdout[0], text: st.Stdout[1]},
 			Stderr: {raw: st.Stderr[0], text: st.Stderr[1]},
@@ -286,12 +290,23 @@ func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
 	return cut
 }
 
-// Update changes the summary. The next Chapter brings it to the store.
-func (w *Writer) Update(change func(*Summary)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	change(&w.summary)
-	w.unsaved = true
+// Text returns a text as events keep it: its beginning, or nothing if the journal keeps no values.
+func (w *Writer) Text(s string) string {
+	if w.summary.Mode != Full {
+		return ""
+	}
+	if len(s) <= maxHead {
+		return s
+	}
+	return whole([]byte(s[:maxHead]))
+}
+
+// Line returns the line that a program claims for a call, or 0 if the program has no such line.
+func (w *Writer) Line(n int) int {
+	if n < 1 || n > w.lines {
+		return 0
+	}
+	return n
 }
 
 // Summary returns the summary.
@@ -306,8 +321,8 @@ func (w *Writer) End(e *Ended) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.StdoutBytes, e.StderrBytes = w.streams[Stdout].text, w.streams[Stderr].text
-	if w.summary.Mode == Calls {
-		e.Error = ""
+	if w.summary.Mode != Full {
+		e.Error = "" // It may be what the program has said.
 	}
 	w.note(e)
 	if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
@@ -347,7 +362,7 @@ func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 	}
 	st := state{
 		Stdout: [2]int64{out.raw, out.text}, Stderr: [2]int64{err.raw, err.text},
-		Size: w.size, Last: w.last.UnixMilli(),
+		Size: w.size, Last: w.last.UnixMilli(), Lines: w.lines,
 	}
 	text, encErr := json.Marshal(st)
 	r.Printed = text

@@ -1,0 +1,62 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"fermata/continuation"
+)
+
+// A Position is where a reader stands in a journal: what the events that have passed tell, all
+// together. The zero value stands before the first event.
+type Position struct {
+	// Events is the number of the last event.
+	Events int64
+	// Rounds and Calls count pauses and calls, Stdout and Stderr bytes of text.
+	Rounds, Calls  int
+	Stdout, Stderr int64
+	// Open are the calls that have no result.
+	Open []CallStarted
+	last time.Time
+}
+
+// Pass goes past the next event.
+func (p *Position) Pass(e continuation.Event) error {
+	var all struct {
+		CallStarted
+		Stream string `json:"stream"`
+		Offset int64  `json:"offset"`
+		Text   string `json:"text"`
+	}
+	if err := json.Unmarshal(e.Content, &all); err != nil {
+		return fmt.Errorf("journal: read event %d: %w", e.Seq, err)
+	}
+	p.Events, p.last = e.Seq, time.Time(all.Time)
+	switch all.Type {
+	case TypeOutput:
+		end := all.Offset + int64(len(all.Text))
+		if Stream(all.Stream) == Stdout {
+			p.Stdout = end
+		} else {
+			p.Stderr = end
+		}
+	case TypePaused:
+		p.Rounds++
+	case TypeCallStarted:
+		p.Calls++
+		all.CallStarted.Input = nil
+		p.Open = append(p.Open, all.CallStarted)
+	case TypeCallCompleted, TypeCallFailed:
+		p.Open = slices.DeleteFunc(p.Open, func(c CallStarted) bool { return c.Call == all.Call })
+	}
+	return nil
+}
+
+// Writer returns the Writer of an execution whose journal ends at p, although its record is gone.
+func (p *Position) Writer(o Options, s Summary) *Writer {
+	return newWriter(o, s, p.Events, state{
+		Stdout: [2]int64{0, p.Stdout}, Stderr: [2]int64{0, p.Stderr}, Last: max(1, p.last.UnixMilli()),
+	})
+}

@@ -1,0 +1,137 @@
+package journal
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"fermata/continuation"
+)
+
+// chapter returns the events of the next write as text, and the record that it leads to.
+func chapter(t *testing.T, w *Writer) (string, continuation.Record) {
+	t.Helper()
+	var r continuation.Record
+	c, err := w.Chapter(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for i, line := range c.Events {
+		var h Head
+		if err := json.Unmarshal(line, &h); err != nil {
+			t.Fatalf("event %s: %v", line, err)
+		}
+		if want := c.First + int64(i); h.Seq != want {
+			t.Errorf("event %d has the number %d", want, h.Seq)
+		}
+		lines = append(lines, h.Type)
+	}
+	return strings.Join(lines, " "), r
+}
+
+func TestWriterNumbers(t *testing.T) {
+	w := NewWriter(Options{Mode: Full, Value: 10}, Summary{ID: "x"}, 3)
+	w.Note(&Started{}, &Output{Stream: "stdout", Text: "a"})
+	if got, r := chapter(t, w); got != "execution.started output" || r.Events != 2 {
+		t.Errorf("first chapter: %s, %d events", got, r.Events)
+	}
+	// A write that failed is made again, with what has come since.
+	claim := w.Note(&Resumed{Round: 1}, &CallCompleted{Call: "call_001"})
+	w.Note(&Output{Stream: "stdout", Offset: 1, Text: "b"})
+	if got, _ := chapter(t, w); got != "execution.started output execution.resumed call.completed output" {
+		t.Errorf("second chapter: %s", got)
+	}
+	// A claim that failed has not come to pass.
+	w.Retract(claim)
+	if got, _ := chapter(t, w); got != "execution.started output output" {
+		t.Errorf("chapter after a failed claim: %s", got)
+	}
+	w.Stored(2, true)
+	got, r := chapter(t, w)
+	if got != "output" || r.Events != 3 {
+		t.Errorf("chapter after a write of two events: %s, %d events", got, r.Events)
+	}
+	w.Stored(3, true)
+	if w.Waits() {
+		t.Error("events wait although all of them are stored")
+	}
+	w.End(&Ended{Status: StatusCompleted})
+	w.Note(&Output{Text: "too late"})
+	if got, _ := chapter(t, w); got != "execution.ended" {
+		t.Errorf("last chapter: %s", got)
+	}
+}
+
+func TestWriterOutput(t *testing.T) {
+	text := "a€b" + "\xff" + "c€"
+	var all strings.Builder
+	read := func(w *Writer) continuation.Record {
+		var r continuation.Record
+		c, err := w.Chapter(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range c.Events {
+			var o Output
+			if err := json.Unmarshal(line, &o); err != nil {
+				t.Fatal(err)
+			}
+			if o.Offset != int64(all.Len()) {
+				t.Errorf("output %q has offset %d, want %d", o.Text, o.Offset, all.Len())
+			}
+			all.WriteString(o.Text)
+		}
+		w.Stored(r.Events, true)
+		return r
+	}
+	for cut := range len(text) {
+		all.Reset()
+		w := NewWriter(Options{Mode: Full}, Summary{}, 1)
+		w.Print(Stdout, 0, []byte(text[:cut]))
+		r := read(w)
+		// Another server goes on. The sandbox repeats all that the program has printed.
+		next, err := Continue(Options{Mode: Off}, r, Summary{Mode: Full})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Print(Stdout, 0, []byte(text))
+		next.Print(Stdout, 0, []byte(text))
+		next.Finish(Stdout, []byte(text), "!\n")
+		read(next)
+		if want := Decode([]byte(text)) + "!\n"; all.String() != want {
+			t.Errorf("cut at %d: output %q, want %q", cut, all.String(), want)
+		}
+	}
+}
+
+func TestWriterModes(t *testing.T) {
+	for mode, want := range map[Mode]string{
+		Full: "execution.started output call.started execution.ended", Calls: "execution.started call.started execution.ended", Off: "",
+	} {
+		w := NewWriter(Options{Mode: mode, Value: 1 << 10, Life: time.Hour}, Summary{ID: "x"}, 1)
+		w.Note(&Started{Code: w.Code(json.RawMessage(`"secret"`))})
+		w.Print(Stdout, 0, []byte("secret"))
+		w.Note(&CallStarted{Input: w.Value(json.RawMessage(`["secret"]`))})
+		w.End(&Ended{Status: StatusError, Error: "secret"})
+		if got, _ := chapter(t, w); got != want {
+			t.Errorf("mode %s: %s, want %s", mode, got, want)
+		}
+		var r continuation.Record
+		c, err := w.Chapter(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(text), "secret"); got != (mode == Full) {
+			t.Errorf("mode %s: the chapter has what the program said: %t", mode, got)
+		}
+		if c.Life != time.Hour || c.Summary == nil || !c.Summary.Ended {
+			t.Errorf("mode %s: the last chapter has life %v and summary %+v", mode, c.Life, c.Summary)
+		}
+	}
+}
