@@ -102,23 +102,10 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 // drop ends the principal's execution whose latest request is the cancelled one. It reports
 // whether that execution was running, as it is if the client went away before it cancelled.
 func (e *Engine) drop(c Cancel) bool {
-	x := e.findByRequest(c)
+	x := e.executions.findByRequest(c)
 	if x == nil {
 		return false
 	}
 	x.conversation.cancel()
 	return *x.conversation.state.Load() == Running
-}
-
-// findByRequest returns the principal's execution whose latest request has this id, or nil. It
-// compares principals, since another one may use an id again once the request is forgotten.
-func (e *Engine) findByRequest(c Cancel) *execution {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.executions {
-		if last := x.requestID.Load(); last != nil && *last == c.RequestID && x.principal == c.Principal {
-			return x
-		}
-	}
-	return nil
 }

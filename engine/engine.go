@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -92,7 +90,6 @@ type Engine struct {
 	members *membership
 	pool    *sandbox.Pool
 	quota   *quota
-	wg      sync.WaitGroup // executions
 	// attending ends the goroutine that renews the lease. attended waits for that goroutine
 	// and for those that clear up after dead servers.
 	attending context.CancelFunc
@@ -108,10 +105,7 @@ type Engine struct {
 	// batch at a time.
 	large sync.Mutex
 
-	mu         sync.Mutex
-	executions map[string]*execution
-	adopting   map[string]bool // executions that are being taken over
-	closed     bool
+	executions *executionTable
 }
 
 // New returns an engine that takes over what an earlier server left: it goes on with the
@@ -130,8 +124,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			Ceiling: o.MaxSandboxes, MaxIdle: o.MaxIdle, Waited: o.Waited, Made: o.Made,
 		}),
 		quota:      newQuota(o),
-		executions: map[string]*execution{},
-		adopting:   map[string]bool{},
+		executions: newExecutionTable(),
 	}
 	attending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.attending = stop
@@ -193,7 +186,7 @@ func (e *Engine) storeAway(err error) error {
 
 // Ready reports whether the engine can take requests now.
 func (e *Engine) Ready(ctx context.Context) error {
-	if e.isClosed() {
+	if e.executions.isClosed() {
 		return ErrClosing
 	}
 	if err := e.o.Store.Ping(ctx); err != nil {
@@ -206,20 +199,11 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) isClosed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closed
-}
-
 // Close ends every execution, or with KeepPaused leaves the paused ones to a later server,
 // and destroys the sandboxes that are not needed any more. It returns early, with the cause
 // of ctx, if ctx ends first.
 func (e *Engine) Close(ctx context.Context) error {
-	e.mu.Lock()
-	e.closed = true
-	executions := slices.Collect(maps.Values(e.executions))
-	e.mu.Unlock()
+	executions := e.executions.close()
 	e.stop()
 	done := make(chan struct{})
 	go func() {
@@ -232,7 +216,7 @@ func (e *Engine) Close(ctx context.Context) error {
 				}
 			}()
 		}
-		e.wg.Wait()
+		e.executions.wait()
 		e.pool.Close()
 		e.attending()
 		e.attended.Wait()
@@ -244,33 +228,4 @@ func (e *Engine) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("close engine: %w", context.Cause(ctx))
 	}
-}
-
-// register lets requests find x. From then on Close waits until x is forgotten. It returns
-// ErrConflict if there is an execution with this id already.
-func (e *Engine) register(x *execution) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosing
-	}
-	if e.executions[x.id] != nil {
-		return continuation.ErrConflict
-	}
-	e.executions[x.id] = x
-	e.wg.Add(1)
-	return nil
-}
-
-func (e *Engine) forget(x *execution) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.executions, x.id)
-	e.wg.Done()
-}
-
-func (e *Engine) find(id string) *execution {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.executions[id]
 }

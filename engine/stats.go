@@ -26,13 +26,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	s := Stats{Pool: e.pool.Stats(), Executions: map[State]int{Running: 0, Paused: 0}}
 	e.tally.read(&s)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.executions {
-		if state := *x.conversation.state.Load(); !state.terminal() {
-			s.Executions[state]++
-		}
-	}
+	e.executions.count(s.Executions)
 	return s
 }
 
