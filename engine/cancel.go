@@ -10,30 +10,6 @@ import (
 	"fermata/continuation"
 )
 
-// A Cancel is a request to cancel another request and the execution that it has started or
-// continued.
-type Cancel struct {
-	// Principal sends the request.
-	Principal string
-	// RequestID is the id that the client gave to the other request.
-	RequestID string
-	// HandedOver is true if another server has passed the request on to this one.
-	HandedOver bool
-}
-
-// A Cancelling is the outcome of a Cancel.
-type Cancelling string
-
-// The outcomes of a Cancel. Servers send each other these texts, so they must not change.
-const (
-	// CancelUnknown: no request with this id has come yet. If one comes later, it is refused.
-	CancelUnknown Cancelling = "unknown"
-	// CancelRequested: the request is being cancelled.
-	CancelRequested Cancelling = "requested"
-	// CancelCompleted: the request already had its answer.
-	CancelCompleted Cancelling = "completed"
-)
-
 // cancelTimeout bounds how long the other servers may take to handle a Cancel. Clients wait for
 // two seconds.
 const cancelTimeout = 1500 * time.Millisecond

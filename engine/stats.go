@@ -30,6 +30,21 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
+// An event tells what has happened to an execution.
+type event struct {
+	kind eventKind
+	// outcome is the end, in an endedEvent.
+	outcome Outcome
+}
+
+type eventKind int
+
+const (
+	pausedEvent eventKind = iota + 1
+	endedEvent
+	takenOverEvent
+)
+
 // A tally counts what executions have done.
 type tally struct {
 	mu        sync.Mutex
