@@ -10,33 +10,6 @@ import (
 	"fermata/continuation"
 )
 
-// A Cancel is a request to cancel another request and the execution that it has started or
-// continued; or, between servers of a group, to cancel an execution.
-type Cancel struct {
-	// Principal sends the request.
-	Principal string
-	// RequestID is the id that the client gave to the other request.
-	RequestID string
-	// Execution, if it is not empty, is the id of the execution to cancel; whoever sends the request
-	// may do so. Then Principal and RequestID are empty.
-	Execution string
-	// HandedOver is true if another server has passed the request on to this one.
-	HandedOver bool
-}
-
-// A Cancelling is the outcome of a Cancel.
-type Cancelling string
-
-// The outcomes of a Cancel. Servers send each other these texts, so they must not change.
-const (
-	// CancelUnknown: no request with this id has come yet. If one comes later, it is refused.
-	CancelUnknown Cancelling = "unknown"
-	// CancelRequested: the request is being cancelled.
-	CancelRequested Cancelling = "requested"
-	// CancelCompleted: the request already had its answer.
-	CancelCompleted Cancelling = "completed"
-)
-
 // cancelTimeout bounds how long the other servers may take to handle a Cancel. Clients wait for
 // two seconds.
 const cancelTimeout = 1500 * time.Millisecond
@@ -108,7 +81,7 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 // cancelExecution ends an execution, on whichever server it is. CancelUnknown means that no server
 // has it any more.
 func (e *Engine) cancelExecution(ctx context.Context, c Cancel) (Cancelling, error) {
-	x := e.find(c.Execution)
+	x := e.executions.find(c.Execution)
 	if x == nil {
 		record, err := e.o.Store.Get(ctx, c.Execution)
 		switch {
@@ -148,23 +121,10 @@ func (e *Engine) cancelExecution(ctx context.Context, c Cancel) (Cancelling, err
 // drop ends the principal's execution whose latest request is the cancelled one. It reports
 // whether that execution was running, as it is if the client went away before it cancelled.
 func (e *Engine) drop(c Cancel) bool {
-	x := e.findByRequest(c)
+	x := e.executions.findByRequest(c)
 	if x == nil {
 		return false
 	}
 	x.conversation.cancel()
 	return *x.conversation.state.Load() == Running
-}
-
-// findByRequest returns the principal's execution whose latest request has this id, or nil. It
-// compares principals, since another one may use an id again once the request is forgotten.
-func (e *Engine) findByRequest(c Cancel) *execution {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.executions {
-		if last := x.requestID.Load(); last != nil && *last == c.RequestID && x.principal == c.Principal {
-			return x
-		}
-	}
-	return nil
 }

@@ -140,7 +140,7 @@ func (p *pair) start(t *testing.T, on string) (paused Outcome, x *execution) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return paused, e.find(claims.Execution)
+	return paused, e.executions.find(claims.Execution)
 }
 
 func (p *pair) resume(t *testing.T, on string, paused Outcome) (Outcome, error) {
@@ -240,7 +240,7 @@ func TestTakenOverAtOnce(t *testing.T) {
 		}
 	}
 	for _, x := range left {
-		if heir.find(x.id) == nil {
+		if heir.executions.find(x.id) == nil {
 			t.Errorf("execution %s was not taken over", x.id)
 		}
 	}
@@ -336,7 +336,7 @@ func TestLeaseProtects(t *testing.T) {
 	if !errors.Is(err, errQueue) {
 		t.Errorf("Resume = %v, want it to wait as long as it may", err)
 	}
-	if p.engines["a.1"].find(x.id) != x || p.engines["b.1"].find(x.id) != nil {
+	if p.engines["a.1"].executions.find(x.id) != x || p.engines["b.1"].executions.find(x.id) != nil {
 		t.Error("the execution has another owner")
 	}
 	if done, err := p.resume(t, "a.1", paused); err != nil || done.State != Completed {

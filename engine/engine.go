@@ -9,86 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"fermata/continuation"
-	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )
-
-// Options are what an Engine needs to know.
-type Options struct {
-	// Provider makes the sandboxes.
-	Provider sandbox.Provider
-	// Store keeps the records.
-	Store continuation.Store
-	// Signer makes the tokens.
-	Signer *continuation.Signer
-	// Log gets what goes wrong on the server's side.
-	Log *slog.Logger
-	// PauseTTL is how long a pause may last.
-	PauseTTL time.Duration
-	// KeepAnswers is how long the last answer of an ended execution is kept.
-	KeepAnswers time.Duration
-	// WallClock makes the run budget count the time of pauses, too.
-	WallClock bool
-	// MaxRounds and MaxCalls bound the pauses and the tool calls of an execution.
-	MaxRounds, MaxCalls int
-	// MaxResults bounds the size of all results of an execution, in bytes; 0 is no bound.
-	MaxResults int64
-	// Files keeps the files of executions; it is nil if executions have no files.
-	// MaxInputSize bounds the room that the input files of one execution take in its
-	// workspace, in bytes. Limits bound the files that a program leaves.
-	Files        Files
-	MaxInputSize int64
-	// A principal that has MaxRunning executions on this server, running or waiting for a
-	// sandbox, or MaxPaused paused ones, cannot start another one; 0 is no bound. An
-	// execution that has started may always pause and go on, so a principal can come to have
-	// more paused executions than MaxPaused.
-	MaxRunning, MaxPaused int
-	// MaxExecutions bounds the sum of running and paused executions in the same way.
-	MaxExecutions int
-	// MaxStored bounds the bytes that this server stores for one principal: the calls of
-	// pauses, and answers; 0 is no bound. A pause that would exceed it ends the execution. An
-	// answer that would exceed it is sent but not stored, so a retry does not get it.
-	MaxStored int64
-	// Limits are the limits of each sandbox, which the provider applies. They also bound what
-	// the server reads from one.
-	Limits sandbox.Limits
-	// PoolSizes is how many idle sandboxes of each kind to keep ready. MaxSandboxes bounds all
-	// sandboxes, idle and in use.
-	PoolSizes    map[sandbox.Kind]int
-	MaxSandboxes int
-	// MaxIdle is how long a sandbox may be idle before a new one replaces it; 0 is for ever.
-	// A Docker sandbox ends by itself if no server speaks to it for some time.
-	MaxIdle time.Duration
-	// QueueTimeout is how long a start waits for a sandbox.
-	QueueTimeout time.Duration
-	// KeepPaused makes Close leave paused executions to a later server instead of
-	// ending them.
-	KeepPaused bool
-	// Instance names this server process; the provider marks sandboxes with it. The part
-	// before the first dot names the server: it stays the same when the server is started
-	// again, and only one process at a time has it.
-	Instance string
-	// Exclusive is true if no other server can reach this server's sandboxes.
-	Exclusive bool
-	// Registry, Address and Peers let servers that share the store find each other. Address
-	// is where the others reach this server. Without a Registry there are no others.
-	Registry continuation.Registry
-	Address  string
-	Peers    Peers
-	// Journal says how journals are kept, and Words, if it is set, has the words for them.
-	Journal journal.Options
-	Words   Words
-	// Waited, if set, is called with the time that each start waited for a sandbox, whether
-	// it got one or not; Made, if set, with the time that it took to make each sandbox.
-	Waited, Made func(time.Duration)
-}
 
 // An Engine keeps executions. It is safe for concurrent use.
 type Engine struct {
@@ -96,7 +22,6 @@ type Engine struct {
 	members *membership
 	pool    *sandbox.Pool
 	quota   *quota
-	wg      sync.WaitGroup // executions
 	// attending ends the goroutine that renews the lease. attended waits for that goroutine
 	// and for those that clear up after dead servers.
 	attending context.CancelFunc
@@ -112,10 +37,7 @@ type Engine struct {
 	// batch at a time.
 	large sync.Mutex
 
-	mu         sync.Mutex
-	executions map[string]*execution
-	adopting   map[string]bool // executions that are being taken over
-	closed     bool
+	executions *executionTable
 }
 
 // New returns an engine that takes over what an earlier server left: it goes on with the
@@ -134,8 +56,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			Ceiling: o.MaxSandboxes, MaxIdle: o.MaxIdle, Waited: o.Waited, Made: o.Made,
 		}),
 		quota:      newQuota(o),
-		executions: map[string]*execution{},
-		adopting:   map[string]bool{},
+		executions: newExecutionTable(),
 	}
 	attending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.attending = stop
@@ -197,7 +118,7 @@ func (e *Engine) storeAway(err error) error {
 
 // Ready reports whether the engine can take requests now.
 func (e *Engine) Ready(ctx context.Context) error {
-	if e.isClosed() {
+	if e.executions.isClosed() {
 		return ErrClosing
 	}
 	if err := e.o.Store.Ping(ctx); err != nil {
@@ -210,20 +131,11 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) isClosed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closed
-}
-
 // Close ends every execution, or with KeepPaused leaves the paused ones to a later server,
 // and destroys the sandboxes that are not needed any more. It returns early, with the cause
 // of ctx, if ctx ends first.
 func (e *Engine) Close(ctx context.Context) error {
-	e.mu.Lock()
-	e.closed = true
-	executions := slices.Collect(maps.Values(e.executions))
-	e.mu.Unlock()
+	executions := e.executions.close()
 	e.stop()
 	done := make(chan struct{})
 	go func() {
@@ -236,7 +148,7 @@ func (e *Engine) Close(ctx context.Context) error {
 				}
 			}()
 		}
-		e.wg.Wait()
+		e.executions.wait()
 		e.pool.Close()
 		e.attending()
 		e.attended.Wait()
@@ -248,33 +160,4 @@ func (e *Engine) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("close engine: %w", context.Cause(ctx))
 	}
-}
-
-// register lets requests find x. From then on Close waits until x is forgotten. It returns
-// ErrConflict if there is an execution with this id already.
-func (e *Engine) register(x *execution) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosing
-	}
-	if e.executions[x.id] != nil {
-		return continuation.ErrConflict
-	}
-	e.executions[x.id] = x
-	e.wg.Add(1)
-	return nil
-}
-
-func (e *Engine) forget(x *execution) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.executions, x.id)
-	e.wg.Done()
-}
-
-func (e *Engine) find(id string) *execution {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.executions[id]
 }

@@ -103,10 +103,8 @@ func (x *execution) skipRepeated() {
 	}
 }
 
-// end gives back what the execution holds: its sandbox, its share of the quota, and its place
-// among the executions of this server.
+// end gives back what the execution holds: its sandbox and its share of the quota.
 func (x *execution) end() {
-	defer x.e.forget(x)
 	x.counted.drop()
 	defer x.conversation.published.Wait()
 	defer close(x.conversation.over)

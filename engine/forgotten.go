@@ -17,7 +17,7 @@ const scanSize = 1 << 20
 // EndForgotten ends the journal of an execution whose record has run out without an end: no server
 // was there to end it. It does nothing if the execution has a record, or has ended.
 func (e *Engine) EndForgotten(ctx context.Context, id string) error {
-	if e.find(id) != nil {
+	if e.executions.find(id) != nil {
 		return nil
 	}
 	_, err := e.o.Store.Get(ctx, id)

@@ -19,15 +19,6 @@ var (
 	ErrOwnerAway = errors.New("engine: the execution's server is away")
 )
 
-// Peers are the other servers that share a store with this one. A server does not hand over
-// a request that was handed over to it.
-type Peers interface {
-	// Resume hands r over to the server at address.
-	Resume(ctx context.Context, address string, r Resume) (Outcome, error)
-	// Cancel asks the server at address to cancel what it has of c.
-	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
-}
-
 // elsewhere handles a request for an execution that does not live on this server. If the
 // execution has ended, elsewhere returns the answer in the record; if its owner is alive, the
 // answer of the owner. Otherwise it takes the execution over and returns it.

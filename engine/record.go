@@ -51,21 +51,6 @@ type ledger struct {
 	untold []event
 }
 
-// An event tells what has happened to an execution.
-type event struct {
-	kind eventKind
-	// outcome is the end, in an endedEvent.
-	outcome Outcome
-}
-
-type eventKind int
-
-const (
-	pausedEvent eventKind = iota + 1
-	endedEvent
-	takenOverEvent
-)
-
 // newLedger returns the ledger of an execution that this server does not own yet.
 func (e *Engine) newLedger(r continuation.Record, w *journal.Writer) *ledger {
 	l := &ledger{

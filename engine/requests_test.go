@@ -105,13 +105,14 @@ func TestCancelFindsNobodyElsesExecution(t *testing.T) {
 		x.requestID.Store(&id)
 		return x
 	}
-	e := &Engine{executions: map[string]*execution{"ada": of("ada")}}
-	if x := e.findByRequest(Cancel{Principal: "bob", RequestID: id}); x != nil {
+	executions := newExecutionTable()
+	executions.byID["ada"] = of("ada")
+	if x := executions.findByRequest(Cancel{Principal: "bob", RequestID: id}); x != nil {
 		t.Errorf("bob's cancel finds the execution of %s", x.principal)
 	}
-	e.executions["bob"] = of("bob")
+	executions.byID["bob"] = of("bob")
 	for _, principal := range []string{"ada", "bob"} {
-		if x := e.findByRequest(Cancel{Principal: principal, RequestID: id}); x == nil || x.principal != principal {
+		if x := executions.findByRequest(Cancel{Principal: principal, RequestID: id}); x == nil || x.principal != principal {
 			t.Errorf("the cancel of %s finds %+v, want its own execution", principal, x)
 		}
 	}

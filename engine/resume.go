@@ -48,7 +48,7 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 
 // resume makes one attempt of Resume: it does not wait for an owner that is away.
 func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (Outcome, error) {
-	x := e.find(claims.Execution)
+	x := e.executions.find(claims.Execution)
 	if x == nil {
 		var (
 			outcome Outcome

@@ -89,7 +89,7 @@ func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Progra
 // startKeyed starts a program, or finds the execution of an identical start, and waits for the
 // outcome.
 func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
-	x := e.find(s.execution())
+	x := e.executions.find(s.execution())
 	if x == nil {
 		record, err := e.o.Store.Get(ctx, s.execution())
 		switch {
@@ -129,7 +129,7 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 		case record.Owner == e.members.instance || !e.members.lives(ctx, record.Owner):
 			x, err := e.takeOver(ctx, record)
 			return x, Outcome{}, err
-		case e.isClosed():
+		case e.executions.isClosed():
 			return nil, Outcome{}, ErrClosing
 		}
 		select {
@@ -201,13 +201,13 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 	}
 	first := newSegment(0, s.Request)
 	c.segment = first
-	if err := e.register(x); err != nil {
+	if err := e.executions.register(x); err != nil {
 		e.pool.Release(sb)
 		return nil, nil, err
 	}
 	if err := c.open(ctx, s); err != nil {
 		first.finish(Outcome{}, ownerAway(err))
-		e.forget(x)
+		e.executions.forget(x)
 		e.pool.Release(sb)
 		return nil, nil, err
 	}
@@ -215,7 +215,10 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 	if s.Began != nil {
 		s.Began(x.id)
 	}
-	go x.live(delivery{program: program})
+	go func() {
+		defer e.executions.forget(x)
+		x.live(delivery{program: program})
+	}()
 	return x, first, nil
 }
 

@@ -26,15 +26,24 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	s := Stats{Pool: e.pool.Stats(), Executions: map[State]int{Running: 0, Paused: 0}}
 	e.tally.read(&s)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.executions {
-		if state := *x.conversation.state.Load(); !state.terminal() {
-			s.Executions[state]++
-		}
-	}
+	e.executions.count(s.Executions)
 	return s
 }
+
+// An event tells what has happened to an execution.
+type event struct {
+	kind eventKind
+	// outcome is the end, in an endedEvent.
+	outcome Outcome
+}
+
+type eventKind int
+
+const (
+	pausedEvent eventKind = iota + 1
+	endedEvent
+	takenOverEvent
+)
 
 // A tally counts what executions have done.
 type tally struct {

@@ -36,7 +36,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list sandboxes: %w", err)
 	}
-	here := e.sandboxesHere()
+	here := e.executions.sandboxes()
 	absent, orphans := map[string]bool{}, map[string]bool{}
 	for _, s := range found {
 		if here[s.Ref] || s.Server == e.members.instance || e.pool.Stuck(s.Ref) {
@@ -57,17 +57,6 @@ func (e *Engine) sweep(ctx context.Context) error {
 	e.sweeper.absent = absent
 	e.sweeper.begun.Store(true)
 	return nil
-}
-
-// sandboxesHere returns the sandboxes of the executions that live on this server.
-func (e *Engine) sandboxesHere() map[string]bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	here := make(map[string]bool, len(e.executions))
-	for _, x := range e.executions {
-		here[x.sandbox.Ref] = true
-	}
-	return here
 }
 
 // takeOvers is how many executions a sweep takes over at once, and how many sandboxes it

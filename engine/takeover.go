@@ -19,10 +19,10 @@ const attachTimeout = 10 * time.Second
 // and so does a second call on this server while the first one is under way. ErrGone means
 // that this server cannot reach the sandbox and has changed nothing.
 func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*execution, error) {
-	if !e.adopt(record.ID) {
+	if !e.executions.adopt(record.ID) {
 		return nil, continuation.ErrConflict
 	}
-	defer e.adopted(record.ID)
+	defer e.executions.adopted(record.ID)
 	// A take-over that has begun does not end with the request that led to it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachTimeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		return nil, c.bury()
 	}
 	sb, err := e.pool.Adopt(ctx, record.Sandbox, record.Marker)
-	if err != nil && e.isClosed() {
+	if err != nil && e.executions.isClosed() {
 		return nil, ErrClosing // The next server can try again.
 	}
 	if err != nil {
@@ -75,32 +75,17 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	x := newExecution(e, c, sb, e.quota.adopt(record.Principal, stored))
 	x.stored = stored
 	sb.CountBy(x.counted)
-	if err := e.register(x); err != nil {
+	if err := e.executions.register(x); err != nil {
 		x.counted.drop()
 		e.pool.Abandon(sb)
 		return nil, err
 	}
 	e.tally.note([]event{{kind: takenOverEvent}})
-	go x.relive(at)
+	go func() {
+		defer e.executions.forget(x)
+		x.relive(at)
+	}()
 	return x, nil
-}
-
-// adopt notes that an execution is being taken over, until adopted is called. It reports false
-// if the execution is being taken over already, or lives on this server.
-func (e *Engine) adopt(id string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.executions[id] != nil || e.adopting[id] {
-		return false
-	}
-	e.adopting[id] = true
-	return true
-}
-
-func (e *Engine) adopted(id string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.adopting, id)
 }
 
 // reaches reports whether this server can reach a sandbox.

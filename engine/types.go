@@ -111,6 +111,33 @@ type Resume struct {
 	Began func(execution string, events int64)
 }
 
+// A Cancel is a request to cancel another request and the execution that it has started or
+// continued; or, between servers of a group, to cancel an execution.
+type Cancel struct {
+	// Principal sends the request.
+	Principal string
+	// RequestID is the id that the client gave to the other request.
+	RequestID string
+	// Execution, if it is not empty, is the id of the execution to cancel; whoever sends the request
+	// may do so. Then Principal and RequestID are empty.
+	Execution string
+	// HandedOver is true if another server has passed the request on to this one.
+	HandedOver bool
+}
+
+// A Cancelling is the outcome of a Cancel.
+type Cancelling string
+
+// The outcomes of a Cancel. Servers send each other these texts, so they must not change.
+const (
+	// CancelUnknown: no request with this id has come yet. If one comes later, it is refused.
+	CancelUnknown Cancelling = "unknown"
+	// CancelRequested: the request is being cancelled.
+	CancelRequested Cancelling = "requested"
+	// CancelCompleted: the request already had its answer.
+	CancelCompleted Cancelling = "completed"
+)
+
 // A ResultError refuses a result for a call that is not pending. The execution stays paused, and
 // its token stays valid.
 type ResultError struct {

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"fermata/continuation"
+)
+
+// An executionTable has the executions that live on this server, and the ids of those that are
+// being taken over.
+type executionTable struct {
+	mu       sync.Mutex
+	byID     map[string]*execution
+	adopting map[string]bool
+	closed   bool
+	// living waits for the executions.
+	living sync.WaitGroup
+}
+
+func newExecutionTable() *executionTable {
+	return &executionTable{byID: map[string]*execution{}, adopting: map[string]bool{}}
+}
+
+// register lets requests find x. From then on wait waits until x is forgotten. register returns
+// ErrConflict if there is an execution with this id already.
+func (t *executionTable) register(x *execution) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosing
+	}
+	if t.byID[x.id] != nil {
+		return continuation.ErrConflict
+	}
+	t.byID[x.id] = x
+	t.living.Add(1)
+	return nil
+}
+
+func (t *executionTable) forget(x *execution) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byID, x.id)
+	t.living.Done()
+}
+
+func (t *executionTable) find(id string) *execution {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// findByRequest returns the principal's execution whose latest request has this id, or nil. It
+// compares principals, since another one may use an id again once the request is forgotten.
+func (t *executionTable) findByRequest(c Cancel) *execution {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.byID {
+		if last := x.requestID.Load(); last != nil && *last == c.RequestID && x.principal == c.Principal {
+			return x
+		}
+	}
+	return nil
+}
+
+// adopt notes that an execution is being taken over, until adopted is called. It reports false
+// if the execution is being taken over already, or lives on this server.
+func (t *executionTable) adopt(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID[id] != nil || t.adopting[id] {
+		return false
+	}
+	t.adopting[id] = true
+	return true
+}
+
+func (t *executionTable) adopted(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.adopting, id)
+}
+
+// close lets no further execution in, and returns those that live.
+func (t *executionTable) close() []*execution {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	return slices.Collect(maps.Values(t.byID))
+}
+
+func (t *executionTable) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
+// wait waits until every execution is forgotten.
+func (t *executionTable) wait() { t.living.Wait() }
+
+// sandboxes returns the sandboxes of the executions.
+func (t *executionTable) sandboxes() map[string]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	refs := make(map[string]bool, len(t.byID))
+	for _, x := range t.byID {
+		refs[x.sandbox.Ref] = true
+	}
+	return refs
+}
+
+// count adds the executions that have not ended to the counts of their states.
+func (t *executionTable) count(counts map[State]int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.byID {
+		if state := *x.conversation.state.Load(); !state.terminal() {
+			counts[state]++
+		}
+	}
+}
