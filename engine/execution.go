@@ -93,13 +93,19 @@ func (x *execution) skipRepeated() {
 	}
 	timer := time.NewTimer(attachTimeout)
 	defer timer.Stop()
-	select {
-	case event := <-x.sandbox.Events():
-		if calls, ok := event.(*sandbox.Calls); ok {
-			calls.Release()
+	for {
+		select {
+		case event := <-x.sandbox.Events():
+			if _, output := event.(sandbox.Output); output {
+				continue // It comes again, too, before the calls.
+			}
+			if calls, ok := event.(*sandbox.Calls); ok {
+				calls.Release()
+			}
+		case <-timer.C:
+		case <-x.conversation.cancelled:
 		}
-	case <-timer.C:
-	case <-x.conversation.cancelled:
+		return
 	}
 }
 
@@ -182,6 +188,8 @@ func (x *execution) pause() (delivery, bool) {
 				if x.conversation.budget() == 0 {
 					return x.leave(TimedOut)
 				}
+			case sandbox.Output:
+				// The exit tells all of it.
 			default:
 				// The sandbox has died or has broken the protocol: the program cannot go on.
 				return x.leave(Expired)

@@ -176,6 +176,8 @@ func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	case sandbox.Ran:
 		x.conversation.spend(event.Time)
 		return ending{}, false
+	case sandbox.Output:
+		return ending{}, false // The exit tells all of it.
 	case sandbox.Broken:
 		return x.broken(event), true
 	default:

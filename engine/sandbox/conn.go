@@ -215,7 +215,7 @@ func (c *Conn) read() {
 	if c.err = skipPast(r, c.Marker); c.err != nil {
 		return
 	}
-	t := translator{stops: c.stops}
+	t := translator{stops: c.stops, limits: c.limits}
 	for {
 		f, err := r.next()
 		if err != nil {

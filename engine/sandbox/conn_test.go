@@ -58,7 +58,8 @@ func said(kind frameKind, payload string) frame { return frame{kind: kind, paylo
 func TestEvents(t *testing.T) {
 	c := attached(
 		t, said(frameRan, "7"), said(frameCalls, `[{"n":4,"tool":"t","input":{"a":1}},{"n":5,"tool":"u","input":{}}]`),
-		said(frameStopped, ""), said(frameStopped, "1"), said(frameDone, `{"exit":3}`),
+		said(frameStopped, ""), said(frameOutput, "\x01\x00\x00\x00\x00\x00\x00\x00\x00a"),
+		said(frameOutput, "\x02\x00\x00\x00\x00\x00\x0f\xff\xfeb\xff"), said(frameStopped, "1"), said(frameDone, `{"exit":3}`),
 		frame{kind: frameExit, payload: exitPayload(`{"stdout":1,"stderr":1}`, "ab")},
 	)
 	var got []Event
@@ -75,7 +76,10 @@ func TestEvents(t *testing.T) {
 		}
 		got = append(got, e)
 	}
-	want := []Event{Ran{7}, Stopped{}, Exit{Report: &Report{Exit: 3}, Stdout: []byte("a"), Stderr: []byte("b")}}
+	want := []Event{
+		Ran{7}, Stopped{}, Output{Data: []byte("a")}, Output{Stderr: true, Offset: 1<<20 - 2, Data: []byte("b\xff")},
+		Exit{Report: &Report{Exit: 3}, Stdout: []byte("a"), Stderr: []byte("b")},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -96,6 +100,12 @@ func TestBrokenProtocol(t *testing.T) {
 		{"an exit that is none", said(frameExit, "x"), false},
 		{"a time that is none", said(frameRan, "-1"), false},
 		{"a hello that is none", said(frameHello, "x"), false},
+		{"output without a head", said(frameOutput, "\x01\x00\x00\x00\x00\x00\x00\x00"), false},
+		{"output of no stream", said(frameOutput, "\x00\x00\x00\x00\x00\x00\x00\x00\x00a"), false},
+		{"output of another stream", said(frameOutput, "\x03\x00\x00\x00\x00\x00\x00\x00\x00a"), false},
+		{"output that is none", said(frameOutput, "\x01\x00\x00\x00\x00\x00\x00\x00\x00"), false},
+		{"output beyond the limit", said(frameOutput, "\x01\x00\x00\x00\x00\x00\x10\x00\x00a"), false},
+		{"output far beyond the limit", said(frameOutput, "\x01\xff\xff\xff\xff\xff\xff\xff\xffa"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := attached(t, tt.said)

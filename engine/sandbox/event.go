@@ -15,11 +15,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An Event is something that a sandbox has told: *Calls, Exit, Stopped, Ran or Broken.
+// An Event is something that a sandbox has told: *Calls, Output, Exit, Stopped, Ran or Broken.
 type Event interface{ event() }
 
 func (Hello) event()   {}
 func (*Calls) event()  {}
+func (Output) event()  {}
 func (Exit) event()    {}
 func (Stopped) event() {}
 func (Ran) event()     {}
@@ -44,6 +45,9 @@ type Call struct {
 	Number int            `json:"n"`
 	Tool   string         `json:"tool"`
 	Input  jsontext.Value `json:"input"`
+	// Line is the line of the program that made the call, or 0 if that is not known. The
+	// program may have forged it.
+	Line int `json:"-"`
 }
 
 // All yields the calls one at a time, so that a forged list costs no more than what is read
@@ -59,12 +63,16 @@ func decodeCalls(payload []byte) iter.Seq2[Call, error] {
 			return
 		}
 		for d.PeekKind() != jsontext.KindEndArray {
-			var c Call
+			var c struct {
+				Call
+				Line jsontext.Value `json:"line"`
+			}
 			if err := jsonv2.UnmarshalDecode(d, &c); err != nil {
 				refuse(err)
 				return
 			}
-			if !yield(c, nil) {
+			c.Call.Line = readLine(c.Line)
+			if !yield(c.Call, nil) {
 				return
 			}
 		}
@@ -74,6 +82,30 @@ func decodeCalls(payload []byte) iter.Seq2[Call, error] {
 			refuse(errors.New("something comes after them"))
 		}
 	}
+}
+
+// maxLine is the largest number of a line that is believed.
+const maxLine = 1 << 20
+
+// readLine returns the number of a line, or 0 if it is none that a program can have.
+func readLine(value jsontext.Value) int {
+	n, err := strconv.Atoi(string(value))
+	if err != nil || n < 0 || n > maxLine {
+		return 0
+	}
+	return n
+}
+
+// An Output is a piece of what the program has printed. While the program runs they come in
+// the order of their stream, without gaps, and before the calls that the program has made
+// after it has printed them. They begin anew for each server that attaches, and the last piece
+// is missing: an Exit has it all.
+type Output struct {
+	// Stderr tells stderr from stdout.
+	Stderr bool
+	// Offset is how many bytes of the stream come before Data.
+	Offset int64
+	Data   []byte
 }
 
 // An Exit is the supervisor's report of how the program ended, with all that it has printed.
@@ -124,7 +156,8 @@ type answer struct{ frame }
 
 // A translator makes events of frames.
 type translator struct {
-	stops *stops
+	stops  *stops
+	limits Limits
 	// report is the worker's, for the Exit that follows it.
 	report *Report
 }
@@ -138,8 +171,7 @@ func (t *translator) event(f frame) Event {
 	return e
 }
 
-// understand is event with an error for what breaks the protocol. An event for each piece of
-// output would belong here: it would come in its true order among the calls.
+// understand is event with an error for what breaks the protocol.
 func (t *translator) understand(f frame) (Event, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -154,6 +186,8 @@ func (t *translator) understand(f frame) (Event, error) {
 	case frameCalls:
 		t.stops.begin()
 		return &Calls{f}, nil
+	case frameOutput:
+		return readOutput(f.payload, t.limits.output())
 	case frameDone:
 		r, err := readReport(f.payload)
 		if err == nil {
@@ -181,6 +215,21 @@ func readReport(payload []byte) (Report, error) {
 		return r, fmt.Errorf("report: %w", err)
 	}
 	return r, nil
+}
+
+// outputHead is the size of what stands before a piece of output: its stream and its offset.
+const outputHead = 9
+
+// readOutput takes an output frame apart. Its stream holds no more than limit bytes.
+func readOutput(payload []byte, limit int64) (Event, error) {
+	if len(payload) <= outputHead || payload[0] != 1 && payload[0] != 2 {
+		return nil, errors.New("output: no piece of stdout or stderr")
+	}
+	offset, data := binary.BigEndian.Uint64(payload[1:]), payload[outputHead:]
+	if offset > uint64(limit) || int64(offset)+int64(len(data)) > limit {
+		return nil, errors.New("output: beyond the limit")
+	}
+	return Output{Stderr: payload[0] == 2, Offset: int64(offset), Data: data}, nil
 }
 
 // readExit takes an exit frame apart: a length, that much JSON, stdout and stderr.

@@ -55,6 +55,24 @@ func TestReadReport(t *testing.T) {
 	}
 }
 
+// A line that no program can have is forged, and is no reason to refuse the call.
+func TestLinesOfCalls(t *testing.T) {
+	for value, want := range map[string]int{
+		`7`: 7, `1048576`: 1 << 20, `1048577`: 0, `0`: 0, `-1`: 0, `1.5`: 0, `1e3`: 0, `"7"`: 0, `null`: 0, `[7]`: 0, `{}`: 0,
+		`99999999999999999999`: 0,
+	} {
+		n := 0
+		for c, err := range CallsOf([]byte(`[{"n":1,"tool":"t","line":` + value + `,"input":{}},{"n":2,"tool":"t","input":{}}]`)).All() {
+			if n++; err != nil || c.Number != n || c.Tool != "t" || c.Line != map[int]int{1: want}[n] {
+				t.Errorf("line %s: call %d is %+v, %v, want line %d", value, n, c, err, want)
+			}
+		}
+		if n != 2 {
+			t.Errorf("line %s: %d calls, want 2", value, n)
+		}
+	}
+}
+
 func TestEncodeResults(t *testing.T) {
 	for _, c := range []struct {
 		name    string

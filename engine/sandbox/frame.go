@@ -33,6 +33,7 @@ const (
 	frameLost    frameKind = 'N'
 	frameStopped frameKind = 'P'
 	frameRan     frameKind = 'E'
+	frameOutput  frameKind = 'O'
 )
 
 const frameHeader = 5

@@ -87,6 +87,7 @@ func TestFrameKinds(t *testing.T) {
 		"sandbox": {
 			"hello": frameHello, "calls": frameCalls, "done": frameDone, "exit": frameExit, "listing": frameListing,
 			"content": frameContent, "lost": frameLost, "stopped": frameStopped, "ran": frameRan,
+			"output": frameOutput,
 		},
 	} {
 		got := map[string]frameKind{}
@@ -178,6 +179,7 @@ func TestFrameLimits(t *testing.T) {
 		{frameExit, 2000 + 64<<10, false},
 		{frameListing, (512 + 2) * 4096, false},
 		{frameContent, 1 << 20, false},
+		{frameOutput, 16<<10 + 9, false},
 		{frameLost, 0, false},
 	} {
 		for _, size := range []int{c.most, c.most + 1} {
@@ -323,7 +325,7 @@ func FuzzReadFrame(f *testing.F) {
 			if err != nil {
 				break
 			}
-			if !strings.ContainsRune("HCDXMBNPE", rune(got.kind)) {
+			if !strings.ContainsRune("HCDXMBNPEO", rune(got.kind)) {
 				t.Fatalf("readFrame let kind %q pass", got.kind)
 			}
 			if err := writeFrame(&again, got.kind, got.payload); err != nil {

@@ -33,6 +33,8 @@ const (
 	// maxHeadFrame bounds a hello, the report of a worker, and what comes before the
 	// output of a program.
 	maxHeadFrame = 64 << 10
+	// maxOutputFrame bounds a piece of output.
+	maxOutputFrame = outputHead + 16<<10
 	// maxContentFrame bounds a piece of a file.
 	maxContentFrame = 1 << 20
 	// maxListedName bounds one name in a listing and what stands around it.
@@ -43,6 +45,9 @@ const (
 	defaultOutput = 1 << 20
 )
 
+// output returns the limit of stdout, and of stderr.
+func (l Limits) output() int64 { return cmp.Or(l.Output, defaultOutput) }
+
 // largest returns the size of the largest payload that a sandbox may send in a frame of a
 // kind. It reports false for a kind that no sandbox sends.
 func (l Limits) largest(kind frameKind) (size int64, known bool) {
@@ -52,11 +57,13 @@ func (l Limits) largest(kind frameKind) (size int64, known bool) {
 	case frameHello, frameDone, frameStopped, frameRan:
 		return maxHeadFrame, true
 	case frameExit:
-		return 2*cmp.Or(l.Output, defaultOutput) + maxHeadFrame, true
+		return 2*l.output() + maxHeadFrame, true
 	case frameListing:
 		return int64(maxListedInputs+l.OutputFiles) * maxListedName, true
 	case frameContent:
 		return maxContentFrame, true
+	case frameOutput:
+		return maxOutputFrame, true
 	case frameLost:
 		return 0, true
 	default:

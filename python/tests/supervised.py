@@ -72,16 +72,35 @@ class Server:
     def __init__(self, stream: socket.socket) -> None:
         self.stream = stream
         self.pauses: list[Frame] = []
+        # What this server was told of stdout and stderr.
+        self.printed = [b"", b""]
         stream.settimeout(10)
 
     def send(self, kind: int, payload: bytes = b"") -> None:
         self.stream.sendall(frames.encode(kind, payload))
 
     def receive(self) -> Frame:
-        """Return the next frame that is not about a pause."""
-        while (frame := frames.receive(self.stream)).kind in (frames.STOPPED, frames.RAN):
-            self.pauses.append(frame)
+        """Return the next frame that is neither output nor about a pause."""
+        while (frame := frames.receive(self.stream)).kind in (frames.STOPPED, frames.RAN, frames.OUTPUT):
+            if frame.kind == frames.OUTPUT:
+                self._take(frame)
+            else:
+                self.pauses.append(frame)
         return frame
+
+    def hear_output(self) -> bytes:
+        """Return the next piece of output. No other frame may come before it."""
+        frame = frames.receive(self.stream)
+        assert frame.kind == frames.OUTPUT
+        return self._take(frame)
+
+    def _take(self, frame: Frame) -> bytes:
+        stream, offset = frames.OUTPUT_HEAD.unpack_from(frame.payload)
+        piece = frame.payload[frames.OUTPUT_HEAD.size :]
+        assert piece and len(piece) <= frames.MAX_OUTPUT
+        assert offset == len(self.printed[stream - 1]), "a gap or a repetition"
+        self.printed[stream - 1] += piece
+        return piece
 
     def hear_of_pause(self) -> Frame:
         """Return the next frame, which has to be about a pause."""
@@ -105,7 +124,10 @@ class Server:
         head = json.loads(payload[4:end])
         output = payload[end:]
         assert len(output) == head["stdout"] + head["stderr"]
-        return head, output[: head["stdout"]], output[head["stdout"] :]
+        stdout, stderr = output[: head["stdout"]], output[head["stdout"] :]
+        # The report has all that the server was told, and may have more.
+        assert stdout.startswith(self.printed[0]) and stderr.startswith(self.printed[1])
+        return head, stdout, stderr
 
     def gone(self) -> bool:
         """Wait until the supervisor has closed the stream."""

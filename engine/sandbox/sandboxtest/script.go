@@ -21,9 +21,9 @@ import (
 )
 
 // A Script is a provider whose sandboxes live in the test's process. Their programs are
-// words: "end" ends it, "hang" runs until it is killed, and any other word calls the tool of
-// that name. After its last word a program ends, too. A Script is one server's view of the
-// sandboxes.
+// words: "end" ends it, "hang" runs until it is killed, "out:text" and "err:text" print a text,
+// and any other word calls the tool of that name. After its last word a program ends, too. A
+// Script is one server's view of the sandboxes.
 type Script struct {
 	server string
 	stage  *stage
@@ -202,7 +202,9 @@ type actor struct {
 	state       sandbox.State
 	round       int
 	words       []string
-	asked       int
+	// printed is what the program has printed on stdout and stderr.
+	printed [2]string
+	asked   int
 }
 
 // act answers a server until the stream ends.
@@ -247,6 +249,11 @@ func (a *actor) answer(kind byte, payload []byte) []Reply {
 	if kind == 'A' {
 		hello := Reply{'H', fmt.Sprintf(`{"protocol":%d,"state":%q,"round":%d}`, settings.Protocol, a.state, a.round)}
 		replies := []Reply{{marker, string(payload)}, hello}
+		for stream, text := range a.printed {
+			if text != "" && a.state != sandbox.Ended {
+				replies = append(replies, Printed(stream == 1, 0, text))
+			}
+		}
 		if len(a.words) > 0 && a.state == sandbox.Paused {
 			replies = append(replies, a.call()...)
 		}
@@ -278,21 +285,38 @@ func (a *actor) answer(kind byte, payload []byte) []Reply {
 	return a.goOn()
 }
 
-// goOn plays the next word.
+// goOn plays the next words, up to one that does not print.
 func (a *actor) goOn() []Reply {
+	replies := a.print()
 	if len(a.words) == 0 || a.words[0] == "end" {
 		a.state = sandbox.Ended
-		const exit = `{"code":0,"stdout":0,"stderr":0}`
-		return []Reply{{'X', string(binary.BigEndian.AppendUint32(nil, uint32(len(exit)))) + exit}}
+		exit := fmt.Sprintf(`{"code":0,"stdout":%d,"stderr":%d}`, len(a.printed[0]), len(a.printed[1]))
+		head := string(binary.BigEndian.AppendUint32(nil, uint32(len(exit)))) + exit
+		return append(replies, Reply{'X', head + a.printed[0] + a.printed[1]})
 	}
 	if a.words[0] == "hang" {
 		a.state = sandbox.Running
 		a.stage.hanging <- struct{}{}
-		return nil
+		return replies
 	}
 	a.state = sandbox.Paused
 	a.round++
-	return a.call()
+	return append(replies, a.call()...)
+}
+
+// print plays the words that print, up to one that does not.
+func (a *actor) print() (replies []Reply) {
+	for len(a.words) > 0 {
+		name, text, _ := strings.Cut(a.words[0], ":")
+		stream := slices.Index([]string{"out", "err"}, name)
+		if stream < 0 || text == "" {
+			break
+		}
+		replies = append(replies, Printed(stream == 1, len(a.printed[stream]), text))
+		a.printed[stream] += text
+		a.words = a.words[1:]
+	}
+	return replies
 }
 
 // call calls the tool that the present word names.
@@ -328,6 +352,15 @@ func Listing(found string) Reply { return Reply{'M', found} }
 
 // Piece is a piece of a file, which an empty one ends.
 func Piece(content string) Reply { return Reply{'B', content} }
+
+// Printed is a piece of stdout, or of stderr, that has offset bytes before it.
+func Printed(stderr bool, offset int, text string) Reply {
+	head := []byte{1}
+	if stderr {
+		head[0] = 2
+	}
+	return Reply{'O', string(binary.BigEndian.AppendUint64(head, uint64(offset))) + text}
+}
 
 func (r Reply) bytes() []byte {
 	if r.kind == marker {

@@ -38,13 +38,20 @@ CONTENT: Final = ord("B")  # a piece of a file; an empty piece ends the file
 LOST: Final = ord("N")  # the file cannot be read
 STOPPED: Final = ord("P")  # the paused program has stopped; answers STOP or, without a payload, follows CALLS
 RAN: Final = ord("E")  # the program ran while it was paused, for this many nanoseconds of processor time
+OUTPUT: Final = ord("O")  # a piece of what the program has printed, after an OUTPUT_HEAD
+
+# The stream, and how many bytes of it come before this piece.
+OUTPUT_HEAD: Final = struct.Struct(">BQ")
+STDOUT: Final = 1
+STDERR: Final = 2
 
 # The largest payloads, in bytes. A peer that exceeds them has broken the protocol. Our own
 # worker sends no more than calls.MAX_BATCH.
 MAX_FROM_WORKER: Final = 17 << 20
 MAX_FROM_SERVER: Final = 128 << 20
 # The largest payloads of frames that are always small.
-_MAX_SMALL: Final = {READY: 1 << 16, BUSY: 0, DONE: 1 << 16}
+MAX_OUTPUT: Final = 1 << 14  # without its head
+_MAX_SMALL: Final = {READY: 1 << 16, BUSY: 0, DONE: 1 << 16, OUTPUT: OUTPUT_HEAD.size + MAX_OUTPUT}
 
 # How much to read at once: a little, which needs no new memory, unless there was more.
 _CHUNK: Final = 1 << 12

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from fermata.events import Events, Handler
@@ -13,6 +15,8 @@ _CHUNK: Final = 1 << 16
 # How long to read what is left in the pipes after the program's end, in seconds. Every
 # process of the sandbox is stopped by then.
 _DRAIN: Final = 1.0
+# How often to read a pipe at once: the kernel lets it hold 1 MiB.
+_READS: Final = 16
 
 
 class Output:
@@ -30,18 +34,19 @@ class Output:
         self.open = True
         self._limit = limit
 
-    def fill(self) -> None:
-        """Read what there is, and keep as much as the limit allows."""
+    def fill(self) -> bool:
+        """Read, and keep as much as the limit allows. Return whether there may be more to read at once."""
         try:
             data = os.read(self.fd, _CHUNK)
         except BlockingIOError:
-            return
+            return False
         if not data:
             self.open = False
-            return
+            return False
         room = self._limit - len(self.data)
         self.over = self.over or len(data) > room
         self.data += data[: max(room, 0)]
+        return len(data) == _CHUNK
 
     def drain(self) -> None:
         """Read what is left in the pipe."""
@@ -56,22 +61,51 @@ class Output:
 class Outputs:
     """Captures stdout and stderr until the program ends.
 
-    ``limit`` bounds each of the two, in bytes; ``overflow`` is called when there was more.
+    ``limit`` bounds each of the two, in bytes. ``printed`` is called when something was read, and
+    ``overflow`` when there was more than the limit.
     """
 
-    def __init__(self, events: Events, stdout: int, stderr: int, limit: int, overflow: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        events: Events,
+        stdout: int,
+        stderr: int,
+        limit: int,
+        printed: Callable[[], None],
+        overflow: Callable[[], None],
+    ) -> None:
         self._events = events
+        self._printed = printed
         self._overflow = overflow
         self._stdout = Output(stdout, limit)
         self._stderr = Output(stderr, limit)
-        for output in (self._stdout, self._stderr):
+        # Tells which of the pipes can be read.
+        self._filled = select.poll()
+        for output in self.both:
             events.watch(output.fd, self._handler(output))
+            self._filled.register(output.fd, select.POLLIN)
+
+    @property
+    def both(self) -> tuple[Output, Output]:
+        """Stdout and stderr."""
+        return self._stdout, self._stderr
+
+    def gather(self) -> None:
+        """Read what is in the pipes now, without waiting for more."""
+        for fd, _ in self._filled.poll(0):
+            output = self._stdout if fd == self._stdout.fd else self._stderr
+            for _ in range(_READS):
+                if not self._read(output):
+                    break
+            if output.over:
+                # The program has ended.
+                return
 
     def finish(self) -> None:
         """Read what is left in the pipes, and nothing after that."""
-        for output in (self._stdout, self._stderr):
+        for output in self.both:
             output.drain()
-            self._events.unwatch(output.fd)
+            self._leave(output)
 
     def report(self) -> dict[str, object]:
         """Return what the report of the end says of the output: how long it is, and what was too long."""
@@ -88,13 +122,25 @@ class Outputs:
         return bytes(self._stderr.data)
 
     def _handler(self, output: Output) -> Handler:
-        # The place from which output leaves while the program runs: each piece that fill adds has
-        # a stream, and an offset, which is the length of the data before it.
         def handle(mask: int) -> None:
-            output.fill()
-            if not output.open:
-                self._events.unwatch(output.fd)
-            if output.over:
-                self._overflow()
+            self._read(output)
 
         return handle
+
+    def _read(self, output: Output) -> bool:
+        """Read once, and tell what came of it. Return whether there may be more to read at once."""
+        more = output.fill()
+        if not output.open:
+            self._leave(output)
+        elif output.over:
+            self._overflow()
+            return False
+        else:
+            self._printed()
+        return more
+
+    def _leave(self, output: Output) -> None:
+        """Read an output no more."""
+        self._events.unwatch(output.fd)
+        with suppress(KeyError):
+            self._filled.unregister(output.fd)

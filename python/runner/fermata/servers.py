@@ -28,6 +28,9 @@ class Owner(Protocol):
     def obey(self, frame: Frame) -> None:
         """Do what a frame of the server says. Raises ProtocolError if this is not its time."""
 
+    def greeted(self) -> None:
+        """The server has its hello. Afterwards it is told again what was kept."""
+
     def room(self) -> None:
         """The server takes more, after something had to wait for it."""
 
@@ -73,6 +76,11 @@ class Servers:
         """Whether another server can come after this one has gone."""
         return self._listener is not None
 
+    @property
+    def _greeted(self) -> bool:
+        """Whether the server has been said hello to; before, it is told nothing."""
+        return self.attached and not self.greets
+
     def time_left(self) -> float | None:
         """Return after how many seconds no server is to be expected any more, None with a server."""
         if self.attached and self._listener is not None:
@@ -89,7 +97,7 @@ class Servers:
 
     def say(self, what: bytes) -> bool:
         """Send whole frames that only this server has to hear. Return False if there is no server."""
-        if self._link is None or not self.attached or self.greets:
+        if self._link is None or not self._greeted:
             return False
         try:
             self._link.send(what)
@@ -97,6 +105,11 @@ class Servers:
             self._drop()
             return False
         return True
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether there is a server, and it has taken all that was said."""
+        return self._link is not None and self._greeted and not self._link.channel.backlog
 
     def reply(self, what: bytes) -> bool:
         """Answer the server's last frame. Return whether the server takes more at once.
@@ -121,12 +134,10 @@ class Servers:
         if self._link is None or (hello := self._owner.hello()) is None:
             return
         self.greets = False
-        try:
-            self._link.send(self._marker + frames.encode(frames.HELLO, hello))
-            for kept in self._kept:
-                self._link.send(kept)
-        except OSError:
-            self._drop()
+        self.say(self._marker + frames.encode(frames.HELLO, hello))
+        self._owner.greeted()
+        for kept in self._kept:
+            self.say(kept)
 
     def close(self) -> None:
         """Close the stream to the server."""

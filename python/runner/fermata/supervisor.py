@@ -5,7 +5,8 @@ all of them while the program is paused, and reports how the program ended. It r
 and outlives the servers that it speaks to.
 
 Each of its subjects is a module: ``servers`` is the talk with the servers, ``control`` the stream
-to the worker, ``output`` what the program prints, ``pauses`` the watch over a stopped program,
+to the worker, ``output`` what the program prints, ``teller`` how the server hears of that while the program
+runs, ``pauses`` the watch over a stopped program,
 ``files`` what an ended program has left, ``states`` the state and its moves. Here they come
 together in one event loop.
 """
@@ -30,6 +31,7 @@ from fermata.pauses import Meter, Pauses
 from fermata.servers import Servers
 from fermata.states import State
 from fermata.stopping import Stopper
+from fermata.teller import Teller
 
 
 class ExitStatus(Protocol):
@@ -82,7 +84,8 @@ class Supervisor:
         self._meter = Meter()
         self._servers = Servers(self._events, self, orphan, listener, stream)
         self._control = Control(self._events, worker.control, self._take, self._broken, self._pace_files)
-        self._outputs = Outputs(self._events, worker.stdout, worker.stderr, output, self._overflow)
+        self._outputs = Outputs(self._events, worker.stdout, worker.stderr, output, self._printed, self._overflow)
+        self._teller = Teller(self._servers, self._outputs.both)
         self._pauses = Pauses(worker.stopper, self._meter, self._servers.say)
         self._files = Files(self._servers.reply)
         self._events.watch(worker.status.fileno(), self._worker_ended)
@@ -91,9 +94,11 @@ class Supervisor:
         """Serve until the sandbox is of no more use."""
         try:
             while not self._finished and (left := self._servers.time_left()) != 0:
-                self._events.wait(self._pauses.until_look(left))
+                self._events.wait(self._teller.until_due(self._pauses.until_look(left)))
                 if self._pauses.look_at is not None:
                     self._pauses.look_if_due()
+                if self._teller.tell_at is not None:
+                    self._teller.tell_if_due()
                 if self._servers.greets:
                     self._servers.greet()
         finally:
@@ -143,6 +148,8 @@ class Supervisor:
                 self._pace_files()
             case frames.PROGRAM if self._state == states.READY:
                 self._resume(frame)
+                # What was printed before counts as the program's.
+                self._teller.tell()
                 # The server must be heard from now on, however many files still wait.
                 self._pace_files()
             case frames.LIST if self._state == states.ENDED:
@@ -152,9 +159,15 @@ class Supervisor:
             case _:
                 raise ProtocolError(f"frame {frame.kind} while {self._state}")
 
+    def greeted(self) -> None:
+        """Tell a server what the program has printed, from the beginning."""
+        if self._state in (states.RUNNING, states.PAUSED):
+            self._teller.restart(everything=self._state == states.PAUSED)
+
     def room(self) -> None:
-        """Send more of a file, if one is being sent."""
+        """Send more of a file, if one is being sent, or of the output."""
         self._files.send_more()
+        self._teller.room()
 
     def left(self, replaced: bool) -> None:
         """Go on without a server, if another one can come."""
@@ -183,10 +196,14 @@ class Supervisor:
         """Take a frame of the worker. A part of the program may still be busy."""
         match frame.kind:
             case frames.CALLS if self._state == states.RUNNING:
+                # Whatever was printed before the calls is told before them.
+                self._outputs.gather()
+                if self._state != states.RUNNING:
+                    # It was too much.
+                    return
+                self._teller.tell(everything=True)
                 self._move(states.PAUSED)
                 self._rounds += 1
-                # The place for output that goes out while the program runs: whatever was printed
-                # before the calls must be told before them.
                 self._servers.tell(frames.encode(*frame))
                 if busy or not self._servers.attached:
                     self._pauses.stop(b"")
@@ -200,6 +217,10 @@ class Supervisor:
 
     def _broken(self) -> None:
         self._end({"broken": True})
+
+    def _printed(self) -> None:
+        if self._state in (states.RUNNING, states.PAUSED):
+            self._teller.note()
 
     def _overflow(self) -> None:
         self._end({})
@@ -224,8 +245,9 @@ class Supervisor:
             return
         self._move(states.ENDED)
         self._meter.settle()
-        # Nothing is printed from now on.
+        # Nothing is printed from now on, and the report has all that was.
         stopping.signal_all(signal.SIGSTOP)
+        self._teller.stop()
         self._outputs.finish()
         self._control.stop()
         report = how | self._outputs.report()
