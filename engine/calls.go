@@ -102,7 +102,7 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 		}
 		call := Call{ID: pending.ID, Name: c.Tool, Input: json.RawMessage(c.Input)}
 		if !again {
-			e.issued = append(e.issued, issuedCall{call, 0})
+			e.issued = append(e.issued, issuedCall{call, c.Line})
 		}
 		e.calls, e.pending = append(e.calls, call), append(e.pending, pending)
 		e.size += int64(cap(c.Input) + len(c.Tool) + callOverhead)

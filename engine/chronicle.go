@@ -193,8 +193,13 @@ func exitCodeOf(o Outcome) *int {
 	return &code
 }
 
-// publishAfter is how long the first event of an execution may wait for a write to the store.
-const publishAfter = 50 * time.Millisecond
+const (
+	// publishAfter is how long the first event of an execution may wait for a write to the store.
+	publishAfter = 50 * time.Millisecond
+	// publishOutput is how long output waits for a write to the store: long enough for the calls
+	// that often follow it, whose pause is written together with it.
+	publishOutput = time.Millisecond
+)
 
 // publish writes what the journal has noted, in the background, with no change of the state. One
 // goroutine at a time does so.

@@ -96,8 +96,9 @@ func (x *execution) skipRepeated() {
 	for {
 		select {
 		case event := <-x.sandbox.Events():
-			if _, output := event.(sandbox.Output); output {
-				continue // It comes again, too, before the calls.
+			if output, ok := event.(sandbox.Output); ok {
+				x.print(output) // It comes again, too, before the calls.
+				continue
 			}
 			if calls, ok := event.(*sandbox.Calls); ok {
 				calls.Release()
@@ -189,7 +190,9 @@ func (x *execution) pause() (delivery, bool) {
 					return x.leave(TimedOut)
 				}
 			case sandbox.Output:
-				// The exit tells all of it.
+				if x.print(event) {
+					x.conversation.publish()
+				}
 			default:
 				// The sandbox has died or has broken the protocol: the program cannot go on.
 				return x.leave(Expired)

@@ -116,7 +116,11 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 			if !ok {
 				return sandboxLost(x.sandbox.Err())
 			}
-			if e, rested := x.hear(event); rested {
+			if output, ok := event.(sandbox.Output); ok {
+				if x.print(output) {
+					unpublished.Reset(publishOutput)
+				}
+			} else if e, rested := x.hear(event); rested {
 				return e
 			}
 		case <-unpublished.C:
@@ -129,6 +133,15 @@ func (x *execution) wait(d delivery, timeout <-chan time.Time) ending {
 			return ending{state: Cancelled}
 		}
 	}
+}
+
+// print tells the journal what the program has printed, and reports whether that was news.
+func (x *execution) print(o sandbox.Output) bool {
+	stream := journal.Stdout
+	if o.Stderr {
+		stream = journal.Stderr
+	}
+	return x.conversation.journal.Print(stream, o.Offset, o.Data)
 }
 
 // sandboxLost returns the ending of a program whose sandbox has gone, or does not read what it
@@ -176,8 +189,6 @@ func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	case sandbox.Ran:
 		x.conversation.spend(event.Time)
 		return ending{}, false
-	case sandbox.Output:
-		return ending{}, false // The exit tells all of it.
 	case sandbox.Broken:
 		return x.broken(event), true
 	default:
