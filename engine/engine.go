@@ -13,15 +13,11 @@ import (
 	"time"
 
 	"fermata/continuation"
-	"fermata/engine/sandbox"
 )
 
 // An Engine keeps executions. It is safe for concurrent use.
 type Engine struct {
-	o       Options
-	members *membership
-	pool    *sandbox.Pool
-	quota   *quota
+	*common
 	// attending ends the goroutine that renews the lease. attended waits for that goroutine
 	// and for those that clear up after dead servers.
 	attending context.CancelFunc
@@ -31,11 +27,7 @@ type Engine struct {
 	stop     context.CancelFunc
 
 	requests requests
-	tally    tally
 	sweeper  sweeper
-	// large is held while a large batch of calls is checked, which takes much memory: one
-	// batch at a time.
-	large sync.Mutex
 
 	executions *executionTable
 }
@@ -47,15 +39,7 @@ type Engine struct {
 // this machine cannot make one.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
-		o: o,
-		members: &membership{
-			registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
-		},
-		pool: sandbox.NewPool(sandbox.PoolOptions{
-			Provider: o.Provider, Limits: o.Limits, Log: o.Log, Sizes: o.PoolSizes,
-			Ceiling: o.MaxSandboxes, MaxIdle: o.MaxIdle, Waited: o.Waited, Made: o.Made,
-		}),
-		quota:      newQuota(o),
+		common:     newCommon(o),
 		executions: newExecutionTable(),
 	}
 	attending, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -34,6 +34,12 @@ type membership struct {
 	until     atomic.Int64 // end of the lease, in nanoseconds after began
 }
 
+func newMembership(o Options) *membership {
+	return &membership{
+		registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
+	}
+}
+
 // renew renews the lease of this server.
 func (m *membership) renew(ctx context.Context) error {
 	// Counted from before the call, so that the lease never ends later here than in the

@@ -45,9 +45,9 @@ type ledger struct {
 }
 
 // newLedger returns the ledger of an execution that this server does not own yet.
-func (e *Engine) newLedger(r continuation.Record) *ledger {
+func (m *common) newLedger(r continuation.Record) *ledger {
 	l := &ledger{
-		id: r.ID, o: &e.o, members: e.members, quota: e.quota, tally: &e.tally,
+		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally,
 		left: make(chan struct{}), record: r, standing: unowned,
 	}
 	state := State(r.State)

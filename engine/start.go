@@ -105,7 +105,9 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Progr
 			return Outcome{}, ownerAway(err)
 		}
 	}
-	first, err := x.conversation.restart(ctx, s, program, x.give)
+	first, err := x.conversation.restart(ctx, s, program, func(ctx context.Context, record continuation.Record) error {
+		return give(ctx, e.o.Files, x.sandbox, record)
+	})
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -152,7 +154,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		// The store does not accept writes, so a pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
-	inputs, err := e.encodeInputs(s.Inputs)
+	inputs, err := encodeInputs(s.Inputs, e.o.MaxInputSize)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,9 +194,9 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		record.Start = s.Request
 	}
 	c := newConversation(e.newLedger(record))
-	x := newExecution(e, c, sb, counted)
+	x := e.newExecution(c, sb, counted)
 	x.requestID.Store(&s.RequestID)
-	if err := x.give(ctx, c.record); err != nil {
+	if err := give(ctx, e.o.Files, sb, c.record); err != nil {
 		e.pool.Release(sb)
 		return nil, nil, err
 	}

@@ -63,7 +63,7 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
 	stored := weight(record) + int64(len(record.Answer))
-	x := newExecution(e, c, sb, e.quota.adopt(record.Principal, stored))
+	x := e.newExecution(c, sb, e.quota.adopt(record.Principal, stored))
 	x.stored = stored
 	sb.CountBy(x.counted)
 	if err := e.executions.register(x); err != nil {
