@@ -14,24 +14,28 @@ import (
 // two seconds.
 const cancelTimeout = 1500 * time.Millisecond
 
-// Cancel ends the execution that a request has started or continued, on whichever server it is.
-// If the request has not come yet, it is refused when it comes. The error is ErrForbidden if the
-// request is another principal's. It wraps continuation.ErrUnavailable if the request may be on
-// a server that does not answer.
-func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
-	state, err := e.requests.cancel(c.Principal, c.RequestID)
+// A canceller cancels requests, and executions.
+type canceller struct {
+	*common
+	requests   *requests
+	executions *executionTable
+}
+
+// cancel is Engine.Cancel.
+func (c *canceller) cancel(ctx context.Context, which Cancel) (Cancelling, error) {
+	state, err := c.requests.cancel(which.Principal, which.RequestID)
 	if err != nil {
 		return "", err
 	}
-	if state == CancelCompleted && e.drop(c) {
+	if state == CancelCompleted && c.drop(which) {
 		state = CancelRequested
 	}
-	if c.HandedOver || e.members.alone() || e.o.Peers == nil {
+	if which.HandedOver || c.members.alone() || c.o.Peers == nil {
 		return state, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	servers, err := e.members.registry.Servers(ctx)
+	servers, err := c.members.registry.Servers(ctx)
 	if err != nil {
 		if state != CancelUnknown {
 			return state, nil
@@ -39,14 +43,14 @@ func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 		return "", err
 	}
 	maps.DeleteFunc(servers, func(instance, _ string) bool {
-		return instance == e.members.instance || e.members.succeeds(instance)
+		return instance == c.members.instance || c.members.succeeds(instance)
 	})
-	return e.cancelElsewhere(ctx, servers, c, state)
+	return c.cancelElsewhere(ctx, servers, which, state)
 }
 
 // cancelElsewhere passes a Cancel on to the other servers. One of them may have the request, and
 // another one the execution to which the request was handed over.
-func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string, c Cancel, state Cancelling) (Cancelling, error) {
+func (c *canceller) cancelElsewhere(ctx context.Context, servers map[string]string, which Cancel, state Cancelling) (Cancelling, error) {
 	type reply struct {
 		state Cancelling
 		err   error
@@ -54,7 +58,7 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 	replies := make(chan reply, len(servers))
 	for _, address := range servers {
 		go func() {
-			state, err := e.o.Peers.Cancel(ctx, address, c)
+			state, err := c.o.Peers.Cancel(ctx, address, which)
 			replies <- reply{state, err}
 		}()
 	}
@@ -77,8 +81,8 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 
 // drop ends the principal's execution whose latest request is the cancelled one. It reports
 // whether that execution was running, as it is if the client went away before it cancelled.
-func (e *Engine) drop(c Cancel) bool {
-	x := e.executions.findByRequest(c)
+func (c *canceller) drop(which Cancel) bool {
+	x := c.executions.findByRequest(which)
 	if x == nil {
 		return false
 	}
