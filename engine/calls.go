@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,27 +30,25 @@ const (
 // search for duplicate names in an object takes several times the memory of the object.
 const largeBatch = 1 << 20
 
-// accept checks the calls of a pause and gives each of them the id that the client sees. It
-// accepts only what a program can call through its stubs.
-func (x *execution) accept(calls *sandbox.Calls) (ending, error) {
-	record := x.conversation.copy()
-	if record.Round >= x.e.o.MaxRounds {
-		return failed(TooManyRounds, "", x.e.o.MaxRounds), nil
-	}
-	if calls.Size() > largeBatch {
-		x.e.large.Lock()
-		defer x.e.large.Unlock()
-	}
-	return checkCalls(calls.All(), record, x.e.o.MaxCalls)
+// A checker checks the calls of all executions.
+type checker struct {
+	// maxRounds and maxCalls are Options.MaxRounds and MaxCalls.
+	maxRounds, maxCalls int
+	// large is held while a large batch is checked, which takes much memory: one batch at a time.
+	large sync.Mutex
 }
 
-// hold counts the bytes that are stored for a pause in the quota of the principal.
-func (x *execution) hold(size int64) error {
-	if err := x.counted.Hold(size); err != nil {
-		return err
+// accept checks the calls of a pause and gives each of them the id that the client sees. It
+// accepts only what a program can call through its stubs.
+func (k *checker) accept(calls *sandbox.Calls, record continuation.Record) (ending, error) {
+	if record.Round >= k.maxRounds {
+		return failed(TooManyRounds, "", k.maxRounds), nil
 	}
-	x.stored = size
-	return nil
+	if calls.Size() > largeBatch {
+		k.large.Lock()
+		defer k.large.Unlock()
+	}
+	return checkCalls(calls.All(), record, k.maxCalls)
 }
 
 // checkCalls checks calls, and stops at the first one that it refuses. An error means that no

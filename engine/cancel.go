@@ -14,27 +14,32 @@ import (
 // two seconds.
 const cancelTimeout = 1500 * time.Millisecond
 
-// Cancel ends the execution that a request has started or continued, on whichever server it is.
-// If the request has not come yet, it is refused when it comes. The error is ErrForbidden if the
-// request is another principal's. It wraps continuation.ErrUnavailable if the request may be on
-// a server that does not answer.
-func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
-	if c.Execution != "" {
-		return e.cancelExecution(ctx, c)
+// A canceller cancels requests, and executions.
+type canceller struct {
+	*common
+	requests   *requests
+	executions *executionTable
+	successor  *successor
+}
+
+// cancel is Engine.Cancel.
+func (c *canceller) cancel(ctx context.Context, which Cancel) (Cancelling, error) {
+	if which.Execution != "" {
+		return c.cancelExecution(ctx, which)
 	}
-	state, err := e.requests.cancel(c.Principal, c.RequestID)
+	state, err := c.requests.cancel(which.Principal, which.RequestID)
 	if err != nil {
 		return "", err
 	}
-	if state == CancelCompleted && e.drop(c) {
+	if state == CancelCompleted && c.drop(which) {
 		state = CancelRequested
 	}
-	if c.HandedOver || e.members.alone() || e.o.Peers == nil {
+	if which.HandedOver || c.members.alone() || c.o.Peers == nil {
 		return state, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	servers, err := e.members.registry.Servers(ctx)
+	servers, err := c.members.registry.Servers(ctx)
 	if err != nil {
 		if state != CancelUnknown {
 			return state, nil
@@ -42,14 +47,14 @@ func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 		return "", err
 	}
 	maps.DeleteFunc(servers, func(instance, _ string) bool {
-		return instance == e.members.instance || e.members.succeeds(instance)
+		return instance == c.members.instance || c.members.succeeds(instance)
 	})
-	return e.cancelElsewhere(ctx, servers, c, state)
+	return c.cancelElsewhere(ctx, servers, which, state)
 }
 
 // cancelElsewhere passes a Cancel on to the other servers. One of them may have the request, and
 // another one the execution to which the request was handed over.
-func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string, c Cancel, state Cancelling) (Cancelling, error) {
+func (c *canceller) cancelElsewhere(ctx context.Context, servers map[string]string, which Cancel, state Cancelling) (Cancelling, error) {
 	type reply struct {
 		state Cancelling
 		err   error
@@ -57,7 +62,7 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 	replies := make(chan reply, len(servers))
 	for _, address := range servers {
 		go func() {
-			state, err := e.o.Peers.Cancel(ctx, address, c)
+			state, err := c.o.Peers.Cancel(ctx, address, which)
 			replies <- reply{state, err}
 		}()
 	}
@@ -80,10 +85,10 @@ func (e *Engine) cancelElsewhere(ctx context.Context, servers map[string]string,
 
 // cancelExecution ends an execution, on whichever server it is. CancelUnknown means that no server
 // has it any more.
-func (e *Engine) cancelExecution(ctx context.Context, c Cancel) (Cancelling, error) {
-	x := e.executions.find(c.Execution)
+func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelling, error) {
+	x := c.executions.find(which.Execution)
 	if x == nil {
-		record, err := e.o.Store.Get(ctx, c.Execution)
+		record, err := c.o.Store.Get(ctx, which.Execution)
 		switch {
 		case errors.Is(err, continuation.ErrNotFound):
 			return CancelUnknown, nil
@@ -92,18 +97,18 @@ func (e *Engine) cancelExecution(ctx context.Context, c Cancel) (Cancelling, err
 		case State(record.State).terminal():
 			return CancelCompleted, nil
 		}
-		if record.Owner != e.members.instance && !c.HandedOver && e.o.Peers != nil {
-			address, err := e.members.locate(ctx, record.Owner)
+		if record.Owner != c.members.instance && !which.HandedOver && c.o.Peers != nil {
+			address, err := c.members.locate(ctx, record.Owner)
 			if err == nil {
 				ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 				defer cancel()
-				return e.o.Peers.Cancel(ctx, address, c)
+				return c.o.Peers.Cancel(ctx, address, which)
 			}
 			if !errors.Is(err, continuation.ErrNotFound) {
 				return "", err
 			}
 		}
-		x, err = e.takeOver(ctx, record)
+		x, err = c.successor.takeOver(ctx, record)
 		switch {
 		case errors.Is(err, errBuried):
 			return CancelRequested, nil
@@ -120,8 +125,8 @@ func (e *Engine) cancelExecution(ctx context.Context, c Cancel) (Cancelling, err
 
 // drop ends the principal's execution whose latest request is the cancelled one. It reports
 // whether that execution was running, as it is if the client went away before it cancelled.
-func (e *Engine) drop(c Cancel) bool {
-	x := e.executions.findByRequest(c)
+func (c *canceller) drop(which Cancel) bool {
+	x := c.executions.findByRequest(which)
 	if x == nil {
 		return false
 	}

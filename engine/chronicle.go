@@ -32,13 +32,13 @@ const (
 )
 
 // newChronicle returns the journal of a new execution, with its first event.
-func (e *Engine) newChronicle(s Start, r continuation.Record) *journal.Writer {
+func (m *common) newChronicle(s Start, r continuation.Record) *journal.Writer {
 	language := cmp.Or(string(s.Mode), "python")
 	contract := cmp.Or(s.Contract, Exec)
-	w := journal.NewWriter(e.o.Journal, journal.Summary{
+	w := journal.NewWriter(m.o.Journal, journal.Summary{
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
 		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
-		Created: journal.Moment(r.Created), RoundLimit: e.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
+		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
 	}, bytes.Count(s.Code, []byte(`\n`))+1)
 	w.Note(&journal.Started{
 		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools,
@@ -48,13 +48,13 @@ func (e *Engine) newChronicle(s Start, r continuation.Record) *journal.Writer {
 }
 
 // continued returns the journal of an execution that another server has begun.
-func (e *Engine) continued(ctx context.Context, r continuation.Record) (*journal.Writer, error) {
+func (m *common) continued(ctx context.Context, r continuation.Record) (*journal.Writer, error) {
 	s := journal.Summary{
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Created: journal.Moment(r.Created),
-		RoundLimit: e.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
+		RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
 	}
 	if r.Journal != "" {
-		stored, err := e.o.Store.Summary(ctx, r.ID)
+		stored, err := m.o.Store.Summary(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (e *Engine) continued(ctx context.Context, r continuation.Record) (*journal
 			return nil, err
 		}
 	}
-	return journal.Continue(e.o.Journal, r, s)
+	return journal.Continue(m.o.Journal, r, s)
 }
 
 // callSpace is the UUID namespace of the records of calls. It must not change.

@@ -235,7 +235,7 @@ func TestTakenOverAtOnce(t *testing.T) {
 	p.phonebook.lose("a.1")
 	p.engines["a.1"].members.until.Store(0)
 	for range 2 { // The first sweep only notes which servers are absent.
-		if err := heir.sweep(t.Context()); err != nil {
+		if err := heir.attendant.sweeper.sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -253,7 +253,7 @@ func (p *pair) takeOver(t *testing.T, id string) (*execution, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.engines["b.1"].takeOver(t.Context(), record)
+	return p.engines["b.1"].successor.takeOver(t.Context(), record)
 }
 
 // A take-over works between servers whose clocks differ. The deadlines that one server has set

@@ -9,35 +9,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"fermata/continuation"
-	"fermata/engine/sandbox"
 )
 
 // An Engine keeps executions. It is safe for concurrent use.
 type Engine struct {
-	o       Options
-	members *membership
-	pool    *sandbox.Pool
-	quota   *quota
-	// attending ends the goroutine that renews the lease. attended waits for that goroutine
-	// and for those that clear up after dead servers.
-	attending context.CancelFunc
-	attended  sync.WaitGroup
-	// clearing ends, by stop, before the executions do: take-overs stop when Close begins.
-	clearing context.Context //nolint:containedctx // the goroutines outlive every request
-	stop     context.CancelFunc
-
-	requests requests
-	tally    tally
-	sweeper  sweeper
-	// large is held while a large batch of calls is checked, which takes much memory: one
-	// batch at a time.
-	large sync.Mutex
-
+	*common
 	executions *executionTable
+	starter    *starter
+	resumer    *resumer
+	canceller  *canceller
+	successor  *successor
+	attendant  *attendant
 }
 
 // New returns an engine that takes over what an earlier server left: it goes on with the
@@ -46,24 +31,26 @@ type Engine struct {
 // happens when the store is back. New returns when the first sandbox is ready, and fails if
 // this machine cannot make one.
 func New(ctx context.Context, o Options) (*Engine, error) {
+	m, executions, inFlight := newCommon(o), newExecutionTable(), new(requests)
+	heir := newSuccessor(ctx, m, executions)
 	e := &Engine{
-		o: o,
-		members: &membership{
-			registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
+		common:     m,
+		executions: executions,
+		starter:    &starter{common: m, executions: executions, requests: inFlight, successor: heir},
+		resumer: &resumer{
+			signer: o.Signer, requests: inFlight,
+			router: &router{common: m, executions: executions, successor: heir},
 		},
-		pool: sandbox.NewPool(sandbox.PoolOptions{
-			Provider: o.Provider, Limits: o.Limits, Log: o.Log, Sizes: o.PoolSizes,
-			Ceiling: o.MaxSandboxes, MaxIdle: o.MaxIdle, Waited: o.Waited, Made: o.Made,
-		}),
-		quota:      newQuota(o),
-		executions: newExecutionTable(),
+		canceller: &canceller{common: m, requests: inFlight, executions: executions, successor: heir},
+		successor: heir,
+		attendant: &attendant{
+			members: m.members, log: o.Log,
+			sweeper: &sweeper{common: m, executions: executions, successor: heir},
+		},
 	}
-	attending, stop := context.WithCancel(context.WithoutCancel(ctx))
-	e.attending = stop
-	e.clearing, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	err := e.join(ctx)
+	err := e.attendant.join(ctx)
 	if err == nil {
-		e.attended.Go(func() { e.attend(attending) })
+		e.attendant.begin(ctx)
 		if err = e.pool.First(ctx); err != nil {
 			err = fmt.Errorf("make the first sandbox: %w", err)
 		}
@@ -76,44 +63,42 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-const (
-	// clearPatience is how long New waits until what an earlier server left is cleared up.
-	clearPatience = 4 * time.Second
-	// abandonTimeout bounds the Close of an engine that could not start.
-	abandonTimeout = 10 * time.Second
-)
+// abandonTimeout bounds the Close of an engine that could not start.
+const abandonTimeout = 10 * time.Second
 
-// join makes the engine a member of its group and begins to clear up what earlier servers
-// left.
-func (e *Engine) join(ctx context.Context) error {
-	if e.o.Registry != nil {
-		if err := e.members.renew(ctx); err != nil {
-			return e.storeAway(err)
-		}
-	}
-	swept := make(chan error, 1)
-	e.sweepAside(func(err error) { swept <- err })
-	patience := time.NewTimer(clearPatience)
-	defer patience.Stop()
-	select {
-	case err := <-swept:
-		return e.storeAway(err)
-	case <-patience.C:
-		e.o.Log.Warn("what an earlier server left is not cleared up yet; that goes on in the background")
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// Start runs a program until it pauses or ends. If ctx ends first, the execution is cancelled,
+// since nobody has a token to continue it. With a key the execution goes on, and an identical
+// start gets its outcome.
+func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) { return e.starter.start(ctx, s) }
+
+// Resume continues a paused execution until it pauses again or ends. If ctx ends first, the
+// execution goes on, and an identical request gets its outcome.
+func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
+	return e.resumer.resume(ctx, r)
 }
 
-// storeAway tolerates, and logs, that the store is away: the engine waits for it to come
-// back. It returns any other error.
-func (e *Engine) storeAway(err error) error {
-	if errors.Is(err, continuation.ErrUnavailable) {
-		e.o.Log.Error("the store is not available; executions are refused until it is", "err", err)
-		return nil
-	}
-	return err
+// Cancel ends the execution that a request has started or continued, on whichever server it is.
+// If the request has not come yet, it is refused when it comes. The error is ErrForbidden if the
+// request is another principal's. It wraps continuation.ErrUnavailable if the request may be on
+// a server that does not answer.
+//
+// If c names an execution, CancelUnknown means that no server has it any more.
+func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
+	return e.canceller.cancel(ctx, c)
+}
+
+// EndForgotten ends the journal of an execution whose record has run out without an end: no server
+// was there to end it. It does nothing if the execution has a record, or has ended.
+func (e *Engine) EndForgotten(ctx context.Context, id string) error {
+	return e.successor.endForgotten(ctx, id)
+}
+
+// Stats returns the figures. It does not wait for the store or a sandbox.
+func (e *Engine) Stats() Stats {
+	s := Stats{Pool: e.pool.Stats(), Executions: map[State]int{Running: 0, Paused: 0}}
+	e.tally.read(&s)
+	e.executions.count(s.Executions)
+	return s
 }
 
 // Ready reports whether the engine can take requests now.
@@ -136,7 +121,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 // of ctx, if ctx ends first.
 func (e *Engine) Close(ctx context.Context) error {
 	executions := e.executions.close()
-	e.stop()
+	e.successor.stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -150,9 +135,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		e.executions.wait()
 		e.pool.Close()
-		e.attending()
-		e.attended.Wait()
-		e.withdraw()
+		e.attendant.end()
 	}()
 	select {
 	case <-done:

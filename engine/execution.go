@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +14,12 @@ import (
 type execution struct {
 	id        string
 	principal string
-	e         *Engine
 	sandbox   *sandbox.Conn
+	pool      *sandbox.Pool // of the sandbox
+	members   *membership
+	checker   *checker
+	files     Files
+	log       *slog.Logger
 	// conversation has the record of the execution and the requests for it.
 	conversation *conversation
 	// counted is the execution's share of its principal's quota.
@@ -28,12 +33,16 @@ type execution struct {
 	rested time.Time
 }
 
-func newExecution(e *Engine, c *conversation, sb *sandbox.Conn, counted *share) *execution {
+func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share) *execution {
 	return &execution{
 		id:           c.record.ID,
 		principal:    c.record.Principal,
-		e:            e,
 		sandbox:      sb,
+		pool:         m.pool,
+		members:      m.members,
+		checker:      m.checker,
+		files:        m.o.Files,
+		log:          m.o.Log,
 		conversation: c,
 		counted:      counted,
 	}
@@ -47,7 +56,7 @@ func (x *execution) live(d delivery) {
 		goesOn := x.settle(x.run(d))
 		// Let the pool refill only now, after the answer has been sent: making a sandbox
 		// competes with it for the processor.
-		x.e.pool.Running(-1)
+		x.pool.Running(-1)
 		if !goesOn {
 			return
 		}
@@ -117,9 +126,9 @@ func (x *execution) end() {
 	defer close(x.conversation.over)
 	defer x.conversation.saveLate(x.conversation.cancelled)
 	if x.conversation.owned() {
-		x.e.pool.Release(x.sandbox)
+		x.pool.Release(x.sandbox)
 	} else {
-		x.e.pool.Abandon(x.sandbox)
+		x.pool.Abandon(x.sandbox)
 	}
 }
 
@@ -141,6 +150,15 @@ func (x *execution) leave(to State) (delivery, bool) {
 		return <-x.conversation.deliveries, true
 	}
 	return delivery{}, false
+}
+
+// hold counts the bytes that are stored for a pause in the quota of the principal.
+func (x *execution) hold(size int64) error {
+	if err := x.counted.Hold(size); err != nil {
+		return err
+	}
+	x.stored = size
+	return nil
 }
 
 // pause waits until a request claims the round, and returns what the program goes on with. It
@@ -171,7 +189,7 @@ func (x *execution) pause() (delivery, bool) {
 			x.conversation.spend(m.stop(time.Now()))
 			return d, true
 		case <-rest.C:
-			if !x.e.members.holds() {
+			if !x.members.holds() {
 				rest.Reset(stopRetry) // Another server may have taken the execution over.
 				continue
 			}

@@ -68,8 +68,8 @@ type OutputFile struct {
 const fileBlock = 4 << 10
 
 // encodeInputs returns input files in the form in which the record keeps them. An InputsError
-// means that a workspace has no room for them.
-func (e *Engine) encodeInputs(inputs []InputFile) (json.RawMessage, error) {
+// means that they take more than limit bytes of a workspace.
+func encodeInputs(inputs []InputFile, limit int64) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
@@ -77,8 +77,8 @@ func (e *Engine) encodeInputs(inputs []InputFile) (json.RawMessage, error) {
 	for _, f := range inputs {
 		size += (f.Size + fileBlock - 1) / fileBlock * fileBlock
 	}
-	if size > e.o.MaxInputSize {
-		return nil, &InputsError{Size: size, Limit: e.o.MaxInputSize}
+	if size > limit {
+		return nil, &InputsError{Size: size, Limit: limit}
 	}
 	encoded, err := json.Marshal(inputs)
 	if err != nil {
@@ -100,24 +100,24 @@ func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
 
 // give writes the input files into the workspace of the sandbox. It replaces those that are
 // there already, whole or in part.
-func (x *execution) give(ctx context.Context, record continuation.Record) error {
+func give(ctx context.Context, files Files, sb *sandbox.Conn, record continuation.Record) error {
 	inputs, err := inputsOf(record)
 	if err != nil {
 		return err
 	}
 	for _, f := range inputs {
-		if err := x.giveOne(ctx, record.Scope, f); err != nil {
+		if err := giveOne(ctx, files, sb, record.Scope, f); err != nil {
 			return fmt.Errorf("give file %s to the sandbox: %w", f.ID, err)
 		}
 	}
 	return nil
 }
 
-func (x *execution) giveOne(ctx context.Context, scope json.RawMessage, f InputFile) error {
-	content, err := x.e.o.Files.Open(ctx, scope, f)
+func giveOne(ctx context.Context, files Files, sb *sandbox.Conn, scope json.RawMessage, f InputFile) error {
+	content, err := files.Open(ctx, scope, f)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = content.Close() }()
-	return x.sandbox.Give(sandbox.File{Name: f.Name, Size: f.Size, ReadOnly: f.ReadOnly}, content)
+	return sb.Give(sandbox.File{Name: f.Name, Size: f.Size, ReadOnly: f.ReadOnly}, content)
 }

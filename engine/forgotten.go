@@ -11,30 +11,29 @@ import (
 	"fermata/engine/journal"
 )
 
-// scanSize is how many bytes of events are read at once.
+// scanSize is how many bytes of events are read at oncs.
 const scanSize = 1 << 20
 
-// EndForgotten ends the journal of an execution whose record has run out without an end: no server
-// was there to end it. It does nothing if the execution has a record, or has ended.
-func (e *Engine) EndForgotten(ctx context.Context, id string) error {
-	if e.executions.find(id) != nil {
+// endForgotten is Engine.EndForgotten.
+func (s *successor) endForgotten(ctx context.Context, id string) error {
+	if s.executions.find(id) != nil {
 		return nil
 	}
-	_, err := e.o.Store.Get(ctx, id)
+	_, err := s.o.Store.Get(ctx, id)
 	if !errors.Is(err, continuation.ErrNotFound) {
 		return err
 	}
-	stored, err := e.o.Store.Summary(ctx, id)
+	stored, err := s.o.Store.Summary(ctx, id)
 	if err != nil || stored.Ended {
 		return err
 	}
-	var s journal.Summary
-	if err := json.Unmarshal(stored.Content, &s); err != nil {
+	var summary journal.Summary
+	if err := json.Unmarshal(stored.Content, &summary); err != nil {
 		return fmt.Errorf("read the summary of execution %s: %w", id, err)
 	}
 	var at journal.Position
-	for s.Mode != journal.Off {
-		events, err := e.o.Store.Events(ctx, id, at.Events, scanSize)
+	for summary.Mode != journal.Off {
+		events, err := s.o.Store.Events(ctx, id, at.Events, scanSize)
 		if err != nil {
 			return err
 		}
@@ -47,19 +46,19 @@ func (e *Engine) EndForgotten(ctx context.Context, id string) error {
 			}
 		}
 	}
-	w := at.Writer(e.o.Journal, s)
+	w := at.Writer(s.o.Journal, summary)
 	for _, c := range at.Open {
 		w.Note(&journal.CallFailed{
 			Call: c.Call, Record: c.Record, Error: w.Text("the execution has ended: expired"), Took: since(time.Time(c.Time)),
 		})
 	}
-	w.End(&journal.Ended{Status: journal.StatusExpired, Rounds: at.Rounds, Calls: at.Calls, Ran: s.Ran})
+	w.End(&journal.Ended{Status: journal.StatusExpired, Rounds: at.Rounds, Calls: at.Calls, Ran: summary.Ran})
 	r := continuation.Record{
-		ID: id, Session: s.Session, Principal: stored.Principal, State: string(Expired), Version: 1, Created: stored.Created,
-		Owner: e.members.instance,
+		ID: id, Session: summary.Session, Principal: stored.Principal, State: string(Expired), Version: 1, Created: stored.Created,
+		Owner: s.members.instance,
 	}
 	// Of several servers that notice, the first one writes.
-	if err := e.newLedger(r, w).put(ctx, &r); err != nil && !errors.Is(err, continuation.ErrConflict) {
+	if err := s.newLedger(r, w).put(ctx, &r); err != nil && !errors.Is(err, continuation.ErrConflict) {
 		return err
 	}
 	return nil

@@ -19,11 +19,27 @@ var (
 	ErrOwnerAway = errors.New("engine: the execution's server is away")
 )
 
+// A router takes requests to the server on which their execution lives.
+type router struct {
+	*common
+	executions *executionTable
+	successor  *successor
+}
+
+// route returns the execution that claims are for, after a take-over if need be. If the execution
+// lives on another server, or nowhere any more, route returns no execution, but the answer.
+func (t *router) route(ctx context.Context, claims continuation.Claims, r Resume) (*execution, Outcome, error) {
+	if x := t.executions.find(claims.Execution); x != nil {
+		return x, Outcome{}, nil
+	}
+	return t.elsewhere(ctx, claims, r)
+}
+
 // elsewhere handles a request for an execution that does not live on this server. If the
 // execution has ended, elsewhere returns the answer in the record; if its owner is alive, the
 // answer of the owner. Otherwise it takes the execution over and returns it.
-func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Resume) (*execution, Outcome, error) {
-	record, err := e.o.Store.Get(ctx, claims.Execution)
+func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Resume) (*execution, Outcome, error) {
+	record, err := t.o.Store.Get(ctx, claims.Execution)
 	if errors.Is(err, continuation.ErrNotFound) {
 		return nil, Outcome{}, ErrExpired
 	}
@@ -37,20 +53,20 @@ func (e *Engine) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 		outcome, err := kept(record, claims, r)
 		return nil, outcome, err
 	}
-	if record.Owner != e.members.instance {
-		address, err := e.members.locate(ctx, record.Owner)
+	if record.Owner != t.members.instance {
+		address, err := t.members.locate(ctx, record.Owner)
 		if err == nil {
 			if r.Began != nil {
 				r.Began(record.ID, record.Events)
 			}
-			outcome, err := e.handOver(ctx, address, r)
+			outcome, err := t.handOver(ctx, address, r)
 			return nil, outcome, err
 		}
 		if !errors.Is(err, continuation.ErrNotFound) {
 			return nil, Outcome{}, err
 		}
 	}
-	x, err := e.takeOver(ctx, record)
+	x, err := t.successor.takeOver(ctx, record)
 	return x, Outcome{}, ownerAway(err)
 }
 
@@ -65,13 +81,13 @@ func ownerAway(err error) error {
 
 // handOver hands a request over to the owner of its execution. An owner that cannot be reached
 // may be alive, so its executions are not taken over before its lease has ended.
-func (e *Engine) handOver(ctx context.Context, address string, r Resume) (Outcome, error) {
-	if r.HandedOver || e.o.Peers == nil {
+func (t *router) handOver(ctx context.Context, address string, r Resume) (Outcome, error) {
+	if r.HandedOver || t.o.Peers == nil {
 		return Outcome{}, ErrOwnerAway
 	}
 	// This call goes on if the request is cancelled: Cancel reaches the owner as well, and the
 	// owner's answer is the one that an identical request gets.
-	outcome, err := e.o.Peers.Resume(context.WithoutCancel(ctx), address, r)
+	outcome, err := t.o.Peers.Resume(context.WithoutCancel(ctx), address, r)
 	return outcome, ownerAway(err)
 }
 

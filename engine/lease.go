@@ -34,6 +34,12 @@ type membership struct {
 	until     atomic.Int64 // end of the lease, in nanoseconds after began
 }
 
+func newMembership(o Options) *membership {
+	return &membership{
+		registry: o.Registry, instance: o.Instance, address: o.Address, exclusive: o.Exclusive, began: time.Now(),
+	}
+}
+
 // renew renews the lease of this server.
 func (m *membership) renew(ctx context.Context) error {
 	// Counted from before the call, so that the lease never ends later here than in the
@@ -81,60 +87,12 @@ func (m *membership) succeeds(instance string) bool {
 	return instance != m.instance && (m.alone() || before == own)
 }
 
-// attend renews the lease and clears up after dead servers until ctx ends.
-func (e *Engine) attend(ctx context.Context) {
-	renewal, sweep := time.NewTicker(leaseRenewal), time.NewTicker(sweepInterval)
-	defer renewal.Stop()
-	defer sweep.Stop()
-	for {
-		select {
-		case <-renewal.C:
-			if !e.members.alone() {
-				if err := e.members.renew(ctx); err != nil {
-					e.o.Log.Warn("cannot renew the lease", "err", err)
-					continue
-				}
-			}
-			if e.sweeper.begun.Load() {
-				continue
-			}
-			// When this server started, it could not find out what earlier servers had left.
-		case <-sweep.C:
-			if e.members.alone() {
-				continue
-			}
-		case <-ctx.Done():
-			return
-		}
-		// In the background, so that a slow sweep does not hold up the lease.
-		e.sweepAside(func(err error) {
-			if err != nil && e.clearing.Err() == nil {
-				e.o.Log.Warn("cannot clear up after other servers", "err", err)
-			}
-		})
-	}
-}
-
-// sweepAside starts a sweep in the background, unless one is under way, and passes its error to
-// done.
-func (e *Engine) sweepAside(done func(error)) {
-	if !e.sweeper.busy.CompareAndSwap(false, true) {
-		return
-	}
-	e.attended.Go(func() {
-		defer e.sweeper.busy.Store(false)
-		done(e.sweep(e.clearing))
-	})
-}
-
 // withdraw gives the lease up, so that the other servers need not wait for its end.
-func (e *Engine) withdraw() {
-	if e.members.alone() {
-		return
+func (m *membership) withdraw() error {
+	if m.alone() {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	if err := e.members.registry.Withdraw(ctx, e.members.instance); err != nil {
-		e.o.Log.Warn("cannot withdraw from the other servers", "err", err)
-	}
+	return m.registry.Withdraw(ctx, m.instance)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -46,22 +47,19 @@ const (
 
 // A collection collects the files that a program has left.
 type collection struct {
-	x      *execution
-	record continuation.Record
-	inputs map[string]*InputFile // the writable input files, by name
-	files  []OutputFile
+	sandbox *sandbox.Conn
+	store   Files
+	log     *slog.Logger
+	record  continuation.Record
+	inputs  map[string]*InputFile // the writable input files, by name
+	files   []OutputFile
 	Skipped
 	deleted     []string
 	undelivered int
 }
 
-// collect stores the files that an ended program has left in its workspace, and adds them to e.
-// Every process of the program is dead by then.
-func (x *execution) collect(e *ending) {
-	c := collection{x: x, record: x.conversation.copy(), inputs: map[string]*InputFile{}}
-	if e.printed == nil || !e.leftFiles && len(c.record.Inputs) == 0 || x.e.o.Files == nil || !x.conversation.owned() {
-		return
-	}
+// collect stores the files, and adds them to e.
+func (c *collection) collect(e *ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	inputs, err := inputsOf(c.record)
@@ -69,7 +67,7 @@ func (x *execution) collect(e *ending) {
 		err = c.all(ctx, inputs)
 	}
 	if err != nil {
-		x.e.o.Log.Warn("cannot collect all that a program has left", "execution", x.id, "err", err)
+		c.log.Warn("cannot collect all that a program has left", "execution", c.record.ID, "err", err)
 	}
 	slices.SortFunc(c.files, func(a, b OutputFile) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(c.deleted)
@@ -91,7 +89,7 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 		}
 		c.inputs[f.Name], sizes[f.Name] = &inputs[i], f.Size
 	}
-	found, err := c.x.sandbox.List(ctx, sizes, fixed)
+	found, err := c.sandbox.List(ctx, sizes, fixed)
 	if err != nil {
 		return err
 	}
@@ -118,7 +116,7 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 			c.Reasons[unreadable]++
 			c.Names = append(c.Names, skippedName(f.Name))[:min(len(c.Names)+1, maxSkippedNames)]
 		case err != nil:
-			c.x.e.o.Log.Warn("cannot keep a file that a program has left", "execution", c.x.id, "err", err)
+			c.log.Warn("cannot keep a file that a program has left", "execution", c.record.ID, "err", err)
 			c.undelivered++
 		}
 	}
@@ -136,8 +134,8 @@ func (c *collection) drop(ctx context.Context, input *InputFile) {
 	if input.Session != c.record.Session {
 		return
 	}
-	if err := c.x.e.o.Files.Drop(ctx, c.record.Scope, *input); err != nil {
-		c.x.e.o.Log.Warn("cannot note that a program has deleted a file", "execution", c.x.id, "err", err)
+	if err := c.store.Drop(ctx, c.record.Scope, *input); err != nil {
+		c.log.Warn("cannot note that a program has deleted a file", "execution", c.record.ID, "err", err)
 	}
 }
 
@@ -157,11 +155,11 @@ func (c *collection) skip(found sandbox.Listing) {
 // keep takes one file out of the sandbox and stores it. input is the input file that it replaces,
 // if there is one.
 func (c *collection) keep(ctx context.Context, name string, input *InputFile) error {
-	content, err := c.x.sandbox.Take(ctx, name)
+	content, err := c.sandbox.Take(ctx, name)
 	if err != nil {
 		return err
 	}
-	saved, err := c.x.e.o.Files.Save(ctx, c.record.Scope, c.record.Session, name, content)
+	saved, err := c.store.Save(ctx, c.record.Scope, c.record.Session, name, content)
 	// The rest of this file must not be taken for the beginning of the next one.
 	if _, drained := io.Copy(io.Discard, content); drained != nil {
 		return drained

@@ -72,7 +72,8 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply)
 	}
 	kept = &shelf{saved: map[string]string{}}
 	x := &execution{
-		e:            &Engine{o: Options{Files: kept, Log: slog.New(slog.DiscardHandler)}},
+		files:        kept,
+		log:          slog.New(slog.DiscardHandler),
 		conversation: newConversation(&ledger{record: continuation.Record{Session: "own", Inputs: encoded}}),
 		sandbox:      conn,
 	}

@@ -11,19 +11,19 @@ import (
 
 // A client that has the answer of an ended execution can start the next one at once.
 func TestEndIsCountedBeforeItIsTold(t *testing.T) {
-	e := &Engine{quota: newQuota(Options{MaxRunning: 1})}
-	counted, err := e.quota.admit("ada")
+	m := &common{quota: newQuota(Options{MaxRunning: 1})}
+	counted, err := m.quota.admit("ada")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newConversation(e.newLedger(continuation.Record{State: string(Running)}))
+	c := newConversation(m.newLedger(continuation.Record{State: string(Running)}))
 	c.segment = newSegment(0, "")
 	if err := c.open(t.Context(), Start{}); err != nil {
 		t.Fatal(err)
 	}
-	x := newExecution(e, c, nil, counted)
+	x := m.newExecution(c, nil, counted)
 	x.settle(ending{state: Completed})
-	if _, err := e.quota.admit("ada"); err != nil {
+	if _, err := m.quota.admit("ada"); err != nil {
 		t.Errorf("admit = %v, want nil: the program has ended", err)
 	}
 }

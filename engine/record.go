@@ -52,9 +52,9 @@ type ledger struct {
 }
 
 // newLedger returns the ledger of an execution that this server does not own yet.
-func (e *Engine) newLedger(r continuation.Record, w *journal.Writer) *ledger {
+func (m *common) newLedger(r continuation.Record, w *journal.Writer) *ledger {
 	l := &ledger{
-		id: r.ID, o: &e.o, members: e.members, quota: e.quota, tally: &e.tally, journal: w,
+		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, journal: w,
 		over: make(chan struct{}), left: make(chan struct{}), record: r, standing: unowned,
 	}
 	state := State(r.State)

@@ -9,10 +9,16 @@ import (
 	"fermata/continuation"
 )
 
-// Resume continues a paused execution until it pauses again or ends. If ctx ends first, the
-// execution goes on, and an identical request gets its outcome.
-func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
-	claims, err := e.o.Signer.Verify(r.Token, time.Now())
+// A resumer continues paused executions.
+type resumer struct {
+	signer   *continuation.Signer
+	requests *requests
+	router   *router
+}
+
+// resume is Engine.Resume.
+func (c *resumer) resume(ctx context.Context, r Resume) (Outcome, error) {
+	claims, err := c.signer.Verify(r.Token, time.Now())
 	expired := err
 	if err != nil && !errors.Is(err, continuation.ErrTokenExpired) {
 		return Outcome{}, err
@@ -20,7 +26,7 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	if claims.Principal != r.Principal {
 		return Outcome{}, ErrForbidden
 	}
-	known, done, err := e.requests.begin(ctx, r.Principal, r.RequestID)
+	known, done, err := c.requests.begin(ctx, r.Principal, r.RequestID)
 	switch {
 	case errors.Is(err, ErrRequestInUse) && r.HandedOver:
 		// The server that handed the request over has lost our answer and asks again.
@@ -33,7 +39,7 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 		var once sync.Once // An attempt may fail after it has begun, and be made again.
 		r.Began = func(execution string, events int64) { once.Do(func() { began(execution, events) }) }
 	}
-	try := func() (Outcome, error) { return e.resume(known, claims, r, expired) }
+	try := func() (Outcome, error) { return c.try(known, claims, r, expired) }
 	var outcome Outcome
 	if r.HandedOver {
 		outcome, err = try()
@@ -46,17 +52,11 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	return answerCancelled(claims.Session, outcome, err)
 }
 
-// resume makes one attempt of Resume: it does not wait for an owner that is away.
-func (e *Engine) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (Outcome, error) {
-	x := e.executions.find(claims.Execution)
+// try makes one attempt of resume: it does not wait for an owner that is away.
+func (c *resumer) try(ctx context.Context, claims continuation.Claims, r Resume, expired error) (Outcome, error) {
+	x, outcome, err := c.router.route(ctx, claims, r)
 	if x == nil {
-		var (
-			outcome Outcome
-			err     error
-		)
-		if x, outcome, err = e.elsewhere(ctx, claims, r); x == nil {
-			return outcome, err
-		}
+		return outcome, err
 	}
 	s, err := x.conversation.resume(ctx, claims, r, expired)
 	if err != nil {

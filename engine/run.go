@@ -86,7 +86,7 @@ func (d delivery) to(c *sandbox.Conn) error {
 // run runs one segment: it delivers d, waits until the program comes to rest, and collects the
 // files of a program that has ended.
 func (x *execution) run(d delivery) ending {
-	x.e.pool.Running(1)
+	x.pool.Running(1)
 	x.counted.move(Running)
 	x.counted.Release(x.stored)
 	x.stored = 0
@@ -101,6 +101,17 @@ func (x *execution) run(d delivery) ending {
 		x.collect(&e)
 	}
 	return e
+}
+
+// collect adds to e the files that a program has left in its workspace. Every process of the
+// program is dead by then.
+func (x *execution) collect(e *ending) {
+	record := x.conversation.copy()
+	if e.printed == nil || !e.leftFiles && len(record.Inputs) == 0 || x.files == nil || !x.conversation.owned() {
+		return
+	}
+	c := collection{sandbox: x.sandbox, store: x.files, log: x.log, record: record, inputs: map[string]*InputFile{}}
+	c.collect(e)
 }
 
 // wait delivers d and returns how the program came to rest: it paused, ended, or was killed.
@@ -163,7 +174,7 @@ func (x *execution) broken(b sandbox.Broken) ending {
 	if b.ByProgram {
 		level, reason = slog.LevelInfo, ProtocolBroken
 	}
-	x.e.o.Log.Log(context.Background(), level, "a sandbox broke the protocol", "execution", x.id, "reason", reason, "err", b.Err)
+	x.log.Log(context.Background(), level, "a sandbox broke the protocol", "execution", x.id, "reason", reason, "err", b.Err)
 	return x.kill(failed(reason, "", 0))
 }
 
@@ -171,7 +182,7 @@ func (x *execution) broken(b sandbox.Broken) ending {
 func (x *execution) hear(event sandbox.Event) (e ending, rested bool) {
 	switch event := event.(type) {
 	case *sandbox.Calls:
-		e, err := x.accept(event)
+		e, err := x.checker.accept(event, x.conversation.copy())
 		// From here on hold counts the checked calls; the bytes of the frame count no more.
 		event.Release()
 		if err == nil && e.state == Paused {

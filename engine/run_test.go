@@ -20,12 +20,12 @@ import (
 
 // asking returns an execution with this record, which can accept calls and do nothing else.
 func asking(record continuation.Record) *execution {
-	return &execution{e: &Engine{o: Options{MaxRounds: 20, MaxCalls: 10}}, conversation: newConversation(&ledger{record: record})}
+	return &execution{checker: &checker{maxRounds: 20, maxCalls: 10}, conversation: newConversation(&ledger{record: record})}
 }
 
 // accepted returns how an execution accepts the calls in a text.
 func accepted(x *execution, text string) (ending, error) {
-	return x.accept(sandbox.CallsOf([]byte(text)))
+	return x.checker.accept(sandbox.CallsOf([]byte(text)), x.conversation.copy())
 }
 
 func TestAccept(t *testing.T) {
@@ -86,7 +86,7 @@ func sameCall(a, b Call) bool {
 
 func TestAcceptMoreThanThreeDigits(t *testing.T) {
 	x := asking(continuation.Record{Tools: []string{"t"}, Issued: 998})
-	x.e.o.MaxCalls = 2000
+	x.checker.maxCalls = 2000
 	got, err := accepted(x, `[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`)
 	if err != nil || len(got.calls) != 2 || got.calls[0].ID != "call_999" || got.calls[1].ID != "call_1000" {
 		t.Errorf("accept = %v, %v, want call_999 and call_1000", got.calls, err)
@@ -232,7 +232,7 @@ func TestAcceptStopsAtTheLimit(t *testing.T) {
 	x := asking(continuation.Record{Tools: []string{"t"}})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, err := x.accept(calls)
+	got, err := x.checker.accept(calls, x.conversation.copy())
 	runtime.ReadMemStats(&after)
 	if err != nil || got.reason != TooManyCalls {
 		t.Fatalf("accept = %q %q, %v, want too many calls", got.state, got.reason, err)

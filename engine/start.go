@@ -49,31 +49,37 @@ func (s Start) program() (*sandbox.Program, error) {
 	return &sandbox.Program{Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args}, nil
 }
 
-// Start runs a program until it pauses or ends. If ctx ends first, the execution is cancelled,
-// since nobody has a token to continue it. With a key the execution goes on, and an identical
-// start gets its outcome.
-func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) {
+// A starter starts executions.
+type starter struct {
+	*common
+	executions *executionTable
+	requests   *requests
+	successor  *successor
+}
+
+// start is Engine.Start.
+func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
 	program, err := s.program()
 	if err != nil {
 		return Outcome{}, err
 	}
-	ctx, done, err := e.requests.begin(ctx, s.Principal, s.RequestID)
+	ctx, done, err := st.requests.begin(ctx, s.Principal, s.RequestID)
 	if err != nil {
 		return answerCancelled(s.Session, Outcome{}, err)
 	}
 	defer done()
 	var outcome Outcome
 	if s.Key == "" {
-		outcome, err = e.startOnce(ctx, s, program)
+		outcome, err = st.startOnce(ctx, s, program)
 	} else {
-		outcome, err = patiently(ctx, func() (Outcome, error) { return e.startKeyed(ctx, s, program) })
+		outcome, err = patiently(ctx, func() (Outcome, error) { return st.startKeyed(ctx, s, program) })
 	}
 	return answerCancelled(s.Session, outcome, err)
 }
 
 // startOnce starts a program without a key, and cancels it if ctx ends first.
-func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
-	x, first, err := e.launch(ctx, s, program)
+func (st *starter) startOnce(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
+	x, first, err := st.launch(ctx, s, program)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -88,16 +94,16 @@ func (e *Engine) startOnce(ctx context.Context, s Start, program *sandbox.Progra
 
 // startKeyed starts a program, or finds the execution of an identical start, and waits for the
 // outcome.
-func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
-	x := e.executions.find(s.execution())
+func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
+	x := st.executions.find(s.execution())
 	if x == nil {
-		record, err := e.o.Store.Get(ctx, s.execution())
+		record, err := st.o.Store.Get(ctx, s.execution())
 		switch {
 		case errors.Is(err, continuation.ErrNotFound):
-			x, _, err = e.launch(ctx, s, program)
+			x, _, err = st.launch(ctx, s, program)
 		case err == nil:
 			var outcome Outcome
-			if x, outcome, err = e.started(ctx, record, s); err == nil && x == nil {
+			if x, outcome, err = st.started(ctx, record, s); err == nil && x == nil {
 				return outcome, nil
 			}
 		}
@@ -105,7 +111,9 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Progr
 			return Outcome{}, ownerAway(err)
 		}
 	}
-	first, err := x.conversation.restart(ctx, s, program, x.give)
+	first, err := x.conversation.restart(ctx, s, program, func(ctx context.Context, record continuation.Record) error {
+		return give(ctx, st.o.Files, x.sandbox, record)
+	})
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -116,7 +124,7 @@ func (e *Engine) startKeyed(ctx context.Context, s Start, program *sandbox.Progr
 // started returns the outcome of an earlier start with the same key, whose execution does not
 // live on this server. While the owner is alive, it waits for the answer in the record. If the
 // owner is dead, it takes the execution over and returns that.
-func (e *Engine) started(ctx context.Context, record continuation.Record, s Start) (*execution, Outcome, error) {
+func (st *starter) started(ctx context.Context, record continuation.Record, s Start) (*execution, Outcome, error) {
 	for {
 		switch {
 		case record.Start != s.Request:
@@ -126,10 +134,10 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 		case len(record.Answer) > 0 || State(record.State).terminal():
 			outcome, err := lastAnswer(record)
 			return nil, outcome, err
-		case record.Owner == e.members.instance || !e.members.lives(ctx, record.Owner):
-			x, err := e.takeOver(ctx, record)
+		case record.Owner == st.members.instance || !st.members.lives(ctx, record.Owner):
+			x, err := st.successor.takeOver(ctx, record)
 			return x, Outcome{}, err
-		case e.executions.isClosed():
+		case st.executions.isClosed():
 			return nil, Outcome{}, ErrClosing
 		}
 		select {
@@ -138,7 +146,7 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 			return nil, Outcome{}, context.Cause(ctx)
 		}
 		var err error
-		if record, err = e.o.Store.Get(ctx, record.ID); err != nil {
+		if record, err = st.o.Store.Get(ctx, record.ID); err != nil {
 			return nil, Outcome{}, err
 		}
 	}
@@ -147,16 +155,16 @@ func (e *Engine) started(ctx context.Context, record continuation.Record, s Star
 // launch takes a sandbox, starts a program in it, and returns the execution and its first
 // segment. A start with a key is recorded first; ErrConflict means that there is an execution
 // with this key already.
-func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) (*execution, *segment, error) {
-	if !e.members.announced() {
+func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program) (*execution, *segment, error) {
+	if !st.members.announced() {
 		// The store does not accept writes, so a pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
-	inputs, err := e.encodeInputs(s.Inputs)
+	inputs, err := encodeInputs(s.Inputs, st.o.MaxInputSize)
 	if err != nil {
 		return nil, nil, err
 	}
-	counted, err := e.quota.admit(s.Principal)
+	counted, err := st.quota.admit(s.Principal)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,9 +174,9 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 			counted.drop()
 		}
 	}()
-	waiting, cancel := context.WithTimeoutCause(ctx, e.o.QueueTimeout, errQueue)
+	waiting, cancel := context.WithTimeoutCause(ctx, st.o.QueueTimeout, errQueue)
 	defer cancel()
-	sb, err := e.pool.Take(waiting, s.kind(), s.Principal)
+	sb, err := st.pool.Take(waiting, s.kind(), s.Principal)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +189,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		Created:   time.Now(),
 		Deadline:  time.Now().Add(s.Timeout),
 		Budget:    s.Timeout,
-		Owner:     e.members.instance,
+		Owner:     st.members.instance,
 		Sandbox:   sb.Ref,
 		Marker:    sb.Marker,
 		Tools:     program.Tools,
@@ -192,23 +200,23 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 	if s.Key != "" {
 		record.Start = s.Request
 	}
-	c := newConversation(e.newLedger(record, e.newChronicle(s, record)))
-	x := newExecution(e, c, sb, counted)
+	c := newConversation(st.newLedger(record, st.newChronicle(s, record)))
+	x := st.newExecution(c, sb, counted)
 	x.requestID.Store(&s.RequestID)
-	if err := x.give(ctx, c.record); err != nil {
-		e.pool.Release(sb)
+	if err := give(ctx, st.o.Files, sb, c.record); err != nil {
+		st.pool.Release(sb)
 		return nil, nil, err
 	}
 	first := newSegment(0, s.Request)
 	c.segment = first
-	if err := e.executions.register(x); err != nil {
-		e.pool.Release(sb)
+	if err := st.executions.register(x); err != nil {
+		st.pool.Release(sb)
 		return nil, nil, err
 	}
 	if err := c.open(ctx, s); err != nil {
 		first.finish(Outcome{}, ownerAway(err))
-		e.executions.forget(x)
-		e.pool.Release(sb)
+		st.executions.forget(x)
+		st.pool.Release(sb)
 		return nil, nil, err
 	}
 	begun = true
@@ -216,7 +224,7 @@ func (e *Engine) launch(ctx context.Context, s Start, program *sandbox.Program) 
 		s.Began(x.id)
 	}
 	go func() {
-		defer e.executions.forget(x)
+		defer st.executions.forget(x)
 		x.live(delivery{program: program})
 	}()
 	return x, first, nil

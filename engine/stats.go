@@ -22,14 +22,6 @@ type Stats struct {
 	Takeovers uint64
 }
 
-// Stats returns the figures. It does not wait for the store or a sandbox.
-func (e *Engine) Stats() Stats {
-	s := Stats{Pool: e.pool.Stats(), Executions: map[State]int{Running: 0, Paused: 0}}
-	e.tally.read(&s)
-	e.executions.count(s.Executions)
-	return s
-}
-
 // An event tells what has happened to an execution.
 type event struct {
 	kind eventKind

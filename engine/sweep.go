@@ -17,8 +17,13 @@ import (
 // sweepInterval is the time between two searches for sandboxes whose server has died.
 const sweepInterval = time.Minute
 
-// A sweeper is what sweeps know of earlier sweeps.
+// A sweeper clears up what dead servers have left.
 type sweeper struct {
+	*common
+	executions *executionTable
+	successor  *successor
+	// sweeping waits for the sweep that is under way.
+	sweeping sync.WaitGroup
 	// busy is true while a sweep is under way: there is one at a time.
 	busy atomic.Bool
 	// begun is true once a sweep has read all sandboxes and all records.
@@ -29,33 +34,45 @@ type sweeper struct {
 	absent map[string]bool
 }
 
+// aside starts a sweep in the background, unless one is under way, and passes its error to
+// done.
+func (w *sweeper) aside(done func(error)) {
+	if !w.busy.CompareAndSwap(false, true) {
+		return
+	}
+	w.sweeping.Go(func() {
+		defer w.busy.Store(false)
+		done(w.sweep(w.successor.clearing))
+	})
+}
+
 // sweep destroys the sandboxes of dead servers that belong to no execution, and takes over the
 // executions of the others. An error means that it could not find out which these are.
-func (e *Engine) sweep(ctx context.Context) error {
-	found, err := e.o.Provider.List(ctx)
+func (w *sweeper) sweep(ctx context.Context) error {
+	found, err := w.o.Provider.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list sandboxes: %w", err)
 	}
-	here := e.executions.sandboxes()
+	here := w.executions.sandboxes()
 	absent, orphans := map[string]bool{}, map[string]bool{}
 	for _, s := range found {
-		if here[s.Ref] || s.Server == e.members.instance || e.pool.Stuck(s.Ref) {
+		if here[s.Ref] || s.Server == w.members.instance || w.pool.Stuck(s.Ref) {
 			continue
 		}
 		if _, known := absent[s.Server]; !known {
-			absent[s.Server] = !e.members.lives(ctx, s.Server)
+			absent[s.Server] = !w.members.lives(ctx, s.Server)
 		}
-		if absent[s.Server] && (e.members.succeeds(s.Server) || e.sweeper.absent[s.Server]) {
+		if absent[s.Server] && (w.members.succeeds(s.Server) || w.absent[s.Server]) {
 			orphans[s.Ref] = true
 		}
 	}
-	if len(orphans) > 0 || !e.sweeper.begun.Load() {
-		if err := e.inherit(ctx, orphans); err != nil {
+	if len(orphans) > 0 || !w.begun.Load() {
+		if err := w.inherit(ctx, orphans); err != nil {
 			return err
 		}
 	}
-	e.sweeper.absent = absent
-	e.sweeper.begun.Store(true)
+	w.absent = absent
+	w.begun.Store(true)
 	return nil
 }
 
@@ -65,8 +82,8 @@ const takeOvers = 16
 
 // inherit takes over the executions of dead servers, and destroys the orphans, the sandboxes of
 // dead servers, that belong to no execution.
-func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
-	records, err := e.o.Store.List(ctx)
+func (w *sweeper) inherit(ctx context.Context, orphans map[string]bool) error {
+	records, err := w.o.Store.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list executions: %w", err)
 	}
@@ -75,21 +92,21 @@ func (e *Engine) inherit(ctx context.Context, orphans map[string]bool) error {
 		if State(record.State).terminal() {
 			continue
 		}
-		ours := orphans[record.Sandbox] || e.members.succeeds(record.Owner)
+		ours := orphans[record.Sandbox] || w.members.succeeds(record.Owner)
 		delete(orphans, record.Sandbox)
-		if ours && record.Owner != e.members.instance && !e.members.lives(ctx, record.Owner) {
+		if ours && record.Owner != w.members.instance && !w.members.lives(ctx, record.Owner) {
 			inherited = append(inherited, record)
 		}
 	}
 	var clearing sync.WaitGroup
 	clearing.Go(func() {
 		sideBySide(ctx, slices.Values(inherited), func(record continuation.Record) {
-			if _, err := e.takeOver(ctx, record); err != nil && !errors.Is(err, continuation.ErrConflict) {
-				e.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
+			if _, err := w.successor.takeOver(ctx, record); err != nil && !errors.Is(err, continuation.ErrConflict) {
+				w.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
 			}
 		})
 	})
-	sideBySide(ctx, maps.Keys(orphans), func(ref string) { e.pool.Destroy(ctx, ref) })
+	sideBySide(ctx, maps.Keys(orphans), func(ref string) { w.pool.Destroy(ctx, ref) })
 	clearing.Wait()
 	return nil
 }

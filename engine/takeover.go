@@ -13,37 +13,52 @@ import (
 // attachTimeout bounds a take-over, and how long the sandbox may take to answer in it.
 const attachTimeout = 10 * time.Second
 
+// A successor takes over executions whose server has died.
+type successor struct {
+	*common
+	executions *executionTable
+	// clearing ends, by stop, before the executions do: take-overs stop when Close begins.
+	clearing context.Context //nolint:containedctx // take-overs and sweeps outlive every request
+	stop     context.CancelFunc
+}
+
+func newSuccessor(ctx context.Context, m *common, executions *executionTable) *successor {
+	s := &successor{common: m, executions: executions}
+	s.clearing, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return s
+}
+
 // takeOver makes this server the owner of an execution whose server has died, and goes on
 // with it from the state in which its sandbox is. Of several servers that try, the store
 // accepts the first one, before any of them touches the sandbox. The others get ErrConflict,
 // and so does a second call on this server while the first one is under way. ErrGone means
 // that this server cannot reach the sandbox and has changed nothing.
-func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*execution, error) {
-	if !e.executions.adopt(record.ID) {
+func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*execution, error) {
+	if !s.executions.adopt(record.ID) {
 		return nil, continuation.ErrConflict
 	}
-	defer e.executions.adopted(record.ID)
+	defer s.executions.adopted(record.ID)
 	// A take-over that has begun does not end with the request that led to it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachTimeout)
 	defer cancel()
-	defer context.AfterFunc(e.clearing, cancel)()
-	here, err := e.reaches(ctx, record.Sandbox)
+	defer context.AfterFunc(s.clearing, cancel)()
+	here, err := s.reaches(ctx, record.Sandbox)
 	if err != nil {
 		return nil, err
 	}
-	if !here && !e.members.succeeds(record.Owner) && record.Owner != e.members.instance {
+	if !here && !s.members.succeeds(record.Owner) && record.Owner != s.members.instance {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, record.Sandbox)
 	}
-	w, err := e.continued(ctx, record)
+	w, err := s.continued(ctx, record)
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of execution %s: %w", record.ID, err)
 	}
-	c := newConversation(e.newLedger(record, w))
+	c := newConversation(s.newLedger(record, w))
 	err = c.own(ctx, func(next *continuation.Record) {
 		if State(next.State) == Running {
 			// The client has lost its connection and may come back: the record keeps the answer
 			// for as long as a pause may last.
-			next.Deadline = time.Now().Add(next.Budget - next.Spent + e.o.PauseTTL)
+			next.Deadline = time.Now().Add(next.Budget - next.Spent + s.o.PauseTTL)
 		}
 	})
 	if err != nil {
@@ -54,48 +69,48 @@ func (e *Engine) takeOver(ctx context.Context, record continuation.Record) (*exe
 	}
 	if State(record.State) == Running && !c.repeatable() {
 		// Its client was waiting for the server that has died, and cannot ask again.
-		defer e.pool.Destroy(e.clearing, record.Sandbox)
+		defer s.pool.Destroy(s.clearing, record.Sandbox)
 		return nil, c.bury()
 	}
-	sb, err := e.pool.Adopt(ctx, record.Sandbox, record.Marker)
-	if err != nil && e.executions.isClosed() {
+	sb, err := s.pool.Adopt(ctx, record.Sandbox, record.Marker)
+	if err != nil && s.executions.isClosed() {
 		return nil, ErrClosing // The next server can try again.
 	}
 	if err != nil {
-		e.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
-		defer e.pool.Destroy(e.clearing, record.Sandbox)
+		s.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
+		defer s.pool.Destroy(s.clearing, record.Sandbox)
 		return nil, c.bury()
 	}
 	c.spend(max(0, sb.Hello.Ran))
 	at, err := c.inherit(sb.Hello)
 	if err != nil {
-		e.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
+		s.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
 	stored := weight(record) + int64(len(record.Answer))
-	x := newExecution(e, c, sb, e.quota.adopt(record.Principal, stored))
+	x := s.newExecution(c, sb, s.quota.adopt(record.Principal, stored))
 	x.stored = stored
 	sb.CountBy(x.counted)
-	if err := e.executions.register(x); err != nil {
+	if err := s.executions.register(x); err != nil {
 		x.counted.drop()
-		e.pool.Abandon(sb)
+		s.pool.Abandon(sb)
 		return nil, err
 	}
-	e.tally.note([]event{{kind: takenOverEvent}})
+	s.tally.note([]event{{kind: takenOverEvent}})
 	go func() {
-		defer e.executions.forget(x)
+		defer s.executions.forget(x)
 		x.relive(at)
 	}()
 	return x, nil
 }
 
 // reaches reports whether this server can reach a sandbox.
-func (e *Engine) reaches(ctx context.Context, ref string) (bool, error) {
-	found, err := e.o.Provider.List(ctx)
+func (s *successor) reaches(ctx context.Context, ref string) (bool, error) {
+	found, err := s.o.Provider.List(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list sandboxes: %w", err)
 	}
-	for _, s := range found {
-		if s.Ref == ref {
+	for _, sb := range found {
+		if sb.Ref == ref {
 			return true, nil
 		}
 	}
