@@ -11,6 +11,8 @@ export PYTHON
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # Extra flags for go test, the benchmark and docker build.
 TESTFLAGS ?=
+# With RETRY=1, black-box tests that fail run once more by themselves.
+RETRY ?=
 BENCHFLAGS ?=
 DOCKERFLAGS ?=
 # How long each fuzz target runs. 5000x runs it 5000 times instead.
@@ -18,6 +20,8 @@ FUZZTIME ?= 10s
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
 # The tests need an S3 server, an OCI runtime and Compose.
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 RUNSC := gvisor.dev/gvisor/runsc@v0.0.0-20260905035102-160fafc42237
@@ -56,7 +60,7 @@ build: ## the server, bin/fermata
 	go build -trimpath -o bin/fermata ./cmd/fermata
 
 .PHONY: test
-test: ## every test except client, compose, soak and hostile: Go with the race detector, the server as a black box, Python
+test: $(if $(RETRY),$(GOTESTSUM)) ## every test except client, compose, soak and hostile: Go with the race detector, the server as a black box, Python
 	$(call need,$(PYTHON),install Python 3.11 or later, or set PYTHON)
 	@# Everything runs, even after a failure. The black-box tests need -count=1: Go's cache of
 	@# results does not know that they build the server.
@@ -64,7 +68,7 @@ test: ## every test except client, compose, soak and hostile: Go with the race d
 	echo "== Go packages"; \
 	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $(PACKAGES) || failed=1; \
 	echo "== the server as a black box"; \
-	go test $(RACE) -shuffle=on -count=1 -p 1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)' $(TESTFLAGS) \
+	$(if $(RETRY),.ci/retry $(GOTESTSUM),go test) $(RACE) -shuffle=on -count=1 -p 1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)' $(TESTFLAGS) \
 		$(filter-out $(HOSTILE),$(ROOMS)) || failed=1; \
 	echo "== Python"; \
 	if $(PYTHON) -c 'import hypothesis, pytest, pytest_timeout' 2>/dev/null || [ -n "$${CI:-}" ]; then \
@@ -99,6 +103,10 @@ lint: $(GOLANGCI) ## formatting, linters and types, Go and Python
 $(GOLANGCI):
 	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv bin/golangci-lint $@
+
+$(GOTESTSUM):
+	GOBIN=$(CURDIR)/bin go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	mv bin/gotestsum $@
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, 10s
