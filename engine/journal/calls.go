@@ -96,7 +96,7 @@ func (e Entry) decode(into any) error {
 
 // call returns the id of the call of which an event tells.
 func (e Entry) call() string {
-	id, err := memberIn(e.Content, "call")
+	id, err := e.Text("call")
 	if err != nil {
 		return ""
 	}

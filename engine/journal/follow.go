@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -38,19 +39,19 @@ func entries(events []continuation.Event) []Entry {
 	return list
 }
 
-// typeIn returns the type of an encoded event. It stands near the beginning, before what may be
-// large.
+// typeIn returns the type of an encoded event, empty if it has none.
 func typeIn(content []byte) string {
-	text, err := memberIn(content, "type")
+	text, err := Entry{Content: content}.Text("type")
 	if err != nil {
 		return ""
 	}
 	return text
 }
 
-// memberIn returns a text in an encoded event, and reads no further.
-func memberIn(content []byte, name string) (string, error) {
-	d := jsontext.NewDecoder(bytes.NewReader(content), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+// Text returns the member of an event that is a text. It reads no further than that: what may be
+// large stands at the end of events.
+func (e Entry) Text(name string) (string, error) {
+	d := jsontext.NewDecoder(bytes.NewReader(e.Content), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := d.ReadToken(); err != nil {
 		return "", err
 	}
@@ -60,19 +61,15 @@ func memberIn(content []byte, name string) (string, error) {
 			return "", err
 		}
 		if token.Kind() != jsontext.KindString {
-			return "", io.EOF
+			return "", fmt.Errorf("journal: event %d has no %s", e.Seq, name)
 		}
-		if token.String() != name {
-			if err := d.SkipValue(); err != nil {
-				return "", err
-			}
-			continue
+		if token.String() == name {
+			value, err := d.ReadToken()
+			return value.String(), err
 		}
-		value, err := d.ReadToken()
-		if err != nil {
+		if err := d.SkipValue(); err != nil {
 			return "", err
 		}
-		return value.String(), nil
 	}
 }
 

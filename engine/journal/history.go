@@ -95,6 +95,12 @@ func decodeSummary(stored continuation.Summary) (Summary, error) {
 	return s, nil
 }
 
+// ID returns the id of the execution.
+func (x *Execution) ID() string { return x.stored.ID }
+
+// Ended reports whether the execution had ended when it was found.
+func (x *Execution) Ended() bool { return x.stored.Ended }
+
 // Principal returns who has started the execution.
 func (x *Execution) Principal() string { return x.stored.Principal }
 
