@@ -126,7 +126,12 @@ func (v *JWT) verify(token string) (Principal, error) {
 			return Principal{}, errors.New("tenant or user is missing or malformed")
 		}
 	}
-	return tokenPrincipal(tenant, user), nil
+	who := tokenPrincipal(tenant, user)
+	// checkTimes has made sure that it is there.
+	if expires, err := claims.GetExpirationTime(); err == nil && expires != nil {
+		who.Expires = expires.Time
+	}
+	return who, nil
 }
 
 // key returns the key for the library to verify a token with.

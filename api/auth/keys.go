@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 )
 
 var (
@@ -24,6 +25,10 @@ type Principal struct {
 	ID string
 	// Tenant and User come from a token. They are empty with a key.
 	Tenant, User string
+	// Operator is true if it may see the executions of all principals.
+	Operator bool
+	// Expires is when its token expires; zero with a key.
+	Expires time.Time
 }
 
 // A Key lets a client in. Keys of the same name are the same principal.

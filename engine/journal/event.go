@@ -73,11 +73,13 @@ type Output struct {
 // CallStarted tells of a tool call that the program has made.
 type CallStarted struct {
 	Head
-	Call   string          `json:"call"`
-	Record string          `json:"record"`
-	Tool   string          `json:"tool"`
-	Runner string          `json:"runner"`
-	Input  json.RawMessage `json:"input,omitempty"`
+	Call   string `json:"call"`
+	Record string `json:"record"`
+	Tool   string `json:"tool"`
+	// Toolset is the toolset of a tool that has one.
+	Toolset string          `json:"toolset,omitempty"`
+	Runner  string          `json:"runner"`
+	Input   json.RawMessage `json:"input,omitempty"`
 	// Line is the line of the program that made the call, as the program claims; 0 if unknown.
 	Line int `json:"line,omitempty"`
 }

@@ -1,0 +1,168 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine/journal"
+)
+
+// streamLife is how long a stream lasts at most: after it, the reader shows its credentials again.
+const streamLife = time.Hour
+
+// toolCalls is the view of a stream that tells of tool calls alone.
+const toolCalls = "tool_calls"
+
+var (
+	errNotAcceptable = &api.Error{
+		Status: http.StatusNotAcceptable,
+		Text:   "events are offered as application/json, text/event-stream and application/x-ndjson",
+	}
+	errView = api.BadRequest("view=tool_calls must be read as text/event-stream")
+)
+
+// The causes of the end of a stream that its reader should open again.
+var (
+	errDraining = errors.New("the server shuts down")
+	errLife     = errors.New("the time of this stream is over")
+)
+
+// events answers with the events of an execution: those that there are, or all as they come.
+func (h *handlers) events(c echo.Context) error {
+	q := queryOf(c)
+	after, limit, view := q.after(c), q.limit(mostEvents, mostEvents), q.choice("view", toolCalls)
+	if q.err != nil {
+		return q.err
+	}
+	header := c.Response().Header()
+	header.Set(echo.HeaderVary, "Accept")
+	form := api.Preferred(c.Request().Header, echo.MIMEApplicationJSON, api.EventStream, api.NDJSON)
+	switch {
+	case form == "":
+		return errNotAcceptable
+	case view == toolCalls && form != api.EventStream:
+		return errView
+	}
+	x, err := h.find(c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case x.Mode() == journal.Off:
+		return errNotFound
+	case c.Request().Method == http.MethodHead:
+		header.Set(echo.HeaderContentType, form)
+		return c.NoContent(http.StatusOK)
+	case form == echo.MIMEApplicationJSON:
+		return eventPage(c, x, after, limit)
+	}
+	return h.stream(c, x, after, form, view)
+}
+
+// eventPage answers with the events that there are, byte for byte as they are stored.
+func eventPage(c echo.Context, x *journal.Execution, after int64, limit int) error {
+	list, more, err := x.Events(c.Request().Context(), after, limit)
+	if err != nil {
+		return missing(err)
+	}
+	body := []byte(`{"data":[`)
+	for i, e := range list {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body, after = append(body, e.Content...), e.Seq
+	}
+	body = append(body, `],"next":`...)
+	if more {
+		body = strconv.AppendInt(body, after, 10)
+	} else {
+		body = append(body, "null"...)
+	}
+	return api.AnswerBytes(c, http.StatusOK, append(body, '}'))
+}
+
+// stream answers with the events as they come, until the execution has ended.
+func (h *handlers) stream(c echo.Context, x *journal.Execution, after int64, form, view string) error {
+	who := api.PrincipalOf(c)
+	done, err := h.o.Readers.Admit(who.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	end := time.Now().Add(streamLife)
+	if !who.Expires.IsZero() && who.Expires.Before(end) {
+		end = who.Expires
+	}
+	ctx, cancel := context.WithDeadlineCause(c.Request().Context(), end, errLife)
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(h.o.Draining, func() { stop(errDraining) })()
+	f := x.Follow(ctx, after)
+	defer f.Close()
+
+	s := h.o.Readers.OpenStream(c, form)
+	send := func(e journal.Entry) error {
+		s.Event(e.Seq, e.Type, e.Content)
+		return nil
+	}
+	if view == toolCalls {
+		send = func(e journal.Entry) error { return sendCall(ctx, s, x.ID(), f, e) }
+	}
+	err = s.Relay(ctx, f, send)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errDraining), errors.Is(cause, errLife):
+		s.Comment(cause.Error())
+	case err != nil && ctx.Err() == nil && !s.Left():
+		api.SetCause(c, err)
+	}
+	return nil
+}
+
+// A callEvent is what the view of tool calls tells of a call.
+type callEvent struct {
+	journal.CallRecord
+	PTC bool `json:"ptc"`
+}
+
+// A doneEvent is the last thing that the view of tool calls tells.
+type doneEvent struct {
+	Execution string `json:"execution"`
+	Status    string `json:"status"`
+}
+
+// sendCall sends what an event means in the view of tool calls, if anything.
+func sendCall(ctx context.Context, s *api.Stream, id string, f *journal.Follower, e journal.Entry) error {
+	var name string
+	switch e.Type {
+	case journal.TypeCallStarted:
+		name = "tool_call_start"
+	case journal.TypeCallCompleted:
+		name = "tool_call_end"
+	case journal.TypeCallFailed:
+		name = "tool_call_error"
+	case journal.TypeEnded:
+		status, err := e.Text("status")
+		if err != nil {
+			return err
+		}
+		data, err := encode(doneEvent{id, status})
+		s.Event(e.Seq, "done", data)
+		return err
+	default:
+		return nil
+	}
+	record, err := f.Call(ctx, e)
+	if err != nil {
+		return err
+	}
+	data, err := encode(callEvent{record, true})
+	s.Event(e.Seq, name, data)
+	return err
+}

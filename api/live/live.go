@@ -1,0 +1,126 @@
+// Package live is the contract of what there is to see of executions: lists and details, events as
+// they come, records of tool calls; and of what can be done about an execution from outside:
+// cancelling and forgetting it. It reads journals through a journal.History and knows neither how
+// they come about nor where they are.
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/continuation"
+	"fermata/engine/journal"
+)
+
+// A Canceller ends executions; *engine.Engine implements it.
+type Canceller interface {
+	// CancelExecution ends an execution, on whichever server it is. It returns the status with
+	// which the execution has ended before, if it has.
+	CancelExecution(ctx context.Context, id string) (status string, err error)
+}
+
+// Options are the settings of the contract. All of them must be set.
+type Options struct {
+	History    *journal.History
+	Executions Canceller
+	// Readers bound the streams.
+	Readers *api.Readers
+	// Draining ends when the server is about to stop: then streams end as well.
+	Draining context.Context //nolint:containedctx // it is the end of the server, not of a call
+	// Log gets a line when an operator looks at another principal's execution.
+	Log *slog.Logger
+}
+
+// Register registers the routes of the contract.
+func Register(r *api.Router, o Options) {
+	h := &handlers{o}
+	for _, prefix := range []string{"", "/v1"} {
+		handle := func(method, path string, f echo.HandlerFunc) {
+			r.Handle(method, prefix+path, f, r.Authenticated, private)
+		}
+		get := func(path string, f echo.HandlerFunc) {
+			handle(http.MethodGet, path, f)
+			handle(http.MethodHead, path, f)
+		}
+		get("/executions", h.list)
+		get("/executions/:id", h.detail)
+		get("/executions/:id/events", h.events)
+		get("/executions/:id/calls", h.calls)
+		get("/calls", h.allCalls)
+		handle(http.MethodDelete, "/executions/:id", h.forget)
+		handle(http.MethodPost, "/executions/:id/cancel", h.cancel)
+	}
+}
+
+// private is a middleware that keeps answers out of caches: what they show is a principal's own, and
+// changes.
+func private(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+		return next(c)
+	}
+}
+
+// handlers are the handlers of the routes.
+type handlers struct{ o Options }
+
+// errNotFound is the answer about an execution that never was, is gone, or is another's.
+var errNotFound = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}
+
+// missing makes continuation.ErrNotFound the answer of these routes.
+func missing(err error) error {
+	if errors.Is(err, continuation.ErrNotFound) {
+		return errNotFound
+	}
+	return err
+}
+
+func viewerOf(c echo.Context) journal.Viewer {
+	who := api.PrincipalOf(c)
+	return journal.Viewer{Principal: who.ID, Operator: who.Operator}
+}
+
+// find returns the execution that a request names. An operator who looks at another's leaves a line
+// in the log.
+func (h *handlers) find(c echo.Context) (*journal.Execution, error) {
+	who := viewerOf(c)
+	x, err := h.o.History.Find(c.Request().Context(), who, c.Param("id"))
+	if err != nil {
+		return nil, missing(err)
+	}
+	if who.Operator && x.Principal() != who.Principal {
+		h.o.Log.Info("an operator looks at an execution", "principal", who.Principal, "route", c.Path(), "execution", x.ID(), "of", x.Principal())
+	}
+	return x, nil
+}
+
+// answer answers with v as JSON. What it holds of journals keeps its spelling.
+func answer(c echo.Context, status int, v any) error {
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return api.AnswerBytes(c, status, body)
+}
+
+// encode returns v as JSON on one line.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
+}
+
+// A page is the answer with a part of a list. Next is the cursor of the next one, or null.
+type page struct {
+	Data any `json:"data"`
+	Next any `json:"next"`
+}
