@@ -46,6 +46,8 @@ class Run:
     stdout: str = ""
     stderr: str = ""
     batches: list[list[dict[str, Any]]] = field(default_factory=list)
+    # The lines of the calls, without those of calls that have none.
+    lines: list[int] = field(default_factory=list)
 
 
 Runner = Callable[..., Run]
@@ -123,7 +125,9 @@ class WorkerProcess:
                 break
             assert result.done is None, "a frame after the last one"
             if kind == frames.CALLS:
-                result.batches.append(json.loads(payload))
+                batch = json.loads(payload)
+                result.lines += [call.pop("line") for call in batch if "line" in call]
+                result.batches.append(batch)
                 self.send(frames.RESULTS, answer(result.batches[-1]))
             else:
                 assert kind == frames.DONE

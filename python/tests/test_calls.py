@@ -524,5 +524,5 @@ def test_what_processes_sent_before_they_came_to_rest_is_heard_first(pending: Ca
 def test_results_are_decoded_as_they_are_to_be(pending: Calls, peer: Peer) -> None:
     pending.come_from_processes(lambda: True, lambda payload: [{"n": 1, "value": payload.decode()}])
     peer.answer(value(1, 1.5))
-    assert asyncio.run(pending.request("t", '{"x":1.10}')) == '[{"n": 1, "value": 1.5}]'
+    assert asyncio.run(pending.request("t", '{"x":1.10}', 0)) == '[{"n": 1, "value": 1.5}]'
     assert peer.batches() == [[{"n": 1, "tool": "t", "input": {"x": 1.1}}]]

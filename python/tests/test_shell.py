@@ -61,6 +61,22 @@ def test_complete(run: Runner, code: str, stdout: str) -> None:
     assert got.done == {"exit": 0}
 
 
+LINES: dict[str, tuple[str, list[int]]] = {
+    "each on its own": ("ask\n\nask", [1, 3]),
+    "in a function": ("f() {\n  ask\n}\nf", [2]),
+    "in a pipe and in a variable": ("\nx=$(ask | cat)", [2]),
+    "in the background": ("ask &\nask &\nwait", [1, 2]),
+    "in another script": ("bash -c 'ask'", []),
+    "in a file": ("printf '\\n\\nask' > /tmp/lines.$$\n. /tmp/lines.$$\nrm /tmp/lines.$$", []),
+    "forged": ("exec 9<>/dev/tcp/127.0.0.1/$__FERMATA_PORT; printf '0\\0-7\\0{}\\0' >&9; builtin read -r -u 9", [-7]),
+}
+
+
+@pytest.mark.parametrize("code, lines", LINES.values(), ids=LINES.keys())
+def test_lines_of_calls(run: Runner, code: str, lines: list[int]) -> None:
+    assert sorted(run(code).lines) == lines
+
+
 EXIT: dict[str, tuple[str, int, str]] = {
     "exit": ("exit 3", 3, ""),
     "the last command": ("ask >/dev/null\nfalse", 1, ""),

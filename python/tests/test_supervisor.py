@@ -137,7 +137,7 @@ def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monke
     printed = tmp_path / "printed"
     code = f"print(await t(a=1))\nopen({str(printed)!r}, 'w')\nwhile True: pass"
     server.send(frames.PROGRAM, json.dumps({"code": code, "stubs": stubs}).encode())
-    assert server.receive() == Frame(frames.CALLS, b'[{"n":1,"tool":"t","input":{"a":1}}]')
+    assert server.receive() == Frame(frames.CALLS, b'[{"n":1,"tool":"t","line":1,"input":{"a":1}}]')
     server.send(frames.STOP)
     wait_for_state(worker_process.pid, "T")
     server.send(frames.RESULTS, b'[{"n": 1, "value": 5}]')

@@ -34,6 +34,20 @@ def _run(worker_process: WorkerProcess) -> Runner:
     return run
 
 
+@pytest.mark.parametrize(
+    "statement", ["print('é', end='')", "sys.stdout.write('é')", "print('é', end='', file=sys.stderr)"]
+)
+def test_what_was_printed_has_left_before_the_calls(worker_process: WorkerProcess, run: Runner, statement: str) -> None:
+    seen = []
+
+    def answer(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        seen.append("".join(worker_process.printed()))
+        return echo(batch)
+
+    run(f"{statement}\nawait get_weather()", answer)
+    assert seen == ["é"]
+
+
 COMPLETE: dict[str, tuple[str, str]] = {
     "nothing": ("", ""),
     "print": ("print('é')", "é\n"),

@@ -2,7 +2,9 @@ package sandboxtest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -38,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) sandbox.Provider, further func(t 
 	t.Run("destroy ends the stream", func(t *testing.T) { testDestroyEndsStream(t, p) })
 	t.Run("cancelled create", func(t *testing.T) { testCancelledCreate(t, p) })
 	t.Run("many at once", func(t *testing.T) { testMany(t, p) })
+	t.Run("output of a running program", func(t *testing.T) { testOutput(t, p) })
 	further(t, p)
 
 	if refs := List(t, p); len(refs) > 0 {
@@ -139,6 +142,129 @@ func testMany(t *testing.T, p sandbox.Provider) {
 		})
 	}
 	wg.Wait()
+}
+
+// What a program prints is told while it runs, and before the calls that it makes afterwards.
+// A server that attaches later is told all of it.
+func testOutput(t *testing.T, p sandbox.Provider) {
+	const code = `
+import subprocess, sys
+for n in range(10):
+    print("out", n, end="")
+    print("err", n, file=sys.stderr)
+    subprocess.run(["echo", "!"])
+    await ask(n=n)
+print("waits", end="")
+while True: pass
+`
+	var out, err string
+	ref := Create(t, p, sandbox.Scientific)
+	first := listen(t, p, ref)
+	quoted, e := json.Marshal(code)
+	if e != nil {
+		t.Fatal(e)
+	}
+	stub := "@tool('ask', 'ask', False)\nasync def _(**extra: Any) -> Any: ''\n"
+	if e := first.Run(sandbox.Program{Code: quoted, Stubs: stub, Tools: []string{"ask"}}); e != nil {
+		t.Fatal(e)
+	}
+	for n := range 10 {
+		out, err = fmt.Sprintf("%sout %d!\n", out, n), fmt.Sprintf("%serr %d\n", err, n)
+		first.paused(out, err, 7)
+		if n == 5 {
+			first.Detach()
+			first = listen(t, p, ref)
+			first.paused(out, err, 7)
+		}
+		if e := first.Resume([]sandbox.Result{{Number: n + 1}}); e != nil {
+			t.Fatal(e)
+		}
+	}
+	out += "waits"
+	for first.out != out {
+		if event, ok := first.next().(sandbox.Output); ok {
+			first.note(event)
+		}
+	}
+	if e := first.Kill(); e != nil {
+		t.Fatal(e)
+	}
+	for {
+		if exit, ok := first.next().(sandbox.Exit); ok {
+			if string(exit.Stdout) != out || string(exit.Stderr) != err {
+				t.Errorf("the exit has %q and %q, want %q and %q", exit.Stdout, exit.Stderr, out, err)
+			}
+			break
+		}
+	}
+	first.Detach()
+}
+
+// A listener is a connection, and what has come of the program's output.
+type listener struct {
+	*sandbox.Conn
+	t        *testing.T
+	out, err string
+}
+
+func listen(t *testing.T, p sandbox.Provider, ref string) *listener {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := sandbox.Attach(ctx, p, ref, []byte("0123456789abcdef"), sandbox.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &listener{Conn: c, t: t}
+}
+
+// next returns the next event.
+func (l *listener) next() sandbox.Event {
+	l.t.Helper()
+	select {
+	case event, ok := <-l.Events():
+		if b, broken := event.(sandbox.Broken); !ok || broken {
+			l.t.Fatalf("the stream has ended: %v, %v", l.Err(), b.Err)
+		}
+		return event
+	case <-time.After(patience):
+		l.t.Fatal("nothing happens in the sandbox")
+		return nil
+	}
+}
+
+// note checks and keeps a piece of output.
+func (l *listener) note(o sandbox.Output) {
+	l.t.Helper()
+	stream := &l.out
+	if o.Stderr {
+		stream = &l.err
+	}
+	if o.Offset != int64(len(*stream)) {
+		l.t.Errorf("a piece at %d follows %d bytes", o.Offset, len(*stream))
+	}
+	*stream += string(o.Data)
+}
+
+// paused waits for the program's call from a line, before which all of its output must have come.
+func (l *listener) paused(out, err string, line int) {
+	l.t.Helper()
+	for {
+		switch event := l.next().(type) {
+		case sandbox.Output:
+			l.note(event)
+		case *sandbox.Calls:
+			if l.out != out || l.err != err {
+				l.t.Errorf("%q and %q came before the calls, want %q and %q", l.out, l.err, out, err)
+			}
+			for call, e := range event.All() {
+				if e != nil || call.Line != line {
+					l.t.Errorf("a call of line %d, %v, want %d", call.Line, e, line)
+				}
+			}
+			return
+		}
+	}
 }
 
 // Create makes a sandbox of a kind, which ends with the test.

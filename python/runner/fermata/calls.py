@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from json import dumps, loads
 from typing import Any, Final
 
-from fermata import frames, values
+from fermata import frames, lines, values
 from fermata.loops import Clock, Loop
 from fermata.rest import Rest
 from fermata.tools import ToolExecutionError
@@ -64,11 +64,15 @@ class Calls:
 
     async def invoke(self, name: str, input: dict[str, Any]) -> Any:
         """Make one call and wait for its result."""
-        return await self.request(name, values.encode(input))
+        return await self.request(name, values.encode(input), lines.here())
 
-    async def request(self, name: str, input: str) -> Any:
-        """Make one call, whose input is JSON already, and wait for its result."""
-        text = f'"tool":{dumps(name)},"input":{input}}}'.encode()
+    async def request(self, name: str, input: str, line: int) -> Any:
+        """Make one call, whose input is JSON already, and wait for its result.
+
+        ``line`` is the program's line, or 0 if it is not known.
+        """
+        where = f'"line":{line},' if line else ""
+        text = f'"tool":{dumps(name)},{where}"input":{input}}}'.encode()
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._closed:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from selectors import SelectorKey
 from typing import Any, Protocol
 
+from fermata import lines
 from fermata.rest import Rest
 
 
@@ -91,6 +92,12 @@ class Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the program's time, which stands still in a pause."""
         return self._clock.time()
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        """Make a task as every loop does, and note where."""
+        task = super().create_task(coro, **options)
+        lines.note(task, coro)
+        return task
 
     def used(self) -> bool:
         """Tell whether this loop has anything left to do."""

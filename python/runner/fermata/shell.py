@@ -20,18 +20,21 @@ from typing import Any, Final
 from fermata.tools import ToolExecutionError
 from fermata.values import MAX_INPUT, check
 
-# Calls a tool, given its name and its input as JSON, and returns the result as JSON.
-Request = Callable[[str, str], Awaitable[str]]
+# Calls a tool, given its name, its input as JSON and the line of the script, and returns the
+# result as JSON.
+Request = Callable[[str, str, int], Awaitable[str]]
 
 # Stands before the functions of the tools in every script. A reply is a line with a status
 # and the length of a message for stderr, then that message, then what the function prints.
 # Nothing in here starts a process, since a script may start few. Builtins are called by
-# `builtin`, since tools may have their names; and the script's options must not apply here.
+# `builtin`, since tools may have their names; and the script's options must not apply here. A
+# line counts if the function of the tool was called in the script itself.
 _PRELUDE: Final = r"""
 __fermata_call() {
-  { local - fd status length message output; builtin set +eux; } 2>/dev/null
+  { local - fd status length message output line=0; builtin set +eux; } 2>/dev/null
   exec {fd}<>"/dev/tcp/127.0.0.1/$__FERMATA_PORT" || builtin return 1
-  builtin printf '%s\0%s\0' "$1" "${2:-{\}}" >&"$fd"
+  [[ ${BASH_SOURCE[2]} == "$__FERMATA_SCRIPT" ]] && line=${BASH_LINENO[1]}
+  builtin printf '%s\0%s\0%s\0' "$1" "$line" "${2:-{\}}" >&"$fd"
   IFS=' ' builtin read -r -u "$fd" status length
   LC_ALL=C builtin read -r -N "${length:-0}" -u "$fd" message
   LC_ALL=C builtin read -r -N 100000000 -u "$fd" output
@@ -49,23 +52,27 @@ _FIRST_DESCRIPTOR: Final = 100
 async def run(code: str, functions: str, names: Sequence[str], args: Sequence[str], request: Request) -> int:
     """Run a script and return its exit code, which is negative if a signal ended it."""
     if not names:
-        return await _run(code, args, os.environ)
+        return await _run(_memory_file("script", code), args, os.environ)
     server = await asyncio.start_server(_Desk(names, request).serve, "127.0.0.1", 0, limit=MAX_INPUT)
     prelude = _memory_file("prelude", _PRELUDE + functions)
     port = server.sockets[0].getsockname()[1]
     # With BASH_ENV, shells that the script starts have the functions too.
-    environment = os.environ | {"BASH_ENV": f"/proc/self/fd/{prelude}", "__FERMATA_PORT": str(port)}
+    script = _memory_file("script", code)
+    environment = os.environ | {
+        "BASH_ENV": f"/proc/self/fd/{prelude}",
+        "__FERMATA_PORT": str(port),
+        "__FERMATA_SCRIPT": _path(script),
+    }
     try:
-        return await _run(code, args, environment, prelude)
+        return await _run(script, args, environment, prelude)
     finally:
         server.close()
 
 
-async def _run(code: str, args: Sequence[str], environment: Mapping[str, str], *fds: int) -> int:
-    script = _memory_file("script", code)
+async def _run(script: int, args: Sequence[str], environment: Mapping[str, str], *fds: int) -> int:
     try:
         process = await asyncio.create_subprocess_exec(
-            "bash", f"/dev/fd/{script}", *args,
+            "bash", _path(script), *args,
             stdin=asyncio.subprocess.DEVNULL, env=environment, pass_fds=(script, *fds),
         )  # fmt: skip
     except OSError as error:
@@ -74,6 +81,11 @@ async def _run(code: str, args: Sequence[str], environment: Mapping[str, str], *
         print("bash:", "not installed in this sandbox" if missing else error.strerror, file=sys.stderr)
         return 127 if missing else 126
     return await process.wait()
+
+
+def _path(script: int) -> str:
+    """Return how the script's own shell knows it."""
+    return f"/dev/fd/{script}"
 
 
 def _memory_file(name: str, text: str) -> int:
@@ -97,7 +109,8 @@ class _Desk:
         """Make the call that a shell function asks for, and send it the reply."""
         try:
             name = self._names[int(await _take(reader) or b"")]
-            reply = asyncio.ensure_future(self._reply(name, await _take(reader)))
+            line = int(await _take(reader) or b"")
+            reply = asyncio.ensure_future(self._reply(name, await _take(reader), line))
             # If the function was killed before its call was made, no call is made.
             gone = asyncio.ensure_future(reader.read(1))
             await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +129,7 @@ class _Desk:
         finally:
             writer.close()
 
-    async def _reply(self, name: str, input: bytes | None) -> bytes:
+    async def _reply(self, name: str, input: bytes | None, line: int) -> bytes:
         if input is None:
             return _refusal(f"tool input for {name} is larger than {MAX_INPUT} bytes")
         try:
@@ -133,7 +146,7 @@ class _Desk:
         except ValueError as error:
             return _refusal(str(error))
         try:
-            return b"0 0\n" + (await self._request(name, text)).encode() + b"\n"
+            return b"0 0\n" + (await self._request(name, text, line)).encode() + b"\n"
         except ToolExecutionError as error:
             output = dumps({"error": str(error)}, separators=(",", ":"), ensure_ascii=False)
             return _refusal(str(error)) + output.encode("utf-8", "replace") + b"\n"
