@@ -116,7 +116,7 @@ func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelli
 			return "", ownerAway(err)
 		}
 	}
-	if (*x.conversation.state.Load()).terminal() {
+	if x.conversation.state.Load().terminal() {
 		return CancelCompleted, nil
 	}
 	x.conversation.cancel()

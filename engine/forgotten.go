@@ -11,7 +11,7 @@ import (
 	"fermata/engine/journal"
 )
 
-// scanSize is how many bytes of events are read at oncs.
+// scanSize is how many bytes of events are read at once.
 const scanSize = 1 << 20
 
 // endForgotten is Engine.EndForgotten.
