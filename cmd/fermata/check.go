@@ -71,7 +71,7 @@ func (c *check) checkSettings() []sandbox.Finding {
 	if err := c.settings.Validate(); err != nil {
 		findings[0] = sandbox.Finding{What: "settings", State: sandbox.Missing, Detail: err.Error(), Remedy: "see `fermata serve --help`"}
 	}
-	dir, err := c.stateDirName()
+	dir, err := c.Executions.stateDirName()
 	if err != nil {
 		return append(findings, sandbox.Finding{What: "state directory", State: sandbox.Missing, Detail: err.Error(), Remedy: "set FERMATA_STATE_DIR"})
 	}
@@ -158,10 +158,10 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := c.settings
-	s.StateDir, s.MetricsAddr, s.PeerURL, s.PeerAddr, s.FilesURL, s.RedisURL, s.RedisSecret = dir, "", "", "", "", secret{}, nil
-	s.PoolSize, s.PoolPlain, s.PoolScientific, s.QueueTimeout = 1, nil, nil, maxQueueTimeout
+	s.Executions.StateDir, s.HTTP.MetricsAddr, s.Files.FilesURL, s.Servers = dir, "", "", serverSettings{}
+	s.Sandbox.PoolSize, s.Sandbox.PoolPlain, s.Sandbox.PoolScientific, s.Sandbox.QueueTimeout = 1, nil, nil, maxQueueTimeout
 	key := secret{rand.Text()}
-	s.Auth, s.APIKeys = "keys", []apiKey{{Name: "check", Key: key}}
+	s.HTTP.Auth, s.HTTP.APIKeys = "keys", []apiKey{{Name: "check", Key: key}}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return surroundings{}, err

@@ -23,26 +23,26 @@ const (
 )
 
 // connections returns the limit on connections: the one that is set, or less if there are
-// not enough descriptors.
-func (s *settings) connections(log *slog.Logger, pushedOut func()) *api.Connections {
+// not enough descriptors beside those of the sandboxes.
+func (s *httpSettings) connections(log *slog.Logger, sandboxes int, pushedOut func()) *api.Connections {
 	limit := s.MaxConnections
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		log.Warn("cannot read the limit on open files", "err", err)
 		return api.NewConnections(limit, pushedOut)
 	}
-	if room := s.room(files.Cur); limit > room {
+	if left := room(files.Cur, sandboxes); limit > left {
 		log.Warn("the limit on open files (RLIMIT_NOFILE) leaves room for fewer connections than FERMATA_MAX_CONNECTIONS",
-			"files", files.Cur, "max_sandboxes", s.MaxSandboxes, "max_connections", limit, "used", room)
-		limit = room
+			"files", files.Cur, "max_sandboxes", sandboxes, "max_connections", limit, "used", left)
+		limit = left
 	}
 	return api.NewConnections(limit, pushedOut)
 }
 
 // room returns for how many connections there are descriptors, given the limit on open
 // files. Those of sandboxes are left out.
-func (s *settings) room(files uint64) int {
-	return max(leastConnections, int(min(files, 1<<30))-otherFiles-sandboxFiles*s.MaxSandboxes)
+func room(files uint64, sandboxes int) int {
+	return max(leastConnections, int(min(files, 1<<30))-otherFiles-sandboxFiles*sandboxes)
 }
 
 // httpServer returns a server of handler that is subject to the limit on connections.

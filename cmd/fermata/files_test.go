@@ -18,10 +18,10 @@ func TestWhereFilesAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.filesURL("/var/lib/a b"); got != c.opened {
+		if got := s.Files.url("/var/lib/a b"); got != c.opened {
 			t.Errorf("%q: opens %s, want %s", c.url, got, c.opened)
 		}
-		if got := s.hidden("/var/lib/a b"); !slices.Equal(got, c.hidden) {
+		if got := s.Files.hidden("/var/lib/a b"); !slices.Equal(got, c.hidden) {
 			t.Errorf("%q: hides %q, want %q", c.url, got, c.hidden)
 		}
 	}
@@ -40,7 +40,7 @@ func TestInputSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.inputSize(); got != c.want {
+		if got := s.Sandbox.inputSize(); got != c.want {
 			t.Errorf("with %s of memory and %s of disk: %d, want %d", c.memory, c.disk, got, c.want)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -30,13 +29,10 @@ func (s *jwtSettings) on() bool {
 	return s.JWKS != "" || s.KeysDir != "" || s.PublicKey != "" || s.HS256Secret.reveal() != ""
 }
 
-// mistake reports settings that contradict each other. Mistakes in keys are found when the
-// keys are read.
-func (s *jwtSettings) mistake() error {
-	if s.Tenant == "" && !s.Strict {
-		return errors.New("--jwt-tenant must be the name of a tenant, unless --jwt-strict is set")
-	}
-	return nil
+// check adds settings that contradict each other. Mistakes in keys are found when the keys are
+// read.
+func (s *jwtSettings) check(m *mistakes) {
+	m.unless(s.Tenant != "" || s.Strict, "jwt-tenant", "the name of a tenant, unless --jwt-strict is set")
 }
 
 // verifier returns what verifies tokens, or nil if tokens are not accepted. It reads the

@@ -21,7 +21,7 @@ func TestRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := s.api(slog.New(slog.DiscardHandler)).Rates
+	got := s.HTTP.options(slog.New(slog.DiscardHandler)).Rates
 	if got.Executions.Requests != 20 || got.Executions.Window != 30*time.Second || got.Uploads.Requests != 30 || got.Uploads.Window != 5*time.Minute || got.Downloads.Requests != 0 || got.Lists.Requests != 0 {
 		t.Errorf("got %+v, want 20 in 30 s, 30 in 5 min, and no others", got)
 	}

@@ -16,11 +16,60 @@ import (
 // from its server.
 const orphanSlack = time.Minute
 
+// sandboxSettings are the settings of sandboxes.
+type sandboxSettings struct {
+	Provider       string        `name:"sandbox" enum:"process,docker" default:"process" help:"What programs run in. process: processes of this machine in namespaces of their own; docker: containers of the Docker engine that DOCKER_HOST names."`
+	Python         string        `default:"python3" help:"Python interpreter of process sandboxes, 3.11 or later: a path, or a name to look up."`
+	DockerImage    string        `default:"fermata-sandbox" help:"Image of the containers."`
+	DockerRuntime  string        `placeholder:"NAME" help:"OCI runtime of the containers, for example runsc for gVisor. Default: the default runtime of the Docker engine."`
+	Cgroups        string        `enum:"required,optional" default:"required" help:"Whether cgroups must limit process sandboxes. required: the server does not start without them; optional: it starts, but then one program may take FERMATA_PIDS times FERMATA_MEMORY, three times FERMATA_DISK on top of that, and all processors. Use optional for your own programs only."`
+	PoolSize       int           `default:"4" help:"How many idle sandboxes to keep ready. One half is plain; the other half is scientific: these have imported the libraries and serve programs whose text names one."`
+	PoolPlain      *int          `placeholder:"N" help:"How many idle plain sandboxes to keep ready. Default: half of FERMATA_POOL_SIZE, rounded up."`
+	PoolScientific *int          `placeholder:"N" help:"How many idle scientific sandboxes to keep ready. Default: half of FERMATA_POOL_SIZE, rounded down."`
+	MaxSandboxes   int           `default:"256" help:"Most sandboxes at once, paused ones included."`
+	QueueTimeout   time.Duration `default:"10s" help:"How long a start waits for a sandbox, at most 60s."`
+	Memory         byteSize      `default:"512MiB" help:"Memory of one sandbox."`
+	CPUs           float64       `name:"cpus" default:"1" help:"Processors of one sandbox; 1.5 is one and a half."`
+	PIDs           int           `name:"pids" default:"64" help:"Processes and threads of one program."`
+	Output         byteSize      `default:"1MiB" help:"Most bytes that a program may print to stdout, and as many to stderr."`
+	Disk           byteSize      `default:"256MiB" help:"Size of each writable directory of a sandbox. Their files are in its memory."`
+}
+
+func (s *sandboxSettings) check(m *mistakes) {
+	m.unless(s.PoolSize >= 0 && s.PoolSize <= s.MaxSandboxes, "pool-size", "between 0 and --max-sandboxes")
+	plain, scientific := s.poolSizes()[sandbox.Plain], s.poolSizes()[sandbox.Scientific]
+	m.unless(plain >= 0 && plain <= s.MaxSandboxes, "pool-plain", "between 0 and --max-sandboxes")
+	m.unless(scientific >= 0 && plain+scientific <= s.MaxSandboxes, "pool-scientific", "between 0 and --max-sandboxes less --pool-plain")
+	m.unless(s.MaxSandboxes > 0, "max-sandboxes", "more than 0")
+	m.unless(s.QueueTimeout >= 0 && s.QueueTimeout <= maxQueueTimeout, "queue-timeout", fmt.Sprintf("between 0s and %s", maxQueueTimeout))
+	m.unless(s.Memory > 0, "memory", "more than 0")
+	m.unless(s.CPUs > 0, "cpus", "more than 0")
+	m.unless(s.PIDs > 0, "pids", "more than 0")
+	m.unless(s.Output > 0, "output", "more than 0")
+	m.unless(s.Disk > 0, "disk", "more than 0")
+}
+
+// poolSizes returns how many sandboxes of each kind to keep idle.
+func (s *sandboxSettings) poolSizes() map[sandbox.Kind]int {
+	sizes := map[sandbox.Kind]int{sandbox.Plain: (s.PoolSize + 1) / 2, sandbox.Scientific: s.PoolSize / 2}
+	if s.PoolPlain != nil {
+		sizes[sandbox.Plain] = *s.PoolPlain
+	}
+	if s.PoolScientific != nil {
+		sizes[sandbox.Scientific] = *s.PoolScientific
+	}
+	return sizes
+}
+
+// inputSize returns how many bytes the input files of a program may take in its workspace. The
+// workspace is part of the sandbox's memory, half of which is left for the program itself.
+func (s *sandboxSettings) inputSize() int64 { return int64(min(s.Disk, s.Memory/2)) }
+
 // provider starts the provider of sandboxes. dir is the state directory. All servers of an
 // installation can find its containers. A sandbox that has been idle for maxIdle must be
 // replaced, unless maxIdle is 0.
 func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installation, instance string) (p sandbox.Provider, maxIdle time.Duration, err error) {
-	if s.Sandbox == "docker" {
+	if s.Sandbox.Provider == "docker" {
 		o := s.dockerOptions(log, installation, instance)
 		p, err := docker.New(ctx, o)
 		if err != nil {
@@ -37,7 +86,7 @@ func (s *settings) provider(ctx context.Context, log *slog.Logger, dir, installa
 
 // checkSandbox reports which of the things that sandboxes need this machine has.
 func (s *settings) checkSandbox(ctx context.Context, log *slog.Logger, dir string) []sandbox.Finding {
-	if s.Sandbox == "docker" {
+	if s.Sandbox.Provider == "docker" {
 		return docker.Check(ctx, s.dockerOptions(log, "", ""))
 	}
 	return process.Check(ctx, s.processOptions(log, dir, ""))
@@ -46,20 +95,20 @@ func (s *settings) checkSandbox(ctx context.Context, log *slog.Logger, dir strin
 // limits are those of each sandbox.
 func (s *settings) limits() sandbox.Limits {
 	return sandbox.Limits{
-		Memory: int64(s.Memory), CPUs: s.CPUs, PIDs: s.PIDs, Output: int64(s.Output), Disk: int64(s.Disk),
-		OutputFiles: s.OutputFiles, OutputFileSize: int64(s.OutputFileSize),
+		Memory: int64(s.Sandbox.Memory), CPUs: s.Sandbox.CPUs, PIDs: s.Sandbox.PIDs, Output: int64(s.Sandbox.Output), Disk: int64(s.Sandbox.Disk),
+		OutputFiles: s.Files.OutputFiles, OutputFileSize: int64(s.Files.OutputFileSize),
 	}
 }
 
 func (s *settings) dockerOptions(log *slog.Logger, installation, instance string) docker.Options {
 	return docker.Options{
-		Image:        s.DockerImage,
-		Runtime:      s.DockerRuntime,
+		Image:        s.Sandbox.DockerImage,
+		Runtime:      s.Sandbox.DockerRuntime,
 		Installation: installation,
 		Server:       instance,
 		Limits:       s.limits(),
 		// A sandbox hears nothing from its server during a run or a pause.
-		Orphan: max(s.PauseTTL, maxBudget) + orphanSlack,
+		Orphan: max(s.Executions.PauseTTL, maxBudget) + orphanSlack,
 		Log:    log,
 	}
 }
@@ -68,13 +117,13 @@ func (s *settings) processOptions(log *slog.Logger, dir, instance string) proces
 	return process.Options{
 		Dir:             filepath.Join(dir, "sandboxes"),
 		Server:          instance,
-		Hide:            s.hidden(dir),
-		Python:          s.Python,
+		Hide:            s.Files.hidden(dir),
+		Python:          s.Sandbox.Python,
 		Limits:          s.limits(),
-		Sandboxes:       s.MaxSandboxes,
-		CgroupsOptional: s.Cgroups == "optional",
+		Sandboxes:       s.Sandbox.MaxSandboxes,
+		CgroupsOptional: s.Sandbox.Cgroups == "optional",
 		// After this time there is nothing left that a later server could take over.
-		Orphan: s.PauseTTL + maxBudget,
+		Orphan: s.Executions.PauseTTL + maxBudget,
 		Log:    log,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"time"
 
@@ -28,15 +27,15 @@ const (
 // run serves until ctx ends. Then it answers the requests that are under way and closes the
 // parts of the server.
 func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
-	log := s.logger(stderr)
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Addr)
+	log := s.Log.logger(stderr)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.HTTP.Addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // the HTTP server has closed it, if it came to serving
 	peerListener := listener
-	if s.PeerAddr != "" {
-		if peerListener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.PeerAddr); err != nil {
+	if s.Servers.PeerAddr != "" {
+		if peerListener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.Servers.PeerAddr); err != nil {
 			return fmt.Errorf("listen for other servers: %w", err)
 		}
 		defer func() { _ = peerListener.Close() }()
@@ -55,11 +54,11 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, opened.close(closing))
 	}()
-	if s.Auth == "off" {
+	if s.HTTP.Auth == "off" {
 		log.Warn("authentication is off: everyone who can reach the address may run programs")
 	}
 
-	for _, k := range s.APIKeys {
+	for _, k := range s.HTTP.APIKeys {
 		if k.length() < goodKey {
 			log.Warn("an API key is short enough to be guessed: make one with openssl rand -hex 24", "principal", k.Name, "characters", k.length())
 		}
@@ -81,7 +80,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 	case <-ctx.Done():
 	}
 	log.Info("shutting down")
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DrainTimeout)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Servers.DrainTimeout)
 	defer cancel()
 	// Both are shut down at the same time: requests may be under way in both, from clients and
 	// from servers that have handed them over.
@@ -92,12 +91,4 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		log.Warn("ending the programs that are still running", "err", err)
 	}
 	return nil
-}
-
-func (s *settings) logger(w io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: s.LogLevel.Level}
-	if s.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
 }

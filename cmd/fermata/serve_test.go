@@ -55,7 +55,7 @@ func TestStateDir(t *testing.T) {
 		{"", "", ".local/state/fermata"},
 	} {
 		t.Setenv("XDG_STATE_HOME", c.xdg)
-		got, err := (&settings{StateDir: c.given}).stateDir(slog.New(slog.DiscardHandler))
+		got, err := (&executionSettings{StateDir: c.given}).stateDir(slog.New(slog.DiscardHandler))
 		if err != nil || got != filepath.Join(home, c.want) {
 			t.Errorf("stateDir() with %+v = %s, %v", c, got, err)
 			continue
@@ -82,7 +82,7 @@ func TestStateDirIsOurs(t *testing.T) {
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&settings{StateDir: dir}).stateDir(log); err != nil {
+		if _, err := (&executionSettings{StateDir: dir}).stateDir(log); err != nil {
 			t.Errorf("stateDir() of mode %o = %v, want it taken", mode, err)
 		}
 		info, err := os.Stat(dir)
@@ -101,7 +101,7 @@ func TestStateDirIsOurs(t *testing.T) {
 	if err := os.Chown(dir, 4321, 4321); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&settings{StateDir: dir}).stateDir(log); err == nil || !strings.Contains(err.Error(), "FERMATA_STATE_DIR") {
+	if _, err := (&executionSettings{StateDir: dir}).stateDir(log); err == nil || !strings.Contains(err.Error(), "FERMATA_STATE_DIR") {
 		t.Errorf("stateDir() of another user's = %v, want an error that tells how to go on", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestRoomForConnections(t *testing.T) {
 		{1 << 20, 256, 1<<20 - 128 - 768},
 		{1<<64 - 1, 256, 1<<30 - 128 - 768}, // no limit
 	} {
-		if got := (&settings{MaxSandboxes: c.sandboxes}).room(c.files); got != c.want {
+		if got := room(c.files, c.sandboxes); got != c.want {
 			t.Errorf("%d descriptors and %d sandboxes leave room for %d connections, want %d", c.files, c.sandboxes, got, c.want)
 		}
 	}

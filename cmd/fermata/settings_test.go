@@ -45,12 +45,12 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, pair := range map[string][2]int64{
-		"max-body":   {int64(s.MaxBody), 50_000_000},
-		"max-result": {int64(s.MaxResult), 5_000_000},
-		"memory":     {int64(s.Memory), 512 << 20},
-		"output":     {int64(s.Output), 1 << 20},
-		"pause-ttl":  {int64(s.PauseTTL.Seconds()), 300},
-		"log-level":  {int64(s.LogLevel.Level), int64(slog.LevelInfo)},
+		"max-body":   {int64(s.HTTP.MaxBody), 50_000_000},
+		"max-result": {int64(s.Executions.MaxResult), 5_000_000},
+		"memory":     {int64(s.Sandbox.Memory), 512 << 20},
+		"output":     {int64(s.Sandbox.Output), 1 << 20},
+		"pause-ttl":  {int64(s.Executions.PauseTTL.Seconds()), 300},
+		"log-level":  {int64(s.Log.Level.Level), int64(slog.LevelInfo)},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("--%s is %d, want %d", name, pair[0], pair[1])
@@ -71,12 +71,12 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	var keys []string
-	for _, k := range s.APIKeys {
+	for _, k := range s.HTTP.APIKeys {
 		keys = append(keys, k.Name+" "+k.Key.reveal())
 	}
 	// The name of the last key is the start of sha256("bare-key"). It must not change, because
 	// executions belong to it.
-	got := fmt.Sprintf("%v %v %v %v %d %v %d %s", keys, s.PauseTTL, s.CPUs, s.PIDs, s.Memory, s.LogLevel.Level, len(s.Secret), s.Secret[1].reveal())
+	got := fmt.Sprintf("%v %v %v %v %d %v %d %s", keys, s.Executions.PauseTTL, s.Sandbox.CPUs, s.Sandbox.PIDs, s.Sandbox.Memory, s.Log.Level.Level, len(s.Executions.Secret), s.Executions.Secret[1].reveal())
 	if want := "[ada a:b key-330efbf7 bare-key] 8s 1.5 9 1073741824 DEBUG 2 second"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -180,15 +180,15 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "secret", s.Secret[0], "key", s.APIKeys[0], "settings", s)
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s.Secret[0], "key", s.APIKeys[0], "settings", s)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "secret", s.Executions.Secret[0], "key", s.HTTP.APIKeys[0], "settings", s)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", s.Executions.Secret[0], "key", s.HTTP.APIKeys[0], "settings", s)
 	encoded, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, printed := range []string{
-		fmt.Sprintf("%v %+v %#v %s %q", s, s, s, s.Secret, s.Secret),
-		fmt.Sprintf("%v %+v %#v %v", s.APIKeys, s.APIKeys, s.APIKeys, s.APIKeys[0]),
+		fmt.Sprintf("%v %+v %#v %s %q", s, s, s, s.Executions.Secret, s.Executions.Secret),
+		fmt.Sprintf("%v %+v %#v %v", s.HTTP.APIKeys, s.HTTP.APIKeys, s.HTTP.APIKeys, s.HTTP.APIKeys[0]),
 		log.String(), string(encoded),
 	} {
 		if strings.Contains(printed, "very-secret") {

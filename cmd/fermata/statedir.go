@@ -13,7 +13,7 @@ import (
 )
 
 // stateDirName returns the name of the state directory.
-func (s *settings) stateDirName() (string, error) {
+func (s *executionSettings) stateDirName() (string, error) {
 	if s.StateDir != "" {
 		return s.StateDir, nil
 	}
@@ -31,7 +31,7 @@ func (s *settings) stateDirName() (string, error) {
 
 // stateDir returns the name of the state directory. It creates the directory if there is
 // none, and makes it private.
-func (s *settings) stateDir(log *slog.Logger) (string, error) {
+func (s *executionSettings) stateDir(log *slog.Logger) (string, error) {
 	dir, err := s.stateDirName()
 	if err != nil {
 		return "", err

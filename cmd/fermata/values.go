@@ -38,6 +38,15 @@ func (s *secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// reveal returns the texts of secrets.
+func reveal(secrets []secret) [][]byte {
+	revealed := make([][]byte, len(secrets))
+	for i, s := range secrets {
+		revealed[i] = []byte(s.reveal())
+	}
+	return revealed
+}
+
 // An apiKey is a key and the principal that it stands for. Its fields are exported because
 // fmt calls the String methods of exported fields only.
 type apiKey struct {

@@ -7,11 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,8 +17,6 @@ import (
 	"fermata/api/librechat"
 	"fermata/api/peer"
 	"fermata/continuation"
-	"fermata/continuation/boltstore"
-	"fermata/continuation/redisstore"
 	"fermata/engine"
 	"fermata/engine/journal"
 )
@@ -95,7 +89,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 			opened = nil
 		}
 	}()
-	dir, err := s.stateDir(log)
+	dir, err := s.Executions.stateDir(log)
 	if err != nil {
 		return handlers, opened, err
 	}
@@ -105,17 +99,17 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	opened.add("state directory", func(context.Context) error { return release() })
 	watched := newMetrics()
-	if s.MetricsAddr != "" {
+	if s.HTTP.MetricsAddr != "" {
 		// Metrics are opened before the other parts and closed after them, to show how those
 		// start and stop.
-		stop, err := watched.serve(ctx, s.MetricsAddr, log)
+		stop, err := watched.serve(ctx, s.HTTP.MetricsAddr, log)
 		if err != nil {
 			return handlers, opened, err
 		}
 		opened.add("metrics", stop)
 	}
 	instance := stateID + "." + uuid.NewString()
-	secrets, err := s.secrets(dir)
+	secrets, err := s.Executions.secrets(dir)
 	if err != nil {
 		return handlers, opened, err
 	}
@@ -131,12 +125,12 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return handlers, opened, err
 	}
-	store, registry, err := s.store(dir, log) //nolint:contextcheck // the store lives until it is closed
+	store, registry, err := s.Servers.store(dir, log) //nolint:contextcheck // the store lives until it is closed
 	if err != nil {
 		return handlers, opened, err
 	}
 	opened.add("store", func(context.Context) error { return store.Close() })
-	files, err := s.files(ctx, log, dir)
+	files, err := s.Files.open(ctx, log, dir)
 	if err != nil {
 		return handlers, opened, err
 	}
@@ -144,7 +138,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	installation := stateID
 	if registry != nil {
 		// Every server of the group may take over a container of another one.
-		installation = peerKey.Group(s.redisPlace())
+		installation = peerKey.Group(s.Servers.redisPlace())
 	}
 	provider, maxIdle, err := s.provider(ctx, log, dir, installation, instance)
 	if err != nil {
@@ -155,7 +149,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if registry != nil {
 		signed = peer.NewRegistry(registry, peerKey, log)
 	}
-	address, err := s.peerAddress(addr)
+	address, err := s.Servers.peerAddress(addr)
 	if err != nil {
 		return handlers, opened, err
 	}
@@ -167,34 +161,34 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		// Process sandboxes live below this server's state directory, so no other server can
 		// reach them. Containers can be reached by every server that uses the same Docker
 		// daemon.
-		Exclusive:    s.Sandbox == "process",
+		Exclusive:    s.Sandbox.Provider == "process",
 		Registry:     signed,
 		Address:      address,
-		Peers:        peer.NewClient(peerKey, maxPeerAnswer+2*maxEscape*int64(s.Output)),
-		KeepPaused:   s.Drain == "keep",
+		Peers:        peer.NewClient(peerKey, maxPeerAnswer+2*maxEscape*int64(s.Sandbox.Output)),
+		KeepPaused:   s.Servers.Drain == "keep",
 		Log:          log,
-		PauseTTL:     s.PauseTTL,
-		KeepAnswers:  s.Keep,
-		WallClock:    s.TimeoutClock == "wall",
+		PauseTTL:     s.Executions.PauseTTL,
+		KeepAnswers:  s.Executions.Keep,
+		WallClock:    s.Executions.TimeoutClock == "wall",
 		MaxRounds:    librechat.MaxRounds,
-		MaxCalls:     s.MaxCalls,
-		MaxResults:   int64(s.MaxResults),
-		PoolSizes:    s.poolSizes(),
+		MaxCalls:     s.Executions.MaxCalls,
+		MaxResults:   int64(s.Executions.MaxResults),
+		PoolSizes:    s.Sandbox.poolSizes(),
 		MaxIdle:      maxIdle,
-		MaxSandboxes: s.MaxSandboxes,
-		MaxRunning:   s.MaxRunning,
-		MaxPaused:    s.MaxPaused,
-		QueueTimeout: s.QueueTimeout,
+		MaxSandboxes: s.Sandbox.MaxSandboxes,
+		MaxRunning:   s.Executions.MaxRunning,
+		MaxPaused:    s.Executions.MaxPaused,
+		QueueTimeout: s.Sandbox.QueueTimeout,
 		Waited:       seconds(watched.waits),
 		Made:         seconds(watched.made),
 
 		Files:        files,
-		MaxInputSize: s.inputSize(),
+		MaxInputSize: s.Sandbox.inputSize(),
 		Journal:      journal.Options{Mode: journal.Full, Value: journal.DefaultValue, Life: journal.DefaultLife},
 		Words:        librechat.Words{},
 
 		MaxExecutions: s.maxExecutions(),
-		MaxStored:     int64(s.MaxStored),
+		MaxStored:     int64(s.Executions.MaxStored),
 		Limits:        s.limits(),
 	})
 	if err != nil {
@@ -202,133 +196,22 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	opened.add("engine", executions.Close)
 	watched.watch(executions.Stats)
-	handlers.bound = s.connections(log, watched.pushedOut.Inc)
-	options := s.api(log)
-	options.Auth, options.Observe = auth.New(s.keys(), verifier), watched.request
+	handlers.bound = s.HTTP.connections(log, s.Sandbox.MaxSandboxes, watched.pushedOut.Inc)
+	options := s.HTTP.options(log)
+	options.Auth, options.Observe = auth.New(s.HTTP.keys(), verifier), watched.request
 	clients := api.New(options)
 	clients.Health(version(), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
 	librechat.Register(clients, s.librechat(executions, files))
 	servers := clients
-	if s.PeerAddr != "" {
+	if s.Servers.PeerAddr != "" {
 		servers = api.New(options)
 		handlers.peers = servers
 	}
-	if registry != nil || s.PeerAddr != "" {
-		peer.Register(servers, executions, peerKey, peer.Limits{Body: int64(s.MaxBody), Results: s.MaxCalls})
+	if registry != nil || s.Servers.PeerAddr != "" {
+		peer.Register(servers, executions, peerKey, peer.Limits{Body: int64(s.HTTP.MaxBody), Results: s.Executions.MaxCalls})
 	}
 	handlers.handler = clients
 	return handlers, opened, nil
-}
-
-// store opens the store of records. It also returns the registry of servers, or nil if no
-// other servers can share the store.
-func (s *settings) store(dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
-	if s.RedisURL.reveal() == "" {
-		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log)
-		return store, nil, err
-	}
-	var options []redisstore.Option
-	if len(s.RedisSecret) > 0 {
-		options = append(options, redisstore.WithKey(reveal(s.RedisSecret)...))
-	}
-	store, err := redisstore.New(s.RedisURL.reveal(), options...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, store, nil
-}
-
-// redisPlace returns the part of the Redis URL that says where Redis is, without the
-// credentials. Servers whose URLs differ in it belong to different groups.
-func (s *settings) redisPlace() string {
-	u, err := url.Parse(s.RedisURL.reveal())
-	if err != nil {
-		return "" // This cannot happen: the store has refused such a URL.
-	}
-	query := u.Query()
-	for _, secret := range []string{"username", "password"} {
-		query.Del(secret)
-	}
-	return u.Host + u.Path + "?" + query.Encode()
-}
-
-// peerAddress returns the URL at which other servers reach this one.
-func (s *settings) peerAddress(addr net.Addr) (string, error) {
-	if s.PeerURL != "" {
-		return strings.TrimRight(s.PeerURL, "/"), nil
-	}
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return "http://" + addr.String(), nil
-	}
-	// This server listens on every address. Other servers need one that belongs to this host.
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return "", fmt.Errorf("find an address of this host for other servers (set FERMATA_PEER_URL to name one): %w", err)
-	}
-	for _, a := range addresses {
-		if network, ok := a.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
-			return "http://" + net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port)), nil
-		}
-	}
-	return "http://" + addr.String(), nil
-}
-
-// secrets returns the secrets that sign continuation tokens. If the settings have none, it
-// uses the one in the state directory, which is made once and kept, because tokens have to
-// outlive the server.
-func (s *settings) secrets(dir string) ([][]byte, error) {
-	if len(s.Secret) > 0 {
-		return reveal(s.Secret), nil
-	}
-	made, err := continuation.LoadOrCreateSecret(filepath.Join(dir, "secret"))
-	if err != nil {
-		return nil, err
-	}
-	return [][]byte{made}, nil
-}
-
-func reveal(secrets []secret) [][]byte {
-	revealed := make([][]byte, len(secrets))
-	for i, s := range secrets {
-		revealed[i] = []byte(s.reveal())
-	}
-	return revealed
-}
-
-// hosts returns the names by which clients may call the server.
-func (s *settings) hosts() []string {
-	hosts := s.Hosts
-	if host, _, err := net.SplitHostPort(s.Addr); err == nil && host != "" {
-		hosts = append(slices.Clone(hosts), host)
-	}
-	return hosts
-}
-
-func (s *settings) keys() []auth.Key {
-	keys := make([]auth.Key, len(s.APIKeys))
-	for i, k := range s.APIKeys {
-		keys[i] = auth.Key{Name: k.Name, Key: k.Key.reveal()}
-	}
-	return keys
-}
-
-// api returns the settings that all contracts share, except for those that need other parts
-// of the server.
-func (s *settings) api(log *slog.Logger) api.Options {
-	return api.Options{
-		Open:         s.Auth == "off",
-		Hosts:        s.hosts(),
-		RefusalDelay: api.RefusalDelay,
-		BodyBudget:   int64(s.BodyBudget),
-		Rates: api.Rates{
-			Executions: api.Rate(s.RateExecutions),
-			Uploads:    api.Rate(s.RateUploads),
-			Downloads:  api.Rate(s.RateDownloads),
-			Lists:      api.Rate(s.RateLists),
-		},
-		Log: log,
-	}
 }
 
 // librechat returns the settings of LibreChat's contract.
@@ -336,15 +219,15 @@ func (s *settings) librechat(executions librechat.Executions, files librechat.Fi
 	o := librechat.Options{
 		Executions: executions,
 		Files:      files,
-		Errors:     s.ErrorStyle,
+		Errors:     s.HTTP.ErrorStyle,
 		Limits: librechat.Limits{
-			Body:        int64(s.MaxBody),
-			Tools:       s.MaxTools,
-			Results:     s.MaxCalls,
-			ResultBytes: int(s.MaxResult),
+			Body:        int64(s.HTTP.MaxBody),
+			Tools:       s.Executions.MaxTools,
+			Results:     s.Executions.MaxCalls,
+			ResultBytes: int(s.Executions.MaxResult),
 		},
 	}
-	if strings.HasPrefix(s.FilesURL, "s3://") {
+	if s.Files.bucket() {
 		o.UploadMemory = bucketPart
 	}
 	return o

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"fermata/continuation"
+	"fermata/continuation/boltstore"
+	"fermata/continuation/redisstore"
+)
+
+// serverSettings are the settings of a group of servers, and of how a server ends.
+type serverSettings struct {
+	RedisURL     secret        `name:"redis-url" placeholder:"URL" help:"Redis that keeps the records, instead of a file in the state directory: redis://, rediss:// or unix://, with ?cluster=true&addr=… for Redis Cluster or ?master_name=… for Sentinel."`
+	RedisSecret  []secret      `placeholder:"SECRET" help:"Secrets that encrypt the records in Redis, each of at least 32 bytes. The first one encrypts, all of them decrypt. Default: no encryption."`
+	PeerURL      string        `name:"peer-url" placeholder:"URL" help:"URL at which the other servers of the group reach this one. Default: the address on which it listens for them."`
+	PeerAddr     string        `placeholder:"ADDR" help:"Separate address on which to listen for the other servers of the group; FERMATA_ADDR then does not serve them. Default: FERMATA_ADDR serves them."`
+	Drain        string        `enum:"end,keep" default:"end" help:"What SIGTERM does with paused executions. end: ends them; keep: leaves them to the next server."`
+	DrainTimeout time.Duration `default:"25s" help:"How long SIGTERM waits for running programs."`
+}
+
+func (s *serverSettings) check(m *mistakes) {
+	m.unless(s.PeerAddr == "" || s.RedisURL.reveal() != "", "peer-addr", "empty without FERMATA_REDIS_URL: there are no other servers")
+	m.unless(s.DrainTimeout >= 0, "drain-timeout", "0s or more")
+}
+
+// store opens the store of records. It also returns the registry of servers, or nil if no
+// other servers can share the store.
+func (s *serverSettings) store(dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
+	if s.RedisURL.reveal() == "" {
+		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log)
+		return store, nil, err
+	}
+	var options []redisstore.Option
+	if len(s.RedisSecret) > 0 {
+		options = append(options, redisstore.WithKey(reveal(s.RedisSecret)...))
+	}
+	store, err := redisstore.New(s.RedisURL.reveal(), options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return store, store, nil
+}
+
+// redisPlace returns the part of the Redis URL that says where Redis is, without the
+// credentials. Servers whose URLs differ in it belong to different groups.
+func (s *serverSettings) redisPlace() string {
+	u, err := url.Parse(s.RedisURL.reveal())
+	if err != nil {
+		return "" // This cannot happen: the store has refused such a URL.
+	}
+	query := u.Query()
+	for _, secret := range []string{"username", "password"} {
+		query.Del(secret)
+	}
+	return u.Host + u.Path + "?" + query.Encode()
+}
+
+// peerAddress returns the URL at which other servers reach this one.
+func (s *serverSettings) peerAddress(addr net.Addr) (string, error) {
+	if s.PeerURL != "" {
+		return strings.TrimRight(s.PeerURL, "/"), nil
+	}
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return "http://" + addr.String(), nil
+	}
+	// This server listens on every address. Other servers need one that belongs to this host.
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("find an address of this host for other servers (set FERMATA_PEER_URL to name one): %w", err)
+	}
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return "http://" + net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port)), nil
+		}
+	}
+	return "http://" + addr.String(), nil
+}
