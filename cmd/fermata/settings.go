@@ -28,6 +28,8 @@ type settings struct {
 
 	MaxConnections int `group:"http" default:"4096" help:"Most connections at once. One more closes the connection that has waited longest without a request of a known client. The limit on open files may leave room for fewer."`
 
+	MaxReaders int `group:"http" default:"1000" help:"Most streams of events, live answers among them, that one client may read at once. All clients together may read five times as many. Each takes a connection."`
+
 	RateExecutions rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most executions that one client may start in a period, for example 20/30s; off for no limit. Continuations do not count."`
 	RateUploads    rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most uploads of files by one client in a period, for example 30/5m; off for no limit."`
 	RateDownloads  rate `group:"http" default:"off" placeholder:"N/TIME" help:"Most downloads of files by one client in a period, for example 60/1m; off for no limit."`
@@ -118,7 +120,7 @@ func (s *settings) Validate() error {
 		mistake(size > 0, flag, "more than 0")
 	}
 	for flag, n := range map[string]int{
-		"max-connections": s.MaxConnections, "max-tools": s.MaxTools, "max-calls": s.MaxCalls, "max-sandboxes": s.MaxSandboxes, "pids": s.PIDs,
+		"max-connections": s.MaxConnections, "max-readers": s.MaxReaders, "max-tools": s.MaxTools, "max-calls": s.MaxCalls, "max-sandboxes": s.MaxSandboxes, "pids": s.PIDs,
 	} {
 		mistake(n > 0, flag, "more than 0")
 	}
