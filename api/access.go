@@ -78,10 +78,7 @@ func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
 
 // fail answers a request that has ended with err.
 func (r *Router) fail(c echo.Context, err error) {
-	f := ErrorOf(c.Request().Context(), err)
-	if f.Status >= http.StatusInternalServerError {
-		SetCause(c, err)
-	}
+	f, body := r.failure(c, err)
 	header := c.Response().Header()
 	if f.Seconds > 0 {
 		header.Set(echo.HeaderRetryAfter, strconv.Itoa(f.Seconds))
@@ -89,12 +86,28 @@ func (r *Router) fail(c echo.Context, err error) {
 	if f.Status == http.StatusUnauthorized {
 		header.Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}
-	var body any = f
-	if envelope := r.envelopes[c.Path()]; envelope != nil {
-		body = envelope(c, f)
-	}
 	// Writing fails only if the client has left, and then nobody needs the answer.
 	_ = Answer(c, f.Status, body)
+}
+
+// failure returns what is answered to a request that has ended with err.
+func (r *Router) failure(c echo.Context, err error) (f *Error, body any) {
+	f = ErrorOf(c.Request().Context(), err)
+	if f.Status >= http.StatusInternalServerError {
+		SetCause(c, err)
+	}
+	if envelope := r.envelopes[c.Path()]; envelope != nil {
+		return f, envelope(c, f)
+	}
+	return f, f
+}
+
+// Failure returns status and body of the answer to a request that has ended with err, for a handler
+// that sends them in a form of its own.
+func (r *Router) Failure(c echo.Context, err error) (status int, body []byte, encoding error) {
+	f, answer := r.failure(c, err)
+	body, encoding = Encode(answer)
+	return f.Status, body, encoding
 }
 
 // routeOf returns the route for log and metrics. A path is text that the client chose.

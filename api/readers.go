@@ -13,8 +13,8 @@ const allReaders = 5
 type ReaderObserver struct {
 	// Open changes the number of readers by n.
 	Open func(n int)
-	// Sent counts events, and the bytes that they took.
-	Sent func(events, bytes int)
+	// Sent counts an event, and the bytes that it took.
+	Sent func(bytes int)
 	// CutOff counts a reader that was too slow.
 	CutOff func()
 }

@@ -34,65 +34,108 @@ const (
 // of them and replay from memory, all of which the journal replaces; what is left of them are the
 // forty lines here, which in addition give each write a deadline and keep every event on one line.
 type Stream struct {
-	response http.ResponseWriter
-	control  *http.ResponseController
-	readers  *Readers
-	frames   bool
-	err      error
+	c         echo.Context
+	control   *http.ResponseController
+	readers   *Readers
+	mediaType string
+	open      bool
+	err       error
 }
 
-// OpenStream begins the answer to a request with status 200 and a media type of a stream.
-func (r *Readers) OpenStream(c echo.Context, mediaType string) *Stream {
-	s := &Stream{response: c.Response(), control: http.NewResponseController(c.Response()), readers: r, frames: mediaType == EventStream}
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, mediaType)
+// NewStream returns a stream that answers a request in a media type of streams. It begins with the
+// first thing that is sent.
+func (r *Readers) NewStream(c echo.Context, mediaType string) *Stream {
+	return &Stream{c: c, control: http.NewResponseController(c.Response()), readers: r, mediaType: mediaType}
+}
+
+// Opened reports whether the answer has begun, so that it cannot be another one any more.
+func (s *Stream) Opened() bool { return s.open }
+
+// Open begins the answer, with status 200.
+func (s *Stream) Open() error {
+	return s.Send(streamWrite, func() error { return nil })
+}
+
+// begin begins the answer if it has not begun.
+func (s *Stream) begin() {
+	if s.open {
+		return
+	}
+	s.open = true
+	header := s.c.Response().Header()
+	header.Set(echo.HeaderContentType, s.mediaType)
 	header.Set(echo.HeaderCacheControl, "no-store")
 	// Some proxies wait for the end of an answer unless they are told.
 	header.Set("X-Accel-Buffering", "no")
 	// net/http reads from now on, to see whether the client leaves. A deadline would look as if it
 	// had.
 	_ = s.control.SetReadDeadline(time.Time{})
-	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite))
-	c.Response().WriteHeader(http.StatusOK)
-	if s.frames {
+	s.c.Response().WriteHeader(http.StatusOK)
+	if s.mediaType == EventStream {
 		s.write("retry: 1000\n\n")
 	}
-	s.flush()
-	return s
 }
 
-// Event sends one event, of which data is the JSON. An id of 0 is none. What it sends may wait for a
-// Flush.
+// Send writes what events writes, and flushes it. The error is that of events or says that the
+// reader has left, or was cut off because it was not done within the given time.
+func (s *Stream) Send(within time.Duration, events func() error) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(within))
+	s.begin()
+	failure := events()
+	if s.err == nil {
+		s.err = s.control.Flush()
+	}
+	if s.err == nil {
+		return failure
+	}
+	if isTimeout(s.err) && s.readers.observer.CutOff != nil {
+		s.readers.observer.CutOff()
+	}
+	return s.err
+}
+
+// Event writes one event, of which data is the JSON. An id of 0 is none. It belongs within Send.
 func (s *Stream) Event(id int64, event string, data []byte) {
 	data = oneLine(data)
-	sent := len(data) + 1
-	if s.frames {
+	size := len(data) + 1
+	if s.mediaType == EventStream {
 		head := make([]byte, 0, 64)
 		if id > 0 {
 			head = append(strconv.AppendInt(append(head, "id: "...), id, 10), '\n')
 		}
 		head = append(append(append(head, "event: "...), event...), "\ndata: "...)
 		s.write(string(head))
-		sent += len(head) + 1
+		size += len(head) + 1
 	}
 	if s.err == nil {
-		_, s.err = s.response.Write(data)
-	}
-	if s.frames {
-		s.write("\n")
+		_, s.err = s.c.Response().Write(data)
 	}
 	s.write("\n")
+	if s.mediaType == EventStream {
+		s.write("\n")
+	}
 	if s.err == nil && s.readers.observer.Sent != nil {
-		s.readers.observer.Sent(1, sent)
+		s.readers.observer.Sent(size)
 	}
 }
 
 // Comment sends a comment, which readers skip. Lines of JSON have none.
-func (s *Stream) Comment(text string) {
-	if s.frames {
-		s.begin()
+func (s *Stream) Comment(text string) error {
+	if s.mediaType != EventStream {
+		return s.err
+	}
+	return s.Send(streamWrite, func() error {
 		s.write(": " + text + "\n\n")
-		s.flush()
+		return nil
+	})
+}
+
+// Left reports whether the reader has left, or was cut off.
+func (s *Stream) Left() bool { return s.err != nil }
+
+func (s *Stream) write(text string) {
+	if s.err == nil {
+		_, s.err = io.WriteString(s.c.Response(), text)
 	}
 }
 
@@ -111,38 +154,6 @@ func oneLine(data []byte) []byte {
 	return line
 }
 
-// begin gives what is written until the flush its time.
-func (s *Stream) begin() { _ = s.control.SetWriteDeadline(time.Now().Add(streamWrite)) }
-
-func (s *Stream) write(text string) {
-	if s.err == nil {
-		_, s.err = io.WriteString(s.response, text)
-	}
-}
-
-func (s *Stream) flush() {
-	if s.err == nil {
-		s.err = s.control.Flush()
-	}
-}
-
-// Left reports whether the reader has left, or was cut off.
-func (s *Stream) Left() bool { return s.err != nil }
-
-// Send writes what events writes, and flushes. The error says that the reader has left, or was cut
-// off because it is too slow.
-func (s *Stream) Send(events func() error) error {
-	s.begin()
-	if err := events(); err != nil {
-		return err
-	}
-	s.flush()
-	if isTimeout(s.err) && s.readers.observer.CutOff != nil {
-		s.readers.observer.CutOff()
-	}
-	return s.err
-}
-
 func isTimeout(err error) bool {
 	timeout, ok := errors.AsType[interface {
 		error
@@ -151,41 +162,68 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// Relay sends what a follower reads, event by event, until the follower is at the end of its
-// journal, which is no error, or ctx ends.
+// Relay sends what a follower reads, event by event, until it is at the end of its journal or send
+// returns io.EOF, which are no errors, or ctx ends.
 func (s *Stream) Relay(ctx context.Context, f *journal.Follower, send func(journal.Entry) error) error {
 	for {
-		list, err := next(ctx, f)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, context.DeadlineExceeded):
-			if s.Comment("still here"); s.err != nil {
-				return s.err
-			}
-			continue
-		case err != nil:
+		var list []journal.Entry
+		err := s.Await(ctx, func(ctx context.Context) (err error) {
+			list, err = f.Next(ctx)
 			return err
-		}
-		err = s.Send(func() error {
-			for _, e := range list {
-				if err := send(e); err != nil {
-					return err
-				}
-			}
-			return nil
 		})
+		if err == nil {
+			err = s.Send(streamWrite, func() error { return each(list, send) })
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// next waits for the next events, at most until the next comment is due.
-func next(ctx context.Context, f *journal.Follower) ([]journal.Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, streamBeat)
+// Drain is Relay for what there is to read now.
+func (s *Stream) Drain(ctx context.Context, f *journal.Follower, send func(journal.Entry) error) error {
+	for {
+		list, err := f.Ready(ctx)
+		if err == nil && len(list) > 0 {
+			err = s.Send(streamWrite, func() error { return each(list, send) })
+		}
+		if errors.Is(err, io.EOF) || err == nil && len(list) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func each(list []journal.Entry, send func(journal.Entry) error) error {
+	for _, e := range list {
+		if err := send(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Await calls step, which returns when something has come to pass or its context ends, until
+// something has or ctx ends. Meanwhile it sends comments.
+func (s *Stream) Await(ctx context.Context, step func(context.Context) error) error {
+	for {
+		err := within(ctx, streamBeat, step)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		if err := s.Comment("still here"); err != nil {
+			return err
+		}
+	}
+}
+
+func within(ctx context.Context, d time.Duration, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	return f.Next(ctx)
+	return step(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"fermata/api"
 	"fermata/engine"
 	"fermata/engine/files"
+	"fermata/engine/journal"
 )
 
 const (
@@ -103,12 +104,19 @@ type Options struct {
 	// UploadMemory is how many bytes the store of files holds in memory during an upload. They
 	// count like the bytes of a body.
 	UploadMemory int64
+	// History and Readers are what live answers need: events, and the bound on streams. Without a
+	// History there are no live answers.
+	History *journal.History
+	Readers *api.Readers
 }
 
 // Register registers the routes of the contract.
 func Register(r *api.Router, o Options) {
 	r.Header(profileHeader, ourProfile)
-	p := &programs{executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits, rules: newRules()}
+	p := &programs{
+		executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits, rules: newRules(),
+		live: live{o.History, o.Readers, r.Failure},
+	}
 	c := &cancels{executions: o.Executions, bodies: r.Bodies, limit: min(maxCancelBody, o.Limits.Body)}
 	f := &sessionFiles{o.Files}
 	u := &uploads{o.Files, r.Bodies, o.UploadMemory}

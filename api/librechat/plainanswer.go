@@ -1,6 +1,7 @@
 package librechat
 
 import (
+	"net/http"
 	"strings"
 
 	"fermata/api"
@@ -51,6 +52,16 @@ func unsaid(exit api.Exit, stderr string) string {
 		return "\n" + added
 	}
 	return added
+}
+
+// encodeExit returns status and body for the end of a program without tools.
+func encodeExit(outcome engine.Outcome) (status int, body []byte, err error) {
+	answer, err := plainAnswerOf(outcome)
+	if err != nil {
+		return 0, nil, err
+	}
+	body, err = api.Encode(answer)
+	return http.StatusOK, body, err
 }
 
 // orNull returns nil for an empty text.

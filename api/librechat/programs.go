@@ -1,10 +1,10 @@
 package librechat
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"net/http"
 
 	"github.com/labstack/echo/v4"
 
@@ -21,6 +21,7 @@ type programs struct {
 	errors     api.ErrorStyle
 	limits     Limits
 	rules      rules
+	live       live
 }
 
 // exec runs a program without tools to its end.
@@ -37,15 +38,12 @@ func (p *programs) exec(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	outcome, err := p.start(c, r, p.plainProgram)
+	t, err := p.start(c, r, p.plainProgram)
 	if err != nil {
 		return err
 	}
-	answer, err := plainAnswerOf(outcome)
-	if err != nil {
-		return err
-	}
-	return api.Answer(c, http.StatusOK, answer)
+	t.encode = encodeExit
+	return p.answer(c, t)
 }
 
 // programmatic starts or continues an execution of a program with tools.
@@ -64,20 +62,41 @@ func (p *programs) programmatic(c echo.Context) error {
 	if err := checkWorkspace(header, r.body); err != nil {
 		return err
 	}
-	var outcome engine.Outcome
+	var t task
 	if r.body.continues() {
-		outcome, err = p.resume(c, r)
+		t, err = p.resume(c, r)
 	} else if err = p.limiters.Admit(c, api.ExecutionRequests); err == nil {
-		outcome, err = p.start(c, r, p.toolProgram)
+		t, err = p.start(c, r, p.toolProgram)
 	}
 	if err != nil {
 		return err
 	}
-	status, answer, err := encodeOutcome(outcome, p.errors)
+	held := r.body.continues()
+	t.encode = func(outcome engine.Outcome) (int, []byte, error) {
+		if held {
+			if err := holdAnswer(p.bodies, c, outcome); err != nil {
+				return 0, nil, err
+			}
+		}
+		return encodeOutcome(outcome, p.errors)
+	}
+	return p.answer(c, t)
+}
+
+// answer runs a task and answers with its outcome.
+func (p *programs) answer(c echo.Context, t task) error {
+	if p.live.wanted(c.Request().Header) {
+		return p.live.answer(c, t)
+	}
+	outcome, err := t.run(c.Request().Context(), nil)
 	if err != nil {
 		return err
 	}
-	return api.AnswerBytes(c, status, answer)
+	status, body, err := t.encode(outcome)
+	if err != nil {
+		return err
+	}
+	return api.AnswerBytes(c, status, body)
 }
 
 // A received is a request that runs a program, as it was sent.
@@ -107,28 +126,32 @@ func (p *programs) receive(c echo.Context, salt string) (r received, err error) 
 	return r, err
 }
 
-// start starts an execution.
-func (p *programs) start(c echo.Context, r received, read func(request) (program, error)) (engine.Outcome, error) {
+// start returns the task of a request that starts an execution.
+func (p *programs) start(c echo.Context, r received, read func(request) (program, error)) (task, error) {
 	start, err := p.startOf(c, r, read)
 	if err != nil {
-		return engine.Outcome{}, err
+		return task{}, err
 	}
-	outcome, err := p.executions.Start(c.Request().Context(), start)
-	// A file may have been deleted since startOf found it.
-	return outcome, referenceError(err)
+	return task{run: func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+		if began != nil {
+			start.Began = func(execution string) { began(execution, 0) }
+		}
+		outcome, err := p.executions.Start(ctx, start)
+		// A file may have been deleted since startOf found it.
+		return outcome, referenceError(err)
+	}}, nil
 }
 
-// resume continues an execution.
-func (p *programs) resume(c echo.Context, r received) (engine.Outcome, error) {
+// resume returns the task of a request that continues an execution.
+func (p *programs) resume(c echo.Context, r received) (task, error) {
 	resume, err := p.resumeOf(c, r)
 	if err != nil {
-		return engine.Outcome{}, err
+		return task{}, err
 	}
-	outcome, err := p.executions.Resume(c.Request().Context(), resume)
-	if err != nil {
-		return engine.Outcome{}, err
-	}
-	return outcome, holdAnswer(p.bodies, c, outcome)
+	return task{run: func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+		resume.Began = began
+		return p.executions.Resume(ctx, resume)
+	}}, nil
 }
 
 // largeAnswer is the size in bytes from which an answer counts among the bodies that the

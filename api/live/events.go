@@ -107,7 +107,7 @@ func (h *handlers) stream(c echo.Context, x *journal.Execution, after int64, for
 	f := x.Follow(ctx, after)
 	defer f.Close()
 
-	s := h.o.Readers.OpenStream(c, form)
+	s := h.o.Readers.NewStream(c, form)
 	send := func(e journal.Entry) error {
 		s.Event(e.Seq, e.Type, e.Content)
 		return nil
@@ -115,10 +115,12 @@ func (h *handlers) stream(c echo.Context, x *journal.Execution, after int64, for
 	if view == toolCalls {
 		send = func(e journal.Entry) error { return sendCall(ctx, s, x.ID(), f, e) }
 	}
-	err = s.Relay(ctx, f, send)
+	if err = s.Open(); err == nil {
+		err = s.Relay(ctx, f, send)
+	}
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errDraining), errors.Is(cause, errLife):
-		s.Comment(cause.Error())
+		_ = s.Comment(cause.Error()) // Whether it arrives or not, the stream ends.
 	case err != nil && ctx.Err() == nil && !s.Left():
 		api.SetCause(c, err)
 	}

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"cmp"
 	"net/http"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"fermata/api"
 	"fermata/continuation"
+	"fermata/engine"
 	"fermata/engine/journal"
 )
 
@@ -132,20 +132,23 @@ func (h *handlers) cancel(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	status := ""
-	if journal.Terminal(s.Status) {
-		status = s.Status
-	} else if status, err = h.o.Executions.CancelExecution(ctx, x.ID()); err != nil {
-		return missing(err)
+	if !journal.Terminal(s.Status) {
+		result, err := h.o.Executions.Cancel(ctx, engine.Cancel{Execution: x.ID()})
+		if err != nil {
+			return err
+		}
+		if result != engine.CancelRequested {
+			// It has ended in between.
+			if s, err = x.Summary(ctx); err != nil {
+				return err
+			}
+		}
 	}
-	if status = cmp.Or(status, isCancelling); status == isCancelling || !journal.Terminal(status) {
-		return answer(c, http.StatusAccepted, cancelling{x.ID(), isCancelling})
+	if !journal.Terminal(s.Status) {
+		return answer(c, http.StatusAccepted, cancelling{s.ID, "cancelling"})
 	}
-	return answer(c, http.StatusConflict, conflict{"Execution has ended", x.ID(), status})
+	return answer(c, http.StatusConflict, conflict{"Execution has ended", s.ID, s.Status})
 }
-
-// isCancelling is the status of an execution that is being ended.
-const isCancelling = "cancelling"
 
 // calls answers with the records of the calls of one execution, in the order made.
 func (h *handlers) calls(c echo.Context) error {

@@ -16,14 +16,14 @@ import (
 
 	"fermata/api"
 	"fermata/continuation"
+	"fermata/engine"
 	"fermata/engine/journal"
 )
 
 // A Canceller ends executions; *engine.Engine implements it.
 type Canceller interface {
-	// CancelExecution ends an execution, on whichever server it is. It returns the status with
-	// which the execution has ended before, if it has.
-	CancelExecution(ctx context.Context, id string) (status string, err error)
+	// Cancel ends an execution, on whichever server it is.
+	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
 }
 
 // Options are the settings of the contract. All of them must be set.

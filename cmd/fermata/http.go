@@ -22,6 +22,7 @@ type httpSettings struct {
 	Hosts          []string       `placeholder:"NAME" help:"Host names by which clients may call a server with FERMATA_AUTH=off, in addition to IP addresses, localhost and the host in FERMATA_ADDR. All other names are refused: otherwise a web page could make a browser call the server by a name of its own."`
 	ErrorStyle     api.ErrorStyle `enum:"http,inline" default:"http" help:"How to report a spent run budget and too many rounds. http: with status 408 and 400; inline: with status 200 and an error in the body, for clients that discard the body of any other status."`
 	MaxConnections int            `default:"4096" help:"Most connections at once. One more closes the connection that has waited longest without a request of a known client. The limit on open files may leave room for fewer."`
+	MaxReaders     int            `default:"1000" help:"Most streams of events, live answers among them, that one client may read at once. All clients together may read five times as many. Each takes a connection."`
 	RateExecutions rate           `default:"off" placeholder:"N/TIME" help:"Most executions that one client may start in a period, for example 20/30s; off for no limit. Continuations do not count."`
 	RateUploads    rate           `default:"off" placeholder:"N/TIME" help:"Most uploads of files by one client in a period, for example 30/5m; off for no limit."`
 	RateDownloads  rate           `default:"off" placeholder:"N/TIME" help:"Most downloads of files by one client in a period, for example 60/1m; off for no limit."`
@@ -38,6 +39,7 @@ func (s *httpSettings) check(m *mistakes) {
 	m.unless(s.MaxBody > 0, "max-body", "more than 0")
 	m.unless(s.BodyBudget > 0, "body-budget", "more than 0")
 	m.unless(s.MaxConnections > 0, "max-connections", "more than 0")
+	m.unless(s.MaxReaders > 0, "max-readers", "more than 0")
 }
 
 // hosts returns the names by which clients may call the server.

@@ -29,6 +29,9 @@ type metrics struct {
 	requests    *prometheus.HistogramVec
 	waits, made prometheus.Histogram
 	pushedOut   prometheus.Counter
+	streams     prometheus.Gauge
+	sent, bytes prometheus.Counter
+	cutOff      prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -55,6 +58,18 @@ func newMetrics() *metrics {
 			Name: "fermata_connections_pushed_out_total",
 			Help: "Connections closed because there were too many: the ones that had waited longest, or new ones.",
 		}),
+		streams: with.NewGauge(prometheus.GaugeOpts{
+			Name: "fermata_journal_readers", Help: "Streams of events that are open, live answers among them.",
+		}),
+		sent: with.NewCounter(prometheus.CounterOpts{
+			Name: "fermata_journal_events_sent_total", Help: "Events sent to readers of streams.",
+		}),
+		bytes: with.NewCounter(prometheus.CounterOpts{
+			Name: "fermata_journal_bytes_sent_total", Help: "Bytes of the events sent to readers of streams.",
+		}),
+		cutOff: with.NewCounter(prometheus.CounterOpts{
+			Name: "fermata_journal_readers_cut_off_total", Help: "Readers of streams whose connection was closed because they were too slow.",
+		}),
 		made: with.NewHistogram(prometheus.HistogramOpts{
 			Name: "fermata_pool_make_seconds", Buckets: buckets,
 			Help: "Time that it took to make a sandbox.",
@@ -66,6 +81,18 @@ func newMetrics() *metrics {
 func (m *metrics) request(route, method string, status int, took time.Duration) {
 	class := strconv.Itoa(status/100) + "xx"
 	m.requests.WithLabelValues(route, method, class).Observe(took.Seconds())
+}
+
+// readers returns the hooks that observe the readers of streams.
+func (m *metrics) readers() api.ReaderObserver {
+	return api.ReaderObserver{
+		Open: func(n int) { m.streams.Add(float64(n)) },
+		Sent: func(bytes int) {
+			m.sent.Inc()
+			m.bytes.Add(float64(bytes))
+		},
+		CutOff: m.cutOff.Inc,
+	}
 }
 
 // seconds returns a hook that observes durations.

@@ -40,6 +40,12 @@ func observed() *metrics {
 	m.request("/health", http.MethodGet, http.StatusServiceUnavailable, 2*time.Millisecond)
 	seconds(m.waits)(20 * time.Millisecond)
 	seconds(m.made)(2 * time.Second)
+	r := m.readers()
+	r.Open(3)
+	r.Open(-1)
+	r.Sent(100)
+	r.Sent(200)
+	r.CutOff()
 	return m
 }
 
@@ -54,6 +60,10 @@ fermata_executions{state="paused"} 13
 fermata_executions{state="running"} 12
 fermata_http_request_duration_seconds_count{method="GET",route="/health",status="5xx"} 1
 fermata_http_request_duration_seconds_sum{method="GET",route="/health",status="5xx"} 0.002
+fermata_journal_bytes_sent_total 300
+fermata_journal_events_sent_total 2
+fermata_journal_readers 2
+fermata_journal_readers_cut_off_total 1
 fermata_pauses_total 17
 fermata_pool_ceiling 6
 fermata_pool_failures_total 11

@@ -15,6 +15,7 @@ import (
 	"fermata/api"
 	"fermata/api/auth"
 	"fermata/api/librechat"
+	"fermata/api/live"
 	"fermata/api/peer"
 	"fermata/continuation"
 	"fermata/engine"
@@ -201,7 +202,12 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	options.Auth, options.Observe = auth.New(s.HTTP.keys(), verifier), watched.request
 	clients := api.New(options)
 	clients.Health(version(), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
-	librechat.Register(clients, s.librechat(executions, files))
+	history := journal.NewHistory(store, executions.EndForgotten)
+	readers := api.NewReaders(s.HTTP.MaxReaders, watched.readers())
+	contract := s.librechat(executions, files)
+	contract.History, contract.Readers = history, readers
+	librechat.Register(clients, contract)
+	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: ctx, Log: log})
 	servers := clients
 	if s.Servers.PeerAddr != "" {
 		servers = api.New(options)

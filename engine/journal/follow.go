@@ -160,6 +160,7 @@ func (f *Follower) Next(ctx context.Context) ([]Entry, error) {
 			// If nothing has come after all, the end may be before the place of this follower.
 			f.sure = false
 		case <-ctx.Done():
+			f.sure = false
 			return nil, ctx.Err()
 		}
 	}
@@ -168,6 +169,12 @@ func (f *Follower) Next(ctx context.Context) ([]Entry, error) {
 // over reports with io.EOF whether the execution has ended and left nothing to read.
 func (f *Follower) over(ctx context.Context) (bool, error) {
 	stored, err := f.x.history.store.Summary(ctx, f.x.stored.ID)
+	if err == nil && !stored.Ended {
+		// If its record has run out, it ends now.
+		var s Summary
+		s, err = f.x.history.current(ctx, stored, f.x.known)
+		stored.Ended = Terminal(s.Status)
+	}
 	switch {
 	case errors.Is(err, continuation.ErrNotFound):
 		return true, io.EOF

@@ -38,10 +38,14 @@ type Store interface {
 type History struct {
 	store Store
 	shelf *shelf
+	end   func(ctx context.Context, id string) error
 }
 
-// NewHistory returns the History of the executions in a store.
-func NewHistory(store Store) *History { return &History{store, newShelf(store)} }
+// NewHistory returns the History of the executions in a store. It calls end for an execution whose
+// record has run out without an end.
+func NewHistory(store Store, end func(ctx context.Context, id string) error) *History {
+	return &History{store, newShelf(store), end}
+}
 
 // A Viewer is who looks at executions. An operator sees those of all principals.
 type Viewer struct {
@@ -77,6 +81,31 @@ func (h *History) Find(ctx context.Context, v Viewer, id string) (*Execution, er
 		return nil, err
 	}
 	return &Execution{h, stored, known}, nil
+}
+
+// Await is Find for an execution that is about to begin: it waits until there is something to see.
+func (h *History) Await(ctx context.Context, v Viewer, id string) (*Execution, error) {
+	if x, err := h.Find(ctx, v, id); !errors.Is(err, continuation.ErrNotFound) {
+		return x, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	grown, err := h.store.Watch(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if x, err := h.Find(ctx, v, id); !errors.Is(err, continuation.ErrNotFound) {
+			return x, err
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // validID reports whether id is in the form of our ids.
@@ -126,13 +155,14 @@ func (h *History) current(ctx context.Context, stored continuation.Summary, s Su
 		return s, nil
 	}
 	record, err := h.store.Get(ctx, stored.ID)
-	if err != nil && !errors.Is(err, continuation.ErrNotFound) {
+	forgotten := errors.Is(err, continuation.ErrNotFound)
+	if err != nil && !forgotten {
 		return Summary{}, err
 	}
 	status := statusOf(record.State)
-	if err != nil || Terminal(status) {
+	if Terminal(status) {
 		// It has ended since its summary was read, or its record has run out.
-		again, err := h.store.Summary(ctx, stored.ID)
+		again, err := h.ended(ctx, stored.ID, forgotten)
 		if err != nil && !errors.Is(err, continuation.ErrNotFound) {
 			return Summary{}, err
 		}
@@ -141,7 +171,7 @@ func (h *History) current(ctx context.Context, stored continuation.Summary, s Su
 		}
 	}
 	s.Status = status
-	if record.ID == "" {
+	if forgotten {
 		return s, nil
 	}
 	s.Rounds, s.Calls, s.Ran = record.Round, record.Issued, record.Spent.Milliseconds()
@@ -151,6 +181,19 @@ func (h *History) current(ctx context.Context, stored continuation.Summary, s Su
 		s.PauseExpires = &expires
 	}
 	return s, nil
+}
+
+// ended returns the summary of an execution that should have ended. If it has not, although its
+// record has run out, ended ends it.
+func (h *History) ended(ctx context.Context, id string, forgotten bool) (continuation.Summary, error) {
+	stored, err := h.store.Summary(ctx, id)
+	if err != nil || stored.Ended || !forgotten {
+		return stored, err
+	}
+	if err := h.end(ctx, id); err != nil {
+		return stored, err
+	}
+	return h.store.Summary(ctx, id)
 }
 
 // statusOf returns the status of an execution whose record is in a state of the engine's. It has
