@@ -1,0 +1,64 @@
+// Builds elements. Nothing in the page becomes markup: every text becomes a text node, and the
+// attributes that can be set are those of a list, none of which runs or loads anything.
+
+const attributes = new Set([
+  "autocapitalize", "autocomplete", "class", "datetime", "for", "id", "inputmode", "list", "max", "maxlength", "min", "name",
+  "placeholder", "role", "rows", "scope", "spellcheck", "step", "tabindex", "title", "type", "value", "wrap",
+]);
+const properties = new Set(["checked", "disabled", "hidden", "open", "readOnly", "selected"]);
+
+// h("li.call", {role: "option", onclick: f}, "text", element) returns an element. Children that are
+// null, undefined or false are left out.
+export function h(name, given = {}, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const element = document.createElement(tag);
+  if (classes.length > 0) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(given)) {
+    if (value === null || value === undefined) continue;
+    if (key.startsWith("on") && typeof value === "function") element.addEventListener(key.slice(2), value);
+    else if (properties.has(key)) element[key] = value;
+    else if (attributes.has(key) || /^(aria|data)-[a-z-]+$/.test(key)) element.setAttribute(key, String(value));
+    else throw new Error(`no attribute of the console: ${key}`);
+  }
+  element.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false).map((c) => (c instanceof Node ? c : String(c))));
+  return element;
+}
+
+// setText changes the text of an element if it differs, so that nothing is laid out in vain.
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// setChildren changes the children of an element if they differ.
+export function setChildren(element, children) {
+  if (children.length === element.childNodes.length && children.every((c, i) => c === element.childNodes[i])) return;
+  element.replaceChildren(...children);
+}
+
+// say tells a change to those who do not see it.
+export function say(text) {
+  setText(document.getElementById("news"), text);
+}
+
+// button returns a button.
+export function button(label, onclick, given = {}) {
+  const { kind = "", ...rest } = given;
+  return h(`button${kind ? "." + kind : ""}`, { type: "button", onclick, ...rest }, label);
+}
+
+// painter returns a function that calls paint before the next frame, once however often it is
+// called. A tab in the background has no frames, so a timer stands in for them.
+export function painter(paint) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    const run = () => {
+      if (!asked) return;
+      asked = false;
+      paint();
+    };
+    if (document.hidden) setTimeout(run, 200);
+    else requestAnimationFrame(run);
+  };
+}

@@ -1,0 +1,30 @@
+// Reads and shows JSON without losing a digit: JavaScript's numbers have 53 bits.
+
+const exactly = typeof JSON.rawJSON === "function";
+
+// A number that JavaScript would write in another way stays as it was written.
+function keepNumber(_key, value, context) {
+  return typeof value === "number" && context?.source !== undefined && String(value) !== context.source ? JSON.rawJSON(context.source) : value;
+}
+
+// parse is JSON.parse for what is shown.
+export function parse(text) {
+  return exactly ? JSON.parse(text, keepNumber) : JSON.parse(text);
+}
+
+// pretty is a value as indented JSON.
+export function pretty(value) {
+  return JSON.stringify(value, null, 2) ?? "null";
+}
+
+// compact is a value as one line of JSON, cut to a length.
+export function compact(value, length = 160) {
+  const text = JSON.stringify(value) ?? "";
+  return text.length > length ? text.slice(0, length) + "…" : text;
+}
+
+// cutOff returns what the server has kept of a value that was too large: {head, bytes}, or null.
+export function cutOff(value) {
+  const is = value !== null && typeof value === "object" && value.truncated === true && typeof value.bytes === "number";
+  return is ? { head: String(value.head ?? ""), bytes: value.bytes } : null;
+}

@@ -1,0 +1,192 @@
+// What the events of one execution add up to. It knows nothing of the page.
+
+import { visibleLine } from "./text.js";
+import { Wrapped, border } from "./wrapped.js";
+
+// What is kept of the output for the eye.
+const mostText = 1 << 20;
+const mostLines = 100_000;
+const longestPiece = 4096;
+
+// pieces returns a line in pieces that are short enough to be changed often.
+function* pieces(line) {
+  for (let from = 0, to; from < line.length; from = to) {
+    to = border(line, Math.min(line.length, from + longestPiece));
+    yield line.slice(from, to);
+  }
+}
+
+// An Output is what a program has printed, as lines that are safe to show.
+export class Output {
+  wrapped = new Wrapped();
+  size = 0;
+  dropped = 0;
+  // open is the last line as it came, while its end has not come.
+  open = null;
+
+  add(stream, text) {
+    const parts = text.split("\n");
+    parts.forEach((part, i) => {
+      const ends = i < parts.length - 1;
+      for (const piece of pieces(part)) this.print(stream, piece);
+      if (ends && part === "" && this.open?.stream !== stream) this.print(stream, "");
+      if (ends) this.open = null;
+    });
+    this.trim();
+  }
+
+  // print adds a piece of a line. A line that has grown long goes on in another one.
+  print(stream, piece) {
+    const goesOn = this.open?.stream === stream;
+    this.size += piece.length;
+    if (goesOn && this.open.raw.length + piece.length <= longestPiece) {
+      this.open.raw += piece;
+      this.wrapped.changeLast(visibleLine(this.open.raw));
+      return;
+    }
+    this.open = { stream, raw: piece };
+    this.wrapped.push({ text: visibleLine(piece), stream, goesOn });
+  }
+
+  // trim drops the oldest lines once there are a quarter more than are kept.
+  trim() {
+    const { lines } = this.wrapped;
+    if (this.size < 1.25 * mostText && lines.length < 1.25 * mostLines) return;
+    let n = 0;
+    while (n < lines.length - 1 && (this.size > mostText || lines.length - n > mostLines)) this.size -= lines[n++].text.length;
+    this.size = Math.max(0, this.size);
+    this.dropped += n;
+    this.wrapped.drop(n);
+  }
+
+  get text() {
+    return this.wrapped.lines.map((line, i) => (i > 0 && !line.goesOn ? "\n" : "") + line.text).join("");
+  }
+}
+
+// An Execution is what is known of one execution.
+export class Execution {
+  constructor(id = null) {
+    this.id = id;
+    this.seq = 0;
+    this.summary = null;
+    this.started = null;
+    this.status = null;
+    this.output = new Output();
+    this.calls = [];
+    this.byCall = new Map();
+    this.waiting = new Set();
+    this.spans = [];
+    this.round = 0;
+    this.expires = null;
+    this.since = null;
+    this.files = [];
+    this.ended = null;
+    this.first = null;
+    this.latest = null;
+    this.received = 0;
+  }
+
+  // apply takes one event. It ignores those that it has had and those that it does not know.
+  apply(event) {
+    if (!Number.isSafeInteger(event?.seq) || event.seq <= this.seq) return;
+    this.seq = event.seq;
+    const at = Date.parse(event.time);
+    this.first ??= at;
+    this.latest = at;
+    this.received = performance.now();
+    switch (event.type) {
+      case "execution.started":
+        this.id ??= event.execution;
+        this.started = event;
+        this.turn("running", at);
+        break;
+      case "output":
+        this.output.add(event.stream === "stderr" ? "stderr" : "stdout", String(event.text ?? ""));
+        break;
+      case "call.started":
+        this.begin(event, at);
+        break;
+      case "call.completed":
+      case "call.failed":
+        this.finish(event, at);
+        break;
+      case "execution.paused":
+        this.round = event.round;
+        this.waiting = new Set(event.waiting);
+        this.expires = Date.parse(event.expires_at);
+        this.since = at;
+        this.turn("paused", at);
+        break;
+      case "execution.resumed":
+        this.waiting = new Set();
+        this.expires = this.since = null;
+        this.turn("running", at);
+        break;
+      case "file.stored":
+        if (event.file !== null && typeof event.file === "object") this.files.push(event.file);
+        break;
+      case "execution.ended":
+        this.waiting = new Set();
+        this.expires = null;
+        this.ended = event;
+        this.turn(String(event.status), at);
+        break;
+      default:
+    }
+  }
+
+  begin(event, at) {
+    const call = { ...event, index: this.calls.length, at, end: null, state: "open" };
+    this.calls.push(call);
+    this.byCall.set(event.call, call);
+  }
+
+  finish(event, at) {
+    const call = this.byCall.get(event.call);
+    if (call === undefined) return;
+    call.end = at;
+    call.took = event.took_ms;
+    call.state = event.type === "call.failed" ? "failed" : "completed";
+    for (const name of ["output", "cost", "error", "code", "where"]) if (event[name] !== undefined) call[name] = event[name];
+    this.waiting.delete(event.call);
+  }
+
+  // turn notes that the execution is in another state from a moment on.
+  turn(status, at) {
+    const last = this.spans.at(-1);
+    if (last !== undefined && last.to === null) last.to = at;
+    this.status = status;
+    if (status === "running" || status === "paused") this.spans.push({ status, from: at, to: null });
+  }
+
+  // now is the present moment on the server's clock, as far as the events tell; the end's once it has ended.
+  get now() {
+    if (this.latest === null) return Date.now();
+    return this.ended !== null ? this.latest : this.latest + (performance.now() - this.received);
+  }
+
+  get waits() {
+    return this.calls.filter((call) => this.waiting.has(call.call));
+  }
+
+  // lineOf returns the line that a call claims to stand in, if the program has that line.
+  lineOf(call) {
+    const lines = this.lines;
+    return Number.isSafeInteger(call.line) && call.line >= 1 && call.line <= lines ? call.line : null;
+  }
+
+  get code() {
+    return typeof this.started?.code === "string" ? this.started.code : null;
+  }
+
+  get lines() {
+    const code = this.code;
+    if (code === null) return 0;
+    if (this.counted !== code) {
+      this.counted = code;
+      this.lineCount = code.split("\n").length;
+    }
+    return this.lineCount;
+  }
+}

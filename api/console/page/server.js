@@ -1,0 +1,121 @@
+// Speaks to the server. The key is in sessionStorage and in the header of requests, nowhere else.
+
+import { CutOff } from "./sse.js";
+
+const keyPlace = "fermata.key";
+const largestAnswer = 64 << 20;
+
+// The routes stand beside the page, also behind a proxy that adds a prefix.
+const base = location.pathname.replace(/console\/?$/, "");
+
+// Used where the browser forbids sessionStorage.
+let remembered = null;
+
+export function getKey() {
+  try {
+    return sessionStorage.getItem(keyPlace);
+  } catch {
+    return remembered;
+  }
+}
+
+export function setKey(key) {
+  remembered = key;
+  try {
+    if (key === null) sessionStorage.removeItem(keyPlace);
+    else sessionStorage.setItem(keyPlace, key);
+  } catch {
+    // It is remembered until the page is closed.
+  }
+}
+
+// A Refusal is an answer of the server that is no success.
+export class Refusal extends Error {
+  constructor(status, text, seconds = 0) {
+    super(text);
+    this.status = status;
+    this.seconds = seconds;
+  }
+}
+
+let refused = () => {};
+
+// onRefusedKey sets what happens when the server does not accept the key.
+export function onRefusedKey(f) {
+  refused = f;
+}
+
+// request sends a request and returns the answer if it is a success. Otherwise it throws a Refusal,
+// a CutOff if there is no answer, or the AbortError of the signal.
+export async function request(path, { method = "GET", accept = "application/json", body, headers = {}, signal, key = getKey() } = {}) {
+  const all = new Headers({ Accept: accept, ...headers });
+  if (key !== null) all.set("Authorization", "Bearer " + key);
+  if (body !== undefined) all.set("Content-Type", "application/json");
+  let response;
+  try {
+    response = await fetch(base + path, {
+      method, body, signal, headers: all, cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new CutOff("the server cannot be reached");
+  }
+  if (response.ok) return response;
+  const refusal = await refusalOf(response);
+  if (response.status === 401 && key === getKey()) refused();
+  throw refusal;
+}
+
+async function refusalOf(response) {
+  const seconds = Number(response.headers.get("Retry-After")) || 0;
+  let text = `The server answered with status ${response.status}`;
+  try {
+    const answer = JSON.parse(await readText(response, 1 << 20));
+    text = [answer.error, answer.message, answer.details].filter((t) => typeof t === "string" && t !== "").join(": ") || text;
+  } catch {
+    // The status says enough.
+  }
+  return new Refusal(response.status, text, seconds);
+}
+
+// readBytes returns the body of an answer, of which it reads at most limit bytes.
+export async function readBytes(response, limit) {
+  const reader = response.body.getReader();
+  const pieces = [];
+  let total = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return new Blob(pieces).arrayBuffer();
+      total += value.length;
+      if (total > limit) throw new Refusal(0, "The answer is larger than the console can show");
+      pieces.push(value);
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+export async function readText(response, limit = largestAnswer) {
+  return new TextDecoder().decode(await readBytes(response, limit));
+}
+
+// query returns the text of a query: undefined and empty values are left out, lists are repeated.
+export function query(values) {
+  const all = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    for (const one of [value].flat()) {
+      if (one !== undefined && one !== null && one !== "") all.append(name, one);
+    }
+  }
+  const text = all.toString();
+  return text === "" ? "" : "?" + text;
+}
+
+// problem is a text for the person who meets an error.
+export function problem(error) {
+  if (error instanceof Refusal) {
+    return error.status === 429 && error.seconds > 0 ? `${error.message} (try again in ${error.seconds} s)` : error.message;
+  }
+  return error instanceof CutOff ? "The connection to the server broke: " + error.message : String(error?.message ?? error);
+}
