@@ -77,7 +77,7 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply)
 		conversation: newConversation(&ledger{record: continuation.Record{Session: "own", Inputs: encoded}}),
 		sandbox:      conn,
 	}
-	e = ending{reported: true, leftFiles: true}
+	e = ending{printed: &printed{}, leftFiles: true}
 	x.collect(&e)
 	conn.Detach()
 	return e, kept

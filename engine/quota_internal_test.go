@@ -2,21 +2,32 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"fermata/continuation"
+	"fermata/continuation/boltstore"
 )
 
 // A client that has the answer of an ended execution can start the next one at once.
 func TestEndIsCountedBeforeItIsTold(t *testing.T) {
-	m := &common{quota: newQuota(Options{MaxRunning: 1})}
+	store, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	m := &common{
+		o: Options{Store: store, Log: slog.New(slog.DiscardHandler)}, members: &membership{}, quota: newQuota(Options{MaxRunning: 1}),
+	}
 	counted, err := m.quota.admit("ada")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newConversation(m.newLedger(continuation.Record{State: string(Running)}))
+	record := continuation.Record{ID: "x", State: string(Running)}
+	c := newConversation(m.newLedger(record, m.newChronicle(Start{}, record)))
 	c.segment = newSegment(0, "")
 	if err := c.open(t.Context(), Start{}); err != nil {
 		t.Fatal(err)
