@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"fermata/continuation"
 	"fermata/engine/journal"
 )
@@ -65,20 +63,12 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*journal
 	return journal.Continue(m.o.Journal, r, s)
 }
 
-// callSpace is the UUID namespace of the records of calls. It must not change.
-var callSpace = uuid.MustParse("9a0c6f0e-7f5e-4c37-8f2b-0b9d6b9f4a11")
-
-// recordOf returns the name of the record of a call.
-func recordOf(execution, call string) string {
-	return "ptc:" + uuid.NewSHA1(callSpace, []byte(execution+"\x00"+call)).String()
-}
-
 // notePause tells the journal of new calls, and of the pause that they lead to.
 func (l *ledger) notePause(e ending, round int, expires time.Time) {
 	events := make([]journal.Event, 0, len(e.calls)+1)
 	for _, c := range e.issued {
 		events = append(events, &journal.CallStarted{
-			Call: c.ID, Record: recordOf(l.id, c.ID), Tool: c.Name, Runner: "client",
+			Call: c.ID, Record: journal.RecordName(l.id, c.ID), Tool: c.Name, Runner: "client",
 			Input: l.journal.Value(c.Input), Line: l.journal.Line(c.line),
 		})
 	}
@@ -100,12 +90,12 @@ func (l *ledger) noteResults(results []Result) journal.Notes {
 		took := since(started[r.CallID])
 		if r.Failed {
 			events = append(events, &journal.CallFailed{
-				Call: r.CallID, Record: recordOf(l.id, r.CallID), Error: l.journal.Text(messageOf(r)), Took: took,
+				Call: r.CallID, Record: journal.RecordName(l.id, r.CallID), Error: l.journal.Text(messageOf(r)), Took: took,
 			})
 			continue
 		}
 		events = append(events, &journal.CallCompleted{
-			Call: r.CallID, Record: recordOf(l.id, r.CallID), Output: l.journal.Value(r.Value), Took: took,
+			Call: r.CallID, Record: journal.RecordName(l.id, r.CallID), Output: l.journal.Value(r.Value), Took: took,
 		})
 	}
 	return l.journal.Note(events...)
@@ -144,7 +134,7 @@ func (l *ledger) noteEnd(o Outcome, output *printed, ran time.Duration) {
 	for _, c := range l.record.Pending {
 		if !c.Answered {
 			events = append(events, &journal.CallFailed{
-				Call: c.ID, Record: recordOf(l.id, c.ID), Error: l.journal.Text("the execution has ended: " + reasonOf(o)), Took: since(c.Started),
+				Call: c.ID, Record: journal.RecordName(l.id, c.ID), Error: l.journal.Text("the execution has ended: " + reasonOf(o)), Took: since(c.Started),
 			})
 		}
 	}

@@ -16,6 +16,7 @@ type settings struct {
 	HTTP       httpSettings      `embed:"" group:"http"`
 	JWT        jwtSettings       `embed:"" prefix:"jwt-" group:"jwt"`
 	Executions executionSettings `embed:"" group:"executions"`
+	Journal    journalSettings   `embed:"" group:"journal"`
 	Files      fileSettings      `embed:"" group:"files"`
 	Servers    serverSettings    `embed:"" group:"servers"`
 	Sandbox    sandboxSettings   `embed:"" group:"sandbox"`
@@ -42,7 +43,7 @@ func (s *settings) Validate() error {
 	if s.HTTP.Auth == "off" && s.JWT.on() {
 		m = append(m, errors.New("FERMATA_AUTH=off lets in everyone, and FERMATA_JWT_... only users of LibreChat: set one of them"))
 	}
-	for _, group := range []interface{ check(m *mistakes) }{&s.JWT, &s.HTTP, &s.Executions, &s.Files, &s.Servers, &s.Sandbox} {
+	for _, group := range []interface{ check(m *mistakes) }{&s.JWT, &s.HTTP, &s.Executions, &s.Journal, &s.Files, &s.Servers, &s.Sandbox} {
 		group.check(&m)
 	}
 	return errors.Join(m...)

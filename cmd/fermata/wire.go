@@ -185,7 +185,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 
 		Files:        files,
 		MaxInputSize: s.Sandbox.inputSize(),
-		Journal:      journal.Options{Mode: journal.Full, Value: journal.DefaultValue, Life: journal.DefaultLife},
+		Journal:      s.Journal.options(),
 		Words:        librechat.Words{},
 
 		MaxExecutions: s.maxExecutions(),

@@ -6,6 +6,8 @@ package journal
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // The types of events. Their texts are stored and on the wire, and must not change.
@@ -68,6 +70,14 @@ type Output struct {
 	// Offset is how many bytes of text stand before it in its stream.
 	Offset int64  `json:"offset"`
 	Text   string `json:"text"`
+}
+
+// callSpace is the UUID namespace of the records of calls. It must not change.
+const callSpace = "9a0c6f0e-7f5e-4c37-8f2b-0b9d6b9f4a11"
+
+// RecordName returns the name of the record of a call.
+func RecordName(execution, call string) string {
+	return "ptc:" + uuid.NewSHA1(uuid.MustParse(callSpace), []byte(execution+"\x00"+call)).String()
 }
 
 // CallStarted tells of a tool call that the program has made.

@@ -24,12 +24,6 @@ type Options struct {
 	Life time.Duration
 }
 
-// Defaults of Options.
-const (
-	DefaultValue = 64 << 10
-	DefaultLife  = 24 * time.Hour
-)
-
 const (
 	// maxCode bounds the code that a journal keeps whole, in bytes of compact JSON.
 	maxCode = 256 << 10
