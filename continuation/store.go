@@ -41,13 +41,13 @@ type Store interface {
 	// Delete removes the record, whatever its version. It succeeds if there is none.
 	Delete(ctx context.Context, id string) error
 
-	Journals
-
 	// Ping returns an error if the store cannot answer now.
 	Ping(ctx context.Context) error
 
 	// Close releases the store. No other method may be called after it.
 	Close() error
+
+	Journals
 }
 
 // A Registry holds the leases of the servers that share a store: which servers are

@@ -1,9 +1,11 @@
-// Package boltstore keeps continuation records in a file, for a server that runs
-// alone.
+// Package boltstore keeps continuation records and journals in files, for a server that
+// runs alone.
 //
 // Records are of no use after the machine has been rebooted, because no sandbox
-// survives that. So no write waits for the disk: if the server is killed, the kernel
-// still has what it wrote; if the machine crashes, the records are worthless anyway.
+// survives that. So no write of a record waits for the disk: if the server is killed, the
+// kernel still has what it wrote; if the machine crashes, the records are worthless anyway.
+// The journal of a live execution is in the file of records. When the execution has ended,
+// its journal is moved to the archive, a synced file that outlives a reboot.
 package boltstore
 
 import (
@@ -42,36 +44,75 @@ const (
 	sweepBatch = 256
 )
 
-// A Store keeps records in a file. It implements continuation.Store.
+// A Store keeps records and journals in files. It implements continuation.Store.
 type Store struct {
-	db   *bolt.DB
-	lock *os.File
-	log  *slog.Logger
+	db      *bolt.DB
+	lock    *os.File
+	log     *slog.Logger
+	archive *archive
+	keeper  *keeper
+	readers stored.Watchers
 
-	stopSweep context.CancelFunc
-	sweeping  sync.WaitGroup
+	limits continuation.JournalLimits
+	expire func(continuation.Record, continuation.Summary) (continuation.Chapter, error)
+
+	stopWork context.CancelFunc
+	working  sync.WaitGroup
 }
 
-var _ continuation.Store = (*Store)(nil)
+var (
+	_ continuation.Store    = (*Store)(nil)
+	_ continuation.Journals = (*Store)(nil)
+)
+
+// An Option changes how a Store works.
+type Option func(*Store)
+
+// WithLimits bounds the journals of executions that have ended.
+func WithLimits(limits continuation.JournalLimits) Option {
+	return func(s *Store) { s.limits = limits }
+}
+
+// WithExpiry makes Open end the journals of executions that were alive when the machine was
+// rebooted. chapter returns their last chapter, given their last record and summary. Without
+// WithExpiry these journals are dropped.
+func WithExpiry(chapter func(continuation.Record, continuation.Summary) (continuation.Chapter, error)) Option {
+	return func(s *Store) { s.expire = chapter }
+}
 
 // Open opens the store in the file at path and creates the file if there is none. A
 // file that is damaged, or was written before the machine's last boot, is replaced by
 // an empty one and the loss is logged. The file path.boot beside it names the boot that
-// the records belong to. Open locks it, so that only one server uses the store.
-func Open(path string, log *slog.Logger) (*Store, error) {
+// the records belong to. Open locks it, so that only one server uses the store. The file
+// path.journals is the archive.
+func Open(path string, log *slog.Logger, options ...Option) (*Store, error) {
 	lock, err := lockFile(path + ".boot")
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: open %s: %w", path, err)
 	}
-	db, err := openDB(path, lock, log)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("boltstore: open %s: %w", path, err), lock.Close())
+	s := &Store{lock: lock, log: log}
+	for _, option := range options {
+		option(s)
 	}
-
+	if err := s.open(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("boltstore: open %s: %w", path, err), s.closeFiles())
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Store{db: db, lock: lock, log: log, stopSweep: cancel}
-	s.sweeping.Go(func() { s.sweepUntil(ctx) })
+	s.stopWork = cancel
+	s.working.Go(func() { s.sweepUntil(ctx) })
+	s.working.Go(func() { s.keeper.work(ctx) })
 	return s, nil
+}
+
+func (s *Store) open(path string) (err error) {
+	if s.archive, err = openArchive(path+".journals", s.log); err != nil {
+		return fmt.Errorf("%s.journals: %w", path, err)
+	}
+	if s.db, err = s.openRecords(path); err != nil {
+		return err
+	}
+	s.keeper, err = newKeeper(s.db, s.archive, s.limits, s.log)
+	return err
 }
 
 // now returns the time since the machine's boot, in milliseconds. Setting the wall clock
@@ -85,9 +126,9 @@ func now() (int64, error) {
 	return t.Nano() / int64(time.Millisecond), nil
 }
 
-// live returns the value of the record with this id, or nil if there is none or it has
+// current returns the value of the record with this id, or nil if there is none or it has
 // expired.
-func live(tx *bolt.Tx, id string, at int64) []byte {
+func current(tx *bolt.Tx, id string, at int64) []byte {
 	value := tx.Bucket([]byte(records)).Get([]byte(id))
 	if value == nil || expired(value, at) {
 		return nil
@@ -100,8 +141,8 @@ func expired(value []byte, at int64) bool {
 }
 
 // Put implements continuation.Store.
-func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, _ continuation.Chapter) error {
-	if err := s.put(ctx, r, ttl); err != nil {
+func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
+	if err := s.put(ctx, r, ttl, c); err != nil {
 		if errors.Is(err, continuation.ErrConflict) {
 			return fmt.Errorf("put record %s, version %d: %w", r.ID, r.Version, err)
 		}
@@ -110,7 +151,7 @@ func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duratio
 	return nil
 }
 
-func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duration) error {
+func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -125,24 +166,57 @@ func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duratio
 		return err
 	}
 
-	conflict := false
-	err = s.db.Update(func(tx *bolt.Tx) error {
+	var form []byte
+	if len(c.Events) > 0 {
+		form, err = stored.AppendChapter(make([]byte, 0, stored.ChapterLen(c.Events)), c.Events)
+		if err != nil {
+			return err
+		}
+	}
+
+	var conflict error
+	var g growth
+	err = s.db.Update(func(tx *bolt.Tx) (err error) {
 		var version int64
-		if old := live(tx, r.ID, at); old != nil {
+		if old := current(tx, r.ID, at); old != nil {
 			version = int64(binary.BigEndian.Uint64(old[8:]))
 		}
+		// A conflict is not returned as an error: to roll the transaction back, bbolt would
+		// look through the whole file for its free pages. An empty commit writes one page.
 		if version != r.Version-1 {
-			// This is not returned as an error: to roll the transaction back, bbolt would
-			// look through the whole file for its free pages. An empty commit writes one page.
-			conflict = true
+			conflict = continuation.ErrConflict
 			return nil
+		}
+		if r.Version == 1 || !c.Empty() || c.Life > 0 {
+			if g, err = deskOf(tx).add(r, c, form, at, s.archive.has); errors.Is(err, errNotNext) {
+				conflict = fmt.Errorf("%w: %w", continuation.ErrConflict, err)
+				return nil
+			}
+		}
+		if err != nil {
+			return err
 		}
 		return tx.Bucket([]byte(records)).Put([]byte(r.ID), value)
 	})
-	if err == nil && conflict {
-		return continuation.ErrConflict
+	if err != nil || conflict != nil {
+		return errors.Join(err, conflict)
 	}
-	return err
+	if g != (growth{}) {
+		s.noteGrowth(r, c, g)
+	}
+	return nil
+}
+
+// noteGrowth tells those whom it concerns that a journal has changed.
+func (s *Store) noteGrowth(r continuation.Record, c continuation.Chapter, g growth) {
+	if c.Empty() && g.fresh {
+		s.keeper.space.leave(r.ID)
+	} else if s.keeper.space.grow(r.ID, r.Principal, g) || g.ended {
+		s.keeper.call()
+	}
+	if g.grown {
+		s.readers.Wake(r.ID)
+	}
 }
 
 // Get implements continuation.Store.
@@ -169,7 +243,7 @@ func (s *Store) get(ctx context.Context, id string) (continuation.Record, error)
 	// writer that has to grow the file.
 	var value []byte
 	err = s.db.View(func(tx *bolt.Tx) error {
-		value = bytes.Clone(live(tx, id, at))
+		value = bytes.Clone(current(tx, id, at))
 		return nil
 	})
 	switch {
@@ -219,14 +293,29 @@ func (s *Store) list(ctx context.Context) ([]continuation.Record, error) {
 func (s *Store) Delete(ctx context.Context, id string) error {
 	err := ctx.Err()
 	if err == nil {
-		err = s.db.Update(func(tx *bolt.Tx) error {
-			return tx.Bucket([]byte(records)).Delete([]byte(id))
-		})
+		err = s.delete(id)
 	}
 	if err != nil {
 		return stored.Unavailable("delete record "+id, err)
 	}
 	return nil
+}
+
+func (s *Store) delete(id string) error {
+	at, err := now()
+	if err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bolt.Tx) error {
+		bucket := tx.Bucket([]byte(records))
+		old := current(tx, id, at)
+		if old == nil || deskOf(tx).presence(id, at) != live {
+			return bucket.Delete([]byte(id))
+		}
+		// The journal stays for a while. The sweep will remove both.
+		value := binary.BigEndian.AppendUint64(make([]byte, 0, len(old)), uint64(at))
+		return bucket.Put([]byte(id), append(value, old[8:]...))
+	})
 }
 
 // Ping implements continuation.Store.
@@ -243,10 +332,22 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Close implements continuation.Store.
 func (s *Store) Close() error {
-	s.stopSweep()
-	s.sweeping.Wait()
-	if err := errors.Join(s.db.Close(), s.lock.Close()); err != nil {
+	s.stopWork()
+	s.working.Wait()
+	if err := s.closeFiles(); err != nil {
 		return fmt.Errorf("boltstore: close: %w", err)
 	}
 	return nil
+}
+
+// closeFiles closes what is open.
+func (s *Store) closeFiles() error {
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.archive != nil {
+		errs = append(errs, s.archive.db.Close())
+	}
+	return errors.Join(append(errs, s.lock.Close())...)
 }

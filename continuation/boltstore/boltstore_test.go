@@ -14,9 +14,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(tb testing.TB, path string) *boltstore.Store {
+func open(tb testing.TB, path string, options ...boltstore.Option) *boltstore.Store {
 	tb.Helper()
-	s, err := boltstore.Open(path, slog.New(slog.DiscardHandler))
+	s, err := boltstore.Open(path, slog.New(slog.DiscardHandler), options...)
 	if err != nil {
 		tb.Fatalf("Open = %v, want success", err)
 	}
@@ -33,6 +33,14 @@ func closeStore(tb testing.TB, s *boltstore.Store) {
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) continuation.Store {
 		s := open(t, filepath.Join(t.TempDir(), "records.db"))
+		t.Cleanup(func() { closeStore(t, s) })
+		return s
+	})
+}
+
+func TestLimits(t *testing.T) {
+	storetest.RunLimits(t, func(t *testing.T, limits continuation.JournalLimits) continuation.Store {
+		s := open(t, filepath.Join(t.TempDir(), "records.db"), boltstore.WithLimits(limits))
 		t.Cleanup(func() { closeStore(t, s) })
 		return s
 	})

@@ -19,13 +19,16 @@ const (
 	compactUsed = 4
 )
 
-// compact replaces the database at path by one that holds only the live records, if they
-// are a small part of the file: bbolt never shrinks a file. The server may be killed at
+// needs reports whether a key of a bucket is still needed.
+type needs func(tx *bolt.Tx, bucket string, key, value []byte) bool
+
+// compact replaces the database at path by one that holds only what is needed, if that
+// is a small part of the file: bbolt never shrinks a file. The server may be killed at
 // any time, since the new file takes the old one's place in one step. If the file cannot
 // be replaced, the old one is used.
-func compact(path string, log *slog.Logger) error {
+func compact(path string, needed needs, log *slog.Logger) error {
 	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeFile(fresh); err != nil {
 		return err
 	}
 	info, err := os.Stat(path)
@@ -36,47 +39,41 @@ func compact(path string, log *slog.Logger) error {
 		return err
 	}
 	began := time.Now()
-	size, err := copyLive(path, fresh, info.Size()/compactUsed)
+	size, err := copyNeeded(path, fresh, needed, info.Size()/compactUsed)
 	if err == nil && size >= 0 {
 		err = os.Rename(fresh, path)
 	}
 	switch {
 	case err != nil:
-		log.Warn("cannot compact the file of records", "file", path, "err", errors.Join(err, os.Remove(fresh)))
+		log.Warn("cannot compact a file", "file", path, "err", errors.Join(err, os.Remove(fresh)))
 	case size >= 0:
-		log.Info("compacted the file of records", "file", path, "bytes_before", info.Size(), "bytes_of_records", size, "took", time.Since(began))
+		log.Info("compacted a file", "file", path, "bytes_before", info.Size(), "bytes_needed", size, "took", time.Since(began))
 	}
 	return nil
 }
 
-// copyLive copies the live records of the database at path to a new database, unless they
-// take more than most bytes. It returns how many bytes they take, or -1 if too many.
-func copyLive(path, fresh string, most int64) (size int64, err error) {
-	at, err := now()
-	if err != nil {
-		return 0, err
-	}
-	src, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockWait})
+// copyNeeded copies what is needed of the database at path to a new database, unless that is
+// more than most bytes. It returns how many bytes it is, or -1 if too many.
+func copyNeeded(path, fresh string, needed needs, most int64) (size int64, err error) {
+	src, err := openToRead(path)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	eachLive := func(do func(id, value []byte) error) error {
+	each := func(do func(bucket, key, value []byte) error) error {
 		return src.View(func(tx *bolt.Tx) error {
-			bucket := tx.Bucket([]byte(records))
-			if bucket == nil {
-				return nil
-			}
-			return bucket.ForEach(func(id, value []byte) error {
-				if expired(value, at) {
-					return nil
-				}
-				return do(id, value)
+			return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+				return bucket.ForEach(func(key, value []byte) error {
+					if !needed(tx, string(name), key, value) {
+						return nil
+					}
+					return do(name, key, value)
+				})
 			})
 		})
 	}
-	err = eachLive(func(id, value []byte) error {
-		size += int64(len(id) + len(value))
+	err = each(func(_, key, value []byte) error {
+		size += int64(len(key) + len(value))
 		return nil
 	})
 	if err != nil || size > most {
@@ -87,13 +84,42 @@ func copyLive(path, fresh string, most int64) (size int64, err error) {
 		return 0, fmt.Errorf("create %s: %w", fresh, err)
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	return size, eachLive(func(id, value []byte) error {
+	if err := copyTo(dst, each); err != nil {
+		return 0, err
+	}
+	return size, dst.Sync()
+}
+
+// copyBatch is from how many bytes on what was copied is written.
+const copyBatch = 1 << 20
+
+// copyTo writes all that each gives to a database, in several transactions.
+func copyTo(dst *bolt.DB, each func(do func(bucket, key, value []byte) error) error) error {
+	type entry struct{ bucket, key, value []byte }
+	var batch []entry
+	write := func() error {
 		return dst.Update(func(tx *bolt.Tx) error {
-			bucket, err := tx.CreateBucketIfNotExists([]byte(records))
-			if err != nil {
-				return err
+			for _, e := range batch {
+				bucket, err := tx.CreateBucketIfNotExists(e.bucket)
+				if err != nil {
+					return err
+				}
+				if err := bucket.Put(e.key, e.value); err != nil {
+					return err
+				}
 			}
-			return bucket.Put(id, value)
+			return nil
 		})
+	}
+	bytes := 0
+	err := each(func(bucket, key, value []byte) error {
+		batch, bytes = append(batch, entry{bucket, key, value}), bytes+len(key)+len(value)
+		if bytes < copyBatch {
+			return nil
+		}
+		err := write()
+		batch, bytes = batch[:0], 0
+		return err
 	})
+	return errors.Join(err, write())
 }

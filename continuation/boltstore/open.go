@@ -50,71 +50,93 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// openDB opens the database at path. The locked file boot names the boot of the machine
+// openRecords opens the database at path. The locked file boot names the boot of the machine
 // that its records belong to. The database itself cannot say so: after a crash of the
 // machine it may not even open.
-func openDB(path string, boot *os.File, log *slog.Logger) (*bolt.DB, error) {
+func (s *Store) openRecords(path string) (*bolt.DB, error) {
 	this, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, fmt.Errorf("read the boot id of the machine: %w", err)
 	}
-	then, err := io.ReadAll(boot)
+	then, err := io.ReadAll(s.lock)
 	if err != nil {
 		return nil, fmt.Errorf("read the boot id of the records: %w", err)
 	}
 
-	ofThisBoot := bytes.Equal(this, then)
-	if err := dropUnusable(path, ofThisBoot, log); err != nil {
+	if err := dropDamaged(path, "dropping the records: their file is damaged", s.log); err != nil {
 		return nil, err
 	}
 	// Old records are removed before the file names this boot. A file that names it already
 	// is not written again: a server that is killed between the two steps leaves it empty,
 	// and the next server would take good records for those of an earlier boot.
-	if !ofThisBoot {
-		if err := errors.Join(boot.Truncate(0), writeAll(boot, this)); err != nil {
+	if !bytes.Equal(this, then) {
+		if err := s.dropOld(path); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(s.lock.Truncate(0), writeAll(s.lock, this)); err != nil {
 			return nil, fmt.Errorf("write the boot id of the records: %w", err)
 		}
 	}
-	if err := compact(path, log); err != nil {
+	at, err := now()
+	if err != nil {
 		return nil, err
 	}
-	db, err := bolt.Open(path, 0o600, options())
+	needed := func(tx *bolt.Tx, bucket string, key, value []byte) bool {
+		return bucket != records || !deskOf(tx).removable(string(key), value, at)
+	}
+	if err := compact(path, needed, s.log); err != nil {
+		return nil, err
+	}
+	return openFile(path, options(), func(tx *bolt.Tx) error {
+		_, err := tx.CreateBucketIfNotExists([]byte(records))
+		return errors.Join(err, deskOf(tx).create())
+	})
+}
+
+// openFile opens the database at path and creates its buckets.
+func openFile(path string, o *bolt.Options, create func(*bolt.Tx) error) (*bolt.DB, error) {
+	db, err := bolt.Open(path, 0o600, o)
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, errLocked
 	}
 	if err != nil {
 		return nil, err
 	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists([]byte(records))
-		return err
-	})
-	if err != nil {
+	if err := db.Update(create); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
 
-// dropUnusable removes the database at path if it is of an earlier boot or damaged.
-func dropUnusable(path string, ofThisBoot bool, log *slog.Logger) error {
-	if _, err := os.Stat(path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+// dropOld removes the database at path, which is of an earlier boot. Its journals are archived
+// first.
+func (s *Store) dropOld(path string) error {
+	switch err := guarded(func() error { return s.rescue(path) }); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, berrors.ErrTimeout):
+		return errLocked
+	case err != nil:
+		s.log.Error("dropping journals: they cannot be archived", "file", path, "err", err)
 	}
-	if ofThisBoot {
-		damage := check(path)
-		if errors.Is(damage, berrors.ErrTimeout) {
-			return errLocked
-		}
-		if damage == nil {
-			return nil
-		}
-		log.Error("dropping the records: their file is damaged", "file", path, "err", damage)
-	} else {
-		log.Info("dropping the records: they are of an earlier boot of this machine", "file", path)
+	s.log.Info("dropping the records: they are of an earlier boot of this machine", "file", path)
+	return removeFile(path)
+}
+
+// dropDamaged removes the database at path if it is damaged.
+func dropDamaged(path, message string, log *slog.Logger) error {
+	switch damage := check(path); {
+	case damage == nil, errors.Is(damage, fs.ErrNotExist):
+		return nil
+	case errors.Is(damage, berrors.ErrTimeout):
+		return errLocked
+	default:
+		log.Error(message, "file", path, "err", damage)
+		return removeFile(path)
 	}
+}
+
+func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -145,28 +167,58 @@ func writeAll(f *os.File, b []byte) error {
 // check walks through the database at path and returns what is wrong with it. To open a
 // damaged database for writing may end the process: bbolt then looks for free pages in a
 // goroutine of its own, whose panic nobody can recover.
-func check(path string) (err error) {
+func check(path string) error {
+	return guarded(func() (err error) {
+		db, err := openToRead(path)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		return db.View(func(tx *bolt.Tx) error {
+			return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+				least := minLen(string(name))
+				return bucket.ForEach(func(key, value []byte) error {
+					if len(value) < least {
+						return fmt.Errorf("%s %q is cut off", name, key)
+					}
+					return nil
+				})
+			})
+		})
+	})
+}
+
+// minLen returns the length of the shortest value of a bucket.
+func minLen(bucket string) int {
+	switch bucket {
+	case records:
+		return headerLen
+	case chapters, summaries:
+		return 4
+	case ends:
+		return endLen
+	case ages:
+		return 8
+	default:
+		return 0
+	}
+}
+
+// openToRead opens a database that exists.
+func openToRead(path string) (*bolt.DB, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	return bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockWait})
+}
+
+// guarded calls f, which reads a database that may be damaged.
+func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a page beyond the end of the file
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("reading it panics: %v", p)
 		}
 	}()
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockWait})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.View(func(tx *bolt.Tx) error {
-		bucket := tx.Bucket([]byte(records))
-		if bucket == nil {
-			return nil // its server was killed before the first transaction
-		}
-		return bucket.ForEach(func(id, value []byte) error {
-			if len(value) < headerLen {
-				return fmt.Errorf("record %q is cut off", id)
-			}
-			return nil
-		})
-	})
+	return f()
 }

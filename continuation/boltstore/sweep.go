@@ -24,7 +24,8 @@ func (s *Store) sweepUntil(ctx context.Context) {
 	}
 }
 
-// sweep removes all expired records, up to sweepBatch in a transaction.
+// sweep removes all expired records, up to sweepBatch in a transaction, and with them the journals
+// of executions that nobody has ended.
 func (s *Store) sweep(ctx context.Context) error {
 	at, err := now()
 	if err != nil {
@@ -35,25 +36,49 @@ func (s *Store) sweep(ctx context.Context) error {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		err = s.db.Update(func(tx *bolt.Tx) error {
-			bucket := tx.Bucket([]byte(records))
-			for _, id := range ids {
-				// The record may have been written again since it was found.
-				if value := bucket.Get(id); value == nil || !expired(value, at) {
-					continue
-				}
-				if err := bucket.Delete(id); err != nil {
-					return err
-				}
+		for more := true; more && ctx.Err() == nil; {
+			err := s.db.Update(func(tx *bolt.Tx) (err error) {
+				more, err = s.removeExpired(deskOf(tx), ids, at)
+				return err
+			})
+			if err != nil {
+				return err
 			}
+		}
+		if next == nil {
 			return nil
-		})
-		if err != nil || next == nil {
-			return err
 		}
 		from = next
 	}
 	return nil
+}
+
+// removeExpired removes expired records, and up to cutBatch chapters of their journals. It reports
+// whether there are more.
+func (s *Store) removeExpired(d desk, ids [][]byte, at int64) (more bool, err error) {
+	bucket := d.bucket(records)
+	for _, id := range ids {
+		// The record may have been written again since it was found.
+		if !d.removable(string(id), bucket.Get(id), at) {
+			continue
+		}
+		if d.bucket(ends).Get(id) == nil && d.has(string(id)) {
+			s.keeper.space.leave(string(id))
+			if more, err := d.clear(string(id), cutBatch); err != nil || more {
+				return more, err
+			}
+		}
+		if err := bucket.Delete(id); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// removable reports whether a record has expired, and the journal of its execution does not need
+// it any more.
+func (d desk) removable(id string, value []byte, at int64) bool {
+	return value != nil && expired(value, at) && d.presence(id, at) != live
 }
 
 // findExpired returns the ids of up to sweepBatch expired records, beginning at from. If
@@ -61,9 +86,10 @@ func (s *Store) sweep(ctx context.Context) error {
 // search.
 func (s *Store) findExpired(at int64, from []byte) (ids [][]byte, next []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
-		cursor := tx.Bucket([]byte(records)).Cursor()
+		d := deskOf(tx)
+		cursor := d.bucket(records).Cursor()
 		for id, value := cursor.Seek(from); id != nil; id, value = cursor.Next() {
-			if !expired(value, at) {
+			if !d.removable(string(id), value, at) {
 				continue
 			}
 			if len(ids) == sweepBatch {

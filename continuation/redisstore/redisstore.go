@@ -7,11 +7,10 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,28 +28,14 @@ const (
 // listPage is how many records List asks for at once.
 const listPage = 128
 
-// put writes a value if its version follows the stored one, in one step.
-//
-//	KEYS[1]  the key
-//	ARGV[1]  the version that must be stored, encoded as in a value; empty for none
-//	ARGV[2]  the value
-//	ARGV[3]  its time to live in milliseconds
-//
-// It returns 1 if the value is stored now, even if it was stored before: the client
-// library repeats a command that got no reply. The nonce in the head tells a repeated
-// write from another write with the same content.
-var put = redis.NewScript(`
-local head = redis.call('GETRANGE', KEYS[1], 0, ` + headEnd + `)
-if head == string.sub(ARGV[2], 1, #head) and head ~= '' then return 1 end
-if string.sub(head, 2, 9) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1
-`)
-
 // A Store keeps records in Redis. It implements continuation.Store.
 type Store struct {
 	client redis.UniversalClient
 	codec  codec
+	limits continuation.JournalLimits
+	log    *slog.Logger
+	index  *index
+	wakes  *wakes
 }
 
 var _ continuation.Store = (*Store)(nil)
@@ -71,6 +56,22 @@ func WithKey(secrets ...[]byte) Option {
 	}
 }
 
+// WithLimits bounds the journals of executions that have ended.
+func WithLimits(limits continuation.JournalLimits) Option {
+	return func(s *Store) error {
+		s.limits = limits
+		return nil
+	}
+}
+
+// WithLog gives the Store a log for what goes wrong in the background.
+func WithLog(log *slog.Logger) Option {
+	return func(s *Store) error {
+		s.log = log
+		return nil
+	}
+}
+
 // New returns a Store in the Redis at url. The README of go-redis lists all parameters
 // that the query may have.
 //
@@ -86,7 +87,7 @@ func WithKey(secrets ...[]byte) Option {
 // New does not connect, so that a server may start before its Redis does. Ping tells
 // whether Redis answers.
 func New(url string, options ...Option) (*Store, error) {
-	s := &Store{codec: plain{}}
+	s := &Store{codec: plain{}, log: slog.New(slog.DiscardHandler)}
 	for _, option := range options {
 		if err := option(s); err != nil {
 			return nil, fmt.Errorf("redisstore: %w", err)
@@ -97,32 +98,11 @@ func New(url string, options ...Option) (*Store, error) {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
 	s.client = client
+	s.index, s.wakes = newIndex(client, s.limits, s.log), newWakes(client)
 	return s, nil
 }
 
 func key(id string) string { return keyPrefix + id + keySuffix }
-
-// Put implements continuation.Store.
-func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, _ continuation.Chapter) error {
-	value, err := encode(s.codec, r)
-	if err != nil {
-		return stored.Unavailable("put record "+r.ID, err)
-	}
-	var before []byte
-	if r.Version != 1 {
-		before = binary.BigEndian.AppendUint64(nil, uint64(r.Version-1))
-	}
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
-	defer cancel()
-	written, err := put.Run(ctx, s.client, []string{key(r.ID)}, before, value, stored.Millis(ttl)).Bool()
-	switch {
-	case err != nil:
-		return stored.Unavailable("put record "+r.ID, err)
-	case !written:
-		return fmt.Errorf("put record %s, version %d: %w", r.ID, r.Version, continuation.ErrConflict)
-	}
-	return nil
-}
 
 // Get implements continuation.Store.
 func (s *Store) Get(ctx context.Context, id string) (continuation.Record, error) {
@@ -266,6 +246,8 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Close implements continuation.Store.
 func (s *Store) Close() error {
+	s.index.close()
+	s.wakes.close()
 	if err := s.client.Close(); err != nil {
 		return fmt.Errorf("redisstore: close: %w", err)
 	}

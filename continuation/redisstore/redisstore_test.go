@@ -49,8 +49,21 @@ func TestStore(t *testing.T) {
 
 func TestStoreOnCluster(t *testing.T) {
 	servers, addrs := startCluster(t)
-	storetest.Run(t, func(t *testing.T) continuation.Store { return open(t, clusterURL(addrs)) })
+	storetest.Run(t, func(t *testing.T) continuation.Store {
+		for _, s := range servers {
+			if err := s.client.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return open(t, clusterURL(addrs))
+	})
 
+	last := open(t, clusterURL(addrs))
+	for range 100 {
+		if err := last.Put(t.Context(), storetest.NewRecord(), ttl, continuation.Chapter{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i, s := range servers {
 		if n := s.client.DBSize(t.Context()).Val(); n == 0 {
 			t.Errorf("server %d of the Cluster holds no record, want some on each", i)
@@ -214,4 +227,14 @@ func wantUnavailable(t *testing.T, what string, err error) {
 	if !errors.Is(err, continuation.ErrUnavailable) {
 		t.Errorf("%s = %v, want ErrUnavailable", what, err)
 	}
+}
+
+func TestLimits(t *testing.T) {
+	redis := startServer(t)
+	storetest.RunLimits(t, func(t *testing.T, limits continuation.JournalLimits) continuation.Store {
+		if err := redis.client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, redis.url(), redisstore.WithLimits(limits))
+	})
 }

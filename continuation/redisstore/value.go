@@ -56,27 +56,40 @@ func encode(c codec, r continuation.Record) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value := make([]byte, 0, headLen+keyIDLen+len(form)+tagLen)
-	value = append(value, c.kind())
-	value = binary.BigEndian.AppendUint64(value, uint64(r.Version))
-	value = value[:headLen]
-	rand.Read(value[headLen-nonceLen:]) // never fails
-	return c.seal(value, r.ID, form)
+	return wrap(c, r.ID, r.Version, form)
 }
 
 func decode(c codec, id string, value []byte) (continuation.Record, error) {
-	if len(value) < headLen {
-		return continuation.Record{}, errors.New("value is cut off")
-	}
-	if value[0] != c.kind() {
-		return continuation.Record{}, fmt.Errorf("value has kind %d, want %d: the server that wrote it has another encryption setting", value[0], c.kind())
-	}
-	form, err := c.open(value, id)
+	form, err := unwrap(c, id, value)
 	if err != nil {
 		return continuation.Record{}, err
 	}
 	return stored.Decode(form)
 }
+
+// wrap makes a value of the stored form of something with a name and a version.
+func wrap(c codec, name string, version int64, form []byte) ([]byte, error) {
+	value := make([]byte, 0, headLen+keyIDLen+len(form)+tagLen)
+	value = append(value, c.kind())
+	value = binary.BigEndian.AppendUint64(value, uint64(version))
+	value = value[:headLen]
+	rand.Read(value[headLen-nonceLen:]) // never fails
+	return c.seal(value, name, form)
+}
+
+// unwrap is the reverse of wrap.
+func unwrap(c codec, name string, value []byte) ([]byte, error) {
+	if len(value) < headLen {
+		return nil, errors.New("value is cut off")
+	}
+	if value[0] != c.kind() {
+		return nil, fmt.Errorf("value has kind %d, want %d: the server that wrote it has another encryption setting", value[0], c.kind())
+	}
+	return c.open(value, name)
+}
+
+// versionOf returns the version in the head of a value.
+func versionOf(value []byte) int64 { return int64(binary.BigEndian.Uint64(value[1:])) }
 
 // plain is the codec that leaves records as they are.
 type plain struct{}

@@ -19,13 +19,16 @@ import (
 // ttl is longer than any test that does not test expiry.
 const ttl = time.Minute
 
+// A storeTest is a test of any store.
+type storeTest struct {
+	name string
+	test func(t *testing.T, s continuation.Store)
+}
+
 // Run tests the store that open returns. It calls open once for each test. The stores may
 // share their records; open must see to it that each is closed when its test ends.
 func Run(t *testing.T, open func(t *testing.T) continuation.Store) {
-	tests := []struct {
-		name string
-		test func(t *testing.T, s continuation.Store)
-	}{
+	tests := []storeTest{
 		{"RoundTrip", testRoundTrip},
 		{"OddText", testOddText},
 		{"AnswerIsKeptByteForByte", testAnswer},
@@ -42,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) continuation.Store) {
 		{"CancelledContext", testCancelled},
 		{"Ping", testPing},
 	}
-	for _, test := range tests {
+	for _, test := range append(tests, journalTests...) {
 		t.Run(test.name, func(t *testing.T) { test.test(t, open(t)) })
 	}
 }

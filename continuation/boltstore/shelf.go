@@ -1,0 +1,230 @@
+package boltstore
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+
+	bolt "go.etcd.io/bbolt"
+
+	"fermata/continuation"
+	"fermata/continuation/internal/stored"
+)
+
+// Live journals are in the file of records, those of ended executions in the archive. Both files
+// keep them in these buckets.
+const (
+	// chapters maps an execution's id and the number of a chapter's first event, in 8 bytes, to
+	// the chapter in stored form.
+	chapters = "chapters"
+	// summaries maps an id to a summary in stored form.
+	summaries = "summaries"
+	// places is the list of summaries: a scope, when the execution began in milliseconds, in 8
+	// bytes, and its id.
+	places = "places"
+	// ends maps the id of an ended execution to when its journal goes, in 8 bytes and in
+	// milliseconds of the wall clock. What follows is said where the bucket is used.
+	ends = "ends"
+)
+
+// shelfBuckets are the buckets of journals.
+var shelfBuckets = []string{chapters, summaries, places, ends}
+
+// A scope is whose journals something is about: those of a principal or of everyone.
+type scope [16]byte
+
+// everyone is the scope of all principals.
+var everyone scope
+
+// scopeOf returns the scope of a principal.
+func scopeOf(principal string) scope {
+	sum := sha256.Sum256([]byte(principal))
+	return scope(sum[:])
+}
+
+// A shelf is where a transaction reads and writes journals: in either file.
+type shelf struct{ tx *bolt.Tx }
+
+func (s shelf) bucket(name string) *bolt.Bucket { return s.tx.Bucket([]byte(name)) }
+
+// create creates the buckets.
+func (s shelf) create() error {
+	for _, name := range shelfBuckets {
+		if _, err := s.tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func chapterKey(id string, first int64) []byte {
+	key := make([]byte, 0, len(id)+8)
+	return binary.BigEndian.AppendUint64(append(key, id...), uint64(first))
+}
+
+// chapterOf returns the number of the first event of the chapter with this key, if it is one of
+// this execution.
+func chapterOf(id string, key []byte) (first int64, ok bool) {
+	if len(key) != len(id)+8 || string(key[:len(id)]) != id {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(key[len(id):])), true
+}
+
+// before moves a cursor to the last key before key. It must not be used in a transaction that has
+// deleted keys of the bucket: bbolt's Last may then search for ever.
+func before(c *bolt.Cursor, key []byte) (k, v []byte) {
+	if k, _ := c.Seek(key); k == nil {
+		return c.Last()
+	}
+	return c.Prev()
+}
+
+// last returns the number of the last event of an execution, or 0 if it has none.
+func (s shelf) last(id string) (int64, error) {
+	key, form := before(s.bucket(chapters).Cursor(), chapterKey(id, -1)) // -1 is the greatest key
+	first, ok := chapterOf(id, key)
+	if !ok {
+		return 0, nil
+	}
+	count, err := stored.Count(form)
+	return first + count - 1, err
+}
+
+// has reports whether anything of an execution's journal is here.
+func (s shelf) has(id string) bool {
+	if s.bucket(summaries).Get([]byte(id)) != nil {
+		return true
+	}
+	key, _ := s.bucket(chapters).Cursor().Seek(chapterKey(id, 0))
+	_, ok := chapterOf(id, key)
+	return ok
+}
+
+// read adds events of an execution to a page. It reports whether there is any chapter here.
+func (s shelf) read(id string, p *stored.Page) (found bool, err error) {
+	c := s.bucket(chapters).Cursor()
+	// The event after the page's place may be in the middle of a chapter.
+	key, form := before(c, chapterKey(id, p.After+2))
+	if _, ok := chapterOf(id, key); !ok {
+		key, form = c.Seek(chapterKey(id, 0))
+	}
+	for ; key != nil; key, form = c.Next() {
+		first, ok := chapterOf(id, key)
+		if !ok {
+			break
+		}
+		found = true
+		if more, err := p.Add(first, form); err != nil || !more {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// summary returns the summary of an execution in stored form, or nil.
+func (s shelf) summary(id string) []byte { return s.bucket(summaries).Get([]byte(id)) }
+
+func placeKey(of scope, created int64, id string) []byte {
+	key := make([]byte, 0, len(of)+8+len(id))
+	key = append(key, of[:]...)
+	key = binary.BigEndian.AppendUint64(key, uint64(created))
+	return append(key, id...)
+}
+
+// putSummary writes a summary and lists it.
+func (s shelf) putSummary(summary continuation.Summary) error {
+	form, err := stored.AppendSummary(nil, summary)
+	if err != nil {
+		return err
+	}
+	if err := s.unlist(summary.ID); err != nil {
+		return err
+	}
+	if err := s.bucket(summaries).Put([]byte(summary.ID), form); err != nil {
+		return err
+	}
+	for _, of := range []scope{everyone, scopeOf(summary.Principal)} {
+		key := placeKey(of, stored.CreatedMillis(summary.Created), summary.ID)
+		if err := s.bucket(places).Put(key, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlist removes the summary of an execution.
+func (s shelf) unlist(id string) error {
+	form := s.summary(id)
+	if form == nil {
+		return nil
+	}
+	summary, err := stored.DecodeSummary(form)
+	if err != nil {
+		return err
+	}
+	for _, of := range []scope{everyone, scopeOf(summary.Principal)} {
+		if err := s.bucket(places).Delete(placeKey(of, stored.CreatedMillis(summary.Created), id)); err != nil {
+			return err
+		}
+	}
+	return s.bucket(summaries).Delete([]byte(id))
+}
+
+// list calls visit with the ids of executions after a place, newest first, until it returns
+// false.
+func (s shelf) list(of scope, after continuation.Place, visit func(id string, created int64) (more bool)) {
+	c := s.bucket(places).Cursor()
+	from := placeKey(of, -1, "") // the greatest key
+	if after != (continuation.Place{}) {
+		from = placeKey(of, stored.CreatedMillis(after.Created), after.ID)
+	}
+	for key, _ := before(c, from); bytes.HasPrefix(key, of[:]); key, _ = c.Prev() {
+		rest := key[len(of):]
+		if !visit(string(rest[8:]), int64(binary.BigEndian.Uint64(rest))) {
+			return
+		}
+	}
+}
+
+// cut removes the chapters of an execution that have an event after the one with number keep, up
+// to most of them. It reports whether there may be more.
+func (s shelf) cut(id string, keep int64, most int) (more bool, err error) {
+	var keys [][]byte
+	c := s.bucket(chapters).Cursor()
+	for key, form := c.Seek(chapterKey(id, 0)); key != nil && len(keys) < most; key, form = c.Next() {
+		first, ok := chapterOf(id, key)
+		if !ok {
+			break
+		}
+		count, err := stored.Count(form)
+		if err != nil {
+			return false, err
+		}
+		if first+count-1 > keep {
+			keys = append(keys, bytes.Clone(key))
+		}
+	}
+	for _, key := range keys {
+		if err := s.bucket(chapters).Delete(key); err != nil {
+			return false, err
+		}
+	}
+	return len(keys) == most, nil
+}
+
+// cutBatch is how many chapters one transaction of the file of records removes. It bounds how long
+// a Put waits for that transaction.
+const cutBatch = 256
+
+// clear removes the journal of an execution. If it has more than most chapters, it removes so
+// many, and reports that there are more.
+func (s shelf) clear(id string, most int) (more bool, err error) {
+	if more, err := s.cut(id, 0, most); err != nil || more {
+		return more, err
+	}
+	if err := s.unlist(id); err != nil {
+		return false, err
+	}
+	return false, s.bucket(ends).Delete([]byte(id))
+}
