@@ -32,12 +32,13 @@ func (s *serverSettings) check(m *mistakes) {
 
 // store opens the store of records. It also returns the registry of servers, or nil if no
 // other servers can share the store.
-func (s *serverSettings) store(dir string, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
+func (s *serverSettings) store(dir string, j *journalSettings, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
 	if s.RedisURL.reveal() == "" {
-		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log)
+		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log,
+			boltstore.WithLimits(j.limits()), boltstore.WithExpiry(j.options().Expire))
 		return store, nil, err
 	}
-	var options []redisstore.Option
+	options := []redisstore.Option{redisstore.WithLimits(j.limits()), redisstore.WithLog(log)}
 	if len(s.RedisSecret) > 0 {
 		options = append(options, redisstore.WithKey(reveal(s.RedisSecret)...))
 	}

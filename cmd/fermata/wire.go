@@ -126,7 +126,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	if err != nil {
 		return handlers, opened, err
 	}
-	store, registry, err := s.Servers.store(dir, log) //nolint:contextcheck // the store lives until it is closed
+	store, registry, err := s.Servers.store(dir, &s.Journal, log) //nolint:contextcheck // the store lives until it is closed
 	if err != nil {
 		return handlers, opened, err
 	}
