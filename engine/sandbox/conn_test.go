@@ -77,7 +77,10 @@ func TestEvents(t *testing.T) {
 		got = append(got, e)
 	}
 	want := []Event{
-		Ran{7}, Stopped{}, Output{Data: []byte("a")}, Output{Stderr: true, Offset: 1<<20 - 2, Data: []byte("b\xff")},
+		Ran{7},
+		Stopped{},
+		Output{Data: []byte("a")},
+		Output{Stderr: true, Offset: 1<<20 - 2, Data: []byte("b\xff")},
 		Exit{Report: &Report{Exit: 3}, Stdout: []byte("a"), Stderr: []byte("b")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

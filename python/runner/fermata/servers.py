@@ -87,13 +87,14 @@ class Servers:
             return None
         return max(0.0, self._deadline - time.monotonic())
 
-    def tell(self, what: bytes) -> None:
+    def tell(self, what: bytes, before: bytes = b"") -> None:
         """Send whole frames that every server has to hear, up to the one that answers them.
 
-        Servers hear these frames in the order of the calls of this method.
+        Servers hear these frames in the order of the calls of this method. This server alone
+        hears others ``before``.
         """
         self._kept.append(what)
-        self.say(what)
+        self.say(before + what)
 
     def say(self, what: bytes) -> bool:
         """Send whole frames that only this server has to hear. Return False if there is no server."""

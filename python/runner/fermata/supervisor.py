@@ -161,8 +161,12 @@ class Supervisor:
 
     def greeted(self) -> None:
         """Tell a server what the program has printed, from the beginning."""
-        if self._state in (states.RUNNING, states.PAUSED):
-            self._teller.restart(everything=self._state == states.PAUSED)
+        self._teller.restart()
+        if self._state == states.RUNNING:
+            self._teller.tell()
+        elif self._state == states.PAUSED:
+            # The calls come after it.
+            self._servers.say(self._teller.rest())
 
     def room(self) -> None:
         """Send more of a file, if one is being sent, or of the output."""
@@ -201,10 +205,9 @@ class Supervisor:
                 if self._state != states.RUNNING:
                     # It was too much.
                     return
-                self._teller.tell(everything=True)
                 self._move(states.PAUSED)
                 self._rounds += 1
-                self._servers.tell(frames.encode(*frame))
+                self._servers.tell(frames.encode(*frame), before=self._teller.rest())
                 if busy or not self._servers.attached:
                     self._pauses.stop(b"")
             case frames.DONE if self._state == states.RUNNING:

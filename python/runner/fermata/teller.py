@@ -45,8 +45,7 @@ class Teller:
             self._latest = now + (_SOON if now - self._read_at >= _QUIET else _LONGEST)
         self._read_at = now
         self.tell_at = min(now + _QUIET, self._latest)
-        stdout, stderr = self._outputs
-        if len(stdout.data) + len(stderr.data) - sum(self._told) >= frames.MAX_OUTPUT:
+        if self._untold(0) + self._untold(1) >= frames.MAX_OUTPUT:
             self.tell()
 
     def until_due(self, left: float | None) -> float | None:
@@ -61,30 +60,44 @@ class Teller:
         if self.tell_at is not None and self.tell_at <= time.monotonic():
             self.tell()
 
-    def tell(self, everything: bool = False) -> None:
-        """Tell what is untold: as much as the server takes at once, or everything."""
+    def tell(self) -> None:
+        """Tell what is untold, as much as the server takes at once."""
+        self.tell_at, self._waits = None, False
+        for number in (0, 1):
+            while self._untold(number):
+                if not self._servers.takes_more:
+                    self._waits = True
+                    return
+                self._servers.say(self._next(number))
+
+    def rest(self) -> bytes:
+        """Return the frames of all that is untold. It counts as told then."""
         self.tell_at = None
-        for number, output in enumerate(self._outputs):
-            while (told := self._told[number]) < len(output.data):
-                self._waits = not everything and not self._servers.takes_more
-                if self._waits:
-                    return
-                piece = output.data[told : told + frames.MAX_OUTPUT]
-                head = frames.OUTPUT_HEAD.pack(_STREAMS[number], told)
-                self._told[number] += len(piece)
-                if not self._servers.say(frames.encode(frames.OUTPUT, head + piece)):
-                    return
+        rest = []
+        for number in (0, 1):
+            while self._untold(number):
+                rest.append(self._next(number))
+        return b"".join(rest)
 
     def room(self) -> None:
         """Tell more to a server that takes more."""
         if self._waits:
             self.tell()
 
-    def restart(self, everything: bool) -> None:
-        """Begin again with another server: tell it as much as it takes at once, or everything."""
+    def restart(self) -> None:
+        """Begin again with another server."""
         self._told = [0, 0]
-        self.tell(everything)
 
     def stop(self) -> None:
         """Tell no more."""
         self.tell_at, self._waits = None, False
+
+    def _untold(self, number: int) -> int:
+        return len(self._outputs[number].data) - self._told[number]
+
+    def _next(self, number: int) -> bytes:
+        """Return the frame of the next piece."""
+        told = self._told[number]
+        piece = self._outputs[number].data[told : told + frames.MAX_OUTPUT]
+        self._told[number] += len(piece)
+        return frames.encode(frames.OUTPUT, frames.OUTPUT_HEAD.pack(_STREAMS[number], told) + piece)
