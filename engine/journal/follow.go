@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ const (
 	// batchBytes is how much of a journal a follower holds at once, in bytes. One event may be
 	// larger.
 	batchBytes = 32 << 10
+	// recentBytes is how much of the end of a journal is kept as long as it has followers: they do
+	// not all come for it in the same moment.
+	recentBytes = 64 << 10
 	// readTimeout bounds a read for which several followers may wait.
 	readTimeout = 10 * time.Second
 )
@@ -169,6 +173,7 @@ func (f *Follower) Next(ctx context.Context, patience time.Duration) ([]Entry, e
 			if f.feed.closed() {
 				return nil, io.EOF
 			}
+			f.checked = false
 		case <-quiet:
 			f.checked = false
 			return nil, ErrQuiet
@@ -211,8 +216,11 @@ func (f *Follower) over(ctx context.Context) (bool, error) {
 // A feed tells the followers of one execution when there may be new events, and what the others
 // have found out.
 type feed struct {
-	id      string
-	holders int // shelf.mu guards it
+	id string
+	// shelf.mu guards these three. recent are the batches that were read last, of size bytes.
+	holders int
+	recent  []*batch
+	size    int
 	// watched is closed when the watch has begun, or has failed with err.
 	watched chan struct{}
 	err     error
@@ -336,7 +344,30 @@ func (s *shelf) leave(f *feed) {
 	if f.holders--; f.holders == 0 {
 		delete(s.feeds, f.id)
 		f.stop()
+		s.trim(f, 0)
 	}
+}
+
+// keep holds a batch that was just read for the other followers of its execution.
+func (s *shelf) keep(f *feed, b *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.holders > 0 {
+		b.holders++
+		f.recent = append(f.recent, b)
+		f.size += b.size()
+		s.trim(f, recentBytes)
+	}
+}
+
+// trim lets go of the oldest recent batches beyond so many bytes. mu is held.
+func (s *shelf) trim(f *feed, most int) {
+	n := 0
+	for ; n < len(f.recent) && f.size > most; n++ {
+		f.size -= f.recent[n].size()
+		s.drop(f.recent[n])
+	}
+	f.recent = slices.Delete(f.recent, 0, n)
 }
 
 // A place is a place in a journal: behind the event with number after.
@@ -375,8 +406,12 @@ func (s *shelf) take(ctx context.Context, known *feed, at place) (*batch, error)
 		s.mu.Unlock()
 		if !shared {
 			s.read(ctx, b)
-			if known != nil && b.err == nil && len(b.entries) == 0 {
+			switch {
+			case known == nil || b.err != nil:
+			case len(b.entries) == 0:
 				known.endAt(at.after, b.growths)
+			default:
+				s.keep(known, b)
 			}
 		}
 		select {
@@ -416,7 +451,21 @@ func (s *shelf) read(ctx context.Context, b *batch) {
 func (s *shelf) release(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.drop(b)
+}
+
+// drop is release. mu is held.
+func (s *shelf) drop(b *batch) {
 	if b.holders--; b.holders == 0 && s.batches[b.at] == b {
 		delete(s.batches, b.at)
 	}
+}
+
+// size returns how many bytes the events of a batch have.
+func (b *batch) size() int {
+	size := 0
+	for _, e := range b.entries {
+		size += len(e.Content)
+	}
+	return size
 }
