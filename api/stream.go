@@ -25,6 +25,7 @@ const (
 	// streamBeat is after what silence a comment tells the reader, and what is between, that the
 	// stream is alive.
 	streamBeat = 15 * time.Second
+	stillHere  = "still here"
 )
 
 // A Stream is an answer that goes on while there is something to tell: server-sent events, or lines
@@ -39,7 +40,9 @@ type Stream struct {
 	readers   *Readers
 	mediaType string
 	open      bool
-	err       error
+	// head is memory for what stands before the data of an event.
+	head []byte
+	err  error
 }
 
 // NewStream returns a stream that answers a request in a media type of streams. It begins with the
@@ -72,7 +75,7 @@ func (s *Stream) begin() {
 	_ = s.control.SetReadDeadline(time.Time{})
 	s.c.Response().WriteHeader(http.StatusOK)
 	if s.mediaType == EventStream {
-		s.write("retry: 1000\n\n")
+		s.write([]byte("retry: 1000\n\n"))
 	}
 }
 
@@ -99,20 +102,19 @@ func (s *Stream) Event(id int64, event string, data []byte) {
 	data = oneLine(data)
 	size := len(data) + 1
 	if s.mediaType == EventStream {
-		head := make([]byte, 0, 64)
+		s.head = s.head[:0]
 		if id > 0 {
-			head = append(strconv.AppendInt(append(head, "id: "...), id, 10), '\n')
+			s.head = append(strconv.AppendInt(append(s.head, "id: "...), id, 10), '\n')
 		}
-		head = append(append(append(head, "event: "...), event...), "\ndata: "...)
-		s.write(string(head))
-		size += len(head) + 1
+		s.head = append(append(append(s.head, "event: "...), event...), "\ndata: "...)
+		s.write(s.head)
+		size += len(s.head) + 1
 	}
-	if s.err == nil {
-		_, s.err = s.c.Response().Write(data)
-	}
-	s.write("\n")
+	s.write(data)
 	if s.mediaType == EventStream {
-		s.write("\n")
+		s.write(blankLine)
+	} else {
+		s.write(blankLine[:1])
 	}
 	if s.err == nil && s.readers.observer.Sent != nil {
 		s.readers.observer.Sent(size)
@@ -125,7 +127,7 @@ func (s *Stream) Comment(text string) error {
 		return s.err
 	}
 	return s.Send(streamWrite, func() error {
-		s.write(": " + text + "\n\n")
+		s.write([]byte(": " + text + "\n\n"))
 		return nil
 	})
 }
@@ -133,11 +135,14 @@ func (s *Stream) Comment(text string) error {
 // Left reports whether the reader has left, or was cut off.
 func (s *Stream) Left() bool { return s.err != nil }
 
-func (s *Stream) write(text string) {
+func (s *Stream) write(text []byte) {
 	if s.err == nil {
-		_, s.err = io.WriteString(s.c.Response(), text)
+		_, s.err = s.c.Response().Write(text)
 	}
 }
+
+// blankLine ends a line and the frame that it belongs to.
+var blankLine = []byte("\n\n")
 
 // oneLine returns JSON without line breaks. Outside of strings they mean nothing, and in strings
 // they are escaped.
@@ -166,12 +171,11 @@ func isTimeout(err error) bool {
 // returns io.EOF, which are no errors, or ctx ends.
 func (s *Stream) Relay(ctx context.Context, f *journal.Follower, send func(journal.Entry) error) error {
 	for {
-		var list []journal.Entry
-		err := s.Await(ctx, func(ctx context.Context) (err error) {
-			list, err = f.Next(ctx)
-			return err
-		})
-		if err == nil {
+		list, err := f.Next(ctx, streamBeat)
+		switch {
+		case errors.Is(err, journal.ErrQuiet):
+			err = s.Comment(stillHere)
+		case err == nil:
 			err = s.Send(streamWrite, func() error { return each(list, send) })
 		}
 		if errors.Is(err, io.EOF) {
@@ -216,7 +220,7 @@ func (s *Stream) Await(ctx context.Context, step func(context.Context) error) er
 		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		if err := s.Comment("still here"); err != nil {
+		if err := s.Comment(stillHere); err != nil {
 			return err
 		}
 	}

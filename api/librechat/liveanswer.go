@@ -169,7 +169,10 @@ func (l *live) follow(ctx context.Context, c echo.Context, s *api.Stream, r *run
 			return ignoreMissing(err)
 		}
 	}
-	f := x.Follow(ctx, at.events)
+	f, err := x.Follow(ctx, at.events)
+	if err != nil {
+		return err
+	}
 	defer f.Close()
 	send := func(e journal.Entry) error {
 		s.Event(e.Seq, e.Type, e.Content)

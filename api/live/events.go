@@ -104,7 +104,10 @@ func (h *handlers) stream(c echo.Context, x *journal.Execution, after int64, for
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(h.o.Draining, func() { stop(errDraining) })()
-	f := x.Follow(ctx, after)
+	f, err := x.Follow(ctx, after)
+	if err != nil {
+		return err
+	}
 	defer f.Close()
 
 	s := h.o.Readers.NewStream(c, form)

@@ -268,43 +268,24 @@ func (h *History) resume(ctx context.Context, v Viewer, f CallFilter, at CallPla
 	return take(x, at.Seq)
 }
 
-// A callIndex tells with which event each call of an execution began. The followers that want to
-// know share it: it may have ten thousand entries.
+// A callIndex tells with which event each call of an execution began. Its zero value knows of none.
+// The followers of an execution share it: it may have ten thousand entries.
 type callIndex struct {
-	holders int // shelf.mu guards it
-
 	mu    sync.Mutex
 	begun map[string]int64
 	// upTo is the number of the last event that was looked at.
 	upTo int64
 }
 
-func (s *shelf) takeIndex(id string) *callIndex {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.indexes[id]
-	if x == nil {
-		x = &callIndex{begun: map[string]int64{}}
-		s.indexes[id] = x
-	}
-	x.holders++
-	return x
-}
-
-func (s *shelf) dropIndex(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.indexes[id].holders--; s.indexes[id].holders == 0 {
-		delete(s.indexes, id)
-	}
-}
-
 // find returns the number of the event with which a call began, before another event, or 0.
 func (x *callIndex) find(ctx context.Context, s *shelf, id, call string, before int64) (int64, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.begun == nil {
+		x.begun = map[string]int64{}
+	}
 	for x.upTo < before-1 {
-		b, err := s.take(ctx, place{id, x.upTo})
+		b, err := s.take(ctx, nil, place{id, x.upTo})
 		if err != nil {
 			return 0, err
 		}
@@ -328,22 +309,19 @@ func (f *Follower) Call(ctx context.Context, e Entry) (CallRecord, error) {
 	if e.Type == TypeCallStarted {
 		return f.x.begun(e)
 	}
-	s, id := f.x.history.shelf, f.x.stored.ID
-	if f.calls == nil {
-		f.calls = s.takeIndex(id)
-	}
-	at, err := f.calls.find(ctx, s, id, e.call(), e.Seq)
+	id := f.x.stored.ID
+	at, err := f.feed.calls.find(ctx, f.shelf, id, e.call(), e.Seq)
 	if err != nil {
 		return CallRecord{}, err
 	}
 	if at == 0 {
 		return CallRecord{}, fmt.Errorf("journal: event %d of execution %s tells of a call that has not begun", e.Seq, id)
 	}
-	b, err := s.take(ctx, place{id, at - 1})
+	b, err := f.shelf.take(ctx, nil, place{id, at - 1})
 	if err != nil {
 		return CallRecord{}, err
 	}
-	defer s.release(b)
+	defer f.shelf.release(b)
 	if len(b.entries) == 0 {
 		return CallRecord{}, continuation.ErrNotFound
 	}

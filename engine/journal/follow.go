@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ const (
 	// batchBytes is how much of a journal a follower holds at once, in bytes. One event may be
 	// larger.
 	batchBytes = 32 << 10
+	// recentBytes is how much of the end of a journal is kept as long as it has followers: they do
+	// not all come for it in the same moment.
+	recentBytes = 64 << 10
 	// readTimeout bounds a read for which several followers may wait.
 	readTimeout = 10 * time.Second
 )
@@ -73,138 +77,297 @@ func (e Entry) Text(name string) (string, error) {
 	}
 }
 
+// ErrQuiet means that nothing has come for as long as a Follower was to wait.
+var ErrQuiet = errors.New("journal: nothing has come")
+
 // A Follower reads the events of an execution one after the other, as they come. It keeps its place
 // and no events of its own: followers at the same place share what they have read. It is for one
 // goroutine.
 type Follower struct {
 	x     *Execution
-	ctx   context.Context //nolint:containedctx // it ends the watch, which outlives each call of Next
-	stop  context.CancelFunc
+	shelf *shelf
+	feed  *feed
 	after int64
 	held  *batch
-	// grown receives when there may be new events; nil before the follower has had to wait.
-	grown <-chan struct{}
-	// sure is true if the last that was read was not nothing, so that the end cannot have passed
-	// unseen.
-	sure, ended bool
-	calls       *callIndex
+	quiet *time.Timer
+	// checked is true if the execution had not ended when the follower last came to wait. The end may
+	// stand before its place.
+	checked, ended bool
 }
 
-// Follow returns a Follower of the events after a number. It ends when ctx ends, and must be closed.
-func (x *Execution) Follow(ctx context.Context, after int64) *Follower {
-	ctx, stop := context.WithCancel(ctx)
-	return &Follower{x: x, ctx: ctx, stop: stop, after: after}
+// Follow returns a Follower of the events after a number, which must be closed.
+func (x *Execution) Follow(ctx context.Context, after int64) (*Follower, error) {
+	feed, err := x.history.shelf.follow(ctx, x.stored.ID, !x.stored.Ended)
+	if err != nil {
+		return nil, err
+	}
+	return &Follower{x: x, shelf: x.history.shelf, feed: feed, after: after}, nil
 }
 
 // Close ends the Follower.
 func (f *Follower) Close() {
 	f.release()
-	f.stop()
-	if f.calls != nil {
-		f.x.history.shelf.dropIndex(f.x.stored.ID)
+	f.shelf.leave(f.feed)
+	if f.quiet != nil {
+		f.quiet.Stop()
 	}
 }
 
 func (f *Follower) release() {
 	if f.held != nil {
-		f.x.history.shelf.release(f.held)
+		f.shelf.release(f.held)
 		f.held = nil
 	}
 }
 
 // Ready returns the events that are stored now, up to some 32 KiB of them, or none. They are valid
 // until the next call. After the last event of an execution the error is io.EOF.
-func (f *Follower) Ready(ctx context.Context) ([]Entry, error) {
+func (f *Follower) Ready(ctx context.Context) ([]Entry, error) { return f.ready(ctx, nil) }
+
+// ready is Ready. With a feed, events of which the feed has not heard yet may be missing.
+func (f *Follower) ready(ctx context.Context, known *feed) ([]Entry, error) {
 	f.release()
 	if f.ended || f.x.known.Mode == Off {
 		return nil, io.EOF
 	}
-	b, err := f.x.history.shelf.take(ctx, place{f.x.stored.ID, f.after})
-	if errors.Is(err, continuation.ErrNotFound) {
-		return nil, io.EOF // It has been forgotten meanwhile.
+	if known != nil && known.endsAt(f.after) {
+		return nil, nil
 	}
-	if err != nil || len(b.entries) == 0 {
+	b, err := f.shelf.take(ctx, known, place{f.x.stored.ID, f.after})
+	switch {
+	case errors.Is(err, continuation.ErrNotFound):
+		return nil, io.EOF // It has been forgotten meanwhile.
+	case err != nil:
 		return nil, err
+	case len(b.entries) == 0:
+		return nil, nil
 	}
 	last := b.entries[len(b.entries)-1]
-	f.held, f.after, f.ended, f.sure = b, last.Seq, last.Type == TypeEnded, true
+	f.held, f.after, f.ended, f.checked = b, last.Seq, last.Type == TypeEnded, true
 	return b.entries, nil
 }
 
-// Next returns the next events, up to some 32 KiB of them. It waits for them until ctx ends. They
-// are valid until the next call. After the last event of the execution the error is io.EOF.
-func (f *Follower) Next(ctx context.Context) ([]Entry, error) {
+// Next returns the next events, up to some 32 KiB of them. They are valid until the next call. It
+// waits for them until ctx ends, or for as long as patience, after which the error is ErrQuiet.
+// After the last event of the execution the error is io.EOF.
+func (f *Follower) Next(ctx context.Context, patience time.Duration) ([]Entry, error) {
+	var quiet <-chan time.Time
 	for {
-		list, err := f.Ready(ctx)
+		grown := f.feed.grows()
+		list, err := f.ready(ctx, f.feed)
 		if err != nil || len(list) > 0 {
 			return list, err
 		}
-		if f.grown == nil {
-			if f.grown, err = f.x.history.store.Watch(f.ctx, f.x.stored.ID); err != nil {
-				return nil, err
-			}
-			continue // Something may have come before the watch began.
-		}
-		if !f.sure {
+		if !f.checked {
 			if over, err := f.over(ctx); over || err != nil {
 				return nil, err
 			}
-			f.sure = true
-			continue
+			f.checked = true
+			continue // The end may have come in between.
+		}
+		if quiet == nil {
+			quiet = f.timer(patience)
 		}
 		select {
-		case _, open := <-f.grown:
-			if !open {
+		case <-grown:
+			if f.feed.closed() {
 				return nil, io.EOF
 			}
-			// If nothing has come after all, the end may be before the place of this follower.
-			f.sure = false
+			f.checked = false
+		case <-quiet:
+			f.checked = false
+			return nil, ErrQuiet
 		case <-ctx.Done():
-			f.sure = false
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// over reports with io.EOF whether the execution has ended and left nothing to read.
-func (f *Follower) over(ctx context.Context) (bool, error) {
-	stored, err := f.x.history.store.Summary(ctx, f.x.stored.ID)
-	if err == nil && !stored.Ended {
-		// If its record has run out, it ends now.
-		var s Summary
-		s, err = f.x.history.current(ctx, stored, f.x.known)
-		stored.Ended = Terminal(s.Status)
+func (f *Follower) timer(d time.Duration) <-chan time.Time {
+	if f.quiet == nil {
+		f.quiet = time.NewTimer(d)
+	} else {
+		f.quiet.Reset(d)
 	}
-	switch {
-	case errors.Is(err, continuation.ErrNotFound):
-		return true, io.EOF
-	case err != nil || !stored.Ended:
+	return f.quiet.C
+}
+
+// over reports with io.EOF whether the execution has ended and left nothing to read. If its record
+// has run out, it ends now.
+func (f *Follower) over(ctx context.Context) (bool, error) {
+	s, err := f.x.history.current(ctx, f.x.stored, f.x.known)
+	if err != nil || !Terminal(s.Status) {
 		return false, err
 	}
-	// The end and the events before it may have come after the last look.
-	b, err := f.x.history.shelf.take(ctx, place{f.x.stored.ID, f.after})
+	b, err := f.shelf.take(ctx, nil, place{f.x.stored.ID, f.after})
+	if errors.Is(err, continuation.ErrNotFound) {
+		return true, io.EOF
+	}
 	if err != nil {
 		return false, err
 	}
-	defer f.x.history.shelf.release(b)
+	defer f.shelf.release(b)
 	if len(b.entries) == 0 {
 		return true, io.EOF
 	}
 	return false, nil
 }
 
+// A feed tells the followers of one execution when there may be new events, and what the others
+// have found out.
+type feed struct {
+	id string
+	// shelf.mu guards these three. recent are the batches that were read last, of size bytes.
+	holders int
+	recent  []*batch
+	size    int
+	// watched is closed when the watch has begun, or has failed with err.
+	watched chan struct{}
+	err     error
+	stop    context.CancelFunc
+
+	mu sync.Mutex
+	// growths counts how often there may have been new events. grown is closed at the next time.
+	growths int64
+	grown   chan struct{}
+	over    bool
+	// end is a place behind which there was nothing after so many growths.
+	end struct{ after, growths int64 }
+
+	calls callIndex
+}
+
+// watch counts growths until ctx ends.
+func (f *feed) watch(ctx context.Context, store Store) error {
+	watch, err := store.Watch(ctx, f.id)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for range watch {
+			f.grow(false)
+		}
+		f.grow(true)
+	}()
+	return nil
+}
+
+func (f *feed) grow(over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.growths++
+	f.over = over
+	close(f.grown)
+	f.grown = make(chan struct{})
+}
+
+// grows returns a channel that is closed when there may be new events.
+func (f *feed) grows() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.grown
+}
+
+func (f *feed) closed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
+// heard returns how often there may have been new events.
+func (f *feed) heard() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.growths
+}
+
+// endsAt reports whether it is known that nothing is behind a place, unless it came unheard.
+func (f *feed) endsAt(after int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.end.growths >= f.growths && after >= f.end.after
+}
+
+// endAt notes that after so many growths nothing was behind a place.
+func (f *feed) endAt(after, growths int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.end.growths < growths || f.end.growths == growths && after < f.end.after {
+		f.end.after, f.end.growths = after, growths
+	}
+}
+
 // A shelf has the parts of journals that followers read now, so that a thousand of them at one
-// place take the memory, and the reads, of one.
+// place take the memory, the reads and the watch of one.
 type shelf struct {
 	store Store
 
 	mu      sync.Mutex
 	batches map[place]*batch
-	indexes map[string]*callIndex
+	feeds   map[string]*feed
 }
 
 func newShelf(store Store) *shelf {
-	return &shelf{store: store, batches: map[place]*batch{}, indexes: map[string]*callIndex{}}
+	return &shelf{store: store, batches: map[place]*batch{}, feeds: map[string]*feed{}}
+}
+
+// follow returns the feed of an execution, which hears of nothing unless the execution lives. The
+// caller must leave it.
+func (s *shelf) follow(ctx context.Context, id string, lives bool) (*feed, error) {
+	s.mu.Lock()
+	f := s.feeds[id]
+	if f != nil {
+		f.holders++
+		s.mu.Unlock()
+		<-f.watched
+	} else {
+		// Others share the watch, so it does not end with the caller.
+		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+		f = &feed{id: id, holders: 1, watched: make(chan struct{}), stop: stop, growths: 1, grown: make(chan struct{})}
+		s.feeds[id] = f
+		s.mu.Unlock()
+		if lives {
+			f.err = f.watch(watching, s.store)
+		}
+		close(f.watched)
+	}
+	if f.err != nil {
+		s.leave(f)
+		return nil, f.err
+	}
+	return f, nil
+}
+
+func (s *shelf) leave(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.holders--; f.holders == 0 {
+		delete(s.feeds, f.id)
+		f.stop()
+		s.trim(f, 0)
+	}
+}
+
+// keep holds a batch that was just read for the other followers of its execution.
+func (s *shelf) keep(f *feed, b *batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.holders > 0 {
+		b.holders++
+		f.recent = append(f.recent, b)
+		f.size += b.size()
+		s.trim(f, recentBytes)
+	}
+}
+
+// trim lets go of the oldest recent batches beyond so many bytes. mu is held.
+func (s *shelf) trim(f *feed, most int) {
+	n := 0
+	for ; n < len(f.recent) && f.size > most; n++ {
+		f.size -= f.recent[n].size()
+		s.drop(f.recent[n])
+	}
+	f.recent = slices.Delete(f.recent, 0, n)
 }
 
 // A place is a place in a journal: behind the event with number after.
@@ -217,26 +380,39 @@ type place struct {
 type batch struct {
 	at      place
 	holders int // shelf.mu guards it
+	// growths is what the feed had heard when the read began.
+	growths int64
 	// read is closed when entries and err are set.
 	read    chan struct{}
 	entries []Entry
 	err     error
 }
 
-// take returns what is stored behind a place, which may be nothing. The caller must release it
-// unless it is empty.
-func (s *shelf) take(ctx context.Context, at place) (*batch, error) {
-	for repeated := false; ; repeated = true {
+// take returns what is stored behind a place, which may be nothing. With a feed, events of which the
+// feed has not heard yet may be missing. The caller must release the batch.
+func (s *shelf) take(ctx context.Context, known *feed, at place) (*batch, error) {
+	var heard int64
+	if known != nil {
+		heard = known.heard()
+	}
+	for {
 		s.mu.Lock()
 		b, shared := s.batches[at]
 		if !shared {
-			b = &batch{at: at, read: make(chan struct{})}
+			b = &batch{at: at, read: make(chan struct{}), growths: heard}
 			s.batches[at] = b
 		}
 		b.holders++
 		s.mu.Unlock()
 		if !shared {
 			s.read(ctx, b)
+			switch {
+			case known == nil || b.err != nil:
+			case len(b.entries) == 0:
+				known.endAt(at.after, b.growths)
+			default:
+				s.keep(known, b)
+			}
 		}
 		select {
 		case <-b.read:
@@ -244,14 +420,15 @@ func (s *shelf) take(ctx context.Context, at place) (*batch, error) {
 			s.release(b)
 			return nil, ctx.Err()
 		}
-		if b.err != nil {
+		switch {
+		case b.err != nil:
+			s.release(b)
 			return nil, b.err
-		}
-		if len(b.entries) > 0 || !shared || repeated {
+		case len(b.entries) > 0, !shared, known != nil && b.growths >= heard:
 			return b, nil
 		}
-		// That read may have begun before the events came of which this caller has heard. One
-		// that begins from now on has not.
+		// That read may have begun before the events came of which this caller knows.
+		s.release(b)
 	}
 }
 
@@ -274,7 +451,21 @@ func (s *shelf) read(ctx context.Context, b *batch) {
 func (s *shelf) release(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.drop(b)
+}
+
+// drop is release. mu is held.
+func (s *shelf) drop(b *batch) {
 	if b.holders--; b.holders == 0 && s.batches[b.at] == b {
 		delete(s.batches, b.at)
 	}
+}
+
+// size returns how many bytes the events of a batch have.
+func (b *batch) size() int {
+	size := 0
+	for _, e := range b.entries {
+		size += len(e.Content)
+	}
+	return size
 }

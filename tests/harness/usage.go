@@ -89,6 +89,17 @@ func (s *Server) ResidentMiB(t testing.TB) int {
 	return bytes >> 20
 }
 
+// AnonymousMiB returns the resident memory of the server without the files that it maps, which the
+// kernel may take back, in MiB.
+func (s *Server) AnonymousMiB(t testing.TB) int {
+	t.Helper()
+	bytes, err := s.memory("RssAnon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes >> 20
+}
+
 // memory returns a value of memory in /proc/PID/status of the server, in bytes.
 func (s *Server) memory(name string) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Cmd.Process.Pid))
