@@ -102,6 +102,9 @@ func (r *Router) Handle(method, path string, h echo.HandlerFunc, before ...echo.
 	r.echo.Add(method, path, h, before...)
 }
 
+// Routes returns all routes that were registered.
+func (r *Router) Routes() []*echo.Route { return r.echo.Routes() }
+
 // Header sets a header that every answer carries.
 func (r *Router) Header(name, value string) { r.headers[name] = value }
 

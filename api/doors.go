@@ -23,19 +23,41 @@ const RefusalDelay = 250 * time.Millisecond
 const maxDelayed = 256
 
 // anonymous is the principal of all requests to an open server.
-var anonymous = auth.Principal{ID: "anonymous"}
+var anonymous = auth.Principal{ID: auth.Anonymous}
 
-// Authenticated is a middleware that admits only requests with a principal. It refuses the
-// others before their body is read.
-func (r *Router) Authenticated(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		who, err := r.authenticate(c)
-		if err != nil {
-			return err
+// A Right is what a route lets its clients do. Each route with principals needs one right.
+type Right int
+
+const (
+	// Use is to start and continue executions, and to cancel one's own requests.
+	Use Right = iota + 1
+	// Change is to store, delete and forget.
+	Change
+	// See is to look at executions and files.
+	See
+	// End is to end an execution by its id.
+	End
+)
+
+// operators are the rights of operators. All other principals have all rights, on what is theirs.
+var operators = []Right{See, End}
+
+// Needs returns a middleware that admits only principals with a right. It refuses all others before
+// their body is read.
+func (r *Router) Needs(right Right) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			who, err := r.authenticate(c)
+			if err != nil {
+				return err
+			}
+			factsOf(c).principal = &who
+			if who.Operator && !slices.Contains(operators, right) {
+				return errOperator
+			}
+			defer Occupy(c.Request().Context(), who.ID)()
+			return next(c)
 		}
-		factsOf(c).principal = &who
-		defer Occupy(c.Request().Context(), who.ID)()
-		return next(c)
 	}
 }
 

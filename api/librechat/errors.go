@@ -88,6 +88,7 @@ var (
 // Requests for files that are refused.
 var (
 	errBadRequest     = api.BadRequest("Bad request")
+	errPrincipal      = api.BadRequest("principal must name the principal whose files to read: an operator has no files")
 	errScopeKind      = api.BadRequest("kind must be one of: skill, agent, user")
 	errScopeVersion   = api.BadRequest("version is required for kind: 'skill'")
 	errScopeNoVersion = api.BadRequest("version is only valid for kind: 'skill'")

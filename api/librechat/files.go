@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
@@ -60,13 +61,27 @@ func (sc scope) owner(who auth.Principal) (files.Owner, error) {
 // sessionFiles are the handlers of requests for stored files.
 type sessionFiles struct{ store fileStore }
 
-// fileOf returns the owner and the ids that a request names.
+// readOwner returns the owner of the files that a request wants to read. An operator names their
+// principal, and the log tells that it has looked.
+func readOwner(c echo.Context) (files.Owner, error) {
+	who := api.PrincipalOf(c)
+	if who.Operator {
+		var known bool
+		if who, known = auth.Named(c.QueryParam("principal")); !known {
+			return files.Owner{}, errPrincipal
+		}
+		api.Note(c, slog.String("of", who.ID), slog.String("session", c.Param("session")), slog.String("file", c.Param("file")))
+	}
+	return queryScope(c).owner(who)
+}
+
+// fileOf returns the owner and the ids of the file that a request wants to read.
 func fileOf(c echo.Context) (owner files.Owner, session, id string, err error) {
 	session, id = c.Param("session"), c.Param("file")
 	if !files.ValidID(session) || !files.ValidID(id) {
 		return files.Owner{}, "", "", errBadRequest
 	}
-	owner, err = queryScope(c).owner(api.PrincipalOf(c))
+	owner, err = readOwner(c)
 	return owner, session, id, err
 }
 
@@ -76,7 +91,7 @@ func (h *sessionFiles) list(c echo.Context) error {
 	if !files.ValidID(session) {
 		return errBadRequest
 	}
-	owner, err := queryScope(c).owner(api.PrincipalOf(c))
+	owner, err := readOwner(c)
 	if err != nil {
 		return err
 	}
