@@ -2,11 +2,7 @@ package api
 
 import (
 	"context"
-	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -64,7 +60,7 @@ func (r *Router) Needs(right Right) echo.MiddlewareFunc {
 func (r *Router) authenticate(c echo.Context) (auth.Principal, error) {
 	request := c.Request()
 	if r.open {
-		return anonymous, r.sites.check(request)
+		return anonymous, nil
 	}
 	who, err := r.auth.Authenticate(request.Header)
 	if err != nil && auth.HasCredentials(request.Header) && !r.doorstep.wait(request.Context()) {
@@ -99,49 +95,4 @@ func (d doorstep) wait(ctx context.Context) bool {
 	case <-ctx.Done():
 	}
 	return true
-}
-
-// sites decide which requests an open server accepts. A web page can make a browser on this machine
-// or in its network send requests to this server in two ways: under a name of the page's own that
-// resolves to the server's address, which the Host header shows; or as a form from another site,
-// which the browser marks.
-type sites struct {
-	hosts   []string
-	origins *http.CrossOriginProtection
-}
-
-func newSites(hosts []string) sites {
-	lower := make([]string, len(hosts))
-	for i, h := range hosts {
-		lower[i] = strings.ToLower(strings.TrimSpace(h))
-	}
-	return sites{lower, http.NewCrossOriginProtection()}
-}
-
-// check refuses requests that a web page of another site has made.
-func (s sites) check(r *http.Request) error {
-	if !s.names(r.Host) {
-		return errHost
-	}
-	// GET changes nothing, and the browser does not show the answer to the page. Of the
-	// other methods, the library refuses requests whose Origin is not the Host, and those
-	// that the browser marks as made for another site.
-	if s.origins.Check(r) != nil {
-		return errOrigin
-	}
-	return nil
-}
-
-// names reports whether a Host names this server. Only addresses and known names count, since
-// anybody can give the server's address another name.
-func (s sites) names(host string) bool {
-	u, err := url.Parse("//" + host)
-	if err != nil {
-		return false
-	}
-	name := strings.ToLower(u.Hostname())
-	if _, err := netip.ParseAddr(name); err == nil {
-		return true
-	}
-	return name == "localhost" || slices.Contains(s.hosts, name)
 }

@@ -21,7 +21,8 @@ type httpSettings struct {
 	OperatorKeys   []apiKey       `placeholder:"NAME:KEY" help:"Keys of operators, written like FERMATA_API_KEYS. Operators see the executions and files of all principals and may cancel executions. They cannot start, continue, upload or delete anything."`
 	MaxBody        byteSize       `default:"50MB" help:"Largest request body. Uploads are bounded by FERMATA_FILE_SIZE instead."`
 	BodyBudget     byteSize       `default:"512MiB" help:"Most memory that the bodies of all requests, and large answers to continuations, may take at once. One client may take a quarter of it."`
-	Hosts          []string       `placeholder:"NAME" help:"Host names by which clients may call a server with FERMATA_AUTH=off, in addition to IP addresses, localhost and the host in FERMATA_ADDR. All other names are refused: otherwise a web page could make a browser call the server by a name of its own."`
+	Hosts          []string       `placeholder:"NAME" help:"Host names by which clients may call a server with FERMATA_AUTH=off, in addition to IP addresses, localhost and the hosts in FERMATA_ADDR and FERMATA_PEER_URL. All other names are refused: otherwise a web page could make a browser call the server by a name of its own."`
+	CORSOrigins    []string       `name:"cors-origins" placeholder:"ORIGIN" help:"Origins whose web pages may use the API, spelled as browsers do: https://a.example. A page still needs a key. Requests of pages of all other origins are refused. Default: none."`
 	ErrorStyle     api.ErrorStyle `enum:"http,inline" default:"http" help:"How to report a spent run budget and too many rounds. http: with status 408 and 400; inline: with status 200 and an error in the body, for clients that discard the body of any other status."`
 	MaxConnections int            `default:"4096" help:"Most connections at once. One more closes the connection that has waited longest without a request of a known client. The limit on open files may leave room for fewer."`
 	MaxReaders     int            `default:"1000" help:"Most streams of events, live answers among them, that one client may read at once. All clients together may read five times as many. Each takes a connection."`
@@ -40,6 +41,11 @@ func (s *httpSettings) check(m *mistakes) {
 		s.checkLengths(m, "api-keys", s.APIKeys)
 		s.checkLengths(m, "operator-keys", s.OperatorKeys)
 	}
+	for _, origin := range s.CORSOrigins {
+		if err := api.CheckOrigin(origin); err != nil {
+			*m = append(*m, fmt.Errorf("--cors-origins has %q: %w", origin, err))
+		}
+	}
 	m.unless(s.MaxBody > 0, "max-body", "more than 0")
 	m.unless(s.BodyBudget > 0, "body-budget", "more than 0")
 	m.unless(s.MaxConnections > 0, "max-connections", "more than 0")
@@ -55,9 +61,9 @@ func (s *httpSettings) checkLengths(m *mistakes, flag string, keys []apiKey) {
 
 // hosts returns the names by which clients may call the server.
 func (s *httpSettings) hosts() []string {
-	hosts := s.Hosts
+	hosts := slices.Clone(s.Hosts)
 	if host, _, err := net.SplitHostPort(s.Addr); err == nil && host != "" {
-		hosts = append(slices.Clone(hosts), host)
+		hosts = append(hosts, host)
 	}
 	return hosts
 }
@@ -88,6 +94,7 @@ func (s *httpSettings) options(log *slog.Logger) api.Options {
 	return api.Options{
 		Open:         s.Auth == "off",
 		Hosts:        s.hosts(),
+		Origins:      s.CORSOrigins,
 		RefusalDelay: api.RefusalDelay,
 		BodyBudget:   int64(s.BodyBudget),
 		Rates: api.Rates{

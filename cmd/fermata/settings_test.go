@@ -118,6 +118,10 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--auth=off", "--operator-keys=ops:12345678"}, []string{"FERMATA_AUTH=off", "FERMATA_OPERATOR_KEYS"}},
 		{[]string{"--api-keys=ada:very-secret", "--operator-keys=ops:very-secret"}, []string{"same key, as that of ada and of ops"}},
 		{[]string{"--api-keys=anonymous:very-secret,jwt:a:b:very-secret"}, []string{`the name "anonymous"`, `the name "jwt"`}},
+		{
+			[]string{"--cors-origins=*,https://A.example,https://a.example/,https://a.example:443,null"},
+			[]string{`--cors-origins has "*"`, `"https://A.example": browsers`, `"https://a.example/": want`, `"https://a.example:443": browsers`, `"null": want`},
+		},
 		{[]string{"--max-connections=0", "--body-budget=0B"}, []string{"--max-connections must be", "--body-budget must be"}},
 		{[]string{"--peer-addr=:8001"}, []string{"--peer-addr must be empty without FERMATA_REDIS_URL"}},
 		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes"}},
