@@ -58,3 +58,11 @@ func Note(c echo.Context, notes ...slog.Attr) {
 	f := factsOf(c)
 	f.notes = append(f.notes, notes...)
 }
+
+// SetExecution tells the client to which execution the answer belongs. It must come before the answer,
+// and does nothing if execution is empty.
+func SetExecution(c echo.Context, execution string) {
+	if execution != "" {
+		c.Response().Header().Set(executionHeader, execution)
+	}
+}

@@ -11,8 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// ExecutionHeader is on every answer that belongs to an execution, and carries its id.
-const ExecutionHeader = "Fermata-Execution"
+// executionHeader is on every answer that belongs to an execution, and carries its id.
+const executionHeader = "Fermata-Execution"
 
 // protection is on every answer: a browser does not guess its type, shows it in no frame and to no
 // page of another site, and tells nobody its address.
@@ -77,7 +77,7 @@ func (s sites) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			header.Set(echo.HeaderAccessControlMaxAge, corsMaxAge)
 			return c.NoContent(http.StatusNoContent)
 		}
-		header.Set(echo.HeaderAccessControlExposeHeaders, ExecutionHeader)
+		header.Set(echo.HeaderAccessControlExposeHeaders, executionHeader)
 		return next(c)
 	}
 }

@@ -40,6 +40,9 @@ type runner interface {
 	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
 	// Resume continues a paused execution until it pauses again or ends.
 	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	// ExecutionOf returns the id of the execution that a token continues, or "" if the token is not
+	// genuine.
+	ExecutionOf(token string) string
 }
 
 type canceller interface {

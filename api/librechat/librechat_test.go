@@ -55,6 +55,15 @@ func (s *script) Resume(ctx context.Context, resume engine.Resume) (engine.Outco
 	return s.answer(ctx)
 }
 
+// ExecutionOf takes tokens for genuine that begin with "genuine ", and what follows for the id.
+func (s *script) ExecutionOf(token string) string {
+	id, genuine := strings.CutPrefix(token, "genuine ")
+	if !genuine {
+		return ""
+	}
+	return id
+}
+
 func (s *script) Cancel(_ context.Context, c engine.Cancel) (engine.Cancelling, error) {
 	s.cancels = append(s.cancels, c)
 	return s.cancelling, s.err
