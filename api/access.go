@@ -56,6 +56,7 @@ func (r *Router) around(next echo.HandlerFunc) echo.HandlerFunc {
 			slog.String("principal", PrincipalOf(c).ID),
 			slog.String("request_id", id),
 		}
+		attrs = append(attrs, factsOf(c).notes...)
 		level := slog.LevelInfo
 		if cause := factsOf(c).cause; cause != nil {
 			level = slog.LevelError

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -37,6 +38,9 @@ type Options struct {
 	// Hosts are the names by which clients may call an open server, in addition to IP
 	// addresses and localhost.
 	Hosts []string
+	// Origins are the origins whose web pages may send requests and read the answers, as CheckOrigin
+	// wants them.
+	Origins []string
 	// RefusalDelay is how long a client with wrong credentials waits for its answer.
 	RefusalDelay time.Duration
 	// Rates bound how many requests a principal may send.
@@ -66,7 +70,6 @@ type Router struct {
 	echo      *echo.Echo
 	auth      *auth.Authenticator
 	open      bool
-	sites     sites
 	doorstep  doorstep
 	headers   map[string]string
 	envelopes map[string]Envelope
@@ -85,15 +88,14 @@ func New(o Options) *Router {
 		echo:      echo.New(),
 		auth:      o.Auth,
 		open:      o.Open,
-		sites:     newSites(o.Hosts),
 		doorstep:  newDoorstep(o.RefusalDelay),
-		headers:   map[string]string{echo.HeaderXContentTypeOptions: "nosniff"},
+		headers:   maps.Clone(protection),
 		envelopes: map[string]Envelope{},
 		log:       o.Log,
 		observe:   o.Observe,
 	}
 	r.echo.Pre(r.Bodies.bound)
-	r.echo.Use(r.around)
+	r.echo.Use(r.around, newSites(o).guard)
 	return r
 }
 
@@ -101,6 +103,9 @@ func New(o Options) *Router {
 func (r *Router) Handle(method, path string, h echo.HandlerFunc, before ...echo.MiddlewareFunc) {
 	r.echo.Add(method, path, h, before...)
 }
+
+// Routes returns all routes that were registered.
+func (r *Router) Routes() []*echo.Route { return r.echo.Routes() }
 
 // Header sets a header that every answer carries.
 func (r *Router) Header(name, value string) { r.headers[name] = value }

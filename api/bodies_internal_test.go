@@ -90,12 +90,12 @@ func TestRequestsLeaveNothingInTheBudget(t *testing.T) {
 			panic("a test")
 		}
 		return err
-	}, r.Authenticated)
+	}, r.Needs(Use))
 	r.Handle(http.MethodPost, "/hold", func(c echo.Context) error {
 		err := r.Bodies.Hold(c, 10)
 		during = budget.used
 		return errors.Join(err, errBodyTooLarge)
-	}, r.Authenticated)
+	}, r.Needs(Use))
 	for _, c := range []struct {
 		path, body, panics string
 		during             int64

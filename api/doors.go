@@ -2,11 +2,7 @@ package api
 
 import (
 	"context"
-	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -23,26 +19,48 @@ const RefusalDelay = 250 * time.Millisecond
 const maxDelayed = 256
 
 // anonymous is the principal of all requests to an open server.
-var anonymous = auth.Principal{ID: "anonymous"}
+var anonymous = auth.Principal{ID: auth.Anonymous}
 
-// Authenticated is a middleware that admits only requests with a principal. It refuses the
-// others before their body is read.
-func (r *Router) Authenticated(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		who, err := r.authenticate(c)
-		if err != nil {
-			return err
+// A Right is what a route lets its clients do. Each route with principals needs one right.
+type Right int
+
+const (
+	// Use is to start and continue executions, and to cancel one's own requests.
+	Use Right = iota + 1
+	// Change is to store, delete and forget.
+	Change
+	// See is to look at executions and files.
+	See
+	// End is to end an execution by its id.
+	End
+)
+
+// operators are the rights of operators. All other principals have all rights, on what is theirs.
+var operators = []Right{See, End}
+
+// Needs returns a middleware that admits only principals with a right. It refuses all others before
+// their body is read.
+func (r *Router) Needs(right Right) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			who, err := r.authenticate(c)
+			if err != nil {
+				return err
+			}
+			factsOf(c).principal = &who
+			if who.Operator && !slices.Contains(operators, right) {
+				return errOperator
+			}
+			defer Occupy(c.Request().Context(), who.ID)()
+			return next(c)
 		}
-		factsOf(c).principal = &who
-		defer Occupy(c.Request().Context(), who.ID)()
-		return next(c)
 	}
 }
 
 func (r *Router) authenticate(c echo.Context) (auth.Principal, error) {
 	request := c.Request()
 	if r.open {
-		return anonymous, r.sites.check(request)
+		return anonymous, nil
 	}
 	who, err := r.auth.Authenticate(request.Header)
 	if err != nil && auth.HasCredentials(request.Header) && !r.doorstep.wait(request.Context()) {
@@ -77,49 +95,4 @@ func (d doorstep) wait(ctx context.Context) bool {
 	case <-ctx.Done():
 	}
 	return true
-}
-
-// sites decide which requests an open server accepts. A web page can make a browser on this machine
-// or in its network send requests to this server in two ways: under a name of the page's own that
-// resolves to the server's address, which the Host header shows; or as a form from another site,
-// which the browser marks.
-type sites struct {
-	hosts   []string
-	origins *http.CrossOriginProtection
-}
-
-func newSites(hosts []string) sites {
-	lower := make([]string, len(hosts))
-	for i, h := range hosts {
-		lower[i] = strings.ToLower(strings.TrimSpace(h))
-	}
-	return sites{lower, http.NewCrossOriginProtection()}
-}
-
-// check refuses requests that a web page of another site has made.
-func (s sites) check(r *http.Request) error {
-	if !s.names(r.Host) {
-		return errHost
-	}
-	// GET changes nothing, and the browser does not show the answer to the page. Of the
-	// other methods, the library refuses requests whose Origin is not the Host, and those
-	// that the browser marks as made for another site.
-	if s.origins.Check(r) != nil {
-		return errOrigin
-	}
-	return nil
-}
-
-// names reports whether a Host names this server. Only addresses and known names count, since
-// anybody can give the server's address another name.
-func (s sites) names(host string) bool {
-	u, err := url.Parse("//" + host)
-	if err != nil {
-		return false
-	}
-	name := strings.ToLower(u.Hostname())
-	if _, err := netip.ParseAddr(name); err == nil {
-		return true
-	}
-	return name == "localhost" || slices.Contains(s.hosts, name)
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"log/slog"
+
 	"github.com/labstack/echo/v4"
 
 	"fermata/api/auth"
@@ -17,6 +19,8 @@ type facts struct {
 	session string
 	// cause is what went wrong, for the log.
 	cause error
+	// notes are what else the log tells of the request.
+	notes []slog.Attr
 	// held is the memory that the request holds.
 	held *lease
 }
@@ -31,7 +35,7 @@ func factsOf(c echo.Context) *facts {
 }
 
 // PrincipalOf returns the principal of a request, or the zero Principal if the request has not
-// passed Authenticated.
+// passed Needs.
 func PrincipalOf(c echo.Context) auth.Principal {
 	if who := factsOf(c).principal; who != nil {
 		return *who
@@ -48,3 +52,17 @@ func SetSession(c echo.Context, session string) { factsOf(c).session = session }
 // SetCause notes an error for the log that the client is not told. The request is then logged at
 // level error.
 func SetCause(c echo.Context, err error) { factsOf(c).cause = err }
+
+// Note adds to what the log tells of the request.
+func Note(c echo.Context, notes ...slog.Attr) {
+	f := factsOf(c)
+	f.notes = append(f.notes, notes...)
+}
+
+// SetExecution tells the client to which execution the answer belongs. It must come before the answer,
+// and does nothing if execution is empty.
+func SetExecution(c echo.Context, execution string) {
+	if execution != "" {
+		c.Response().Header().Set(executionHeader, execution)
+	}
+}

@@ -57,7 +57,7 @@ func newLimiters(r Rates) *Limiters {
 }
 
 // Limit returns a middleware that admits only the requests within the limit of their kind.
-// It belongs after Authenticated.
+// It belongs after Needs.
 func (ls *Limiters) Limit(kind RequestKind) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

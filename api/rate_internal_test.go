@@ -29,7 +29,7 @@ func TestLimit(t *testing.T) {
 				Rates: Rates{Executions: r, Uploads: r, Downloads: r, Lists: r},
 			})
 			router.Handle(http.MethodGet, "/x", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) },
-				router.Authenticated, router.Limiters.Limit(kind))
+				router.Needs(Use), router.Limiters.Limit(kind))
 			get := func() (status int, body string) {
 				w := httptest.NewRecorder()
 				router.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", http.NoBody))

@@ -68,7 +68,9 @@ type direct map[string]*Engine
 
 func (d direct) Resume(ctx context.Context, address string, r Resume) (Outcome, error) {
 	r.HandedOver = true
-	return d[address].Resume(ctx, r)
+	outcome, err := d[address].Resume(ctx, r)
+	outcome.Execution = "" // It is not on the wire.
+	return outcome, err
 }
 
 func (d direct) Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error) {

@@ -77,6 +77,10 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 	return e.resumer.resume(ctx, r)
 }
 
+// ExecutionOf returns the id of the execution that a token continues, or "" if the token is not
+// genuine. The execution may have ended.
+func (e *Engine) ExecutionOf(token string) string { return e.resumer.executionOf(token) }
+
 // Cancel ends the execution that a request has started or continued, on whichever server it is.
 // If the request has not come yet, it is refused when it comes. The error is ErrForbidden if the
 // request is another principal's. It wraps continuation.ErrUnavailable if the request may be on

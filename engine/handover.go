@@ -102,7 +102,7 @@ func patiently(ctx context.Context, try func() (Outcome, error)) (Outcome, error
 		select {
 		case <-time.After(ownerRetry):
 		case <-ctx.Done():
-			return Outcome{}, context.Cause(ctx)
+			return outcome, context.Cause(ctx)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func (q *requests) forget(principal string, n int) {
 // answerCancelled turns errCancelled into the outcome of a cancelled execution.
 func answerCancelled(session string, outcome Outcome, err error) (Outcome, error) {
 	if errors.Is(err, errCancelled) {
-		return Outcome{State: Cancelled, Session: session}, nil
+		return Outcome{State: Cancelled, Execution: outcome.Execution, Session: session}, nil
 	}
 	return outcome, err
 }

@@ -17,12 +17,14 @@ type resumer struct {
 }
 
 // resume is Engine.Resume.
-func (c *resumer) resume(ctx context.Context, r Resume) (Outcome, error) {
+func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err error) {
 	claims, err := c.signer.Verify(r.Token, time.Now())
 	expired := err
 	if err != nil && !errors.Is(err, continuation.ErrTokenExpired) {
 		return Outcome{}, err
 	}
+	// The token is genuine, so that its holder may learn what it is for.
+	defer func() { outcome.Execution = claims.Execution }()
 	if claims.Principal != r.Principal {
 		return Outcome{}, ErrForbidden
 	}
@@ -40,7 +42,6 @@ func (c *resumer) resume(ctx context.Context, r Resume) (Outcome, error) {
 		r.Began = func(execution string, events int64) { once.Do(func() { began(execution, events) }) }
 	}
 	try := func() (Outcome, error) { return c.try(known, claims, r, expired) }
-	var outcome Outcome
 	if r.HandedOver {
 		outcome, err = try()
 	} else {
@@ -64,4 +65,13 @@ func (c *resumer) try(ctx context.Context, claims continuation.Claims, r Resume,
 	}
 	x.requestID.Store(&r.RequestID)
 	return s.await(ctx, x.conversation.cancel)
+}
+
+// executionOf is Engine.ExecutionOf.
+func (c *resumer) executionOf(token string) string {
+	claims, err := c.signer.Verify(token, time.Now())
+	if err != nil && !errors.Is(err, continuation.ErrTokenExpired) {
+		return ""
+	}
+	return claims.Execution
 }

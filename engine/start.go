@@ -89,20 +89,30 @@ func (st *starter) startOnce(ctx context.Context, s Start, program *sandbox.Prog
 		x.conversation.cancel()
 		<-first.done
 	}
-	return first.outcome, first.err
+	outcome := first.outcome
+	outcome.Execution = x.id
+	return outcome, first.err
 }
 
 // startKeyed starts a program, or finds the execution of an identical start, and waits for the
 // outcome.
-func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
-	x := st.executions.find(s.execution())
+func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (outcome Outcome, err error) {
+	id, found := s.execution(), true
+	defer func() {
+		if found {
+			outcome.Execution = id
+		}
+	}()
+	x := st.executions.find(id)
 	if x == nil {
-		record, err := st.o.Store.Get(ctx, s.execution())
+		record, err := st.o.Store.Get(ctx, id)
 		switch {
 		case errors.Is(err, continuation.ErrNotFound):
 			x, _, err = st.launch(ctx, s, program)
-		case err == nil:
-			var outcome Outcome
+			found = err == nil
+		case err != nil:
+			found = false
+		default:
 			if x, outcome, err = st.started(ctx, record, s); err == nil && x == nil {
 				return outcome, nil
 			}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -155,16 +154,6 @@ func (v *JWT) key(t *jwt.Token) (any, error) {
 		return nil, errors.New("alg is not that of the key")
 	}
 	return key.key, nil
-}
-
-// tokenPrincipal is the principal of a user. The parts are escaped, so that a colon in one
-// of them cannot make two users one.
-func tokenPrincipal(tenant, user string) Principal {
-	return Principal{
-		ID:     "jwt:" + url.QueryEscape(tenant) + ":" + url.QueryEscape(user),
-		Tenant: tenant,
-		User:   user,
-	}
 }
 
 // checkTimes checks what the library does not: that all times are present, and that the token is

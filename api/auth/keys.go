@@ -25,7 +25,7 @@ type Principal struct {
 	ID string
 	// Tenant and User come from a token. They are empty with a key.
 	Tenant, User string
-	// Operator is true if it may see the executions of all principals.
+	// Operator is true if the key is an operator's, who may look at everything and start nothing.
 	Operator bool
 	// Expires is when its token expires; zero with a key.
 	Expires time.Time
@@ -37,6 +37,8 @@ type Key struct {
 	Name string
 	// Key is the secret.
 	Key string
+	// Operator is true for the key of an operator.
+	Operator bool
 }
 
 // An Authenticator finds the principals of requests. It is safe for concurrent use.
@@ -48,7 +50,7 @@ type Authenticator struct {
 // A keyHash is a key in the form in which it is compared: hashes have one length, so that
 // the time of a comparison tells nothing about the key.
 type keyHash struct {
-	principal string
+	principal Principal
 	hash      [sha256.Size]byte
 }
 
@@ -58,7 +60,7 @@ func New(keys []Key, tokens *JWT) *Authenticator {
 	for _, k := range keys {
 		// An empty key would let in every client that presents none.
 		if k.Key != "" {
-			a.keys = append(a.keys, keyHash{k.Name, sha256.Sum256([]byte(k.Key))})
+			a.keys = append(a.keys, keyHash{Principal{ID: k.Name, Operator: k.Operator}, sha256.Sum256([]byte(k.Key))})
 		}
 	}
 	return a
@@ -121,7 +123,7 @@ func (a *Authenticator) principalOf(key string) (who Principal, ok bool) {
 	presented := sha256.Sum256([]byte(key))
 	for _, k := range a.keys {
 		if subtle.ConstantTimeCompare(presented[:], k.hash[:]) == 1 {
-			who, ok = Principal{ID: k.principal}, true
+			who, ok = k.principal, true
 		}
 	}
 	return who, ok

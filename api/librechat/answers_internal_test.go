@@ -38,12 +38,12 @@ func TestLargeAnswersCount(t *testing.T) {
 	}
 	large := engine.Outcome{Calls: []engine.Call{{Input: make([]byte, 3<<19)}}}
 	small := engine.Outcome{Stdout: strings.Repeat("x", largeAnswer-1)}
-	r.Handle(http.MethodPost, "/large", hold(large, func() {}), r.Authenticated)
-	r.Handle(http.MethodPost, "/small", hold(small, func() {}), r.Authenticated)
+	r.Handle(http.MethodPost, "/large", hold(large, func() {}), r.Needs(api.Use))
+	r.Handle(http.MethodPost, "/small", hold(small, func() {}), r.Needs(api.Use))
 	var meanwhile []int
 	r.Handle(http.MethodPost, "/first", hold(large, func() {
 		meanwhile = []int{post("/large"), post("/small")}
-	}), r.Authenticated)
+	}), r.Needs(api.Use))
 	if status := post("/first"); status != http.StatusNoContent {
 		t.Errorf("the only answer: got %d, want 204", status)
 	}

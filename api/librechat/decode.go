@@ -26,6 +26,9 @@ type request struct {
 	Lang     jsontext.Value       `json:"lang"`
 	Language jsontext.Value       `json:"language"`
 	Args     jsontext.Value       `json:"args"`
+	Title    jsontext.Value       `json:"title"`
+	Labels   jsontext.Value       `json:"labels"`
+	Parent   jsontext.Value       `json:"parent_call_id"`
 }
 
 type resultMembers struct {

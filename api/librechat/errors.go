@@ -64,6 +64,10 @@ var (
 	errTools         = api.BadRequest("tools must be an array")
 	errTimeout       = api.BadRequest("timeout must be a positive number of milliseconds")
 	errTimeoutRange  = api.BadRequestf("timeout must be between %d and %d milliseconds", api.MinTimeout.Milliseconds(), api.MaxTimeout.Milliseconds())
+	errTitle         = api.BadRequestf("title must be a string of at most %d characters", maxTitle)
+	errLabels        = api.BadRequestf("labels must be an object of at most %d strings", maxLabels)
+	errParent        = api.BadRequest("parent_call_id must be a string of 1 to 255 printable ASCII characters without spaces")
+	errParentHeader  = api.BadRequest("x-ptc-call-id must be 1 to 255 printable ASCII characters without spaces")
 	errFiles         = api.BadRequest("files must be an array")
 	errFilesNotTaken = api.BadRequest("files are not supported by this server")
 	// errReference does not tell another owner's file from one that does not exist.
@@ -88,6 +92,7 @@ var (
 // Requests for files that are refused.
 var (
 	errBadRequest     = api.BadRequest("Bad request")
+	errPrincipal      = api.BadRequest("principal must name the principal whose files to read: an operator has no files")
 	errScopeKind      = api.BadRequest("kind must be one of: skill, agent, user")
 	errScopeVersion   = api.BadRequest("version is required for kind: 'skill'")
 	errScopeNoVersion = api.BadRequest("version is only valid for kind: 'skill'")

@@ -52,6 +52,7 @@ func TestPlainStart(t *testing.T) {
 				c.want.Session = got.Session
 			}
 			c.want.Principal, c.want.RequestID, c.want.Key, c.want.Request = "ada", id, "k", got.Request
+			c.want.Contract = engine.Exec
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("start (-want +got):\n%s", diff)
 			}

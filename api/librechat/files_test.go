@@ -21,7 +21,7 @@ func TestDownload(t *testing.T) {
 	for name, c := range map[string]struct{ disposition, contentType string }{
 		"a.csv":          {"attachment; filename*=UTF-8''a.csv", "text/csv; charset=utf-8"},
 		"out/ü 名.txt":    {"attachment; filename*=UTF-8''%C3%BC%20%E5%90%8D.txt", "text/plain; charset=utf-8"},
-		"a';x=y+z&.html": {"attachment; filename*=UTF-8''a%27%3Bx%3Dy%2Bz%26.html", "text/html; charset=utf-8"},
+		"a';x=y+z&.html": {"attachment; filename*=UTF-8''a%27%3Bx%3Dy%2Bz%26.html", "application/octet-stream"},
 	} {
 		content := "<script>\x00\xff" + name
 		sid, fid := put(t, h, name, content)
@@ -31,13 +31,45 @@ func TestDownload(t *testing.T) {
 				want(t, w, 200, content)
 				for header, value := range map[string]string{
 					"Content-Disposition": c.disposition, "Content-Type": c.contentType, "X-Content-Type-Options": "nosniff",
-					"Content-Length": strconv.Itoa(len(content)),
+					"Content-Length": strconv.Itoa(len(content)), "Content-Security-Policy": "sandbox", "Cross-Origin-Resource-Policy": "same-origin",
 				} {
 					if got := w.Header().Get(header); got != value {
 						t.Errorf("%s: %s is %q, want %q", name, header, got, value)
 					}
 				}
 			}
+		}
+	}
+}
+
+// A file is sent as text or as bytes, whatever its client says that it is.
+func TestDownloadsAreHarmless(t *testing.T) {
+	h, _ := withFiles(t)
+	for declared, want := range map[string]string{
+		"text/plain": "text/plain", "Text/CSV; charset=UTF-8": "text/csv; charset=utf-8",
+		"text/plain; charset=utf-7":     "text/plain",
+		"text/plain; boundary=x; a=b":   "text/plain",
+		"text/html":                     "application/octet-stream",
+		"application/xhtml+xml":         "application/octet-stream",
+		"text/xml":                      "application/octet-stream",
+		"image/svg+xml":                 "application/octet-stream",
+		"image/png":                     "application/octet-stream",
+		"application/pdf":               "application/octet-stream",
+		"text/javascript":               "application/octet-stream",
+		"application/json":              "application/octet-stream",
+		"text/css":                      "application/octet-stream",
+		"multipart/x-mixed-replace":     "application/octet-stream",
+		"text/plain, text/html":         "application/octet-stream",
+		"message/rfc822":                "application/octet-stream",
+		"application/x-shockwave-flash": "application/octet-stream",
+	} {
+		status, answer := send(t, h, "/upload", "good-key", part{"file", "a.bin", declared, "<script>"})
+		if status != http.StatusOK {
+			t.Fatalf("upload of %s: got %d %+v", declared, status, answer)
+		}
+		w := call{method: "GET", path: "/download/" + answer.SessionID + "/" + answer.Files[0].FileID}.do(t, h)
+		if got := w.Header().Get("Content-Type"); got != want {
+			t.Errorf("%s is sent as %q, want %q", declared, got, want)
 		}
 	}
 }

@@ -40,6 +40,9 @@ type runner interface {
 	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
 	// Resume continues a paused execution until it pauses again or ends.
 	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	// ExecutionOf returns the id of the execution that a token continues, or "" if the token is not
+	// genuine.
+	ExecutionOf(token string) string
 }
 
 type canceller interface {
@@ -122,23 +125,23 @@ func Register(r *api.Router, o Options) {
 	u := &uploads{o.Files, r.Bodies, o.UploadMemory}
 	limit := r.Limiters.Limit
 	for _, prefix := range []string{"", "/v1"} {
-		handle := func(method, path string, h echo.HandlerFunc, before ...echo.MiddlewareFunc) {
-			r.Handle(method, prefix+path, h, append([]echo.MiddlewareFunc{r.Authenticated}, before...)...)
+		handle := func(right api.Right, method, path string, h echo.HandlerFunc, before ...echo.MiddlewareFunc) {
+			r.Handle(method, prefix+path, h, append([]echo.MiddlewareFunc{r.Needs(right)}, before...)...)
 		}
 		r.Envelope(prefix+programmaticPath, envelope)
-		handle(http.MethodPost, execPath, p.exec, limit(api.ExecutionRequests))
-		handle(http.MethodPost, programmaticPath, p.programmatic)
-		handle(http.MethodPost, cancelPath, c.cancel)
+		handle(api.Use, http.MethodPost, execPath, p.exec, limit(api.ExecutionRequests))
+		handle(api.Use, http.MethodPost, programmaticPath, p.programmatic)
+		handle(api.Use, http.MethodPost, cancelPath, c.cancel)
 		if o.Files == nil {
 			continue
 		}
-		handle(http.MethodPost, "/upload", u.upload, limit(api.UploadRequests))
-		handle(http.MethodPost, "/upload/batch", u.uploadBatch, limit(api.UploadRequests))
-		handle(http.MethodGet, "/files/:session", f.list, limit(api.ListRequests))
-		handle(http.MethodGet, "/sessions/:session/objects/:file", f.stat, limit(api.ListRequests))
-		handle(http.MethodGet, "/download/:session/:file", f.download, limit(api.DownloadRequests))
-		handle(http.MethodDelete, "/files/:session/:file", f.remove)
-		handle(http.MethodDelete, "/sessions/:session/objects/:file", f.remove)
+		handle(api.Change, http.MethodPost, "/upload", u.upload, limit(api.UploadRequests))
+		handle(api.Change, http.MethodPost, "/upload/batch", u.uploadBatch, limit(api.UploadRequests))
+		handle(api.See, http.MethodGet, "/files/:session", f.list, limit(api.ListRequests))
+		handle(api.See, http.MethodGet, "/sessions/:session/objects/:file", f.stat, limit(api.ListRequests))
+		handle(api.See, http.MethodGet, "/download/:session/:file", f.download, limit(api.DownloadRequests))
+		handle(api.Change, http.MethodDelete, "/files/:session/:file", f.remove)
+		handle(api.Change, http.MethodDelete, "/sessions/:session/objects/:file", f.remove)
 	}
 }
 

@@ -55,6 +55,15 @@ func (s *script) Resume(ctx context.Context, resume engine.Resume) (engine.Outco
 	return s.answer(ctx)
 }
 
+// ExecutionOf takes tokens for genuine that begin with "genuine ", and what follows for the id.
+func (s *script) ExecutionOf(token string) string {
+	id, genuine := strings.CutPrefix(token, "genuine ")
+	if !genuine {
+		return ""
+	}
+	return id
+}
+
 func (s *script) Cancel(_ context.Context, c engine.Cancel) (engine.Cancelling, error) {
 	s.cancels = append(s.cancels, c)
 	return s.cancelling, s.err
@@ -186,7 +195,8 @@ func TestStartPassesTheProgramOn(t *testing.T) {
 			{Name: "get-weather", Description: `Say "hi"`, Parameters: json.RawMessage(`{"b":1.0,"a":12345678901234567890}`)},
 			{Name: "名前"},
 		},
-		Timeout: 1501 * time.Millisecond,
+		Timeout:  1501 * time.Millisecond,
+		Contract: engine.Programmatic,
 	}}
 	if diff := cmp.Diff(wanted, e.starts); diff != "" {
 		t.Errorf("Start was asked (-want +got):\n%s", diff)

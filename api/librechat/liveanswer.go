@@ -131,6 +131,7 @@ func begin(ctx context.Context, t task) *run {
 func (l *live) relay(ctx context.Context, c echo.Context, s *api.Stream, r *run) error {
 	select {
 	case at := <-r.began:
+		api.SetExecution(c, at.execution)
 		err := l.follow(ctx, c, s, r, at)
 		if ctx.Err() != nil || s.Left() {
 			return err
@@ -139,6 +140,7 @@ func (l *live) relay(ctx context.Context, c echo.Context, s *api.Stream, r *run)
 			api.SetCause(c, err) // The answer comes without the rest of the events.
 		}
 	case <-r.ended.Done():
+		api.SetExecution(c, r.outcome.Execution)
 		return nil // It was refused, or has an answer already.
 	}
 	return s.Await(ctx, func(ctx context.Context) error {

@@ -59,19 +59,33 @@ func (p *programs) programmatic(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkWorkspace(header, r.body); err != nil {
-		return err
+	t, err := p.toolTask(c, r)
+	if err == nil {
+		err = p.answer(c, t)
 	}
-	var t task
-	if r.body.continues() {
+	if err != nil && r.body.continues() {
+		// The engine may not have seen the token.
+		token, _ := unquote(r.body.Token)
+		api.SetExecution(c, p.executions.ExecutionOf(token))
+	}
+	return err
+}
+
+// toolTask returns the task of a request that starts or continues an execution of a program with
+// tools.
+func (p *programs) toolTask(c echo.Context, r received) (t task, err error) {
+	if err := checkWorkspace(c.Request().Header, r.body); err != nil {
+		return task{}, err
+	}
+	held := r.body.continues()
+	if held {
 		t, err = p.resume(c, r)
 	} else if err = p.limiters.Admit(c, api.ExecutionRequests); err == nil {
 		t, err = p.start(c, r, p.toolProgram)
 	}
 	if err != nil {
-		return err
+		return task{}, err
 	}
-	held := r.body.continues()
 	t.encode = func(outcome engine.Outcome) (int, []byte, error) {
 		if held {
 			if err := holdAnswer(p.bodies, c, outcome); err != nil {
@@ -80,7 +94,7 @@ func (p *programs) programmatic(c echo.Context) error {
 		}
 		return encodeOutcome(outcome, p.errors)
 	}
-	return p.answer(c, t)
+	return t, nil
 }
 
 // answer runs a task and answers with its outcome.
@@ -89,6 +103,7 @@ func (p *programs) answer(c echo.Context, t task) error {
 		return p.live.answer(c, t)
 	}
 	outcome, err := t.run(c.Request().Context(), nil)
+	api.SetExecution(c, outcome.Execution)
 	if err != nil {
 		return err
 	}

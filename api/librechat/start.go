@@ -1,6 +1,8 @@
 package librechat
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -40,6 +42,10 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 	if err != nil {
 		return engine.Start{}, err
 	}
+	about, err := aboutOf(c.Request().Header, r.body)
+	if err != nil {
+		return engine.Start{}, err
+	}
 	references, err := p.referencesOf(r.body.Files, who, program.callsTools)
 	if err != nil {
 		return engine.Start{}, err
@@ -58,12 +64,34 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Args:      program.args,
 		Timeout:   program.timeout,
 		Mode:      program.mode,
-		Request:   r.hash,
+		Request:   r.hashWith(about),
 		RequestID: r.id,
 		Key:       r.key,
 		Inputs:    inputs,
 		Scope:     scope,
+		Contract:  contractOf(program),
+		Title:     about.title,
+		Labels:    about.labels,
+		Parent:    about.parent,
 	}, nil
+}
+
+// contractOf returns the contract by which a program is started.
+func contractOf(p program) string {
+	if p.callsTools {
+		return engine.Programmatic
+	}
+	return engine.Exec
+}
+
+// hashWith returns the hash of a start. A parent means the same in the header as in the body, so that
+// starts of different parents are no retries of each other.
+func (r received) hashWith(a about) string {
+	if !a.byHeader {
+		return r.hash
+	}
+	sum := sha256.Sum256([]byte(r.hash + "\n" + a.parent))
+	return hex.EncodeToString(sum[:])
 }
 
 // toolProgram reads a program that calls tools.

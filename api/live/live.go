@@ -42,20 +42,20 @@ type Options struct {
 func Register(r *api.Router, o Options) {
 	h := &handlers{o}
 	for _, prefix := range []string{"", "/v1"} {
-		handle := func(method, path string, f echo.HandlerFunc) {
-			r.Handle(method, prefix+path, f, r.Authenticated, private)
+		handle := func(right api.Right, method, path string, f echo.HandlerFunc) {
+			r.Handle(method, prefix+path, f, r.Needs(right), private)
 		}
 		get := func(path string, f echo.HandlerFunc) {
-			handle(http.MethodGet, path, f)
-			handle(http.MethodHead, path, f)
+			handle(api.See, http.MethodGet, path, f)
+			handle(api.See, http.MethodHead, path, f)
 		}
 		get("/executions", h.list)
 		get("/executions/:id", h.detail)
 		get("/executions/:id/events", h.events)
 		get("/executions/:id/calls", h.calls)
 		get("/calls", h.allCalls)
-		handle(http.MethodDelete, "/executions/:id", h.forget)
-		handle(http.MethodPost, "/executions/:id/cancel", h.cancel)
+		handle(api.Change, http.MethodDelete, "/executions/:id", h.forget)
+		handle(api.End, http.MethodPost, "/executions/:id/cancel", h.cancel)
 	}
 }
 

@@ -161,7 +161,7 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 	s.Executions.StateDir, s.HTTP.MetricsAddr, s.Files.FilesURL, s.Servers = dir, "", "", serverSettings{}
 	s.Sandbox.PoolSize, s.Sandbox.PoolPlain, s.Sandbox.PoolScientific, s.Sandbox.QueueTimeout = 1, nil, nil, maxQueueTimeout
 	key := secret{rand.Text()}
-	s.HTTP.Auth, s.HTTP.APIKeys = "keys", []apiKey{{Name: "check", Key: key}}
+	s.HTTP.Auth, s.HTTP.APIKeys, s.HTTP.OperatorKeys = "keys", []apiKey{{Name: "check", Key: key}}, nil
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return surroundings{}, err

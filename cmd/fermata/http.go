@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,9 +18,11 @@ type httpSettings struct {
 	MetricsAddr    string         `placeholder:"ADDR" help:"Address on which to serve Prometheus metrics, at /metrics, without authentication: keep it private. Default: no metrics."`
 	Auth           string         `enum:"keys,off" default:"keys" help:"Who may use the API. keys: clients with an API key or a LibreChat token; off: everybody who can reach the address."`
 	APIKeys        []apiKey       `name:"api-keys" placeholder:"NAME:KEY" help:"API keys. A client that presents KEY is the principal NAME. A key without a name gets one that is derived from the key."`
+	OperatorKeys   []apiKey       `placeholder:"NAME:KEY" help:"Keys of operators, written like FERMATA_API_KEYS. Operators see the executions and files of all principals and may cancel executions. They cannot start, continue, upload or delete anything."`
 	MaxBody        byteSize       `default:"50MB" help:"Largest request body. Uploads are bounded by FERMATA_FILE_SIZE instead."`
 	BodyBudget     byteSize       `default:"512MiB" help:"Most memory that the bodies of all requests, and large answers to continuations, may take at once. One client may take a quarter of it."`
-	Hosts          []string       `placeholder:"NAME" help:"Host names by which clients may call a server with FERMATA_AUTH=off, in addition to IP addresses, localhost and the host in FERMATA_ADDR. All other names are refused: otherwise a web page could make a browser call the server by a name of its own."`
+	Hosts          []string       `placeholder:"NAME" help:"Host names by which clients may call a server with FERMATA_AUTH=off, in addition to IP addresses, localhost and the hosts in FERMATA_ADDR and FERMATA_PEER_URL. All other names are refused: otherwise a web page could make a browser call the server by a name of its own."`
+	CORSOrigins    []string       `name:"cors-origins" placeholder:"ORIGIN" help:"Origins whose web pages may use the API, spelled as browsers do: https://a.example. A page still needs a key. Requests of pages of all other origins are refused. Default: none."`
 	ErrorStyle     api.ErrorStyle `enum:"http,inline" default:"http" help:"How to report a spent run budget and too many rounds. http: with status 408 and 400; inline: with status 200 and an error in the body, for clients that discard the body of any other status."`
 	MaxConnections int            `default:"4096" help:"Most connections at once. One more closes the connection that has waited longest without a request of a known client. The limit on open files may leave room for fewer."`
 	MaxReaders     int            `default:"1000" help:"Most streams of events, live answers among them, that one client may read at once. All clients together may read five times as many. Each takes a connection."`
@@ -30,10 +33,17 @@ type httpSettings struct {
 }
 
 func (s *httpSettings) check(m *mistakes) {
+	if s.Auth == "off" && len(s.OperatorKeys) > 0 {
+		*m = append(*m, errors.New("FERMATA_AUTH=off lets in everyone, so the keys in FERMATA_OPERATOR_KEYS would open nothing more: set one of them"))
+	}
+	*m = append(*m, auth.CheckKeys(s.keys())...)
 	if s.Auth == "keys" && !loopback(s.Addr) {
-		for _, k := range s.APIKeys {
-			m.unless(k.length() >= minKey, "api-keys", fmt.Sprintf("keys of at least %d characters, and that of %s has %d: "+
-				"make one with openssl rand -hex 24 (shorter ones are for a FERMATA_ADDR such as 127.0.0.1:8000)", minKey, k.Name, k.length()))
+		s.checkLengths(m, "api-keys", s.APIKeys)
+		s.checkLengths(m, "operator-keys", s.OperatorKeys)
+	}
+	for _, origin := range s.CORSOrigins {
+		if err := api.CheckOrigin(origin); err != nil {
+			*m = append(*m, fmt.Errorf("--cors-origins has %q: %w", origin, err))
 		}
 	}
 	m.unless(s.MaxBody > 0, "max-body", "more than 0")
@@ -42,19 +52,29 @@ func (s *httpSettings) check(m *mistakes) {
 	m.unless(s.MaxReaders > 0, "max-readers", "more than 0")
 }
 
+func (s *httpSettings) checkLengths(m *mistakes, flag string, keys []apiKey) {
+	for _, k := range keys {
+		m.unless(k.length() >= minKey, flag, fmt.Sprintf("keys of at least %d characters, and that of %s has %d: "+
+			"make one with openssl rand -hex 24 (shorter ones are for a FERMATA_ADDR such as 127.0.0.1:8000)", minKey, k.Name, k.length()))
+	}
+}
+
 // hosts returns the names by which clients may call the server.
 func (s *httpSettings) hosts() []string {
-	hosts := s.Hosts
+	hosts := slices.Clone(s.Hosts)
 	if host, _, err := net.SplitHostPort(s.Addr); err == nil && host != "" {
-		hosts = append(slices.Clone(hosts), host)
+		hosts = append(hosts, host)
 	}
 	return hosts
 }
 
 func (s *httpSettings) keys() []auth.Key {
-	keys := make([]auth.Key, len(s.APIKeys))
-	for i, k := range s.APIKeys {
-		keys[i] = auth.Key{Name: k.Name, Key: k.Key.reveal()}
+	var keys []auth.Key
+	for _, k := range s.APIKeys {
+		keys = append(keys, auth.Key{Name: k.Name, Key: k.Key.reveal()})
+	}
+	for _, k := range s.OperatorKeys {
+		keys = append(keys, auth.Key{Name: k.Name, Key: k.Key.reveal(), Operator: true})
 	}
 	return keys
 }
@@ -74,6 +94,7 @@ func (s *httpSettings) options(log *slog.Logger) api.Options {
 	return api.Options{
 		Open:         s.Auth == "off",
 		Hosts:        s.hosts(),
+		Origins:      s.CORSOrigins,
 		RefusalDelay: api.RefusalDelay,
 		BodyBudget:   int64(s.BodyBudget),
 		Rates: api.Rates{

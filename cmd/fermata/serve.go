@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"fermata/api"
@@ -58,7 +59,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		log.Warn("authentication is off: everyone who can reach the address may run programs")
 	}
 
-	for _, k := range s.HTTP.APIKeys {
+	for _, k := range slices.Concat(s.HTTP.APIKeys, s.HTTP.OperatorKeys) {
 		if k.length() < goodKey {
 			log.Warn("an API key is short enough to be guessed: make one with openssl rand -hex 24", "principal", k.Name, "characters", k.length())
 		}

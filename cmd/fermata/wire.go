@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -199,6 +200,10 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	watched.watch(executions.Stats)
 	handlers.bound = s.HTTP.connections(log, s.Sandbox.MaxSandboxes, watched.pushedOut.Inc)
 	options := s.HTTP.options(log)
+	// Other servers call this one by this name.
+	if u, err := url.Parse(s.Servers.PeerURL); err == nil && u.Hostname() != "" {
+		options.Hosts = append(options.Hosts, u.Hostname())
+	}
 	options.Auth, options.Observe = auth.New(s.HTTP.keys(), verifier), watched.request
 	clients := api.New(options)
 	clients.Health(version(), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
