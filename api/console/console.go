@@ -29,7 +29,6 @@ func Register(r *api.Router) error {
 func (p page) serve(c echo.Context) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentSecurityPolicy, p.policy)
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	// A server of another version has another page.
 	header.Set(echo.HeaderCacheControl, "no-cache")
 	return c.HTMLBlob(http.StatusOK, p.document)

@@ -15,6 +15,7 @@ import (
 
 	"fermata/api"
 	"fermata/api/auth"
+	"fermata/api/console"
 	"fermata/api/librechat"
 	"fermata/api/live"
 	"fermata/api/peer"
@@ -213,6 +214,11 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	contract.History, contract.Readers = history, readers
 	librechat.Register(clients, contract)
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: ctx, Log: log})
+	if s.HTTP.Console == "on" {
+		if err := console.Register(clients); err != nil {
+			return handlers, opened, err
+		}
+	}
 	servers := clients
 	if s.Servers.PeerAddr != "" {
 		servers = api.New(options)

@@ -68,3 +68,18 @@ func needLibraries(t testing.TB, code string) {
 		t.Skipf("%s has no numpy and pandas", Python())
 	}
 }
+
+// Chromium returns the path of the browser, and skips the test if the machine has none.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if InCI {
+		t.Fatal("chromium is not installed")
+	}
+	t.Skip("chromium is not installed")
+	return ""
+}

@@ -54,7 +54,7 @@ export class CallsBox {
     this.rows.element.hidden = execution.calls.length === 0;
     if (execution.ended !== null && execution.calls.length === 0) setText(this.number, "none");
     this.scale = new Scale(execution.first, execution.now);
-    this.axis.replaceChildren(...this.scale.ticks());
+    this.axis.replaceChildren(...this.scale.ticks(this.axis.clientWidth));
     this.strip.replaceChildren(...spansOf(execution, this.scale));
     setText(this.total, span(execution.now - execution.first));
     this.rows.redraw();

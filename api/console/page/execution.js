@@ -46,7 +46,7 @@ export class ExecutionView {
     this.body = h("div.execution-body", { hidden: true },
       this.waiting.element, this.report.end,
       h("div.columns", {}, this.program, this.report.output.element),
-      this.report.calls.element, this.report.files.element);
+      this.report.files.element, this.report.calls.element);
     this.element = h("div.view.execution-view", {}, back,
       h("div.view-head", {}, h("div.heading", {}, this.heading, this.pill, this.since), h("div.buttons", {}, this.cancel, this.forget)),
       this.facts, this.labels, this.notice, this.loading, this.body);
@@ -164,7 +164,7 @@ export class ExecutionView {
       this.source.element.hidden = text === "";
       this.noCode.hidden = typeof code === "string";
       setText(this.noCode, cut ? `The rest of the program was not kept: it has ${count(code.bytes)} bytes.` : "The server keeps no code.");
-      setText(this.language, `${brief(started?.language ?? this.summary.language, 20)}, ${plural(text === "" ? 0 : text.split("\n").length, "line")}`);
+      setText(this.language, `${brief(started?.language ?? this.summary.language, 20)}, ${plural(text === "" ? 0 : this.source.wrapped.lines.length, "line")}`);
     }
     const marks = waitingMarks(this.execution);
     const now = JSON.stringify([...marks]);

@@ -3,7 +3,7 @@
 import { button, h, say, setChildren, setText } from "./dom.js";
 import { parse } from "./json.js";
 import { pill, setPill } from "./report.js";
-import { Refusal, problem, query, readText, request } from "./server.js";
+import { Refusal, problem, query, readText, request, serverNow } from "./server.js";
 import { allStatuses, brief, isLive, moment, plural, span, statusWord } from "./text.js";
 
 const pageSize = 50;
@@ -227,7 +227,7 @@ class ListRow {
         button(`${brief(key, 64)}: ${brief(value, 60)}`, () => this.addLabel(`${key}:${value}`), { kind: "tag", title: "Show only these" })));
     }
     setText(this.work, `${plural(s.calls ?? 0, "call")}, ${plural(s.rounds ?? 0, "round")}`);
-    setText(this.took, isLive(s.status) ? `${span(Date.now() - Date.parse(s.created_at))} ago` : span(s.ran_ms));
+    setText(this.took, isLive(s.status) ? `${span(serverNow() - Date.parse(s.created_at))} ago` : span(s.ran_ms));
     this.took.title = isLive(s.status) ? "since its start" : "time in which the program ran";
     setText(this.made, moment(Date.parse(s.created_at)));
   }

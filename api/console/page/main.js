@@ -65,7 +65,7 @@ function signIn(text = "") {
       return key.focus();
     },
   },
-  h("h1", {}, "Fermata"),
+  h("h1", {}, "Sign in"),
   h("p", {}, "See what programs do while they run, and answer their calls."),
   h("div.field", {}, h("label", { for: "key" }, "API key"), key),
   note, enter,

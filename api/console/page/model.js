@@ -1,5 +1,6 @@
 // What the events of one execution add up to. It knows nothing of the page.
 
+import { serverNow } from "./server.js";
 import { visibleLine } from "./text.js";
 import { Wrapped, border } from "./wrapped.js";
 
@@ -84,7 +85,6 @@ export class Execution {
     this.ended = null;
     this.first = null;
     this.latest = null;
-    this.received = 0;
   }
 
   // apply takes one event. It ignores those that it has had and those that it does not know.
@@ -94,7 +94,6 @@ export class Execution {
     const at = Date.parse(event.time);
     this.first ??= at;
     this.latest = at;
-    this.received = performance.now();
     switch (event.type) {
       case "execution.started":
         this.id ??= event.execution;
@@ -160,10 +159,10 @@ export class Execution {
     if (status === "running" || status === "paused") this.spans.push({ status, from: at, to: null });
   }
 
-  // now is the present moment on the server's clock, as far as the events tell; the end's once it has ended.
+  // now is the present moment, or the end of an execution that has ended.
   get now() {
-    if (this.latest === null) return Date.now();
-    return this.ended !== null ? this.latest : this.latest + (performance.now() - this.received);
+    if (this.ended !== null && this.latest !== null) return this.latest;
+    return Math.max(serverNow(), this.latest ?? 0);
   }
 
   get waits() {

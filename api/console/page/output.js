@@ -23,7 +23,7 @@ export class OutputBox {
     this.note = h("p.hint");
     this.none = h("p.nothing", {}, "Nothing printed yet.");
     this.element = h("section.panel.output-panel", { "aria-label": "Output" },
-      h("div.panel-head", {}, h("h2", {}, "Output"), h("span.legend", {}, h("span.of-stderr", {}, "stderr"), " is marked at its left"),
+      h("div.panel-head", {}, h("h2", {}, "Output"), h("span.legend", {}, h("span.of-stderr", {}, "stderr")),
         copier(() => this.output?.text ?? "")),
       this.note, this.none, this.rows.element);
   }

@@ -39,15 +39,18 @@ export class Source {
     const { columns } = this.wrapped;
     this.wrapped = new Wrapped();
     this.wrapped.columns = columns;
-    for (const pieces of highlight(text, language)) {
+    // A line break at the end begins no further line.
+    for (const pieces of highlight(text.replace(/\n$/, ""), language)) {
       this.wrapped.push({ pieces, text: pieces.map(([, piece]) => piece).join("") });
     }
     this.rows.redraw();
   }
 
-  // mark marks lines, counted from 1, each with a text.
+  // mark marks lines, counted from 1, each with a text below it.
   mark(marks) {
     this.marks = marks;
+    this.wrapped.lines.forEach((line, i) => { line.extra = marks.has(i + 1) ? 1 : 0; });
+    this.wrapped.measure();
     this.rows.redraw();
   }
 
@@ -59,8 +62,9 @@ export class Source {
   }
 
   draw(row) {
-    const { line, index, first, from, to } = this.wrapped.at(row);
+    const { line, index, first, extra, from, to } = this.wrapped.at(row);
     const mark = this.marks.get(index + 1);
+    if (extra) return h("div.row.marked", {}, this.numbers && h("span.number"), h("span.text", {}, h("span.mark", {}, mark)));
     const parts = [];
     let at = 0;
     for (const [kind, piece] of line.pieces) {
@@ -71,8 +75,7 @@ export class Source {
     }
     return h(mark === undefined ? "div.row" : "div.row.marked", mark === undefined ? {} : { "data-line": index + 1 },
       this.numbers && h("span.number", {}, first ? index + 1 : ""),
-      h("span.text", {}, parts),
-      mark !== undefined && first && h("span.mark", {}, mark));
+      h("span.text", {}, parts));
   }
 
   get text() {

@@ -60,10 +60,25 @@ export async function request(path, { method = "GET", accept = "application/json
     if (signal?.aborted) throw error;
     throw new CutOff("the server cannot be reached");
   }
+  noteTime(response);
   if (response.ok) return response;
   const refusal = await refusalOf(response);
   if (response.status === 401 && key === getKey()) refused();
   throw refusal;
+}
+
+// The server's clock less ours, in milliseconds.
+let ahead = 0;
+
+// noteTime sets our clock by the server's. The header has whole seconds, so that less is no difference.
+function noteTime(response) {
+  const difference = Date.parse(response.headers.get("Date")) + 500 - Date.now();
+  if (Number.isFinite(difference)) ahead = Math.abs(difference) < 2000 ? 0 : difference;
+}
+
+// serverNow is the present moment on the server's clock.
+export function serverNow() {
+  return Date.now() + ahead;
 }
 
 async function refusalOf(response) {

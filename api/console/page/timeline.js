@@ -22,15 +22,15 @@ export class Scale {
     return element;
   }
 
-  // ticks returns the marks of the axis.
-  ticks() {
-    const rough = this.length / 4;
+  // ticks returns the marks of an axis that is so many pixels wide.
+  ticks(width) {
+    const rough = this.length / Math.min(5, Math.max(1, width / 90));
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? rough;
     const marks = [];
     for (let at = 0; at <= this.length; at += step) {
       // A label near the end would stand outside.
-      const mark = h("span.tick", {}, at <= this.length * 0.93 ? span(at) : "");
+      const mark = h("span.tick", {}, at <= this.length * (1 - 60 / Math.max(61, width)) ? span(at) : "");
       mark.style.left = (at / this.length) * 100 + "%";
       marks.push(mark);
     }

@@ -1,7 +1,8 @@
 // Lines of text broken into rows of equal height, so that a list of a million rows can be drawn
 // where it is looked at, and a line of a megabyte is many short rows.
 
-// A Wrapped holds lines: {text, …}. It knows which row belongs to which line.
+// A Wrapped holds lines: {text, extra, …}. It knows which row belongs to which line. A line has as many
+// rows as its text needs, and extra ones, if that is set, below them.
 export class Wrapped {
   columns = 80;
   lines = [];
@@ -13,8 +14,8 @@ export class Wrapped {
   }
 
   push(line) {
-    this.lines.push(line);
     this.starts.push(this.rows + this.height(line));
+    this.lines.push(line);
   }
 
   // changeLast changes the text of the last line.
@@ -44,7 +45,7 @@ export class Wrapped {
   }
 
   height(line) {
-    return Math.max(1, Math.ceil(line.text.length / this.columns));
+    return Math.max(1, Math.ceil(line.text.length / this.columns)) + (line.extra ?? 0);
   }
 
   // at returns what a row shows: its line, the line's index, and from where to where.
@@ -58,7 +59,8 @@ export class Wrapped {
     }
     const line = this.lines[low];
     const part = row - this.starts[low];
-    return { line, index: low, first: part === 0, from: border(line.text, part * this.columns), to: border(line.text, (part + 1) * this.columns) };
+    const extra = part > 0 && part * this.columns >= line.text.length;
+    return { line, index: low, first: part === 0, extra, from: border(line.text, part * this.columns), to: border(line.text, (part + 1) * this.columns) };
   }
 }
 
