@@ -200,7 +200,7 @@ func TestRedisRestarts(t *testing.T) {
 	}
 }
 
-// TestRedisHangs makes Redis hang for longer than any command may take.
+// TestRedisHangs suspends Redis until the server has noticed.
 func TestRedisHangs(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
@@ -210,11 +210,14 @@ func TestRedisHangs(t *testing.T) {
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)
 		stop := walkers(t, c)
-		if err := redis.Client.Do(t.Context(), "CLIENT", "PAUSE", "10000", "ALL").Err(); err != nil {
+		if err := redis.Suspend(); err != nil {
 			t.Fatal(err)
 		}
 		isUnavailable(t, c, pause.Continue(harness.Echo))
 		reportsHealth(t, c, 503, "unhealthy")
+		if err := redis.GoOn(); err != nil {
+			t.Fatal(err)
+		}
 		a, err := insist(t.Context(), c, nil, pause.Continue(harness.Echo))
 		if err != nil {
 			t.Fatal(err)
