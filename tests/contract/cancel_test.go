@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -71,7 +70,7 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 	idle := harness.Resting(processes)
 	ends := func(t *testing.T) {
 		t.Helper()
-		if err := harness.Within(5*time.Second, func() error { return harness.AtMost("processes", processes(), idle) }); err != nil {
+		if err := harness.Within(harness.ClearTimeout, func() error { return harness.AtMost("processes", processes(), idle) }); err != nil {
 			t.Errorf("after the cancel: %v", err)
 		}
 	}
@@ -90,7 +89,7 @@ func testCancel(t *testing.T, alices, bobs []harness.Client, processes func() in
 				answers <- a
 			}
 		}()
-		err := harness.Within(5*time.Second, func() error {
+		err := harness.Within(harness.ClearTimeout, func() error {
 			// While a request is in flight its id cannot be used for another one.
 			a, err := harness.Client{URL: c.URL, Key: probe.Key}.Request(t.Context(), http.MethodPost, harness.Programmatic, identified(id), `{}`)
 			if err == nil && (a.HTTPStatus == http.StatusConflict || a.HTTPStatus == http.StatusBadRequest) && processes() > idle {

@@ -89,6 +89,12 @@ func (r *Redis) Crash() error {
 	return err
 }
 
+// Suspend stops Redis, which keeps its connections and answers nobody until GoOn.
+func (r *Redis) Suspend() error { return r.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// GoOn ends what Suspend began.
+func (r *Redis) GoOn() error { return r.cmd.Process.Signal(syscall.SIGCONT) }
+
 // Kill kills Redis, if it runs, and removes its data.
 func (r *Redis) Kill() {
 	if r.cmd != nil {

@@ -26,6 +26,9 @@ const (
 	// ClearTimeout is how long its processes and containers may take to vanish after it: a busy
 	// Docker daemon removes one container after the other.
 	ClearTimeout = 20 * time.Second
+	// restTime is how long the processes of a server that is at rest do not change. A busy machine
+	// takes a while to make a sandbox.
+	restTime = 2 * time.Second
 )
 
 // A Server is a server of the tests. It may run, or have ended; then it can be started again on
@@ -178,13 +181,15 @@ func (s *Server) Family() []Process {
 	return Descendants(slices.Concat([]Process{{PID: s.Cmd.Process.Pid}}, s.Heirs, s.contained()))
 }
 
-// Resting waits until the number of processes no longer changes, and returns it: a server fills
-// its pool while it has nothing else to do.
+// Resting waits until the number of processes has not changed for restTime, and returns it: a
+// server fills its pool while it has nothing else to do.
 func Resting(processes func() int) int {
-	last := -1
-	for n := processes(); n != last; n = processes() {
-		last = n
-		time.Sleep(500 * time.Millisecond)
+	last, since := processes(), time.Now()
+	for time.Since(since) < restTime {
+		time.Sleep(restTime / 4)
+		if n := processes(); n != last {
+			last, since = n, time.Now()
+		}
 	}
 	return last
 }

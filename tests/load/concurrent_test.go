@@ -34,7 +34,7 @@ func TestManyExecutions(t *testing.T) {
 		settled := func() harness.Usage {
 			var u harness.Usage
 			// Meanwhile the pool refills and sandboxes end. Containers take long for that.
-			look := 200 * time.Millisecond
+			look := 2 * time.Second
 			if s.Docker() {
 				look = 4 * time.Second
 			}

@@ -100,20 +100,27 @@ func TestTimeouts(t *testing.T) {
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
-				began := time.Now()
-				a := c.Post(t, harness.Program{Code: "print('so far')\nsys.stdout.write('no line end')\nprint('oops', file=sys.stderr)\n" + harness.Py(tc.code), Timeout: 1000})
-				took := time.Since(began)
-				a.Fails(t, 408, "Execution timeout")
-				if want := "so far\nno line end"; a.Stdout != want {
-					t.Errorf("stdout = %q, want %q", a.Stdout, want)
-				}
-				harness.Contains(t, "stderr", a.Stderr, "oops\n")
 				limit := 3 * time.Second
 				if s.Docker() {
 					limit += 20 * time.Second // All of them wait for containers first.
 				}
-				if took < 900*time.Millisecond || took > limit {
-					t.Errorf("the answer came after %v, want about 1 s, at most %v", took, limit)
+				// A busy machine may delay one answer, but hardly three in a row.
+				for try := 1; ; try++ {
+					began := time.Now()
+					a := c.Post(t, harness.Program{Code: "print('so far')\nsys.stdout.write('no line end')\nprint('oops', file=sys.stderr)\n" + harness.Py(tc.code), Timeout: 1000})
+					took := time.Since(began)
+					a.Fails(t, 408, "Execution timeout")
+					if want := "so far\nno line end"; a.Stdout != want {
+						t.Errorf("stdout = %q, want %q", a.Stdout, want)
+					}
+					harness.Contains(t, "stderr", a.Stderr, "oops\n")
+					if took >= 900*time.Millisecond && took <= limit {
+						break
+					}
+					if took < limit || try == 3 {
+						t.Errorf("the answer came after %v, want about 1 s, at most %v", took, limit)
+						break
+					}
 				}
 			})
 		}
@@ -146,8 +153,10 @@ func TestBudget(t *testing.T) {
 			print("end")
 		`), rounds, seconds), Tools: harness.Tools("ask"), Timeout: 2000}
 	}
+	// The programs below tell a pause from the time that a busy machine takes for a round: one and a
+	// half seconds lie between the two, or a hundred ticks of 10 ms.
 	slowly := func(c harness.Call) harness.Result {
-		time.Sleep(900 * time.Millisecond)
+		time.Sleep(2 * time.Second)
 		return harness.Echo(c)
 	}
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
@@ -182,10 +191,10 @@ func TestBudget(t *testing.T) {
 			c := harness.Serve(t, s, nil).Alice()
 			a, _ := c.Run(t, harness.Program{Code: harness.Py(`
 				began = asyncio.get_running_loop().time()
-				print(await asyncio.wait_for(ask(n=1), 0.5))
-				async with asyncio.timeout(0.5):
+				print(await asyncio.wait_for(ask(n=1), 1.5))
+				async with asyncio.timeout(1.5):
 				    print(await ask(n=2))
-				print(asyncio.get_running_loop().time() - began < 0.5)
+				print(asyncio.get_running_loop().time() - began < 1.5)
 			`), Tools: harness.Tools("ask")}, slowly)
 			a.Completes(t, "{'n': 1}\n{'n': 2}\nTrue\n")
 		})
@@ -223,7 +232,7 @@ func TestBudget(t *testing.T) {
 				after = count
 				stop = True
 				thread.join()
-				print(after - before < 20)
+				print(after - before < 100)
 			`), Tools: harness.Tools("ask")}, slowly)
 			a.Completes(t, "True\n")
 		})
@@ -240,7 +249,7 @@ func TestBudget(t *testing.T) {
 				time.sleep(0.05)
 				before = int.from_bytes(count[:])
 				await ask()
-				print(int.from_bytes(count[:]) - before < 20)
+				print(int.from_bytes(count[:]) - before < 100)
 				os.kill(child, 9)
 			`), Tools: harness.Tools("ask")}, slowly)
 			a.Completes(t, "True\n")

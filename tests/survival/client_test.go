@@ -19,23 +19,37 @@ func TestClientLeaves(t *testing.T) {
 		c := server.Alice()
 		t.Run("in the first request", func(t *testing.T) {
 			before := harness.Resting(server.Processes)
-			ctx, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			begun := harness.NewMark()
+			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			if a, err := c.Send(ctx, harness.Program{Code: "import os\nfor _ in range(5): os.fork()\nwhile True: pass"}); err == nil {
-				t.Fatalf("got %v, want the client to have left", a)
-			}
-			err := harness.Within(3*time.Second, func() error { return harness.AtMost("processes", server.Processes(), before) })
+			var gone sync.WaitGroup
+			gone.Go(func() {
+				if a, err := c.Send(ctx, harness.Program{Code: "import os\nfor _ in range(5): os.fork()\n" + begun.Line() + "while True: pass"}); err == nil {
+					t.Errorf("got %v, want the client to have left", a)
+				}
+			})
+			begun.Await(t, 32) // Each of five forks doubles them.
+			leave()
+			gone.Wait()
+			err := harness.Within(harness.ClearTimeout, func() error { return harness.AtMost("processes", server.Processes(), before) })
 			if err != nil {
 				t.Error(err)
 			}
 		})
 		t.Run("in a continuation", func(t *testing.T) {
-			pause := c.Pause(t, harness.Program{Code: "import time\nx = await ask(n=1)\ntime.sleep(1)\nprint(x)", Tools: harness.Tools("ask")})
-			ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			begun := harness.NewMark()
+			pause := c.Pause(t, harness.Program{Code: "import time\nx = await ask(n=1)\n" + begun.Line() + "time.sleep(2)\nprint(x)", Tools: harness.Tools("ask")})
+			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
-			if a, err := c.Send(ctx, pause.Continue(harness.Echo)); err == nil {
-				t.Fatalf("got %v, want the client to have left", a)
-			}
+			var gone sync.WaitGroup
+			gone.Go(func() {
+				if a, err := c.Send(ctx, pause.Continue(harness.Echo)); err == nil {
+					t.Errorf("got %v, want the client to have left", a)
+				}
+			})
+			begun.Await(t, 1)
+			leave()
+			gone.Wait()
 			var wg sync.WaitGroup
 			answers := make([]harness.Answer, 4)
 			for i := range answers {

@@ -32,7 +32,7 @@ func sentinelAlone(t *testing.T, primary string) (*harness.Redis, string) {
 	}
 	config := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %[3]s %s %s 1\n"+
-		"sentinel down-after-milliseconds %[3]s 1000\nsentinel failover-timeout %[3]s 5000\n", own, dir, name, host, port)
+		"sentinel down-after-milliseconds %[3]s 3000\nsentinel failover-timeout %[3]s 5000\n", own, dir, name, host, port)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

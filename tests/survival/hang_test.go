@@ -87,7 +87,7 @@ func TestStartsAndStopsWhileRedisHangs(t *testing.T) {
 	answersSoon(t, server, http.StatusServiceUnavailable)
 	harness.StopAfter(t, server)
 	isUnavailable(t, server.Alice(), harness.Program{Code: "print(1)"})
-	endBySignal(t, server, syscall.SIGTERM, closeLimit)
+	endBySignal(t, server, syscall.SIGTERM)
 	launchOnly(t, server)
 }
 
@@ -125,7 +125,7 @@ func TestStartsAndStopsWhileTheBucketHangs(t *testing.T) {
 	if !strings.Contains(server.Log.All(), "there are no files until the bucket answers") {
 		t.Errorf("the log does not say what is wrong:\n%s", server.Log.Tail())
 	}
-	endBySignal(t, server, syscall.SIGTERM, closeLimit)
+	endBySignal(t, server, syscall.SIGTERM)
 	launchOnly(t, server)
 }
 

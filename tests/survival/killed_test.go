@@ -93,7 +93,7 @@ func TestKilledWhileRunning(t *testing.T) {
 		// Another continuation gets 409 as soon as the first one is in flight. Before that it
 		// changes nothing, since no call has this id.
 		other := harness.Continuation{Token: pause.Token, Results: []harness.Result{{CallID: "call_999"}}}
-		err := harness.Within(10*time.Second, func() error {
+		err := harness.Within(harness.StartTimeout, func() error {
 			a, err := c.Send(t.Context(), other)
 			if err == nil && a.HTTPStatus != http.StatusConflict {
 				err = fmt.Errorf("got %v, want 409", a)
@@ -115,7 +115,7 @@ func TestKilledWhileRunning(t *testing.T) {
 			t.Fatal(err)
 		}
 		c = server.Alice()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		again, err := c.Send(ctx, pause.Continue(harness.Echo))
 		if err != nil {

@@ -154,9 +154,10 @@ func TestRedisRestarts(t *testing.T) {
 					}
 				}
 
-				twice := harness.Program{Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
+				begun := harness.NewMark()
+				twice := harness.Program{Code: "import time\nprint(await ask(n=1))\n" + begun.Line() + "time.sleep(1)\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
 				waits, pauses, ends := c.Pause(t, harness.AskOnce), c.Pause(t, twice), c.Pause(t, harness.Program{
-					Code: "import time\nprint(await ask(n=1))\ntime.sleep(1)", Tools: harness.Tools("ask"),
+					Code: "import time\nprint(await ask(n=1))\n" + begun.Line() + "time.sleep(1)", Tools: harness.Tools("ask"),
 				})
 				// Two programs run while Redis is down: one to its next pause, one to its end.
 				answers := make(chan harness.Answer, 2)
@@ -169,7 +170,7 @@ func TestRedisRestarts(t *testing.T) {
 						answers <- a
 					}()
 				}
-				time.Sleep(500 * time.Millisecond) // No event tells that a program has begun.
+				begun.Await(t, 2)
 				restart(func() {
 					isUnavailable(t, c, waits.Continue(harness.Echo))
 					reportsHealth(t, c, 503, "unhealthy")
@@ -199,7 +200,7 @@ func TestRedisRestarts(t *testing.T) {
 	}
 }
 
-// TestRedisHangs makes Redis hang for longer than any command may take.
+// TestRedisHangs suspends Redis until the server has noticed.
 func TestRedisHangs(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
@@ -209,11 +210,14 @@ func TestRedisHangs(t *testing.T) {
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)
 		stop := walkers(t, c)
-		if err := redis.Client.Do(t.Context(), "CLIENT", "PAUSE", "10000", "ALL").Err(); err != nil {
+		if err := redis.Suspend(); err != nil {
 			t.Fatal(err)
 		}
 		isUnavailable(t, c, pause.Continue(harness.Echo))
 		reportsHealth(t, c, 503, "unhealthy")
+		if err := redis.GoOn(); err != nil {
+			t.Fatal(err)
+		}
 		a, err := insist(t.Context(), c, nil, pause.Continue(harness.Echo))
 		if err != nil {
 			t.Fatal(err)

@@ -174,7 +174,7 @@ func suspend(t *testing.T, s *harness.Server) {
 	if err := s.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	err := harness.Within(5*time.Second, func() error {
+	err := harness.Within(answerLimit, func() error {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.Cmd.Process.Pid))
 		for _, thread := range threads {
 			status, readErr := os.ReadFile(thread)

@@ -16,8 +16,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// endBySignal sends a signal to a server and checks that it ends properly within limit.
-func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit time.Duration) {
+// endBySignal sends a signal to a server and checks that it ends properly within closeLimit.
+func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal) {
 	t.Helper()
 	began := time.Now()
 	s.Heirs = s.Family()[1:]
@@ -26,7 +26,7 @@ func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit t
 	}
 	select {
 	case <-s.Exited:
-	case <-time.After(harness.StopTimeout + limit):
+	case <-time.After(harness.StopTimeout + closeLimit):
 		t.Fatalf("the server runs %v after %v", time.Since(began), number)
 	}
 	// Before the server handles signals, a signal ends it as it ends any process.
@@ -35,8 +35,8 @@ func endBySignal(t *testing.T, s *harness.Server, number syscall.Signal, limit t
 	if code := s.Cmd.ProcessState.ExitCode(); code != 0 && !early {
 		t.Errorf("the server ended with code %d after %v, want 0", code, number)
 	}
-	if took := time.Since(began); took > limit {
-		t.Errorf("the server took %v to end, want at most %v", took, limit)
+	if took := time.Since(began); took > closeLimit {
+		t.Errorf("the server took %v to end, want at most %v", took, closeLimit)
 	}
 }
 
@@ -53,9 +53,10 @@ func sendLater(t *testing.T, c harness.Client, body any) <-chan harness.Answer {
 	return answers
 }
 
-// busy returns a program that runs for a while after its first call.
-func busy(seconds float64) harness.Program {
-	return harness.Program{Code: fmt.Sprintf("import time\nx = await ask(n=1)\ntime.sleep(%g)\nprint(x)\nprint(await ask(n=2))", seconds), Tools: harness.Tools("ask")}
+// busy returns a program that runs for a while after its first call, from begun on, and pauses
+// again.
+func busy(begun harness.Mark) harness.Program {
+	return harness.Program{Code: "import time\nx = await ask(n=1)\n" + begun.Line() + "time.sleep(1)\nprint(x)\nprint(await ask(n=2))", Tools: harness.Tools("ask")}
 }
 
 // TestDrainEnds sends SIGTERM to a server with default settings: what runs is answered, what is
@@ -64,12 +65,13 @@ func TestDrainEnds(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox|harness.OrdinaryUser, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
 		c := server.Alice()
-		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
+		begun := harness.NewMark()
+		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(begun))
 		round := sendLater(t, c, runs.Continue(harness.Echo))
-		start := sendLater(t, c, harness.Program{Code: "import time\ntime.sleep(1)\nprint('ran')"})
-		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+		start := sendLater(t, c, harness.Program{Code: "import time\n" + begun.Line() + "time.sleep(1)\nprint('ran')"})
+		begun.Await(t, 2)
 		family := server.Family()
-		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		endBySignal(t, server, syscall.SIGTERM)
 		next := <-round
 		if next.Status != "tool_call_required" {
 			t.Errorf("got %v for the round that ran, want its pause", next)
@@ -92,12 +94,13 @@ func TestDrainKeeps(t *testing.T) {
 	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
 		c := server.Alice()
-		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(1))
+		begun := harness.NewMark()
+		waits, runs := c.Pause(t, harness.AskOnce), c.Pause(t, busy(begun))
 		key := uuid.NewString()
 		started := c.PostKeyed(t, key, harness.Awkward)
 		round := sendLater(t, c, runs.Continue(harness.Echo))
-		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
-		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		begun.Await(t, 1)
+		endBySignal(t, server, syscall.SIGTERM)
 		next := <-round
 		if next.Status != "tool_call_required" {
 			t.Fatalf("got %v for the round that ran, want its pause", next)
@@ -114,7 +117,7 @@ func TestDrainKeeps(t *testing.T) {
 		}
 		c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
 		// The last server has to end what nobody continues.
-		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		endBySignal(t, server, syscall.SIGTERM)
 		server.Settings["DRAIN"] = "end"
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
@@ -130,10 +133,11 @@ func TestDrainTimeout(t *testing.T) {
 				t.Parallel()
 				server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": drain, "DRAIN_TIMEOUT": "1s"}))
 				c := server.Alice()
-				answers := sendLater(t, c, harness.Program{Code: "print('begun', flush=True)\nwhile True: pass"})
-				time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+				begun := harness.NewMark()
+				answers := sendLater(t, c, harness.Program{Code: "print('begun', flush=True)\n" + begun.Line() + "while True: pass"})
+				begun.Await(t, 1)
 				family := server.Family()
-				endBySignal(t, server, syscall.SIGTERM, 6*time.Second)
+				endBySignal(t, server, syscall.SIGTERM)
 				a := <-answers
 				a.Fails(t, http.StatusOK, harness.CancelledText)
 				if a.Stdout != "begun\n" {
@@ -167,10 +171,11 @@ func TestInterrupted(t *testing.T) {
 		}
 		harness.StopAfter(t, server)
 		c := server.Alice()
-		runs := c.Pause(t, busy(1))
+		begun := harness.NewMark()
+		runs := c.Pause(t, busy(begun))
 		c.Pause(t, harness.AskOnce)
 		round := sendLater(t, c, runs.Continue(harness.Echo))
-		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+		begun.Await(t, 1)
 		family := server.Family()
 		if err := syscall.Kill(-server.Cmd.Process.Pid, syscall.SIGINT); err != nil {
 			t.Fatal(err)
@@ -199,13 +204,13 @@ func TestInterrupted(t *testing.T) {
 func TestStoppedAtStart(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
-		endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+		endBySignal(t, server, syscall.SIGTERM)
 		for n := range 8 {
 			if err := server.Launch(); err != nil {
 				t.Fatal(err)
 			}
 			// At first the process is still the shell that becomes the server.
-			err := harness.Within(5*time.Second, func() error {
+			err := harness.Within(answerLimit, func() error {
 				if !catches(server.Cmd.Process.Pid, syscall.SIGTERM) {
 					return errors.New("the server has not begun")
 				}
@@ -216,7 +221,7 @@ func TestStoppedAtStart(t *testing.T) {
 			}
 			time.Sleep(time.Duration(n*n) * 5 * time.Millisecond)
 			family := server.Family()
-			endBySignal(t, server, syscall.SIGTERM, 10*time.Second)
+			endBySignal(t, server, syscall.SIGTERM)
 			if err := server.Cleared(family); err != nil {
 				t.Error(err)
 			}
@@ -247,7 +252,7 @@ func TestRollingRestart(t *testing.T) {
 		stop := walkers(t, server.Alice())
 		for range restarts {
 			time.Sleep(300 * time.Millisecond)
-			endBySignal(t, server, syscall.SIGTERM, 15*time.Second)
+			endBySignal(t, server, syscall.SIGTERM)
 			if err := server.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +260,7 @@ func TestRollingRestart(t *testing.T) {
 		if lost := stop(); lost > 0 {
 			t.Errorf("%d programs were lost, want none", lost)
 		}
-		endBySignal(t, server, syscall.SIGTERM, 15*time.Second)
+		endBySignal(t, server, syscall.SIGTERM)
 		server.Settings["DRAIN"] = "end"
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
@@ -269,15 +274,16 @@ func TestStop(t *testing.T) {
 		server := harness.ServeAlone(t, s, nil)
 		c := server.Alice()
 		c.Pause(t, harness.AskOnce)
+		begun := harness.NewMark()
 		answers := make(chan harness.Answer, 1)
 		go func() {
-			a, err := c.Send(t.Context(), harness.Program{Code: "import time\nprint('begun', flush=True)\ntime.sleep(1)\nprint('ended')"})
+			a, err := c.Send(t.Context(), harness.Program{Code: "import time\nprint('begun', flush=True)\n" + begun.Line() + "time.sleep(1)\nprint('ended')"})
 			if err != nil {
 				t.Error(err)
 			}
 			answers <- a
 		}()
-		time.Sleep(300 * time.Millisecond) // No event tells that a program has begun.
+		begun.Await(t, 1)
 		family := server.Family()
 		if err := server.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)

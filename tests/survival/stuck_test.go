@@ -121,7 +121,7 @@ func TestStuckSandboxes(t *testing.T) {
 	// As many sandboxes are stuck as there may be in all, yet half of that number still serves.
 	server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	// The server after that finds them, too.
-	endBySignal(t, server, syscall.SIGTERM, closeLimit)
+	endBySignal(t, server, syscall.SIGTERM)
 	answersSoon(t, server, http.StatusOK)
 	awaitStuck(t, server, some)
 	thaw()
@@ -147,10 +147,10 @@ func TestStopWithAStuckSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	thaw := freeze(t, workersOf(server))
-	endBySignal(t, server, syscall.SIGTERM, closeLimit)
+	endBySignal(t, server, syscall.SIGTERM)
 	// It must also stop while it is still starting.
 	launchOnly(t, server)
-	endBySignal(t, server, syscall.SIGTERM, closeLimit)
+	endBySignal(t, server, syscall.SIGTERM)
 	thaw()
 	if err := server.Start(); err != nil {
 		t.Fatal(err)

@@ -34,13 +34,14 @@ func TestReplicaTakesOver(t *testing.T) {
 	servers := dockerReplicas(t)
 	c := harness.Alices(servers)
 	waits := c[0].Pause(t, harness.Program{Code: "x = [1]\nx.append(await ask(n=1))\nprint(x)\nprint(await ask(n=2))", Tools: harness.Tools("ask")})
-	runs := c[0].Pause(t, harness.Program{Code: "import time\ncount = await ask(n=0)\ntime.sleep(2)\nprint(count, await ask(n=1))", Tools: harness.Tools("ask")})
+	begun := harness.NewMark()
+	runs := c[0].Pause(t, harness.Program{Code: "import time\ncount = await ask(n=0)\n" + begun.Line() + "time.sleep(2)\nprint(count, await ask(n=1))", Tools: harness.Tools("ask")})
 	lost := make(chan error, 1)
 	go func() {
 		_, err := c[0].Send(t.Context(), runs.Continue(harness.Value("7")))
 		lost <- err
 	}()
-	time.Sleep(500 * time.Millisecond) // No event tells that a program has begun.
+	begun.Await(t, 1)
 	if err := servers[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
