@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// EventStream and NDJSON are the media types of streams.
+	// EventStream is the media type of server-sent events.
 	EventStream = "text/event-stream"
-	NDJSON      = "application/x-ndjson"
+	// NDJSON is the media type of lines of JSON.
+	NDJSON = "application/x-ndjson"
 
-	// streamWrite is how long a reader may take for what is written at once, which is some 32 KiB
+	// streamWrite is how long a reader may take for what is written at once, which is some 16 KiB
 	// or one large event. A reader that only sleeps has as much in the buffers of its connection.
 	streamWrite = 30 * time.Second
 	// streamBeat is after what silence a comment tells the reader, and what is between, that the

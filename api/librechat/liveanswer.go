@@ -157,7 +157,7 @@ func (l *live) relay(ctx context.Context, c echo.Context, s *api.Stream, r *run)
 func (l *live) follow(ctx context.Context, c echo.Context, s *api.Stream, r *run, at stretch) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(r.ended, stop)()
+	defer context.AfterFunc(r.ended, stop)() //nolint:contextcheck // it ends with the run
 	var x *journal.Execution
 	err := s.Await(running, func(ctx context.Context) (err error) {
 		x, err = l.history.Await(ctx, journal.Viewer{Principal: api.PrincipalOf(c).ID}, at.execution)

@@ -128,7 +128,7 @@ func (x *Execution) records(ctx context.Context, after int64, limit int) (page [
 				delete(open, id)
 			}
 		}
-		return broken == nil && !(more && len(open) == 0)
+		return broken == nil && (!more || len(open) > 0)
 	})
 	if err == nil {
 		err = broken

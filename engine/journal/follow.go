@@ -19,10 +19,10 @@ import (
 const (
 	// batchBytes is how much of a journal a follower holds at once, in bytes. One event may be
 	// larger.
-	batchBytes = 32 << 10
+	batchBytes = 16 << 10
 	// recentBytes is how much of the end of a journal is kept as long as it has followers: they do
 	// not all come for it in the same moment.
-	recentBytes = 64 << 10
+	recentBytes = 256 << 10
 	// readTimeout bounds a read for which several followers may wait.
 	readTimeout = 10 * time.Second
 )
@@ -120,7 +120,7 @@ func (f *Follower) release() {
 	}
 }
 
-// Ready returns the events that are stored now, up to some 32 KiB of them, or none. They are valid
+// Ready returns the events that are stored now, up to some 16 KiB of them, or none. They are valid
 // until the next call. After the last event of an execution the error is io.EOF.
 func (f *Follower) Ready(ctx context.Context) ([]Entry, error) { return f.ready(ctx, nil) }
 
@@ -142,12 +142,13 @@ func (f *Follower) ready(ctx context.Context, known *feed) ([]Entry, error) {
 	case len(b.entries) == 0:
 		return nil, nil
 	}
-	last := b.entries[len(b.entries)-1]
+	list := b.behind(f.after)
+	last := list[len(list)-1]
 	f.held, f.after, f.ended, f.checked = b, last.Seq, last.Type == TypeEnded, true
-	return b.entries, nil
+	return list, nil
 }
 
-// Next returns the next events, up to some 32 KiB of them. They are valid until the next call. It
+// Next returns the next events, up to some 16 KiB of them. They are valid until the next call. It
 // waits for them until ctx ends, or for as long as patience, after which the error is ErrQuiet.
 // After the last event of the execution the error is io.EOF.
 func (f *Follower) Next(ctx context.Context, patience time.Duration) ([]Entry, error) {
@@ -360,6 +361,16 @@ func (s *shelf) keep(f *feed, b *batch) {
 	}
 }
 
+// recentAt returns the recent batch that goes on behind a place, if there is one. shelf.mu is held.
+func (f *feed) recentAt(after int64) (b *batch, found bool) {
+	for _, b := range slices.Backward(f.recent) {
+		if b.at.after <= after {
+			return b, len(b.behind(after)) > 0
+		}
+	}
+	return nil, false
+}
+
 // trim lets go of the oldest recent batches beyond so many bytes. mu is held.
 func (s *shelf) trim(f *feed, most int) {
 	n := 0
@@ -389,7 +400,8 @@ type batch struct {
 }
 
 // take returns what is stored behind a place, which may be nothing. With a feed, events of which the
-// feed has not heard yet may be missing. The caller must release the batch.
+// feed has not heard yet may be missing, and the batch may begin before the place. The caller must
+// release the batch.
 func (s *shelf) take(ctx context.Context, known *feed, at place) (*batch, error) {
 	var heard int64
 	if known != nil {
@@ -398,6 +410,9 @@ func (s *shelf) take(ctx context.Context, known *feed, at place) (*batch, error)
 	for {
 		s.mu.Lock()
 		b, shared := s.batches[at]
+		if !shared && known != nil {
+			b, shared = known.recentAt(at.after)
+		}
 		if !shared {
 			b = &batch{at: at, read: make(chan struct{}), growths: heard}
 			s.batches[at] = b
@@ -459,6 +474,12 @@ func (s *shelf) drop(b *batch) {
 	if b.holders--; b.holders == 0 && s.batches[b.at] == b {
 		delete(s.batches, b.at)
 	}
+}
+
+// behind returns the events of a batch that follow the one with number after.
+func (b *batch) behind(after int64) []Entry {
+	// They have numbers without gaps.
+	return b.entries[min(int64(len(b.entries)), after-b.at.after):]
 }
 
 // size returns how many bytes the events of a batch have.

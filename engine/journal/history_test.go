@@ -60,7 +60,7 @@ func (k *kept) add(t *testing.T, events ...Event) {
 		}
 		k.events = append(k.events, continuation.Event{Seq: h.Seq, Content: line})
 		if h.Type == TypeEnded {
-			k.summary.Ended = true
+			k.summary.Ended, k.record.State = true, "completed"
 		}
 	}
 	for _, w := range k.watches {
@@ -247,7 +247,7 @@ func TestFollowersShare(t *testing.T) {
 				defer f.Close()
 				for seq := int64(0); ; {
 					list, err := f.Next(t.Context(), time.Hour)
-					if err == io.EOF {
+					if errors.Is(err, io.EOF) {
 						if seq != rounds+2 {
 							t.Errorf("a follower got %d events, want %d", seq, rounds+2)
 						}

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -71,14 +70,13 @@ func TestOrdinaryAnswers(t *testing.T) {
 	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, body := range []string{`{}`, `{"code":1}`, `{"code":"print(1)","tools":1}`, `{"continuation_token":"x","tool_results":[{"call_id":"call_001"}]}`, `{`} {
-			response := send(t, c, http.MethodPost, harness.Programmatic, accepting(eventStream), body)
-			text, _ := io.ReadAll(response.Body)
+			status, _, text := fetch(t, c, http.MethodPost, harness.Programmatic, accepting(eventStream), body)
 			ordinary, err := c.Send(t.Context(), body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if response.StatusCode != ordinary.HTTPStatus || string(text) != ordinary.Raw {
-				t.Errorf("%s: got %d %s, want %v", body, response.StatusCode, text, ordinary)
+			if status != ordinary.HTTPStatus || text != ordinary.Raw {
+				t.Errorf("%s: got %d %s, want %v", body, status, text, ordinary)
 			}
 		}
 		for _, accept := range []string{"", "*/*", "application/json", "application/json, text/plain, */*", eventStream + ", application/json", eventStream + ";q=0.5, */*", "text/html", "nonsense"} {
@@ -94,9 +92,9 @@ func TestOrdinaryAnswers(t *testing.T) {
 		}
 		// The token stays good after a refusal.
 		paused := run(t, c, harness.AskOnce)
-		response := send(t, c, http.MethodPost, harness.Programmatic, accepting(eventStream), `{"continuation_token":"`+paused.Token+`","tool_results":[{"call_id":"call_999"}]}`)
-		if text, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusBadRequest {
-			t.Errorf("a result of no call: got %d %s, want 400", response.StatusCode, text)
+		status, _, text := fetch(t, c, http.MethodPost, harness.Programmatic, accepting(eventStream), `{"continuation_token":"`+paused.Token+`","tool_results":[{"call_id":"call_999"}]}`)
+		if status != http.StatusBadRequest {
+			t.Errorf("a result of no call: got %d %s, want 400", status, text)
 		}
 		run(t, c, paused.Continue(harness.Value("1"))).Completes(t, "1\n")
 	})

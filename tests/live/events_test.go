@@ -1,10 +1,10 @@
 package live
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +126,7 @@ func TestFollow(t *testing.T) {
 			frames = append(frames, r.one(t))
 		}
 		_ = r.response.Body.Close()
-		resume := http.Header{"Last-Event-ID": {fmt.Sprint(frames[4].ID)}}
+		resume := http.Header{"Last-Event-ID": {strconv.FormatInt(frames[4].ID, 10)}}
 		r = open(t, c, http.MethodGet, path+"?after=1", resume, nil) // the header wins
 		frames = append(frames, r.until(t, "execution.paused")...)
 		paused := answering.liveAnswer(t)
@@ -137,7 +137,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("the stream ends with %s", last.Event)
 		}
 		// Nothing follows the end, and a place beyond it is no place to wait at.
-		for _, after := range []string{fmt.Sprint(len(frames)), "1000000", "9223372036854775807"} {
+		for _, after := range []string{strconv.Itoa(len(frames)), "1000000", "9223372036854775807"} {
 			if got := open(t, c, http.MethodGet, path+"?after="+after, nil, nil).all(t); len(got) > 0 {
 				t.Errorf("after %s: got %s", after, names(got))
 			}
@@ -283,10 +283,9 @@ func TestMostReaders(t *testing.T) {
 		method, path string
 		body         any
 	}{{http.MethodGet, path, nil}, {http.MethodPost, harness.Programmatic, harness.Program{Code: "print(1)"}}} {
-		response := send(t, c, way.method, way.path, accepting(eventStream), way.body)
-		text, _ := bufio.NewReader(response.Body).ReadString(0)
-		if response.StatusCode != http.StatusTooManyRequests || !strings.Contains(text, "FERMATA_MAX_READERS") {
-			t.Errorf("%s %s: got %d %s, want 429", way.method, way.path, response.StatusCode, text)
+		status, _, text := fetch(t, c, way.method, way.path, accepting(eventStream), way.body)
+		if status != http.StatusTooManyRequests || !strings.Contains(text, "FERMATA_MAX_READERS") {
+			t.Errorf("%s %s: got %d %s, want 429", way.method, way.path, status, text)
 		}
 	}
 	if got := s.Metrics(t)["fermata_journal_readers"]; got != 3 {

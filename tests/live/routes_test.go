@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,7 +131,7 @@ func TestLists(t *testing.T) {
 		c := harness.ServeAlone(t, s, nil).Alice()
 		var ids []string
 		for i := range 7 {
-			session := fmt.Sprintf("session-%d-of-thetest", i%2)
+			session := fmt.Sprintf("session-%d-of-the-test", i%2)
 			first := run(t, c, harness.Program{
 				Code: fmt.Sprintf("await ask_%d(n=1)\nawait ask_%d(n=2)", i%3, i%3), Tools: harness.Tools(fmt.Sprintf("ask_%d", i%3)), Session: session,
 			})
@@ -155,7 +156,7 @@ func TestLists(t *testing.T) {
 		stamp := func(t time.Time) string { return url.QueryEscape(t.Format(time.RFC3339Nano)) }
 		for query, want := range map[string]int{
 			"?status=paused": 1, "?status=completed": 0, "?status=error": 6, "?status=error&status=paused": 7, "?status=running": 0,
-			"?session=session-1-of-thetest": 3, "?session=other": 0, "?tool=ask_0": 3, "?tool=ask": 0, "?parent_call_id=x": 0,
+			"?session=session-1-of-the-test": 3, "?session=other": 0, "?tool=ask_0": 3, "?tool=ask": 0, "?parent_call_id=x": 0,
 			"?label=a:b": 0, "?contract=mcp": 0, "?unknown=x": 7,
 			"?since=" + stamp(all[2].Created): 3, "?until=" + stamp(all[2].Created): 4,
 			"?since=" + stamp(all[4].Created) + "&until=" + stamp(all[2].Created): 2,
@@ -258,8 +259,14 @@ func TestForeign(t *testing.T) {
 			t.Fatalf("the owner: got %d %s", status, body)
 		}
 		for _, route := range []struct{ method, path string }{
-			{http.MethodGet, ""}, {http.MethodGet, "/events"}, {http.MethodGet, "/calls"}, {http.MethodHead, "/events"},
-			{http.MethodDelete, ""}, {http.MethodPost, "/cancel"}, {http.MethodGet, "/events?view=tool_calls"}, {http.MethodGet, "/events?after=3"},
+			{http.MethodGet, ""},
+			{http.MethodGet, "/events"},
+			{http.MethodGet, "/calls"},
+			{http.MethodHead, "/events"},
+			{http.MethodDelete, ""},
+			{http.MethodPost, "/cancel"},
+			{http.MethodGet, "/events?view=tool_calls"},
+			{http.MethodGet, "/events?after=3"},
 		} {
 			for _, accept := range []string{"*/*", eventStream, ndjson} {
 				if accept != eventStream && strings.Contains(route.path, "view") {
@@ -371,7 +378,7 @@ func TestToolCallView(t *testing.T) {
 		if got, want := string(frames[4].Data), fmt.Sprintf(`{"execution":%q,"status":"completed"}`, first.ID); got != want {
 			t.Errorf("done: %s, want %s", got, want)
 		}
-		middle := open(t, c, http.MethodGet, path, http.Header{"Last-Event-Id": {fmt.Sprint(frames[2].ID)}}, nil).all(t)
+		middle := open(t, c, http.MethodGet, path, http.Header{"Last-Event-Id": {strconv.FormatInt(frames[2].ID, 10)}}, nil).all(t)
 		if len(middle) != 2 || string(middle[0].Data) != string(frames[3].Data) || middle[0].ID != frames[3].ID {
 			t.Errorf("from the middle: %s", names(middle))
 		}

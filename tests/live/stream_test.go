@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -178,7 +179,7 @@ func (s *stream) all(t testing.TB) (frames []frame) {
 	t.Helper()
 	for {
 		f, err := s.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return frames
 		}
 		if err != nil {
@@ -275,10 +276,17 @@ func begin(t testing.TB, c harness.Client, p harness.Program) (*stream, string) 
 	return s, f.event(t).Execution
 }
 
-// get returns status, header and body of an answer.
+// get returns status, header and body of an answer to a request without a body.
 func get(t testing.TB, c harness.Client, method, path string, header http.Header) (status int, answered http.Header, body string) {
 	t.Helper()
-	response := send(t, c, method, path, header, nil)
+	return fetch(t, c, method, path, header, nil)
+}
+
+// fetch returns status, header and body of an answer.
+func fetch(t testing.TB, c harness.Client, method, path string, header http.Header, sent any) (status int, answered http.Header, body string) {
+	t.Helper()
+	response := send(t, c, method, path, header, sent)
+	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
