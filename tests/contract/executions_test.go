@@ -61,6 +61,15 @@ func TestExecutionHeader(t *testing.T) {
 		if err != nil || !executionID.MatchString(of(plain)) {
 			t.Errorf("a program without tools: got %v %v of execution %q, want an execution", plain, err, of(plain))
 		}
+		// The id comes before the stream. What is not JSON is an error of the harness.
+		live, _ := alice.Request(t.Context(), "POST", harness.Programmatic, http.Header{"Accept": {"text/event-stream"}}, harness.Program{Code: "print(1)"})
+		if !executionID.MatchString(of(live)) || !strings.Contains(live.Raw, `"execution":"`+of(live)+`"`) {
+			t.Errorf("a live answer: got %v of execution %q, want that of its events", live, of(live))
+		}
+		repeated, _ := alice.Request(t.Context(), "POST", harness.Programmatic, http.Header{"Accept": {"text/event-stream"}}, good)
+		if of(repeated) != id || !strings.Contains(repeated.Raw, "event: answer") {
+			t.Errorf("a live answer that is repeated: got %v of execution %q, want %q", repeated, of(repeated), id)
+		}
 		keyed := alice.PostKeyed(t, "key-1", harness.Program{Code: "print(1)"})
 		again := alice.PostKeyed(t, "key-1", harness.Program{Code: "print(1)"})
 		reused := alice.PostKeyed(t, "key-1", harness.Program{Code: "print(2)"})
@@ -103,6 +112,15 @@ func TestWordsOfStarts(t *testing.T) {
 			a, err := alice.Request(t.Context(), "POST", path, header, body+"}")
 			if err != nil {
 				t.Fatal(err)
+			}
+			if c.name == "all of them" {
+				seen, err := alice.Request(t.Context(), "GET", "/executions/"+a.Header.Get("Fermata-Execution"), nil, nil)
+				contract := map[string]string{harness.Programmatic: "programmatic", "/v1/exec": "exec"}[path]
+				for _, word := range []string{`"title":"t"`, `"labels":{"a":"b"}`, `"parent_call_id":"p"`, `"contract":"` + contract + `"`} {
+					if err != nil || !strings.Contains(seen.Raw, word) {
+						t.Errorf("%s: the execution is %v %v, want %s", path, seen, err, word)
+					}
+				}
 			}
 			if c.mention == "" && (a.HTTPStatus != 200 || a.Stdout != "1\n") || c.mention != "" && (a.HTTPStatus != 400 || !strings.Contains(a.Error, c.mention)) {
 				t.Errorf("%s, %s: got %v, want a refusal that mentions %q or none", c.name, path, a, c.mention)

@@ -16,6 +16,7 @@ func TestOperators(t *testing.T) {
 		alice, operator := s.Alice(), harness.Client{URL: s.URL, Key: "key-o"}
 		file := alice.Upload(t, harness.OneFile("a.txt", "of alice"))
 		pause := alice.Pause(t, harness.Program{Code: "print(await ask())", Tools: harness.Tools("ask")})
+		id := pause.Header.Get("Fermata-Execution")
 		object := file.Storage + "/" + file.ID
 		for _, r := range []struct {
 			method, path string
@@ -30,7 +31,7 @@ func TestOperators(t *testing.T) {
 			{"POST", "/upload/batch", nil},
 			{"DELETE", "/files/" + object + "?principal=alice", nil},
 			{"DELETE", "/sessions/" + file.Storage + "/objects/" + file.ID + "?principal=alice", nil},
-			{"DELETE", "/executions/" + pause.Header.Get("Fermata-Execution"), nil},
+			{"DELETE", "/executions/" + id, nil},
 		} {
 			for _, prefix := range []string{"", "/v1"} {
 				a, err := operator.Request(t.Context(), r.method, prefix+r.path, http.Header{"Accept": {"text/event-stream"}}, r.body)
@@ -40,6 +41,8 @@ func TestOperators(t *testing.T) {
 			}
 		}
 		for path, want := range map[string]string{
+			"/executions?principal=alice": id, "/executions/" + id: `"principal":"alice"`, "/executions/" + id + "/events": `"execution.paused"`,
+			"/v1/executions/" + id + "/calls": `"call_001"`, "/calls": id,
 			"/download/" + object + "?principal=alice":                                      "of alice",
 			"/files/" + file.Storage + "?principal=alice":                                   object,
 			"/sessions/" + file.Storage + "/objects/" + file.ID + "?principal=alice":        "a.txt",
@@ -63,6 +66,11 @@ func TestOperators(t *testing.T) {
 		}
 		if got := alice.Download(t, file); got != "of alice" {
 			t.Errorf("alice's file is %q", got)
+		}
+		again := alice.Pause(t, harness.Program{Code: "print(await ask())", Tools: harness.Tools("ask")})
+		cancel, err := operator.Request(t.Context(), "POST", "/executions/"+again.Header.Get("Fermata-Execution")+"/cancel", nil, nil)
+		if err != nil || cancel.HTTPStatus != http.StatusAccepted {
+			t.Errorf("cancelling: got %v %v, want 202", cancel, err)
 		}
 		if log := s.Log.All(); !strings.Contains(log, "principal=ops") || strings.Contains(log, "key-o") {
 			t.Errorf("the log is %s, want the operator's name and not the key", log)

@@ -66,6 +66,7 @@ export class ExecutionView {
       ].filter(Boolean));
       return;
     }
+    this.execution.principal = this.summary.principal;
     this.loading.hidden = true;
     this.body.hidden = false;
     this.follow();

@@ -69,6 +69,7 @@ export class Output {
 export class Execution {
   constructor(id = null) {
     this.id = id;
+    this.principal = undefined; // Operators are told whose it is.
     this.seq = 0;
     this.summary = null;
     this.started = null;

@@ -44,7 +44,7 @@ export class Report {
     if (execution === null) return;
     this.output.show(execution);
     this.calls.show(execution);
-    this.files.show(execution.files);
+    this.files.show(execution.files, execution.principal);
     this.paintEnd(execution);
     this.tell(execution);
     this.changed();

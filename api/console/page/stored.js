@@ -11,13 +11,15 @@ const mostFiles = 300;
 const idForm = /^[A-Za-z0-9_-]{1,64}$/;
 const pictureName = /\.(png|jpe?g|gif|webp)$/i;
 
-// pathOf returns where a file is, or null if its entry names none.
-function pathOf(file) {
+// pathOf returns where a file is, or null if its entry names none. An operator reads the files of a
+// principal.
+function pathOf(file, principal) {
   const session = String(file.storage_session_id ?? file.session_id ?? "");
   const id = String(file.id ?? "");
   if (!idForm.test(session) || !idForm.test(id)) return null;
   const owned = file.kind === "agent" || file.kind === "skill";
-  return `download/${session}/${id}` + (owned ? query({ kind: file.kind, id: String(file.resource_id ?? ""), version: file.version }) : "");
+  const owner = owned ? { kind: file.kind, id: String(file.resource_id ?? ""), version: file.version } : {};
+  return `download/${session}/${id}` + query({ principal, ...owner });
 }
 
 export class FilesBox {
@@ -33,7 +35,8 @@ export class FilesBox {
       h("div.panel-head", {}, h("h2", {}, "Files"), this.number), this.grid);
   }
 
-  show(files) {
+  show(files, principal) {
+    this.principal = principal;
     const shown = files.slice(0, mostFiles);
     this.element.hidden = files.length === 0;
     this.number.textContent = plural(files.length, "file");
@@ -48,7 +51,7 @@ export class FilesBox {
       const card = h("li.file", {}, frame,
         h("div.file-line", {}, h("span.file-name", { title: brief(name, 300) }, brief(name, 300)), button("Download", () => this.save(file, note), { kind: "small", "aria-label": `Download ${brief(name, 100)}` })), note);
       this.cards.set(file, card);
-      if (pictureName.test(name) && pathOf(file) !== null) this.loading = this.loading.then(() => this.picture(file, frame, note));
+      if (pictureName.test(name) && pathOf(file, this.principal) !== null) this.loading = this.loading.then(() => this.picture(file, frame, note));
     }
     return this.cards.get(file);
   }
@@ -57,7 +60,7 @@ export class FilesBox {
   async picture(file, frame, note) {
     if (this.ended.signal.aborted) return;
     try {
-      const response = await request(pathOf(file), { accept: "*/*", signal: this.ended.signal });
+      const response = await request(pathOf(file, this.principal), { accept: "*/*", signal: this.ended.signal });
       const bytes = await readBytes(response, largestPicture);
       const found = pictureOf(bytes);
       if (found === null) {
@@ -90,7 +93,7 @@ export class FilesBox {
   }
 
   async save(file, note) {
-    const path = pathOf(file);
+    const path = pathOf(file, this.principal);
     try {
       if (path === null) throw new Error("the entry names no file");
       const response = await request(path, { accept: "*/*", signal: this.ended.signal });
