@@ -77,7 +77,7 @@ func TestWatch(t *testing.T) {
 	tb.open()
 	tb.see("h1", "Sign in")
 	tb.write("#key", "no-such-key")
-	tb.click("button", "Open the console", `document.body.innerText.includes("Invalid or missing API key")`)
+	tb.click("button", "Open the console", reads(".failure", "Invalid or missing API key"))
 	tb.write("#key", "key-a")
 	tb.click("button", "Open the console", found("h1", "Executions")+" !== undefined")
 
