@@ -206,11 +206,15 @@ func (tb *tab) see(selector, text string) {
 	tb.wait(fmt.Sprintf("there is a %s %q", selector, text), found(selector, text)+" !== undefined")
 }
 
-// read waits until the text of the elements with this selector contains part.
+// reads returns a condition: the text of the elements in sight with this selector contains part.
+func reads(selector, part string) string {
+	return "[...document.querySelectorAll(" + quote(selector) + ")].filter((e) => e.checkVisibility()).map((e) => e.innerText).join('\\n').includes(" + quote(part) + ")"
+}
+
+// read waits until the text of the elements in sight with this selector contains part.
 func (tb *tab) read(selector, part string) {
 	tb.Helper()
-	tb.wait(fmt.Sprintf("%s reads %q", selector, part),
-		"[..."+"document.querySelectorAll("+quote(selector)+")].filter((e) => e.checkVisibility()).map((e) => e.innerText).join('\\n').includes("+quote(part)+")")
+	tb.wait(fmt.Sprintf("%s reads %q", selector, part), reads(selector, part))
 }
 
 // A point is a place on the screen.

@@ -65,12 +65,12 @@ func TestPlayground(t *testing.T) {
 	tb.shoot("answers")
 
 	tb.write("#answer-0", "no JSON")
-	tb.click("button", "Send the answers", `document.body.innerText.includes("This is not JSON")`)
+	tb.click("button", "Send the answers", reads(".failure", "This is not JSON"))
 	// A number that JavaScript cannot hold goes through.
 	tb.write("#answer-0", "12345678901234567890")
 	tb.click("input[name='answer-1-kind'][value='error']", "", `document.querySelector("input[name='answer-1-kind'][value='error']").checked`)
 	tb.write("#answer-1", "out of order")
-	tb.click("button", "Send the answers", `document.body.innerText.includes("first is")`)
+	tb.click("button", "Send the answers", reads(".output", "first is"))
 	tb.read(".output", "first is 12345678901234567890")
 	tb.read(".output", "second is out of order")
 
@@ -121,7 +121,7 @@ func TestPlaygroundCancel(t *testing.T) {
 	tb.enter("key-a")
 	tb.playground()
 	tb.program("print('begun')\nawait asyncio.sleep(60)\n", "[]")
-	tb.click("button", "Run", `document.body.innerText.includes("begun")`)
+	tb.click("button", "Run", reads(".output", "begun"))
 	tb.click("button", "Cancel", found(".end h2", "Cancelled")+" !== undefined || "+found(".end h2", "Failed")+" !== undefined")
 	tb.program("await ask()\n", `[{"name":"ask"}]`)
 	tb.click("button", "Run", `document.querySelector("#answer-0") !== null`)
@@ -130,7 +130,7 @@ func TestPlaygroundCancel(t *testing.T) {
 	tb.wait("one can run another one", `!document.querySelector("#run").disabled`)
 	// A mistake of the person is told.
 	tb.program("print(1)\n", "{")
-	tb.click("button", "Run", `document.body.innerText.includes("The tools are no JSON list")`)
+	tb.click("button", "Run", reads(".failure", "The tools are no JSON list"))
 	tb.program("print(1)\n", `[{"name": 7}]`)
 	tb.click("button", "Run", `document.querySelector(".end-error")?.checkVisibility()`)
 	tb.clean()

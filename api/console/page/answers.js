@@ -53,7 +53,7 @@ export class AnswerForm {
   }
 
   focus() {
-    this.calls[0]?.value.focus();
+    this.calls[0]?.value.select();
   }
 
   close() {

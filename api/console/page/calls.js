@@ -29,6 +29,8 @@ export class CallsBox {
       draw: (i) => this.draw(i),
       given: { role: "listbox", onkeydown: (e) => this.press(e), onfocus: () => this.focus() },
     });
+    // It follows new calls only if the person has gone to the last one.
+    this.rows.atEnd = false;
     this.detail = new CallDetail(goTo);
     this.none = h("p.nothing");
     this.body = h("div.calls-body", {},

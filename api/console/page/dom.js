@@ -29,10 +29,14 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// setChildren changes the children of an element if they differ.
+// setChildren changes the children of an element. Those that stay in their order are not touched, so
+// that the focus stays where it is.
 export function setChildren(element, children) {
-  if (children.length === element.childNodes.length && children.every((c, i) => c === element.childNodes[i])) return;
-  element.replaceChildren(...children);
+  const wanted = new Set(children);
+  for (const child of [...element.childNodes]) if (!wanted.has(child)) child.remove();
+  children.forEach((child, i) => {
+    if (element.childNodes[i] !== child) element.insertBefore(child, element.childNodes[i] ?? null);
+  });
 }
 
 // say tells a change to those who do not see it.

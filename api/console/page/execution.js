@@ -11,7 +11,7 @@ import { Report, pill, setPill } from "./report.js";
 import { Refusal, problem, readText, request } from "./server.js";
 import { brief, count, isLive, moment, plural, span } from "./text.js";
 
-const mostWaiting = 20;
+const mostWaiting = 6;
 
 export class ExecutionView {
   constructor(id) {
@@ -19,6 +19,7 @@ export class ExecutionView {
     this.execution = new Execution(id);
     this.stopped = new AbortController();
     this.link = "connecting";
+    this.drawnCode = null;
     this.build();
     this.load();
   }
@@ -248,7 +249,7 @@ class WaitingBox {
     for (const [call, card] of this.cards) if (!shown.includes(call)) { card.value.close(); this.cards.delete(call); }
     const cards = shown.map((call) => this.card(execution, call).element);
     if (waits.length > mostWaiting) cards.push(this.more ??= h("li.hint"));
-    if (this.more) setText(this.more, `and ${count(waits.length - mostWaiting)} more, below`);
+    if (this.more) setText(this.more, `and ${count(waits.length - mostWaiting)} more, in the list of calls`);
     setChildren(this.list, cards);
   }
 

@@ -12,9 +12,14 @@ export function parse(text) {
   return exactly ? JSON.parse(text, keepNumber) : JSON.parse(text);
 }
 
-// pretty is a value as indented JSON.
+const shortLine = 64;
+
+// pretty is a value as indented JSON, or as one line if that is short.
 export function pretty(value) {
-  return JSON.stringify(value, null, 2) ?? "null";
+  const text = JSON.stringify(value, null, 2) ?? "null";
+  // A line break within a text is written as an escape, so these are between values.
+  const line = text.length < 2 * shortLine ? text.replace(/([[{])\n\s*/g, "$1").replace(/\n\s*([\]}])/g, "$1").replace(/\n\s*/g, " ") : text;
+  return line.length <= shortLine ? line : text;
 }
 
 // compact is a value as one line of JSON, cut to a length.
