@@ -82,7 +82,11 @@ func (s *Store) salvage(d desk, id string) (v volume, ok bool, err error) {
 	if s.expire == nil {
 		return v, false, nil
 	}
-	r := continuation.Record{ID: id}
+	last, err := d.last(id)
+	if err != nil {
+		return v, false, err
+	}
+	r := continuation.Record{ID: id, Events: last}
 	if value := d.bucket(records).Get([]byte(id)); len(value) > headerLen {
 		if r, err = stored.Decode(value[headerLen:]); err != nil {
 			return v, false, err
@@ -93,10 +97,6 @@ func (s *Store) salvage(d desk, id string) (v volume, ok bool, err error) {
 		return v, false, err
 	}
 	if len(c.Events) > 0 {
-		last, err := d.last(id)
-		if err != nil {
-			return v, false, err
-		}
 		form, err := stored.AppendChapter(nil, c.Events)
 		if err != nil {
 			return v, false, err

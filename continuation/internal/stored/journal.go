@@ -80,7 +80,7 @@ func (p *Page) Add(first int64, form []byte) (more bool, err error) {
 		p.bytes += len(event)
 		p.Events = append(p.Events, continuation.Event{Seq: seq, Content: bytes.Clone(event)})
 	}
-	return p.bytes < p.Size, nil
+	return len(p.Events) == 0 || p.bytes < p.Size, nil
 }
 
 // summaryHead is a summary without its content.
