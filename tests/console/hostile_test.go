@@ -243,7 +243,7 @@ func TestKey(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	server := serve(t, nil)
-	response, err := http.Get(server.URL + "/console") //nolint:noctx // the test's own server
+	response, err := http.Get(server.URL + "/console")
 	if err != nil {
 		t.Fatal(err)
 	}

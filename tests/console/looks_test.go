@@ -48,6 +48,7 @@ func TestLooks(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, size := range [][2]int64{{1280, 900}, {360, 780}} {
 			t.Run(fmt.Sprintf("%s %d", scheme, size[0]), func(t *testing.T) {
+				t.Parallel()
 				tb := newTab(t, server.URL)
 				tb.prefer("prefers-color-scheme", scheme)
 				tb.resize(size[0], size[1])

@@ -294,11 +294,11 @@ func TestManyRows(t *testing.T) {
 		t.Errorf("the page has %d elements", n)
 	}
 	// The longest that the tab does not react, over a second of frames.
-	longest := ask[float64](tb, `(() => { window.longest = 0; let last = performance.now(); const end = last + 1000;
+	ask[int](tb, `(() => { window.longest = 0; let last = performance.now(); const end = last + 1000;
 		const tick = (now) => { window.longest = Math.max(window.longest, now - last); last = now; if (now < end) requestAnimationFrame(tick); else window.longest += 1e6; };
 		requestAnimationFrame(tick); return 0; })()`)
 	tb.wait("a second has passed", "window.longest > 1e6")
-	longest = ask[float64](tb, "window.longest - 1e6")
+	longest := ask[float64](tb, "window.longest - 1e6")
 	if longest > 1000 {
 		t.Errorf("the tab stood still for %.0f ms", longest)
 	}

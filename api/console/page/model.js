@@ -22,6 +22,8 @@ export class Output {
   wrapped = new Wrapped();
   size = 0;
   dropped = 0;
+  // complains is true if something stands in stderr.
+  complains = false;
   // open is the last line as it came, while its end has not come.
   open = null;
 
@@ -39,6 +41,7 @@ export class Output {
   // print adds a piece of a line. A line that has grown long goes on in another one.
   print(stream, piece) {
     const goesOn = this.open?.stream === stream;
+    if (stream === "stderr") this.complains = true;
     this.size += piece.length;
     if (goesOn && this.open.raw.length + piece.length <= longestPiece) {
       this.open.raw += piece;

@@ -23,7 +23,7 @@ export class OutputBox {
     this.note = h("p.hint");
     this.none = h("p.nothing", {}, "Nothing printed yet.");
     this.element = h("section.panel.output-panel", { "aria-label": "Output" },
-      h("div.panel-head", {}, h("h2", {}, "Output"), h("span.legend", {}, h("span.of-stderr", {}, "stderr")),
+      h("div.panel-head", {}, h("h2", {}, "Output"), this.legend = h("span.legend", { hidden: true }, h("span.of-stderr", {}, "stderr")),
         copier(() => this.output?.text ?? "")),
       this.note, this.none, this.rows.element);
   }
@@ -37,6 +37,7 @@ export class OutputBox {
     }
     const empty = output.wrapped.lines.length === 0;
     this.none.hidden = !empty;
+    this.legend.hidden = !output.complains;
     this.rows.element.hidden = empty;
     const unkept = (ended?.stdout_bytes ?? 0) + (ended?.stderr_bytes ?? 0) > 0;
     setText(this.none, unkept ? "The server keeps no output." : ended !== null ? "The program has printed nothing." : "Nothing printed yet.");
