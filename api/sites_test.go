@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -39,9 +40,7 @@ func ask(t *testing.T, h http.Handler, method, host, path string, header http.He
 	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 	r.Host = host
 	r.Header.Set("X-API-Key", "good-key")
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w

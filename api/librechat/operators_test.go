@@ -20,7 +20,7 @@ func withOperator(t *testing.T, e executions, log *slog.Logger) http.Handler {
 	o.JWT = tokens(t)
 	o.Files = fileStore(t, t.TempDir())
 	if log != nil {
-		o.sharedOptions.Log = log
+		o.Log = log
 	}
 	return newHandler(e, o)
 }

@@ -212,8 +212,8 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	readers := api.NewReaders(s.HTTP.MaxReaders, watched.readers())
 	contract := s.librechat(executions, files)
 	contract.History, contract.Readers = history, readers
-	librechat.Register(clients, contract)
-	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: ctx, Log: log})
+	librechat.Register(clients, contract)                                                                                     //nolint:contextcheck // each request has a context of its own
+	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: ctx, Log: log}) //nolint:contextcheck // each request has a context of its own
 	if s.HTTP.Console == "on" {
 		if err := console.Register(clients); err != nil {
 			return handlers, opened, err

@@ -94,6 +94,7 @@ func TestAmbiguousKeysAreRefused(t *testing.T) {
 		"origins with a path":    {harness.Settings{"CORS_ORIGINS": "https://a.example/"}, "https://a.example/"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, err := harness.NewServer(harness.With(harness.Common, c.settings))
 			if err != nil {
 				t.Fatal(err)
