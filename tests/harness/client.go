@@ -46,7 +46,11 @@ type Program struct {
 	Timeout int       `json:"timeout,omitempty"`
 	Files   []FileRef `json:"files,omitempty"`
 	Lang    string    `json:"lang,omitempty"`
+	Labels  Labels    `json:"labels,omitempty"`
 }
+
+// Labels are what a client marks an execution with.
+type Labels map[string]string
 
 // A Tool is a tool that a program may call.
 type Tool struct {

@@ -80,7 +80,7 @@ func TestRedisFailsOver(t *testing.T) {
 			c := server.Alice()
 			reportsHealth(t, c, 200, "healthy")
 			pause := c.Pause(t, harness.AskOnce)
-			stop := walkers(t, c)
+			stop := forgetfulWalkers(t, c)
 			time.Sleep(time.Second) // Programs run meanwhile.
 			if err := primary.Crash(); err != nil {
 				t.Fatal(err)

@@ -189,7 +189,11 @@ func TestRedisRestarts(t *testing.T) {
 				c.Post(t, ends.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 				c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 				reportsHealth(t, c, 200, "healthy")
-				stop := walkers(t, c)
+				walking := walkers
+				if args == nil {
+					walking = forgetfulWalkers
+				}
+				stop := walking(t, c)
 				for range 3 {
 					restart(func() { time.Sleep(300 * time.Millisecond) })
 					time.Sleep(300 * time.Millisecond)

@@ -27,25 +27,13 @@ func count(usually, soaking int) int {
 	return usually
 }
 
-// insist repeats a request, unchanged, until the answer is not 503.
+// insist posts a request again and again, unchanged, until the answer is not 503.
 func insist(ctx context.Context, c harness.Client, header http.Header, body any) (harness.Answer, error) {
 	raw, err := harness.Marshal(body)
 	if err != nil {
 		return harness.Answer{}, err
 	}
-	for {
-		a, err := c.Request(ctx, http.MethodPost, harness.Programmatic, header, raw)
-		if ctx.Err() != nil {
-			return a, errors.Join(err, fmt.Errorf("no answer but %v", a))
-		}
-		if err == nil && a.HTTPStatus != http.StatusServiceUnavailable {
-			return a, nil
-		}
-		if err == nil && a.Header.Get("Retry-After") == "" {
-			return a, fmt.Errorf("got %v without Retry-After", a)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	return c.Insist(ctx, http.MethodPost, harness.Programmatic, header, raw)
 }
 
 // A ledger counts how often each call of one program was executed, by the id and the input of the
@@ -56,16 +44,30 @@ type ledger map[string]int
 const steps = 6
 
 // walk is a program that adds up the results of its calls in a variable, sleeps between them, and
-// in the end prints the sum and leaves it in a file.
+// in the end prints the sum and leaves it in a file. At each step it prints text that is cut within
+// a character, and bytes that are no text.
 var walk = harness.Program{Code: harness.Py(`
-	import random, time
+	import os, random, sys, time
 	total = 0
 	for n in range(` + strconv.Itoa(steps) + `):
-		time.sleep(random.random() * 0.04)
+		print("step", n)
+		time.sleep(random.random() * 0.02)
+		os.write(1, b"\xc3")
+		os.write(2, b"\xffhere\r\n")
+		time.sleep(random.random() * 0.02)
 		total += await step(n=n)
+		os.write(1, b"\xa9\n")
 	print(int(total))
 	open("total", "w").write(str(total))
 `), Tools: harness.Tools("step")}
+
+// walkOutput is what a walk prints.
+func walkOutput() (stdout, stderr string) {
+	for n := range steps {
+		stdout += fmt.Sprintf("step %d\né\n", n)
+	}
+	return stdout + fmt.Sprintf("%d\n", 10*steps*(steps-1)/2), strings.Repeat("\ufffdhere\r\n", steps)
+}
 
 // walked checks that every call of a walk was executed once, and how the walk ended.
 func (l ledger) walked(end harness.Answer) error {
@@ -74,8 +76,9 @@ func (l ledger) walked(end harness.Answer) error {
 			return fmt.Errorf("%s was executed %d times, want 1; in all %v, ended with %v", call, l[call], l, end)
 		}
 	}
-	if want := fmt.Sprintf("%d\n", 10*steps*(steps-1)/2); len(l) != steps || end.Status != "completed" || end.Stdout != want {
-		return fmt.Errorf("got %v and %d calls, want %d and %q", end, len(l), steps, want)
+	stdout, stderr := walkOutput()
+	if len(l) != steps || end.Status != "completed" || end.Stdout != stdout || end.Stderr != stderr {
+		return fmt.Errorf("got %v and %d calls, want %d, %q and %q", end, len(l), steps, stdout, stderr)
 	}
 	if names := end.Names(); len(names) != 1 || names[0] != "total" {
 		return fmt.Errorf("got %v with the files %q, want one file, total", end, names)
@@ -83,49 +86,141 @@ func (l ledger) walked(end harness.Answer) error {
 	return nil
 }
 
+// watched checks that every call of a walk stands in its journal with its result.
+func (l ledger) watched(j *harness.Journal) error {
+	for n, c := range j.Calls {
+		if c.Tool != "step" || c.Status != "completed" || l[c.ID+" "+c.Input] != 1 || c.Output != fmt.Sprintf("%de1", n) {
+			return fmt.Errorf("the journal has the call %v, which was not executed so; in all %v", c, l)
+		}
+	}
+	return nil
+}
+
 // errLostStart means that a start ended with a clear error, and may or may not have run.
 var errLostStart = errors.New("lost before its first answer")
 
-// walkOnce runs a walk to its end, whatever happens to the server meanwhile.
-func walkOnce(ctx context.Context, c harness.Client) error {
-	l := ledger{}
-	a, err := insist(ctx, c, harness.Keyed(uuid.NewString()), walk)
-	if err == nil && a.Status == "error" && a.Error == "Sandbox execution failed" {
+// walkOnce runs a walk to its end, whatever happens to the server meanwhile. Unless the store may
+// lose what it has stored, somebody watches.
+func walkOnce(ctx context.Context, c harness.Client, forgetful bool) error {
+	l, key := ledger{}, uuid.NewString()
+	program := walk
+	program.Labels = harness.Labels{"walk": key}
+	a, err := insist(ctx, c, harness.Keyed(key), program)
+	if err != nil {
+		return err
+	}
+	var o *observer
+	if !forgetful {
+		o = observe(ctx, c, a.Execution())
+	}
+	if a.Status == "error" && a.Error == "Sandbox execution failed" {
+		if err := o.end(ctx, key, "error"); err != nil {
+			return err
+		}
 		return errLostStart
 	}
 	for err == nil && a.Status == "tool_call_required" {
+		if err := o.saw(ctx, a); err != nil {
+			return err
+		}
 		next := a.Continue(func(call harness.Call) harness.Result {
-			l[call.ID+" "+strings.ReplaceAll(string(call.Input), " ", "")]++
+			l[call.ID+" "+call.CompactInput()]++
 			n := strings.Trim(strings.SplitN(string(call.Input), ":", 2)[1], " }")
 			return harness.Result{Result: []byte(n + "e1")}
 		})
 		time.Sleep(rand.N(40 * time.Millisecond)) // Tools take some time.
 		a, err = insist(ctx, c, nil, next)
 	}
-	if err != nil {
+	if err == nil {
+		err = l.walked(a)
+	}
+	if err == nil {
+		err = o.saw(ctx, a)
+	}
+	if err == nil {
+		err = o.end(ctx, key, "completed")
+	}
+	if err == nil && o != nil {
+		err = l.watched(&o.journal)
+	}
+	return err
+}
+
+// An observer looks at a walk from outside, in every way. A nil observer looks at nothing.
+type observer struct {
+	client  harness.Client
+	journal harness.Journal
+	witness *harness.Witness
+}
+
+func observe(ctx context.Context, c harness.Client, id string) *observer {
+	return &observer{c, harness.Journal{ID: id}, c.Witness(ctx, id)}
+}
+
+// saw checks that the journal tells of an answer.
+func (o *observer) saw(ctx context.Context, a harness.Answer) error {
+	if o == nil {
+		return nil
+	}
+	return o.journal.Tells(ctx, o.client, a)
+}
+
+// witnessPatience is how much later than others a witness may see the end.
+const witnessPatience = 30 * time.Second
+
+// end checks what there is to see of a walk that has ended with a status.
+func (o *observer) end(ctx context.Context, key, status string) error {
+	if o == nil {
+		return nil
+	}
+	if err := o.journal.Read(ctx, o.client); err != nil {
 		return err
 	}
-	return l.walked(a)
+	if got := o.journal.Status(); got != status {
+		return fmt.Errorf("execution %s has the status %q, want %q:\n%s", o.journal.ID, got, status, &o.journal)
+	}
+	if err := o.journal.Settled(ctx, o.client); err != nil {
+		return err
+	}
+	if err := o.witness.Agrees(&o.journal, witnessPatience); err != nil {
+		return err
+	}
+	found, err := o.client.Labelled(ctx, "walk", key)
+	if err == nil && (len(found) != 1 || found[0] != o.journal.ID) {
+		err = fmt.Errorf("executions with the label walk:%s: %q, want %s", key, found, o.journal.ID)
+	}
+	return err
 }
 
 // walkers runs one walk after the other, whatever happens to their servers meanwhile, until stop is
 // called. stop waits until the walks have ended and returns how many were lost at their start.
-func walkers(t *testing.T, clients ...harness.Client) (stop func() int64) {
+func walkers(t *testing.T, c harness.Client) (stop func() int64) {
+	t.Helper()
+	return walking(t, c, false)
+}
+
+// forgetfulWalkers is walkers for a store that may lose what it has stored, and journals with it.
+func forgetfulWalkers(t *testing.T, c harness.Client) (stop func() int64) {
+	t.Helper()
+	return walking(t, c, true)
+}
+
+func walking(t *testing.T, c harness.Client, forgetful bool) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	var wg sync.WaitGroup
 	var walks, lost atomic.Int64
 	done := make(chan struct{})
-	for i := range 4 {
+	for range 4 {
 		wg.Go(func() {
-			for n := i; ; n++ {
+			for {
 				select {
 				case <-done:
 					return
 				default:
 				}
 				one, cancel := context.WithTimeout(ctx, 90*time.Second)
-				err := walkOnce(one, clients[n%len(clients)])
+				err := walkOnce(one, c, forgetful)
 				cancel()
 				walks.Add(1)
 				switch {
