@@ -384,3 +384,45 @@ func TestToolCallView(t *testing.T) {
 		}
 	})
 }
+
+// A journal shows nothing that its mode does not keep, by none of the ways to read it.
+func TestModes(t *testing.T) {
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		program := harness.Program{Code: "print('sec' + 'ret')\nprint(await ask(secret=1))", Tools: harness.Tools("ask")}
+		for mode, events := range map[string]string{
+			"calls": "execution.started call.started execution.paused execution.resumed call.completed execution.ended", "off": "",
+		} {
+			c := harness.Serve(t, s, harness.Settings{"JOURNAL": mode}).Alice()
+			stream := open(t, c, http.MethodPost, harness.Programmatic, nil, program)
+			id := stream.response.Header.Get("Fermata-Execution")
+			first := stream.liveAnswer(t)
+			second := run(t, c, first.Continue(harness.Value(`"secret"`)))
+			if second.Stdout != "secret\nsecret\n" {
+				t.Errorf("%s: the answer is %s", mode, second.Body)
+			}
+			if got := names(append(first.Events, second.Events...)); got != events {
+				t.Errorf("%s: live answers have %s, want %s", mode, got, events)
+			}
+			for _, f := range append(first.Events, second.Events...) {
+				if strings.Contains(string(f.Data), "secret") {
+					t.Errorf("%s: %s", mode, f.Data)
+				}
+			}
+			path := "/executions/" + id
+			for _, way := range []struct{ path, accept string }{
+				{"", ""}, {"/events", "application/json"}, {"/events", ndjson}, {"/events", eventStream}, {"/events?view=tool_calls", eventStream}, {"/calls", ""},
+			} {
+				status, _, body := get(t, c, http.MethodGet, path+way.path, accepting(way.accept))
+				if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[mode == "calls" || way.path == ""]; status != want || strings.Contains(body, "secret") {
+					t.Errorf("%s: GET %s as %s: got %d %s, want %d", mode, way.path, way.accept, status, body, want)
+				}
+			}
+			for _, path := range []string{"/executions", "/calls"} {
+				_, _, body := get(t, c, http.MethodGet, path, nil)
+				if strings.Contains(body, "secret") || strings.Contains(body, id) != (mode == "calls" || path == "/executions") {
+					t.Errorf("%s: GET %s: %s", mode, path, body)
+				}
+			}
+		}
+	})
+}

@@ -94,7 +94,7 @@ func open(t testing.TB, c harness.Client, method, path string, header http.Heade
 	t.Helper()
 	all := accepting(eventStream)
 	maps.Copy(all, header)
-	response := send(t, c, method, path, all, body)
+	response := send(t, c, method, path, all, body) //nolint:bodyclose // send closes it at the end of the test
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != eventStream {
 		text, _ := io.ReadAll(response.Body)
 		t.Fatalf("%s %s: got %d, %s: %s, want a stream", method, path, response.StatusCode, response.Header.Get("Content-Type"), text)
@@ -211,11 +211,14 @@ func (f frame) event(t testing.TB) event {
 	return e
 }
 
-// names returns the events of frames.
+// names returns the events of frames. Outputs in a row count as one: how a print is cut is a matter of
+// time.
 func names(frames []frame) string {
-	list := make([]string, len(frames))
+	var list []string
 	for i, f := range frames {
-		list[i] = f.Event
+		if i == 0 || f.Event != "output" || frames[i-1].Event != "output" {
+			list = append(list, f.Event)
+		}
 	}
 	return strings.Join(list, " ")
 }
