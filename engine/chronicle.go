@@ -47,6 +47,7 @@ func (m *common) newChronicle(s Start, r continuation.Record) *chronicle {
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
 		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
 		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
+		Server: journal.ServerName(m.members.instance),
 	}, lines)
 	w.Note(&journal.Started{
 		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools,
@@ -71,6 +72,7 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*chronic
 			return nil, err
 		}
 	}
+	s.Server = journal.ServerName(m.members.instance)
 	w, err := journal.Continue(m.o.Journal, r, s)
 	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}, err
 }

@@ -46,7 +46,7 @@ func (p *Position) Pass(e continuation.Event) error {
 		p.Rounds++
 	case TypeCallStarted:
 		p.Calls++
-		all.CallStarted.Input = nil
+		all.Input = nil
 		p.Open = append(p.Open, all.CallStarted)
 	case TypeCallCompleted, TypeCallFailed:
 		p.Open = slices.DeleteFunc(p.Open, func(c CallStarted) bool { return c.Call == all.Call })
