@@ -14,6 +14,12 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
+// chapters is the bucket of chapters in the archive.
+const chapters = "chapters"
+
+// archiveShelf returns the shelf of a transaction of the archive.
+func archiveShelf(tx *bolt.Tx) shelf { return shelf{tx, chapters} }
+
 // ages is the bucket that orders the journals of the archive by when they go: a scope, that time
 // in 8 bytes, and the id, mapped to the journal's size in 8 bytes.
 const ages = "ages"
@@ -56,7 +62,8 @@ func openArchive(path string, log *slog.Logger) (*archive, error) {
 	o.NoSync, o.NoGrowSync = false, false
 	db, err := openFile(path, o, func(tx *bolt.Tx) error {
 		_, err := tx.CreateBucketIfNotExists([]byte(ages))
-		return errors.Join(err, shelf{tx}.create())
+		_, chaptersErr := tx.CreateBucketIfNotExists([]byte(chapters))
+		return errors.Join(err, chaptersErr, archiveShelf(tx).create())
 	})
 	if err != nil {
 		return nil, err
@@ -155,7 +162,7 @@ func (a *archive) add(volumes []volume) (gone []age, err error) {
 }
 
 func write(tx *bolt.Tx, v volume) error {
-	s := shelf{tx}
+	s := archiveShelf(tx)
 	for _, c := range v.chapters {
 		if err := s.bucket(chapters).Put(chapterKey(v.id, c.first), c.form); err != nil {
 			return err
@@ -201,7 +208,7 @@ func (a *archive) remove(all ...age) (gone []age, err error) {
 }
 
 func remove(tx *bolt.Tx, id string) (gone age, found bool, err error) {
-	s := shelf{tx}
+	s := archiveShelf(tx)
 	end := s.bucket(ends).Get([]byte(id))
 	if end == nil {
 		return age{}, false, nil

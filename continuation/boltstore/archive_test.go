@@ -206,7 +206,7 @@ func TestDamagedArchive(t *testing.T) {
 func TestArchivingUnderReaders(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "records.db"))
 	defer closeStore(t, s)
-	const executions, events = 30, 600 // so many that they leave the file of records in several steps
+	const executions, events = 12, 300 // so many that they leave the file of records in several steps
 	var authors []*storetest.Author
 	for range executions {
 		a := storetest.NewAuthor(s, "ada")

@@ -31,6 +31,8 @@ import (
 //	8 bytes  expiry, in milliseconds since the machine's boot, big-endian
 //	8 bytes  version, big-endian
 //	         the record in stored form
+//
+// Behind each record are the chapters of its execution, unless the archive has them.
 const (
 	records   = "records"
 	headerLen = 16
@@ -271,22 +273,39 @@ func (s *Store) list(ctx context.Context) ([]continuation.Record, error) {
 	}
 	var list []continuation.Record
 	err = s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket([]byte(records)).ForEach(func(id, value []byte) error {
+		return eachRecord(tx, nil, func(id, value []byte) (more bool, err error) {
 			if err := ctx.Err(); err != nil {
-				return err
+				return false, err
 			}
 			if expired(value, at) {
-				return nil
+				return true, nil
 			}
 			r, err := stored.Decode(bytes.Clone(value[headerLen:]))
 			if err != nil {
-				return fmt.Errorf("record %s: %w", id, err)
+				return false, fmt.Errorf("record %s: %w", id, err)
 			}
 			list = append(list, r)
-			return nil
+			return true, nil
 		})
 	})
 	return list, err
+}
+
+// eachRecord calls do with the records from an id on, until it says that it needs no more.
+func eachRecord(tx *bolt.Tx, from []byte, do func(id, value []byte) (more bool, err error)) error {
+	c := tx.Bucket([]byte(records)).Cursor()
+	key, value := c.Seek(from)
+	for key != nil {
+		if isChapter(key) {
+			key, value = c.Seek(skipChapters(key))
+			continue
+		}
+		if more, err := do(key, value); err != nil || !more {
+			return err
+		}
+		key, value = c.Next()
+	}
+	return nil
 }
 
 // Delete implements continuation.Store.

@@ -84,7 +84,7 @@ func (d desk) add(r continuation.Record, c continuation.Chapter, form []byte, at
 	}
 	if err == nil && g.grown {
 		g.bytes = int64(len(form))
-		err = d.bucket(chapters).Put(chapterKey(r.ID, c.First), form)
+		err = d.bucket(records).Put(chapterKey(r.ID, c.First), form)
 	}
 	if err == nil && c.Summary != nil {
 		err = d.putSummary(*c.Summary)
@@ -139,4 +139,4 @@ func notNext(c continuation.Chapter) error {
 }
 
 // deskOf returns the desk of a transaction of the file of records.
-func deskOf(tx *bolt.Tx) desk { return desk{shelf{tx}} }
+func deskOf(tx *bolt.Tx) desk { return desk{shelf{tx, records}} }

@@ -45,7 +45,7 @@ func (s *Store) Events(ctx context.Context, id string, after int64, size int) ([
 		switch {
 		case d.presence(id, at) != absent:
 		case kept(archive, id):
-			from = shelf{archive}
+			from = archiveShelf(archive)
 		default:
 			return continuation.ErrNotFound
 		}
@@ -87,7 +87,7 @@ func summaryIn(d desk, archive *bolt.Tx, id string, at int64) []byte {
 	case d.presence(id, at) != absent:
 		return d.summary(id)
 	case kept(archive, id):
-		return shelf{archive}.summary(id)
+		return archiveShelf(archive).summary(id)
 	default:
 		return nil
 	}
@@ -136,7 +136,7 @@ func collectSummaries(d desk, archive *bolt.Tx, at int64, of scope, after contin
 		})
 	}
 	collect(d.shelf, func(id string) bool { return d.presence(id, at) != absent })
-	collect(shelf{archive}, func(id string) bool { return d.presence(id, at) == absent && kept(archive, id) })
+	collect(archiveShelf(archive), func(id string) bool { return d.presence(id, at) == absent && kept(archive, id) })
 	slices.SortFunc(entries, func(a, b entry) int {
 		return bytes.Compare(placeKey(of, b.created, b.id), placeKey(of, a.created, a.id))
 	})

@@ -22,6 +22,9 @@ const (
 	// is larger is moved alone.
 	archiveMost  = 64
 	archiveBytes = 4 << 20
+	// clearPause is the time between two transactions that remove a part of a journal, for those
+	// who wait to write.
+	clearPause = time.Millisecond
 )
 
 // A keeper moves the journals of ended executions to the archive, and removes from there what has
@@ -54,8 +57,11 @@ func (k *keeper) count() error {
 	}
 	return k.db.View(func(tx *bolt.Tx) error {
 		d := deskOf(tx)
-		return d.bucket(chapters).ForEach(func(key, form []byte) error {
-			id := string(key[:len(key)-8])
+		return d.bucket(records).ForEach(func(key, form []byte) error {
+			if !isChapter(key) {
+				return nil
+			}
+			id, _ := splitKey(key)
 			if end := d.bucket(ends).Get([]byte(id)); end != nil && end[8] == archived {
 				return nil
 			}
@@ -221,14 +227,10 @@ func (k *keeper) collect() (volumes []volume, rest []string, more bool, err erro
 // volume copies the journal of an execution.
 func (d desk) volume(id string) volume {
 	v := volume{id: id, summary: d.summaryOf(id)}
-	c := d.bucket(chapters).Cursor()
-	for key, form := c.Seek(chapterKey(id, 0)); key != nil; key, form = c.Next() {
-		first, ok := chapterOf(id, key)
-		if !ok {
-			break
-		}
+	_ = d.eachChapter(id, func(first int64, _, form []byte) (bool, error) {
 		v.chapters = append(v.chapters, chapter{first, bytes.Clone(form)})
-	}
+		return true, nil
+	})
 	return v
 }
 
@@ -272,6 +274,9 @@ func (k *keeper) clear(id string) error {
 		})
 		if err != nil {
 			return err
+		}
+		if more {
+			time.Sleep(clearPause)
 		}
 	}
 	return nil

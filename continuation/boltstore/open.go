@@ -82,7 +82,7 @@ func (s *Store) openRecords(path string) (*bolt.DB, error) {
 		return nil, err
 	}
 	needed := func(tx *bolt.Tx, bucket string, key, value []byte) bool {
-		return bucket != records || !deskOf(tx).removable(string(key), value, at)
+		return bucket != records || isChapter(key) || !deskOf(tx).removable(string(key), value, at)
 	}
 	if err := compact(path, needed, s.log); err != nil {
 		return nil, err
@@ -176,9 +176,8 @@ func check(path string) error {
 		defer func() { err = errors.Join(err, db.Close()) }()
 		return db.View(func(tx *bolt.Tx) error {
 			return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
-				least := minLen(string(name))
 				return bucket.ForEach(func(key, value []byte) error {
-					if len(value) < least {
+					if len(value) < minLen(string(name), key) {
 						return fmt.Errorf("%s %q is cut off", name, key)
 					}
 					return nil
@@ -188,19 +187,19 @@ func check(path string) error {
 	})
 }
 
-// minLen returns the length of the shortest value of a bucket.
-func minLen(bucket string) int {
-	switch bucket {
-	case records:
-		return headerLen
-	case chapters, summaries:
-		return 4
-	case ends:
-		return endLen
-	case ages:
-		return 8
-	default:
+// minLen returns the length of the shortest value that a key of a bucket may have.
+func minLen(bucket string, key []byte) int {
+	switch {
+	case bucket == places:
 		return 0
+	case bucket == records && !isChapter(key):
+		return headerLen
+	case bucket == ends:
+		return endLen
+	case bucket == ages:
+		return 8
+	default: // a chapter or a summary
+		return 4
 	}
 }
 

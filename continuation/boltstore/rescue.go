@@ -61,8 +61,11 @@ func (d desk) eachJournal(do func(id string) error) error {
 		return err
 	}
 	before := ""
-	return d.bucket(chapters).ForEach(func(key, _ []byte) error {
-		id := string(key[:len(key)-8])
+	return d.bucket(records).ForEach(func(key, _ []byte) error {
+		if !isChapter(key) {
+			return nil
+		}
+		id, _ := splitKey(key)
 		if id == before || d.summary(id) != nil {
 			return nil
 		}

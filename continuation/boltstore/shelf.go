@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -12,11 +13,8 @@ import (
 )
 
 // Live journals are in the file of records, those of ended executions in the archive. Both files
-// keep them in these buckets.
+// keep them in these buckets, and chapters beside.
 const (
-	// chapters maps an execution's id and the number of a chapter's first event, in 8 bytes, to
-	// the chapter in stored form.
-	chapters = "chapters"
 	// summaries maps an id to a summary in stored form.
 	summaries = "summaries"
 	// places is the list of summaries: a scope, when the execution began in milliseconds, in 8
@@ -28,7 +26,7 @@ const (
 )
 
 // shelfBuckets are the buckets of journals.
-var shelfBuckets = []string{chapters, summaries, places, ends}
+var shelfBuckets = []string{summaries, places, ends}
 
 // A scope is whose journals something is about: those of a principal or of everyone.
 type scope [16]byte
@@ -43,7 +41,15 @@ func scopeOf(principal string) scope {
 }
 
 // A shelf is where a transaction reads and writes journals: in either file.
-type shelf struct{ tx *bolt.Tx }
+type shelf struct {
+	tx *bolt.Tx
+	// chapters is the name of the bucket that maps an execution's id, a zero byte and the
+	// complement of the number of a chapter's first event, in 8 bytes, to the chapter in stored
+	// form. So the latest chapter comes first. In the file of records that is the bucket of the
+	// records: the record and the latest chapter, which are written together, are neighbours
+	// there, and mostly on the same page.
+	chapters string
+}
 
 func (s shelf) bucket(name string) *bolt.Bucket { return s.tx.Bucket([]byte(name)) }
 
@@ -57,18 +63,40 @@ func (s shelf) create() error {
 	return nil
 }
 
+// suffixLen is the length of what follows the id in the key of a chapter.
+const suffixLen = 1 + 8
+
 func chapterKey(id string, first int64) []byte {
-	key := make([]byte, 0, len(id)+8)
-	return binary.BigEndian.AppendUint64(append(key, id...), uint64(first))
+	key := make([]byte, 0, len(id)+suffixLen)
+	return binary.BigEndian.AppendUint64(append(append(key, id...), 0), ^uint64(first))
+}
+
+// latest is where the chapters of an execution begin: the key of the one with the greatest number.
+func latest(id string) []byte { return chapterKey(id, -1) }
+
+// isChapter reports whether a key is that of a chapter. No id of an execution has a zero byte.
+func isChapter(key []byte) bool { return len(key) > suffixLen && key[len(key)-suffixLen] == 0 }
+
+// splitKey returns what the key of a chapter consists of.
+func splitKey(key []byte) (id string, first int64) {
+	n := len(key) - suffixLen
+	return string(key[:n]), int64(^binary.BigEndian.Uint64(key[n+1:]))
 }
 
 // chapterOf returns the number of the first event of the chapter with this key, if it is one of
 // this execution.
 func chapterOf(id string, key []byte) (first int64, ok bool) {
-	if len(key) != len(id)+8 || string(key[:len(id)]) != id {
+	if len(key) != len(id)+suffixLen || string(key[:len(id)]) != id || key[len(id)] != 0 {
 		return 0, false
 	}
-	return int64(binary.BigEndian.Uint64(key[len(id):])), true
+	_, first = splitKey(key)
+	return first, true
+}
+
+// skipChapters returns a key behind all chapters of the execution of one, and before everything
+// else.
+func skipChapters(chapter []byte) []byte {
+	return append(bytes.Clone(chapter[:len(chapter)-suffixLen]), 1)
 }
 
 // before moves a cursor to the last key before key. It must not be used in a transaction that has
@@ -82,7 +110,7 @@ func before(c *bolt.Cursor, key []byte) (k, v []byte) {
 
 // last returns the number of the last event of an execution, or 0 if it has none.
 func (s shelf) last(id string) (int64, error) {
-	key, form := before(s.bucket(chapters).Cursor(), chapterKey(id, -1)) // -1 is the greatest key
+	key, form := s.bucket(s.chapters).Cursor().Seek(latest(id))
 	first, ok := chapterOf(id, key)
 	if !ok {
 		return 0, nil
@@ -96,20 +124,20 @@ func (s shelf) has(id string) bool {
 	if s.bucket(summaries).Get([]byte(id)) != nil {
 		return true
 	}
-	key, _ := s.bucket(chapters).Cursor().Seek(chapterKey(id, 0))
+	key, _ := s.bucket(s.chapters).Cursor().Seek(latest(id))
 	_, ok := chapterOf(id, key)
 	return ok
 }
 
 // read adds events of an execution to a page. It reports whether there is any chapter here.
 func (s shelf) read(id string, p *stored.Page) (found bool, err error) {
-	c := s.bucket(chapters).Cursor()
+	c := s.bucket(s.chapters).Cursor()
 	// The event after the page's place may be in the middle of a chapter.
-	key, form := before(c, chapterKey(id, p.After+2))
+	key, form := c.Seek(chapterKey(id, p.After+1))
 	if _, ok := chapterOf(id, key); !ok {
-		key, form = c.Seek(chapterKey(id, 0))
+		key, form = before(c, skipChapters(latest(id)))
 	}
-	for ; key != nil; key, form = c.Next() {
+	for ; key != nil; key, form = c.Prev() {
 		first, ok := chapterOf(id, key)
 		if !ok {
 			break
@@ -191,31 +219,39 @@ func (s shelf) list(of scope, after continuation.Place, visit func(id string, cr
 // to most of them. It reports whether there may be more.
 func (s shelf) cut(id string, keep int64, most int) (more bool, err error) {
 	var keys [][]byte
-	c := s.bucket(chapters).Cursor()
-	for key, form := c.Seek(chapterKey(id, 0)); key != nil && len(keys) < most; key, form = c.Next() {
+	err = s.eachChapter(id, func(first int64, key, form []byte) (more bool, err error) {
+		count, err := stored.Count(form)
+		if err != nil || first+count-1 <= keep || len(keys) == most {
+			return false, err
+		}
+		keys = append(keys, bytes.Clone(key))
+		return true, nil
+	})
+	for _, key := range keys {
+		err = errors.Join(err, s.bucket(s.chapters).Delete(key))
+	}
+	return len(keys) == most, err
+}
+
+// eachChapter calls do with the chapters of an execution, from the latest to the first, until it
+// says that it needs no more.
+func (s shelf) eachChapter(id string, do func(first int64, key, form []byte) (more bool, err error)) error {
+	c := s.bucket(s.chapters).Cursor()
+	for key, form := c.Seek(latest(id)); key != nil; key, form = c.Next() {
 		first, ok := chapterOf(id, key)
 		if !ok {
-			break
+			return nil
 		}
-		count, err := stored.Count(form)
-		if err != nil {
-			return false, err
-		}
-		if first+count-1 > keep {
-			keys = append(keys, bytes.Clone(key))
+		if more, err := do(first, key, form); err != nil || !more {
+			return err
 		}
 	}
-	for _, key := range keys {
-		if err := s.bucket(chapters).Delete(key); err != nil {
-			return false, err
-		}
-	}
-	return len(keys) == most, nil
+	return nil
 }
 
 // cutBatch is how many chapters one transaction of the file of records removes. It bounds how long
 // a Put waits for that transaction.
-const cutBatch = 256
+const cutBatch = 64
 
 // clear removes the journal of an execution. If it has more than most chapters, it removes so
 // many, and reports that there are more.

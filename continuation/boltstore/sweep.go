@@ -87,18 +87,17 @@ func (d desk) removable(id string, value []byte, at int64) bool {
 func (s *Store) findExpired(at int64, from []byte) (ids [][]byte, next []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		d := deskOf(tx)
-		cursor := d.bucket(records).Cursor()
-		for id, value := cursor.Seek(from); id != nil; id, value = cursor.Next() {
+		return eachRecord(tx, from, func(id, value []byte) (more bool, err error) {
 			if !d.removable(string(id), value, at) {
-				continue
+				return true, nil
 			}
 			if len(ids) == sweepBatch {
 				next = bytes.Clone(id)
-				return nil
+				return false, nil
 			}
 			ids = append(ids, bytes.Clone(id))
-		}
-		return nil
+			return true, nil
+		})
 	})
 	return ids, next, err
 }

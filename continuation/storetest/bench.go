@@ -2,13 +2,14 @@ package storetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 
 	"fermata/continuation"
 )
 
 // Benchmark measures what a round costs in the store: a Put of the next version of a
-// record, a Get, both in turn, and both in turn from several goroutines.
+// record, one with an event, a Get, both in turn, and both in turn from several goroutines.
 func Benchmark(b *testing.B, s continuation.Store) {
 	record := NewRecord()
 	record.Answer = bytes.Repeat([]byte("x"), 1<<10)
@@ -34,6 +35,21 @@ func Benchmark(b *testing.B, s continuation.Store) {
 	b.Run("Put", func(b *testing.B) {
 		for r := fresh(); b.Loop(); {
 			step(b, &r)
+		}
+	})
+	// Each journal has as many chapters as that of a program with much output.
+	b.Run("PutEvent", func(b *testing.B) {
+		text := json.RawMessage(`{"seq":12,"time":"2026-11-22T10:00:00.000Z","type":"output","stream":"stdout","offset":100,"text":"hello\n"}`)
+		r := fresh()
+		for b.Loop() {
+			if r.Events == 1000 {
+				r = fresh()
+			}
+			r.Events++
+			if err := s.Put(b.Context(), r, ttl, continuation.Chapter{First: r.Events, Events: []json.RawMessage{text}}); err != nil {
+				b.Fatal(err)
+			}
+			r.Version++
 		}
 	})
 	b.Run("Get", func(b *testing.B) {
