@@ -148,15 +148,16 @@ func (w *Writer) Retract(notes Notes) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(n *note) bool { return slices.Contains(notes, n) })
 }
 
+// note adds events, all of which happen now. mu is held.
 func (w *Writer) note(events ...Event) {
+	if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
+		w.last = now
+	}
 	if w.summary.Mode == Off || w.ended {
 		return
 	}
 	for _, e := range events {
 		h := e.head()
-		if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
-			w.last = now
-		}
 		h.Time, h.Type = Moment(w.last), typeOf(e)
 		line, err := json.Marshal(e)
 		if err != nil {
@@ -326,10 +327,7 @@ func (w *Writer) End(e *Ended) {
 		e.Error = "" // It may be what the program has said.
 	}
 	w.note(e)
-	if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
-		w.last = now
-	}
-	at := Moment(w.last)
+	at := Moment(w.last) // the time of e
 	w.summary.Status, w.summary.Ended = e.Status, &at
 	w.summary.Rounds, w.summary.Calls, w.summary.Ran, w.summary.Error = e.Rounds, e.Calls, e.Ran, e.Error
 	w.ended, w.unsaved = true, true

@@ -158,3 +158,27 @@ func TestWriterModes(t *testing.T) {
 		}
 	}
 }
+
+// The summary tells the time of the last event, also where a millisecond passes in between.
+func TestWriterEndsOnce(t *testing.T) {
+	for until := time.Now().Add(20 * time.Millisecond); time.Now().Before(until); {
+		w := NewWriter(Options{Mode: Full}, Summary{ID: "x"}, 1)
+		w.End(&Ended{Status: StatusCompleted})
+		c, err := w.Chapter(&continuation.Record{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last Head
+		if err := json.Unmarshal(c.Events[0], &last); err != nil {
+			t.Fatal(err)
+		}
+		if at := *w.Summary().Ended; !time.Time(at).Equal(time.Time(last.Time)) {
+			t.Fatalf("the summary has ended at %v, the last event is of %v", time.Time(at), time.Time(last.Time))
+		}
+	}
+	w := NewWriter(Options{Mode: Off}, Summary{ID: "x"}, 1)
+	w.End(&Ended{Status: StatusCompleted})
+	if at := w.Summary().Ended; at == nil || time.Since(time.Time(*at)) > time.Minute {
+		t.Errorf("without events, the summary has ended at %v", at)
+	}
+}
