@@ -1,0 +1,638 @@
+package live
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"fermata/tests/harness"
+)
+
+// The canaries are texts that a test finds again wherever the server keeps them.
+const (
+	codeCanary   = "canary-in-code"
+	printCanary  = "canary-in-output"
+	inputCanary  = "canary-in-input"
+	resultCanary = "canary-in-result"
+	errorCanary  = "canary-in-error"
+)
+
+// valueCanaries are those of which only a journal of the mode full may tell.
+var valueCanaries = []string{codeCanary, printCanary, inputCanary, resultCanary, errorCanary}
+
+// canaries is a program that makes two calls, each of which is a round, and fails. What it prints and
+// passes on is not in its code, so that each canary tells where it comes from.
+var canaries = harness.Program{Code: harness.Py(`
+	# canary-in-code
+	def canary(where): return "-".join(["canary", "in", where])
+	import sys
+	print(canary("output"), flush=True)
+	print(canary("output"), file=sys.stderr, flush=True)
+	await ask(text=canary("input"))
+	try:
+	    await ask(text=canary("input"))
+	except Exception as e:
+	    raise ValueError(str(e) + canary("output"))
+`), Tools: harness.Tools("ask")}
+
+// tellCanaries runs the program of the canaries on from its first pause, to its end.
+func tellCanaries(t *testing.T, c harness.Client, first harness.Answer) {
+	t.Helper()
+	second := c.Pause(t, first.Continue(harness.Value(fmt.Sprintf("%q", resultCanary))))
+	next := second.Continue(harness.Value("null"))
+	for i := range next.Results {
+		next.Results[i].Result, next.Results[i].IsError, next.Results[i].Message = nil, true, errorCanary
+	}
+	if a := c.Post(t, next); a.Status != "error" || !strings.Contains(a.Error, errorCanary) {
+		t.Fatalf("got %v, want the error of the program", a)
+	}
+}
+
+// named returns those of the texts that are in a text.
+func named(text string, all []string) (found []string) {
+	for _, one := range all {
+		if strings.Contains(text, one) {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// views returns all that the routes tell of an execution at once, by route.
+func views(t *testing.T, c harness.Client, id string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, path := range []string{
+		"/executions", "/calls", "/executions/" + id, "/executions/" + id + "/calls", "/executions/" + id + "/events",
+		"/v1/executions/" + id + "/events?after=1",
+	} {
+		status, _, body := get(t, c, http.MethodGet, path, nil)
+		all[path] = fmt.Sprint(status, " ", body)
+	}
+	return all
+}
+
+// ended reads a stream of an ended execution to its end.
+func ended(t *testing.T, c harness.Client, id, form, query string) (status int, body string) {
+	t.Helper()
+	status, _, body = get(t, c, http.MethodGet, "/executions/"+id+"/events"+query, accepting(form))
+	return status, body
+}
+
+// stateFiles returns what is in the files of a server's state directory, by name, without the files
+// of sessions.
+func stateFiles(t *testing.T, s *harness.Server) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	root := s.Settings["STATE_DIR"]
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[strings.TrimPrefix(path, root+"/")] = text
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The files of the embedded store.
+const (
+	recordsFile = "executions.db"
+	archiveFile = "executions.db.journals"
+)
+
+// keptInBuckets returns the contents of the buckets of a file of the embedded store. The server that
+// wrote it has ended.
+func keptInBuckets(t *testing.T, path string) map[string]string {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	err = db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+			return b.ForEach(func(key, value []byte) error {
+				all[string(name)] += fmt.Sprintf("%s %s\n", key, value)
+				return nil
+			})
+		})
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// keysIn returns what Redis keeps under each key.
+func keysIn(t *testing.T, r *harness.Redis) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	keys := r.Client.Scan(t.Context(), 0, "*", 1000).Iterator()
+	for keys.Next(t.Context()) {
+		key := keys.Val()
+		kind := r.Client.Type(t.Context(), key).Val()
+		var value any
+		var err error
+		switch kind {
+		case "string":
+			value, err = r.Client.Get(t.Context(), key).Result()
+		case "stream":
+			value, err = r.Client.XRange(t.Context(), key, "-", "+").Result()
+		case "zset":
+			value, err = r.Client.ZRange(t.Context(), key, 0, -1).Result()
+		case "hash":
+			value, err = r.Client.HGetAll(t.Context(), key).Result()
+		case "set":
+			value, err = r.Client.SMembers(t.Context(), key).Result()
+		default:
+			t.Fatalf("Redis has a %s under %s", kind, key)
+		}
+		if err != nil {
+			t.Fatalf("%s %s: %v", kind, key, err)
+		}
+		all[key] = fmt.Sprint(value)
+	}
+	if err := keys.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// overStores runs a test over the process sandbox with the embedded store, for which redis is nil,
+// and with a Redis of the test's own.
+func overStores(t *testing.T, test func(t *testing.T, s harness.Setup, redis *harness.Redis)) {
+	t.Parallel()
+	t.Run("file", func(t *testing.T) {
+		t.Parallel()
+		test(t, harness.Setup{Name: "file", Settings: harness.With(harness.Common, harness.Quick(t))}, nil)
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		redis := harness.RedisAlone(t)
+		if err := redis.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all := harness.With(harness.Common, harness.Quick(t), harness.Settings{"REDIS_URL": redis.URL()})
+		test(t, harness.Setup{Name: "redis", Settings: all}, redis)
+	})
+}
+
+// TestL22Modes checks that neither a route nor the store tells what the mode of a journal forbids,
+// also if the next server has another setting. The record of an execution is no part of its journal:
+// it keeps the pending calls and the answer for clients that repeat a request.
+func TestL22Modes(t *testing.T) {
+	for _, mode := range []string{"full", "calls", "off"} {
+		t.Run(mode, func(t *testing.T) {
+			overStores(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) { testMode(t, s, redis, mode) })
+		})
+	}
+}
+
+func testMode(t *testing.T, setup harness.Setup, redis *harness.Redis, mode string) {
+	s := harness.ServeAlone(t, setup, harness.Settings{"JOURNAL": mode})
+	c := s.Alice()
+	whole := c.Pause(t, canaries)
+	wholeID := whole.Header.Get("Fermata-Execution")
+	tellCanaries(t, c, whole)
+	paused := c.Pause(t, canaries)
+	id := paused.Header.Get("Fermata-Execution")
+	checkMode(t, c, id, mode, false)
+	checkMode(t, c, wholeID, mode, true)
+	if mode == "off" {
+		a := run(t, c, canaries)
+		if len(a.Events) > 0 {
+			t.Errorf("a live answer: %s, want the answer alone", names(a.Events))
+		}
+		tellCanaries(t, c, a.Answer)
+	}
+
+	// The next server has another setting, and goes on with an execution of this one.
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.Settings["JOURNAL"] = map[string]string{"full": "off", "calls": "full", "off": "full"}[mode]
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tellCanaries(t, c, paused)
+	for _, id := range []string{id, wholeID} {
+		checkMode(t, c, id, mode, true)
+	}
+	checkKept(t, s, redis, mode)
+}
+
+// checkMode checks what the routes tell of an execution with a journal of this mode.
+func checkMode(t *testing.T, c harness.Client, id, mode string, hasEnded bool) {
+	t.Helper()
+	told := views(t, c, id)
+	if hasEnded {
+		for _, stream := range []struct{ form, query string }{{eventStream, ""}, {ndjson, ""}, {eventStream, "?view=tool_calls"}} {
+			status, body := ended(t, c, id, stream.form, stream.query)
+			told["/events"+stream.query+" as "+stream.form] = fmt.Sprint(status, " ", body)
+		}
+	}
+	found := map[string]bool{}
+	for route, body := range told {
+		for _, canary := range named(body, valueCanaries) {
+			found[canary] = true
+			if mode != "full" {
+				t.Errorf("%s of a journal with the mode %s tells %s: %s", route, mode, canary, body)
+			}
+		}
+		want := "200 "
+		if mode == "off" && (strings.Contains(route, "/events") || strings.HasSuffix(route, id+"/calls")) {
+			want = "404 "
+		}
+		if !strings.HasPrefix(body, want) {
+			t.Errorf("%s of a journal with the mode %s: %s, want %s", route, mode, body, want)
+		}
+	}
+	// Otherwise the test looks for the wrong texts.
+	if mode == "full" && hasEnded && len(found) != len(valueCanaries) {
+		t.Errorf("the routes tell %v, want all of %v", found, valueCanaries)
+	}
+	if mode == "calls" && hasEnded && !strings.Contains(told["/executions/"+id+"/calls"], `"call_002"`) {
+		t.Errorf("the records of calls are missing: %s", told["/executions/"+id+"/calls"])
+	}
+}
+
+// checkKept checks what the store of a server has. With the mode full it must find what it looks for
+// with the others.
+func checkKept(t *testing.T, s *harness.Server, redis *harness.Redis, mode string) {
+	t.Helper()
+	var journals, records string
+	if redis != nil {
+		journals, records = keptInRedis(t, redis, mode)
+	} else {
+		journals, records = keptInFiles(t, s, mode)
+	}
+	found := named(journals, valueCanaries)
+	switch {
+	case mode == "full" && len(found) != len(valueCanaries):
+		t.Errorf("the store has %v, want all of %v", found, valueCanaries)
+	case mode != "full" && len(found) > 0:
+		t.Errorf("with the mode %s the store keeps %v of journals", mode, found)
+	}
+	// Records have never held these.
+	if found := named(records, []string{codeCanary, resultCanary}); mode != "full" && len(found) > 0 {
+		t.Errorf("with the mode %s the store keeps %v in records", mode, found)
+	}
+}
+
+// keptInRedis returns what Redis has of journals, and all the rest.
+func keptInRedis(t *testing.T, redis *harness.Redis, mode string) (journals, records string) {
+	t.Helper()
+	for key, value := range keysIn(t, redis) {
+		if strings.HasSuffix(key, ":journal") || strings.HasSuffix(key, ":summary") || strings.HasPrefix(key, "fermata-index") {
+			journals += key + " " + value + "\n"
+		} else {
+			records += key + " " + value + "\n"
+		}
+		if mode == "off" && strings.HasSuffix(key, ":journal") {
+			t.Errorf("Redis has a journal: %s", key)
+		}
+	}
+	return journals, records
+}
+
+// keptInFiles returns what the files of the embedded store have of journals, and all the rest,
+// which includes free pages of the file of records. Meanwhile the server does not run.
+func keptInFiles(t *testing.T, s *harness.Server, mode string) (journals, records string) {
+	t.Helper()
+	archive := filepath.Join(s.Settings["STATE_DIR"], archiveFile)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range keptInBuckets(t, filepath.Join(s.Settings["STATE_DIR"], recordsFile)) {
+		if name == "records" {
+			records += text
+		} else {
+			journals += text
+		}
+	}
+	for name, text := range keptInBuckets(t, archive) {
+		journals += text
+		if mode == "off" && name == "chapters" {
+			t.Errorf("the archive has events: %q", text)
+		}
+	}
+	for name, text := range stateFiles(t, s) {
+		if name == recordsFile {
+			records += string(text)
+		} else {
+			journals += string(text)
+		}
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return journals, records
+}
+
+// TestL24Files checks that nobody but the server's user can read what it keeps.
+func TestL24Files(t *testing.T) {
+	t.Parallel()
+	s := harness.ServeAlone(t, harness.ProcessSetup(), harness.Quick(t))
+	c := s.Alice()
+	tellCanaries(t, c, c.Pause(t, canaries))
+	root := s.Settings["STATE_DIR"]
+	err := harness.Within(harness.AtOnce, func() error {
+		if text := stateFiles(t, s)[archiveFile]; !bytes.Contains(text, []byte(resultCanary)) {
+			return errors.New("the archive does not have the journal")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		kept := strings.HasPrefix(filepath.Base(path), recordsFile)
+		if open := info.Mode().Perm() & 0o077; open != 0 && (kept || path == root) {
+			t.Errorf("%s has the mode %v", path, info.Mode())
+		}
+		if kept && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has the mode %v, want 0600", path, info.Mode())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestL24Redis checks that a dump of Redis tells nothing if the server has a secret for it.
+func TestL24Redis(t *testing.T) {
+	t.Parallel()
+	redis := harness.RedisAlone(t, "--rdbcompression", "no")
+	if err := redis.Start(); err != nil {
+		t.Fatal(err)
+	}
+	canaries := canaries
+	texts := append(slices.Clone(valueCanaries), "canary-in-title", "canary-in-label", "canary_tool", "alice", "execution.started", `"seq"`, "programmatic")
+	canaries.Tools = append(slices.Clone(canaries.Tools), harness.Tools("canary_tool")...)
+	request := map[string]any{
+		"code": canaries.Code, "tools": canaries.Tools, "title": "canary-in-title", "labels": map[string]string{"about": "canary-in-label"},
+	}
+	for _, secret := range []string{"", "tests-of-a-secret-for-redis-0123456789"} {
+		s, err := harness.StartServer(harness.With(harness.Common, harness.Quick(t), harness.Settings{
+			"REDIS_URL": redis.URL(), "REDIS_SECRET": secret,
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.Alice()
+		tellCanaries(t, c, c.Pause(t, request))
+		live := c.Pause(t, request)
+		if err := redis.Client.Save(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		dump, err := os.ReadFile(filepath.Join(redis.Dir, "dump.rdb"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := named(string(dump), texts)
+		if secret == "" && len(found) != len(texts) {
+			t.Errorf("without a secret the dump has %v, want all of %v", found, texts)
+		}
+		if secret != "" && len(found) > 0 {
+			t.Errorf("with a secret the dump has %v", found)
+		}
+		tellCanaries(t, c, live)
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if err := redis.Client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestL24Gone checks that a journal is gone from every route when its time has come, and after
+// DELETE; and that Redis and the archive have none of it either.
+func TestL24Gone(t *testing.T) {
+	for name, life := range map[string]string{"life": "3s", "delete": "1h"} {
+		t.Run(name, func(t *testing.T) {
+			overStores(t, func(t *testing.T, setup harness.Setup, redis *harness.Redis) {
+				s := harness.ServeAlone(t, setup, harness.Settings{"JOURNAL_LIFE": life})
+				testGone(t, s, redis, life)
+			})
+		})
+	}
+}
+
+func testGone(t *testing.T, s *harness.Server, redis *harness.Redis, life string) {
+	c := s.Alice()
+	paused := c.Pause(t, canaries)
+	id := paused.Header.Get("Fermata-Execution")
+	following := open(t, c, http.MethodGet, "/executions/"+id+"/events", nil, nil)
+	tellCanaries(t, c, paused)
+	began := time.Now()
+	following.until(t, "execution.ended")
+	if life == "1h" {
+		if status, _, body := get(t, c, http.MethodDelete, "/executions/"+id, nil); status != http.StatusNoContent {
+			t.Fatalf("DELETE: got %d %s, want 204", status, body)
+		}
+		checkGone(t, c, id)
+	} else {
+		if status, body := ended(t, c, id, ndjson, ""); status != http.StatusOK || len(named(body, valueCanaries)) != len(valueCanaries) {
+			t.Fatalf("%v after its end: got %d %s", time.Since(began), status, body)
+		}
+		// A reader that asks at the right moment gets the journal or nothing of it.
+		err := harness.Within(30*time.Second, func() error {
+			if status, _ := ended(t, c, id, ndjson, ""); status != http.StatusNotFound {
+				return fmt.Errorf("the journal is there %v after its end", time.Since(began))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 2*time.Second {
+			t.Errorf("the journal has gone after %v, too early", took)
+		}
+		checkGone(t, c, id)
+	}
+	// The next execution that ends makes the store clear up.
+	c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
+	if redis != nil {
+		err := harness.Within(harness.AtOnce, func() error {
+			for key, value := range keysIn(t, redis) {
+				index := strings.HasPrefix(key, "fermata-index")
+				if !index && strings.Contains(key, id+"}:") || index && strings.Contains(value, id) {
+					return fmt.Errorf("Redis has the execution in %s: %s", key, value)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	time.Sleep(2 * time.Second)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{archiveFile, recordsFile} {
+		for bucket, text := range keptInBuckets(t, filepath.Join(s.Settings["STATE_DIR"], file)) {
+			if bucket != "records" && strings.Contains(text, id) {
+				t.Errorf("%s of %s has the execution", bucket, file)
+			}
+		}
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	checkGone(t, s.Alice(), id)
+}
+
+// checkGone checks that no route knows an execution any more.
+func checkGone(t *testing.T, c harness.Client, id string) {
+	t.Helper()
+	for route, told := range views(t, c, id) {
+		switch {
+		case strings.Contains(route, id) && told != `404 {"error":"Execution not found"}`:
+			t.Errorf("%s: got %s, want 404", route, told)
+		case strings.Contains(told, id), len(named(told, valueCanaries)) > 0:
+			t.Errorf("%s tells of it: %s", route, told)
+		}
+	}
+	for _, form := range []string{eventStream, ndjson} {
+		if status, body := ended(t, c, id, form, ""); status != http.StatusNotFound {
+			t.Errorf("%s: got %d %s, want 404", form, status, body)
+		}
+	}
+}
+
+// TestL10Space fills the space of journals with those of many principals. The oldest ended ones go,
+// whoever has them; small ones count 4 KiB; and those of live executions stay.
+func TestL10Space(t *testing.T) {
+	const principals, each, quota, space = 8, 6, 96 << 10, 384 << 10
+	overStores(t, func(t *testing.T, setup harness.Setup, _ *harness.Redis) {
+		var keys []string
+		for i := range principals {
+			keys = append(keys, fmt.Sprintf("user%d:key-%d", i, i))
+		}
+		s := harness.ServeAlone(t, setup, harness.Settings{
+			"API_KEYS": strings.Join(keys, ","), "OPERATOR_KEYS": "watch:key-of-the-operator",
+			"JOURNAL_QUOTA": fmt.Sprint(quota), "JOURNAL_SPACE": fmt.Sprint(space),
+		})
+		operator := harness.Client{URL: s.URL, Key: "key-of-the-operator"}
+		client := func(i int) harness.Client { return harness.Client{URL: s.URL, Key: fmt.Sprintf("key-%d", i)} }
+		print30 := harness.Program{Code: "print('x' * 30_000)"}
+		// A live journal that is larger than its principal's quota harms nobody, least of all itself.
+		live := client(0).Pause(t, harness.Program{Code: "print('y' * 200_000)\nprint(await ask())", Tools: harness.Tools("ask")})
+		liveID := live.Header.Get("Fermata-Execution")
+		last := make([][]string, principals)
+		for range each {
+			for i := range principals {
+				a := client(i).Post(t, print30)
+				a.Completes(t, strings.Repeat("x", 30_000)+"\n")
+				last[i] = append(last[i], a.Header.Get("Fermata-Execution"))
+			}
+		}
+		err := harness.Within(20*time.Second, func() error {
+			total := 0
+			for i := range principals {
+				n := sizeOfJournals(t, client(i))
+				if most := quota; i > 0 && n > most {
+					return fmt.Errorf("the journals of principal %d have %d bytes, want at most %d", i, n, most)
+				}
+				total += n
+			}
+			if total > space {
+				return fmt.Errorf("all journals have %d bytes, want at most %d", total, space)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		all := pages[summary](t, operator, "/executions", 200)
+		if len(all) < 4 || len(all) > 2+(space-200_000)/30_000 {
+			t.Errorf("%d executions are listed", len(all))
+		}
+		// What has gone is gone from every route, and the newest of those that came last are there.
+		checkGone(t, client(1), last[1][0])
+		if status, _ := ended(t, client(principals-1), last[principals-1][each-1], ndjson, ""); status != http.StatusOK {
+			t.Errorf("the newest journal: got %d", status)
+		}
+		if printed := printedBy(t, client(0), liveID); printed != strings.Repeat("y", 200_000)+"\n" {
+			t.Errorf("the live journal has %d bytes of output", len(printed))
+		}
+		client(0).Post(t, live.Continue(harness.Value("1"))).Completes(t, strings.Repeat("y", 200_000)+"\n1\n")
+
+		// Journals are counted, not only their bytes: so many small ones have no room.
+		for range quota/4096 + 10 {
+			client(2).Post(t, harness.Program{Code: "1"}).Completes(t, "")
+		}
+		err = harness.Within(20*time.Second, func() error {
+			if n := len(pages[summary](t, client(2), "/executions", 200)); n > quota/4096 {
+				return fmt.Errorf("%d small journals are kept, want at most %d", n, quota/4096)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// printedBy returns what the events tell that an execution has printed to stdout.
+func printedBy(t *testing.T, c harness.Client, id string) string {
+	t.Helper()
+	var page struct{ Data []event }
+	look(t, c, "/executions/"+id+"/events", &page)
+	var printed strings.Builder
+	for _, e := range page.Data {
+		if e.Stream == "stdout" {
+			printed.WriteString(e.Text)
+		}
+	}
+	return printed.String()
+}
+
+// sizeOfJournals returns how many bytes the events of all executions that a client sees have, each
+// journal counted as at least 4 KiB.
+func sizeOfJournals(t *testing.T, c harness.Client) (total int) {
+	t.Helper()
+	for _, x := range pages[summary](t, c, "/executions", 200) {
+		var page struct{ Data []json.RawMessage }
+		status, _, body := get(t, c, http.MethodGet, "/executions/"+x.ID+"/events", nil)
+		if status == http.StatusNotFound {
+			continue // It has gone in between.
+		}
+		if err := json.Unmarshal([]byte(body), &page); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		size := 0
+		for _, e := range page.Data {
+			size += len(e)
+		}
+		total += max(size, 4096)
+	}
+	return total
+}
