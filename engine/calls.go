@@ -112,6 +112,30 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 	return e, nil
 }
 
+// matchResults translates the results of a client for the sandbox, which knows the pending calls
+// by their numbers. A ResultError names the first result whose call is not pending.
+func matchResults(pending []continuation.Call, results []Result) ([]sandbox.Result, error) {
+	numbers := make(map[string]int, len(pending))
+	for _, c := range pending {
+		numbers[c.ID] = c.Number
+	}
+	matched := make([]sandbox.Result, 0, len(results))
+	for _, r := range results {
+		number, ok := numbers[r.CallID]
+		if !ok {
+			return nil, &ResultError{CallID: r.CallID}
+		}
+		// A second result for the same call finds nothing pending.
+		delete(numbers, r.CallID)
+		value := r.Value
+		if r.Failed {
+			value = r.Message
+		}
+		matched = append(matched, sandbox.Result{Number: number, Value: value, Failed: r.Failed})
+	}
+	return matched, nil
+}
+
 // callOverhead is about how many bytes a call takes in the answer and in the record, beyond its
 // name and its input.
 const callOverhead = 128

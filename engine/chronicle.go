@@ -10,16 +10,8 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine/journal"
+	"fermata/engine/sandbox"
 )
-
-// Words put into words for journals what answers tell.
-type Words interface {
-	// End returns the text that tells why an execution has not completed, and what answers add to
-	// the program's stderr. contract is that of the start.
-	End(contract string, o Outcome) (text, added string)
-	// File returns the entry of a file in answers, as JSON.
-	File(f OutputFile) json.RawMessage
-}
 
 // The contracts under which executions are started.
 const (
@@ -29,8 +21,15 @@ const (
 	Exec = "exec"
 )
 
-// newChronicle returns the journal of a new execution, with its first event.
-func (m *common) newChronicle(s Start, r continuation.Record) *journal.Writer {
+// A chronicle puts into the journal of one execution what happens to it.
+type chronicle struct {
+	*journal.Writer
+	id    string
+	words Words
+}
+
+// newChronicle returns the chronicle of a new execution, with its first event.
+func (m *common) newChronicle(s Start, r continuation.Record) *chronicle {
 	language := cmp.Or(string(s.Mode), "python")
 	contract := cmp.Or(s.Contract, Exec)
 	w := journal.NewWriter(m.o.Journal, journal.Summary{
@@ -42,11 +41,11 @@ func (m *common) newChronicle(s Start, r continuation.Record) *journal.Writer {
 		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools,
 		Timeout: r.Budget.Milliseconds(), Title: s.Title, Labels: s.Labels, Parent: s.Parent,
 	})
-	return w
+	return &chronicle{w, r.ID, m.o.Words}
 }
 
-// continued returns the journal of an execution that another server has begun.
-func (m *common) continued(ctx context.Context, r continuation.Record) (*journal.Writer, error) {
+// continued returns the chronicle of an execution that another server has begun.
+func (m *common) continued(ctx context.Context, r continuation.Record) (*chronicle, error) {
 	s := journal.Summary{
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Created: journal.Moment(r.Created),
 		RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
@@ -60,45 +59,94 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*journal
 			return nil, err
 		}
 	}
-	return journal.Continue(m.o.Journal, r, s)
+	w, err := journal.Continue(m.o.Journal, r, s)
+	return &chronicle{w, r.ID, m.o.Words}, err
 }
 
-// notePause tells the journal of new calls, and of the pause that they lead to.
-func (l *ledger) notePause(e ending, round int, expires time.Time) {
-	events := make([]journal.Event, 0, len(e.calls)+1)
-	for _, c := range e.issued {
+// noteOutput notes what the program has printed, and reports whether that was news.
+func (c *chronicle) noteOutput(o sandbox.Output) bool {
+	stream := journal.Stdout
+	if o.Stderr {
+		stream = journal.Stderr
+	}
+	return c.Print(stream, o.Offset, o.Data)
+}
+
+// notePause notes new calls, and the pause that they lead to.
+func (c *chronicle) notePause(e ending, round int, expires time.Time) {
+	events := make([]journal.Event, 0, len(e.issued)+1)
+	for _, call := range e.issued {
 		events = append(events, &journal.CallStarted{
-			Call: c.ID, Record: journal.RecordName(l.id, c.ID), Tool: c.Name, Runner: "client",
-			Input: l.journal.Value(c.Input), Line: l.journal.Line(c.line),
+			Call: call.ID, Record: journal.RecordName(c.id, call.ID), Tool: call.Name, Runner: "client",
+			Input: c.Value(call.Input), Line: c.Line(call.line),
 		})
 	}
 	waiting := make([]string, len(e.calls))
-	for i, c := range e.calls {
-		waiting[i] = c.ID
+	for i, call := range e.calls {
+		waiting[i] = call.ID
 	}
-	l.journal.Note(append(events, &journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})...)
+	c.Note(append(events, &journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})...)
 }
 
-// noteResults tells the journal of the results with which a request continues the execution.
-func (l *ledger) noteResults(results []Result) journal.Notes {
-	started := make(map[string]time.Time, len(l.record.Pending))
-	for _, c := range l.record.Pending {
-		started[c.ID] = c.Started
+// noteResults notes the results with which a request continues the execution, whose record is r.
+func (c *chronicle) noteResults(r continuation.Record, results []Result) journal.Notes {
+	started := make(map[string]time.Time, len(r.Pending))
+	for _, call := range r.Pending {
+		started[call.ID] = call.Started
 	}
-	events := []journal.Event{&journal.Resumed{Round: l.record.Round, Waited: since(l.record.Since)}}
-	for _, r := range results {
-		took := since(started[r.CallID])
-		if r.Failed {
-			events = append(events, &journal.CallFailed{
-				Call: r.CallID, Record: journal.RecordName(l.id, r.CallID), Error: l.journal.Text(messageOf(r)), Took: took,
-			})
+	events := []journal.Event{&journal.Resumed{Round: r.Round, Waited: since(r.Since)}}
+	for _, result := range results {
+		id, took := result.CallID, since(started[result.CallID])
+		if result.Failed {
+			events = append(events, c.failure(id, messageOf(result), took))
 			continue
 		}
 		events = append(events, &journal.CallCompleted{
-			Call: r.CallID, Record: journal.RecordName(l.id, r.CallID), Output: l.journal.Value(r.Value), Took: took,
+			Call: id, Record: journal.RecordName(c.id, id), Output: c.Value(result.Value), Took: took,
 		})
 	}
-	return l.journal.Note(events...)
+	return c.Note(events...)
+}
+
+// failure returns the event of a call that has no result.
+func (c *chronicle) failure(call, why string, took int64) journal.Event {
+	return &journal.CallFailed{Call: call, Record: journal.RecordName(c.id, call), Error: c.Text(why), Took: took}
+}
+
+// noteEnd notes how the execution, whose record is r, has ended. output is all that the program has
+// printed, nil if that is not known. ran is added to the time that it has run.
+func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, ran time.Duration) {
+	text, added := c.wordsOf(o)
+	if output != nil {
+		c.Finish(journal.Stdout, output.stdout, "")
+		c.Finish(journal.Stderr, output.stderr, added)
+	}
+	var events []journal.Event
+	if c.words != nil {
+		for _, f := range o.Files {
+			events = append(events, &journal.FileStored{File: c.words.File(f)})
+		}
+	}
+	for _, call := range r.Pending {
+		if !call.Answered {
+			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), since(call.Started)))
+		}
+	}
+	c.Note(events...)
+	c.End(&journal.Ended{
+		Status: statusOf(o.State), Reason: string(o.Reason), Error: text, ExitCode: exitCodeOf(o),
+		Ran: (r.Spent + ran).Milliseconds(), Rounds: r.Round, Calls: r.Issued,
+		Truncated: o.Reason == StdoutFlood || o.Reason == StderrFlood,
+	})
+}
+
+// wordsOf returns the text that tells why the execution has not completed, and what the server
+// adds to the program's stderr.
+func (c *chronicle) wordsOf(o Outcome) (text, added string) {
+	if c.words == nil || o.State == Completed {
+		return "", ""
+	}
+	return c.words.End(c.Summary().Contract, o)
 }
 
 // messageOf returns the message of a failed call.
@@ -115,44 +163,6 @@ func since(t time.Time) int64 {
 		return 0
 	}
 	return max(0, time.Since(t).Milliseconds())
-}
-
-// noteEnd tells the journal how the execution has ended. stdout and stderr are all that the
-// program has printed, if the sandbox has reported that.
-func (l *ledger) noteEnd(o Outcome, output *printed, ran time.Duration) {
-	text, added := l.wordsOf(o)
-	if output != nil {
-		l.journal.Finish(journal.Stdout, output.stdout, "")
-		l.journal.Finish(journal.Stderr, output.stderr, added)
-	}
-	var events []journal.Event
-	if l.o.Words != nil {
-		for _, f := range o.Files {
-			events = append(events, &journal.FileStored{File: l.o.Words.File(f)})
-		}
-	}
-	for _, c := range l.record.Pending {
-		if !c.Answered {
-			events = append(events, &journal.CallFailed{
-				Call: c.ID, Record: journal.RecordName(l.id, c.ID), Error: l.journal.Text("the execution has ended: " + reasonOf(o)), Took: since(c.Started),
-			})
-		}
-	}
-	l.journal.Note(events...)
-	l.journal.End(&journal.Ended{
-		Status: statusOf(o.State), Reason: string(o.Reason), Error: text, ExitCode: exitCodeOf(o),
-		Ran: (l.record.Spent + ran).Milliseconds(), Rounds: l.record.Round, Calls: l.record.Issued,
-		Truncated: o.Reason == StdoutFlood || o.Reason == StderrFlood,
-	})
-}
-
-// wordsOf returns the text that tells why the execution has not completed, and what the server adds
-// to its stderr.
-func (l *ledger) wordsOf(o Outcome) (text, added string) {
-	if l.o.Words == nil || o.State == Completed {
-		return "", ""
-	}
-	return l.o.Words.End(l.journal.Summary().Contract, o)
 }
 
 // reasonOf returns a word for the reason of an end.
@@ -181,60 +191,4 @@ func exitCodeOf(o Outcome) *int {
 		return nil
 	}
 	return &code
-}
-
-const (
-	// publishAfter is how long the first event of an execution may wait for a write to the store.
-	publishAfter = 50 * time.Millisecond
-	// publishOutput is how long output waits for a write to the store: long enough for the calls
-	// that often follow it, whose pause is written together with it.
-	publishOutput = time.Millisecond
-)
-
-// publish writes what the journal has noted, in the background, with no change of the state. One
-// goroutine at a time does so.
-func (l *ledger) publish() {
-	if !l.publishing.CompareAndSwap(false, true) {
-		return
-	}
-	l.published.Go(func() {
-		retry := time.NewTicker(saveRetry)
-		defer retry.Stop()
-		for {
-			// From here on, whatever is noted may be too late for this write.
-			l.publishing.Store(false)
-			if l.publishNow() == nil || !l.publishing.CompareAndSwap(false, true) {
-				return
-			}
-			select {
-			case <-retry.C:
-			case <-l.left:
-				return
-			case <-l.over:
-				return
-			}
-		}
-	})
-}
-
-// publishNow writes what the journal has noted. A pause or an end that is not recorded yet brings
-// it along, and an execution that is another server's is left alone.
-func (l *ledger) publishNow() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch l.standing {
-	case running, paused, undelivered:
-	default:
-		return nil
-	}
-	if !l.journal.Waits() {
-		return nil
-	}
-	next := l.record
-	next.Version++
-	if err := l.write(context.Background(), &next); err != nil {
-		return err
-	}
-	l.record = next
-	return nil
 }

@@ -165,7 +165,7 @@ func TestFencing(t *testing.T) {
 		},
 		"it cancels": func(_ *testing.T, _ *pair, _ Outcome, x *execution) { x.conversation.cancel() },
 		"it kills": func(t *testing.T, _ *pair, _ Outcome, x *execution) {
-			if e := x.kill(ending{state: TimedOut}); e.state != TimedOut {
+			if e := x.stretch().kill(ending{state: TimedOut}); e.state != TimedOut {
 				t.Errorf("kill = %+v", e)
 			}
 			x.conversation.cancel()

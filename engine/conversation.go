@@ -91,7 +91,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		return nil, continuation.ErrToken
 	case c.standing == lost:
 		return nil, ErrOwnerAway
-	case c.repeats(claims, r):
+	case c.segment.answers(claims, r):
 		err := c.save(ctx)
 		return c.segment, err
 	}
@@ -129,13 +129,6 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	return c.begin(claims.Round, r.Request, delivery{results: results}), nil
 }
 
-// repeats reports whether a request is identical to the one that began the latest segment. mu
-// is held.
-func (c *conversation) repeats(claims continuation.Claims, r Resume) bool {
-	s := c.segment
-	return s != nil && s.round == claims.Round && claims.Round > 0 && s.request == r.Request
-}
-
 // claim moves the execution from paused to running. The store accepts the claim of one server
 // only. The record keeps the calls, in case this server dies before the results reach the
 // program. Calls without a result are issued again, under the same ids. mu is held.
@@ -149,7 +142,7 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 	if limit := c.o.MaxResults; limit > 0 && received > limit {
 		return &ResultsError{Size: received, Limit: limit}
 	}
-	notes := c.noteResults(r.Results)
+	notes := c.chronicle.noteResults(c.record, r.Results)
 	err := c.commit(ctx, Running, func(next *continuation.Record) {
 		next.Received = received
 		next.Pending = slices.Clone(next.Pending)
@@ -160,7 +153,7 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 		next.Deadline = time.Now().Add(next.Budget - next.Spent)
 	})
 	if err != nil {
-		c.journal.Retract(notes)
+		c.chronicle.Retract(notes)
 	}
 	return err
 }
@@ -211,7 +204,7 @@ func (c *conversation) pause(e ending) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	c.notePause(e, c.record.Round+1, deadline)
+	c.chronicle.notePause(e, c.record.Round+1, deadline)
 	err = c.commit(context.Background(), Paused, func(next *continuation.Record) {
 		next.Spent += e.ran
 		next.Issued += len(e.issued)
@@ -228,21 +221,20 @@ func (c *conversation) pauseLifetime() time.Duration {
 	return min(c.o.PauseTTL, max(0, c.record.Budget-time.Since(c.record.Created)))
 }
 
-// end records the end of the execution, and its answer for a retry of the last request. printed is
+// end records the end of the execution, and its answer for a retry of the last request. output is
 // all that the program has printed, nil if that is not known. ran is added to the time that the
-// program has run. The error is ErrOwnerAway if this server has lost
-// the execution. mu is held.
+// program has run. The error is ErrOwnerAway if this server has lost the execution. mu is held.
 func (c *conversation) end(state State, outcome Outcome, output *printed, ran time.Duration) error {
 	if c.standing == lost {
 		return ErrOwnerAway
 	}
 	answer, err := outcome.encode()
 	if err == nil {
-		c.noteEnd(outcome, output, ran)
+		c.chronicle.noteEnd(c.record, outcome, output, ran)
 		err = c.commit(context.Background(), state, func(next *continuation.Record) {
 			next.Spent += ran
 			next.Deadline = time.Now()
-			if c.repeatable() {
+			if repeatable(*next) {
 				next.Deadline = next.Deadline.Add(c.o.KeepAnswers)
 			}
 			next.Pending, next.Tools = nil, nil
@@ -255,14 +247,14 @@ func (c *conversation) end(state State, outcome Outcome, output *printed, ran ti
 	return err
 }
 
-// repeatable reports whether a client can ask for the answer of the execution again: with a token,
-// or with the key of the start. mu is held.
-func (c *conversation) repeatable() bool { return c.record.Round > 0 || c.record.Start != "" }
+// repeatable reports whether a client can ask for the answer of an execution again: with a token,
+// or with the key of the start.
+func repeatable(r continuation.Record) bool { return r.Round > 0 || r.Start != "" }
 
 // kept returns the answer that the record of an ended execution keeps: none if no client can
 // ask for it, or if too much is stored for the principal. mu is held.
 func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.RawMessage {
-	if !c.repeatable() {
+	if !repeatable(r) {
 		return nil
 	}
 	if !c.quota.keep(r.Principal, weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {

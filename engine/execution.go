@@ -8,6 +8,9 @@ import (
 	"fermata/engine/sandbox"
 )
 
+// attachTimeout bounds a take-over, and how long the sandbox may take to answer in it.
+const attachTimeout = 10 * time.Second
+
 // An execution is one run of one program, on this server. Its goroutine, in live or relive,
 // is the only one that speaks to the sandbox while the program runs. Requests reach it
 // through its conversation.
@@ -106,7 +109,7 @@ func (x *execution) skipRepeated() {
 		select {
 		case event := <-x.sandbox.Events():
 			if output, ok := event.(sandbox.Output); ok {
-				x.print(output) // It comes again, too, before the calls.
+				x.conversation.chronicle.noteOutput(output) // It comes again, too, before the calls.
 				continue
 			}
 			if calls, ok := event.(*sandbox.Calls); ok {
@@ -122,13 +125,28 @@ func (x *execution) skipRepeated() {
 // end gives back what the execution holds: its sandbox and its share of the quota.
 func (x *execution) end() {
 	x.counted.drop()
-	defer x.conversation.published.Wait()
-	defer close(x.conversation.over)
+	defer x.conversation.publisher.end()
 	defer x.conversation.saveLate(x.conversation.cancelled)
 	if x.conversation.owned() {
 		x.pool.Release(x.sandbox)
 	} else {
 		x.pool.Abandon(x.sandbox)
+	}
+}
+
+// run runs the program until it comes to rest again. d sets it going.
+func (x *execution) run(d delivery) ending {
+	x.pool.Running(1)
+	x.counted.move(Running)
+	x.counted.Release(x.stored)
+	e := x.stretch().run(d)
+	x.rested, x.stored = e.rested, e.held
+	return e
+}
+
+func (x *execution) stretch() *stretch {
+	return &stretch{
+		id: x.id, sandbox: x.sandbox, conversation: x.conversation, counted: x.counted, checker: x.checker, files: x.files, log: x.log,
 	}
 }
 
@@ -150,15 +168,6 @@ func (x *execution) leave(to State) (delivery, bool) {
 		return <-x.conversation.deliveries, true
 	}
 	return delivery{}, false
-}
-
-// hold counts the bytes that are stored for a pause in the quota of the principal.
-func (x *execution) hold(size int64) error {
-	if err := x.counted.Hold(size); err != nil {
-		return err
-	}
-	x.stored = size
-	return nil
 }
 
 // pause waits until a request claims the round, and returns what the program goes on with. It
@@ -208,8 +217,8 @@ func (x *execution) pause() (delivery, bool) {
 					return x.leave(TimedOut)
 				}
 			case sandbox.Output:
-				if x.print(event) {
-					x.conversation.publish()
+				if x.conversation.chronicle.noteOutput(event) {
+					x.conversation.publisher.publish()
 				}
 			default:
 				// The sandbox has died or has broken the protocol: the program cannot go on.

@@ -64,6 +64,16 @@ type OutputFile struct {
 	Inherited bool `json:"inherited,omitempty"`
 }
 
+// An InputsError refuses a start whose input files take Size bytes of the workspace, beyond the
+// limit.
+type InputsError struct {
+	Size, Limit int64
+}
+
+func (e *InputsError) Error() string {
+	return fmt.Sprintf("engine: input files take %d bytes, at most %d allowed", e.Size, e.Limit)
+}
+
 // fileBlock is the unit, in bytes, in which a file takes room in a workspace.
 const fileBlock = 4 << 10
 

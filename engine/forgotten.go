@@ -58,7 +58,7 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 		Owner: s.members.instance,
 	}
 	// Of several servers that notice, the first one writes.
-	if err := s.newLedger(r, w).put(ctx, &r); err != nil && !errors.Is(err, continuation.ErrConflict) {
+	if err := s.newLedger(r, &chronicle{Writer: w, id: id}).put(ctx, &r); err != nil && !errors.Is(err, continuation.ErrConflict) {
 		return err
 	}
 	return nil

@@ -3,20 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"fermata/continuation"
-	"fermata/engine/sandbox"
-)
-
-var (
-	// ErrUnreachable means that no connection to another server could be made. That server
-	// has not seen the request.
-	ErrUnreachable = errors.New("engine: server is unreachable")
-	// ErrOwnerAway means that the owner of an execution does not answer, and that this server
-	// cannot take the execution over, or not yet. The owner may come back.
-	ErrOwnerAway = errors.New("engine: the execution's server is away")
 )
 
 // A router takes requests to the server on which their execution lives.
@@ -70,15 +58,6 @@ func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 	return x, Outcome{}, ownerAway(err)
 }
 
-// ownerAway wraps the errors after which another attempt may succeed in ErrOwnerAway.
-func ownerAway(err error) error {
-	// ErrConflict means that the execution is being taken over, or was just started, elsewhere.
-	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, sandbox.ErrGone) || errors.Is(err, ErrUnreachable) {
-		return fmt.Errorf("%w: %w", ErrOwnerAway, err)
-	}
-	return err
-}
-
 // handOver hands a request over to the owner of its execution. An owner that cannot be reached
 // may be alive, so its executions are not taken over before its lease has ended.
 func (t *router) handOver(ctx context.Context, address string, r Resume) (Outcome, error) {
@@ -89,22 +68,6 @@ func (t *router) handOver(ctx context.Context, address string, r Resume) (Outcom
 	// owner's answer is the one that an identical request gets.
 	outcome, err := t.o.Peers.Resume(context.WithoutCancel(ctx), address, r)
 	return outcome, ownerAway(err)
-}
-
-// patiently calls try again, for up to ownerPatience, as long as the error is ErrOwnerAway: the
-// owner may come back, or a server may take the execution over.
-func patiently(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
-	for patience := time.Now().Add(ownerPatience); ; {
-		outcome, err := try()
-		if !errors.Is(err, ErrOwnerAway) || time.Now().After(patience) {
-			return outcome, err
-		}
-		select {
-		case <-time.After(ownerRetry):
-		case <-ctx.Done():
-			return outcome, context.Cause(ctx)
-		}
-	}
 }
 
 // kept returns the answer in the record of an ended execution, if r is the request that led to

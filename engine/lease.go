@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -20,6 +22,9 @@ const (
 	ownerPatience = leaseTime + leaseRenewal
 	// ownerRetry is the time between two attempts of a request that waits.
 	ownerRetry = 200 * time.Millisecond
+	// storeTimeout bounds the operations on the store that do not end with a request, because
+	// they record what has already happened.
+	storeTimeout = 5 * time.Second
 )
 
 // A membership is the membership of this server in a group of servers that share a store.
@@ -95,4 +100,29 @@ func (m *membership) withdraw() error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	return m.registry.Withdraw(ctx, m.instance)
+}
+
+// ownerAway wraps the errors after which another attempt may succeed in ErrOwnerAway.
+func ownerAway(err error) error {
+	// ErrConflict means that the execution is being taken over, or was just started, elsewhere.
+	if errors.Is(err, continuation.ErrConflict) || errors.Is(err, sandbox.ErrGone) || errors.Is(err, ErrUnreachable) {
+		return fmt.Errorf("%w: %w", ErrOwnerAway, err)
+	}
+	return err
+}
+
+// patiently calls try again, for up to ownerPatience, as long as the error is ErrOwnerAway: the
+// owner may come back, or a server may take the execution over.
+func patiently(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
+	for patience := time.Now().Add(ownerPatience); ; {
+		outcome, err := try()
+		if !errors.Is(err, ErrOwnerAway) || time.Now().After(patience) {
+			return outcome, err
+		}
+		select {
+		case <-time.After(ownerRetry):
+		case <-ctx.Done():
+			return outcome, context.Cause(ctx)
+		}
+	}
 }

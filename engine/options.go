@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -87,4 +88,13 @@ type Peers interface {
 	Resume(ctx context.Context, address string, r Resume) (Outcome, error)
 	// Cancel asks the server at address to cancel what it has of c.
 	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
+}
+
+// Words put into words for journals what answers tell.
+type Words interface {
+	// End returns the text that tells why an execution has not completed, and what answers add to
+	// the program's stderr. contract is that of the start.
+	End(contract string, o Outcome) (text, added string)
+	// File returns the entry of a file in answers, as JSON.
+	File(f OutputFile) json.RawMessage
 }

@@ -14,22 +14,6 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// Skipped tells which of the files that a program has left are not kept.
-type Skipped struct {
-	// Reasons counts these files by reason, one of SkipReasons.
-	Reasons map[string]int `json:"reasons"`
-	// Names are the names of some of them.
-	Names []string `json:"names"`
-}
-
-// Count returns how many files were skipped.
-func (s Skipped) Count() (n int) {
-	for _, c := range s.Reasons {
-		n += c
-	}
-	return n
-}
-
 // unreadable is the reason why a file is skipped that cannot be read, or is no regular file.
 const unreadable = "unreadable"
 

@@ -71,14 +71,14 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply)
 		t.Fatal(err)
 	}
 	kept = &shelf{saved: map[string]string{}}
-	x := &execution{
+	s := &stretch{
 		files:        kept,
 		log:          slog.New(slog.DiscardHandler),
 		conversation: newConversation(&ledger{record: continuation.Record{Session: "own", Inputs: encoded}}),
 		sandbox:      conn,
 	}
 	e = ending{printed: &printed{}, leftFiles: true}
-	x.collect(&e)
+	s.collect(&e)
 	conn.Detach()
 	return e, kept
 }

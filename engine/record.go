@@ -10,34 +10,24 @@ import (
 	"time"
 
 	"fermata/continuation"
-	"fermata/engine/journal"
 )
 
-const (
-	// storeTimeout bounds the operations on the store that do not end with a request, because
-	// they record what has already happened.
-	storeTimeout = 5 * time.Second
-	// saveRetry is the time between two attempts to write a record that the store did not accept.
-	saveRetry = time.Second
-	// recordSlack is how long the store keeps a record beyond the deadline in it. The owner of
-	// the execution acts at the deadline; the store only clears up.
-	recordSlack = 30 * time.Second
-)
+// recordSlack is how long the store keeps a record beyond the deadline in it. The owner of
+// the execution acts at the deadline; the store only clears up.
+const recordSlack = 30 * time.Second
 
 // A ledger keeps the record of one execution, and where the execution stands on this server.
-// The stored record changes in own, commit and save, and nowhere else.
+// The stored record changes in own, commit, save and catchUp, and nowhere else.
 type ledger struct {
 	id      string
 	o       *Options
 	members *membership
 	quota   *quota
 	tally   *tally
-	journal *journal.Writer
-	// publishing is true while a goroutine is about to write what the journal has noted. published
-	// waits for it, and over ends it.
-	publishing atomic.Bool
-	published  sync.WaitGroup
-	over       chan struct{}
+	// chronicle notes what each write of the record brings to the journal. publisher writes what
+	// has no change of the state to wait for.
+	chronicle *chronicle
+	publisher *publisher
 	// state is the State of the record, for readers that cannot wait for mu, which is held
 	// during writes to the store.
 	state atomic.Pointer[State]
@@ -52,11 +42,12 @@ type ledger struct {
 }
 
 // newLedger returns the ledger of an execution that this server does not own yet.
-func (m *common) newLedger(r continuation.Record, w *journal.Writer) *ledger {
+func (m *common) newLedger(r continuation.Record, c *chronicle) *ledger {
 	l := &ledger{
-		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, journal: w,
-		over: make(chan struct{}), left: make(chan struct{}), record: r, standing: unowned,
+		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, chronicle: c,
+		left: make(chan struct{}), record: r, standing: unowned,
 	}
+	l.publisher = newPublisher(l.catchUp, l.left)
 	state := State(r.State)
 	l.state.Store(&state)
 	return l
@@ -164,7 +155,7 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 		switch {
 		case err == nil && stored.Owner == l.members.instance:
 			next.Version = stored.Version + 1
-			l.journal.Stored(stored.Events, false)
+			l.chronicle.Stored(stored.Events, false)
 			err = l.put(ctx, next)
 		case errors.Is(err, continuation.ErrNotFound):
 			// The store has no record: an earlier write never reached it, or it has lost its
@@ -184,14 +175,37 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 
 // put writes a record to the store, once, with what the journal has noted.
 func (l *ledger) put(ctx context.Context, r *continuation.Record) error {
-	chapter, err := l.journal.Chapter(r)
+	chapter, err := l.chronicle.Chapter(r)
 	if err != nil {
 		return err
 	}
 	if err := l.o.Store.Put(ctx, *r, max(0, time.Until(r.Deadline))+recordSlack, chapter); err != nil {
 		return err
 	}
-	l.journal.Stored(r.Events, chapter.Summary != nil)
+	l.chronicle.Stored(r.Events, chapter.Summary != nil)
+	return nil
+}
+
+// catchUp writes what the journal has noted since the latest write, with no change of the state. A
+// pause or an end that is not recorded yet brings it along, and an execution that is another
+// server's is left alone.
+func (l *ledger) catchUp() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch l.standing {
+	case running, paused, undelivered:
+	default:
+		return nil
+	}
+	if !l.chronicle.Waits() {
+		return nil
+	}
+	next := l.record
+	next.Version++
+	if err := l.write(context.Background(), &next); err != nil {
+		return err
+	}
+	l.record = next
 	return nil
 }
 

@@ -11,9 +11,6 @@ import (
 // request of another principal.
 var ErrRequestInUse = errors.New("engine: request id is in use")
 
-// errCancelled is the cause of a request that was cancelled.
-var errCancelled = errors.New("engine: request was cancelled")
-
 const (
 	// rememberTime is how long the id of a request is remembered after its answer, or after a
 	// Cancel that came before the request.

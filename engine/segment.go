@@ -3,7 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+
+	"fermata/continuation"
 )
+
+// errCancelled is the cause of a request that was cancelled.
+var errCancelled = errors.New("engine: request was cancelled")
 
 // A segment is the part of an execution between a request and the pause or the end that
 // answers it.
@@ -27,6 +32,12 @@ func answered(round int, request string, outcome Outcome, err error) *segment {
 	s := newSegment(round, request)
 	s.finish(outcome, err)
 	return s
+}
+
+// answers reports whether a request is identical to the one that began the segment. No request is,
+// if there is no segment.
+func (s *segment) answers(claims continuation.Claims, r Resume) bool {
+	return s != nil && s.round == claims.Round && claims.Round > 0 && s.request == r.Request
 }
 
 // finish sets the answer. It is called once.

@@ -13,14 +13,6 @@ import (
 	"fermata/stubs"
 )
 
-var (
-	// ErrKeyReused means that a start with another payload has the same key.
-	ErrKeyReused = errors.New("engine: key of another start")
-	// ErrKeySpent means that the execution of this key has been continued, so that the answer
-	// to its start is not kept any more.
-	ErrKeySpent = errors.New("engine: the execution of this key has gone on")
-)
-
 // errQueue is the cause of the end of a start that has waited too long for a sandbox.
 var errQueue = errors.New("waited too long")
 

@@ -10,9 +10,6 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// attachTimeout bounds a take-over, and how long the sandbox may take to answer in it.
-const attachTimeout = 10 * time.Second
-
 // A successor takes over executions whose server has died.
 type successor struct {
 	*common
@@ -49,11 +46,11 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	if !here && !s.members.succeeds(record.Owner) && record.Owner != s.members.instance {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, record.Sandbox)
 	}
-	w, err := s.continued(ctx, record)
+	chronicle, err := s.continued(ctx, record)
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of execution %s: %w", record.ID, err)
 	}
-	c := newConversation(s.newLedger(record, w))
+	c := newConversation(s.newLedger(record, chronicle))
 	err = c.own(ctx, func(next *continuation.Record) {
 		if State(next.State) == Running {
 			// The client has lost its connection and may come back: the record keeps the answer
@@ -67,7 +64,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	if !here {
 		return nil, c.bury()
 	}
-	if State(record.State) == Running && !c.repeatable() {
+	if State(record.State) == Running && !repeatable(record) {
 		// Its client was waiting for the server that has died, and cannot ask again.
 		defer s.pool.Destroy(s.clearing, record.Sandbox)
 		return nil, c.bury()

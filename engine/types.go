@@ -22,6 +22,17 @@ var (
 	ErrInFlight = errors.New("engine: another continuation is in flight")
 	// ErrTooMany means that the principal already has as many executions as it may have.
 	ErrTooMany = errors.New("engine: too many executions of the principal")
+	// ErrKeyReused means that a start with another payload has the same key.
+	ErrKeyReused = errors.New("engine: key of another start")
+	// ErrKeySpent means that the execution of this key has been continued, so that the answer
+	// to its start is not kept any more.
+	ErrKeySpent = errors.New("engine: the execution of this key has gone on")
+	// ErrOwnerAway means that the owner of an execution does not answer, and that this server
+	// cannot take the execution over, or not yet. The owner may come back.
+	ErrOwnerAway = errors.New("engine: the execution's server is away")
+	// ErrUnreachable means that no connection to another server could be made. That server
+	// has not seen the request.
+	ErrUnreachable = errors.New("engine: server is unreachable")
 	// ErrClosing means that the server is shutting down.
 	ErrClosing = sandbox.ErrClosing
 	// ErrNoCapacity means that no sandbox was free in time.
@@ -159,16 +170,6 @@ func (e *ResultsError) Error() string {
 	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
 }
 
-// An InputsError refuses a start whose input files take Size bytes of the workspace, beyond the
-// limit.
-type InputsError struct {
-	Size, Limit int64
-}
-
-func (e *InputsError) Error() string {
-	return fmt.Sprintf("engine: input files take %d bytes, at most %d allowed", e.Size, e.Limit)
-}
-
 // A TooManyError refuses a start of a principal that already has Max executions, as many as it
 // may have. It is an ErrTooMany.
 type TooManyError struct {
@@ -275,6 +276,22 @@ type Outcome struct {
 	Deleted     []string     `json:"deleted,omitempty"`
 	Skipped     Skipped      `json:"skipped,omitzero"`
 	Undelivered int          `json:"undelivered,omitempty"`
+}
+
+// Skipped tells which of the files that a program has left are not kept.
+type Skipped struct {
+	// Reasons counts these files by reason, one of SkipReasons.
+	Reasons map[string]int `json:"reasons"`
+	// Names are the names of some of them.
+	Names []string `json:"names"`
+}
+
+// Count returns how many files were skipped.
+func (s Skipped) Count() (n int) {
+	for _, c := range s.Reasons {
+		n += c
+	}
+	return n
 }
 
 // encode returns the JSON form of o. The inputs of calls keep their bytes.

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"strings"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+	"fermata/engine/sandbox"
+)
+
+// An ending tells how a segment came to rest: in a pause, or at the end of the execution.
+type ending struct {
+	state  State
+	reason Reason
+	detail string
+	code   int
+	// calls are the calls of a pause as the client sees them, and pending are the same calls as
+	// the record keeps them. issued are those that are new, and size is about how many bytes all
+	// of them take.
+	calls   []Call
+	pending []continuation.Call
+	issued  []issuedCall
+	size    int64
+	// printed is all that the program has printed, if the sandbox has told of the end. Then the
+	// sandbox can also be asked for files.
+	printed *printed
+	// leftFiles is true if the workspace is not empty at the end. The fields from files to
+	// undelivered tell what became of its files.
+	leftFiles   bool
+	files       []OutputFile
+	deleted     []string
+	skipped     Skipped
+	undelivered int
+	// rested is when the program came to rest, and ran how much of the run budget it took. held is
+	// how many bytes the quota of the principal has for the pause.
+	rested time.Time
+	ran    time.Duration
+	held   int64
+}
+
+// An issuedCall is a call that no earlier pause had. line is the line of the program that made it,
+// as the program claims.
+type issuedCall struct {
+	Call
+	line int
+}
+
+// printed is what a program has printed.
+type printed struct{ stdout, stderr []byte }
+
+func (e ending) outcome(session string) Outcome {
+	o := Outcome{
+		State: e.state, Session: session, Reason: e.reason, Detail: e.detail, Code: e.code,
+		Files: e.files, Deleted: e.deleted, Skipped: e.skipped, Undelivered: e.undelivered,
+	}
+	if e.printed != nil {
+		o.Stdout, o.Stderr = journal.Decode(e.printed.stdout), journal.Decode(e.printed.stderr)
+	}
+	return o
+}
+
+func failed(reason Reason, detail string, code int) ending {
+	return ending{state: Failed, reason: reason, detail: detail, code: code}
+}
+
+// with returns e with the program's output, and with whether the program has left files.
+func (e ending) with(x sandbox.Exit) ending {
+	e.printed, e.leftFiles = &printed{x.Stdout, x.Stderr}, x.Files
+	return e
+}
+
+// maxDetail bounds an error text that a program has chosen, in bytes.
+const maxDetail = 16 << 10
+
+// detail cuts an error text that a program has chosen to maxDetail bytes and makes it valid
+// UTF-8.
+func detail(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxDetail)], "\uFFFD")
+}
+
+// A delivery is what sets a program going: the program itself, or the results of its calls. The
+// zero value is for a program that runs already.
+type delivery struct {
+	program *sandbox.Program
+	results []sandbox.Result // not nil, even if there are none
+}
+
+// to sends the delivery to a sandbox.
+func (d delivery) to(c *sandbox.Conn) error {
+	switch {
+	case d.program != nil:
+		return c.Run(*d.program)
+	case d.results != nil:
+		return c.Resume(d.results)
+	}
+	return nil
+}
