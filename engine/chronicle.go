@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -26,22 +27,32 @@ type chronicle struct {
 	*journal.Writer
 	id    string
 	words Words
+	claim claim
+}
+
+// A claim is the latest claim that a chronicle has noted.
+type claim struct {
+	request string
+	notes   journal.Notes
+	// stored is true if the store has it, although the write was reported as failed.
+	stored bool
 }
 
 // newChronicle returns the chronicle of a new execution, with its first event.
 func (m *common) newChronicle(s Start, r continuation.Record) *chronicle {
 	language := cmp.Or(string(s.Mode), "python")
 	contract := cmp.Or(s.Contract, Exec)
+	lines := bytes.Count(s.Code, []byte(`\n`)) + 1 // The code is JSON.
 	w := journal.NewWriter(m.o.Journal, journal.Summary{
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
 		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
 		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
-	}, bytes.Count(s.Code, []byte(`\n`))+1)
+	}, lines)
 	w.Note(&journal.Started{
 		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools,
 		Timeout: r.Budget.Milliseconds(), Title: s.Title, Labels: s.Labels, Parent: s.Parent,
 	})
-	return &chronicle{w, r.ID, m.o.Words}
+	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}
 }
 
 // continued returns the chronicle of an execution that another server has begun.
@@ -52,15 +63,16 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*chronic
 	}
 	if r.Journal != "" {
 		stored, err := m.o.Store.Summary(ctx, r.ID)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = json.Unmarshal(stored.Content, &s)
 		}
-		if err := json.Unmarshal(stored.Content, &s); err != nil {
+		// Without its summary, the execution goes on with what its record tells.
+		if err != nil && !errors.Is(err, continuation.ErrNotFound) {
 			return nil, err
 		}
 	}
 	w, err := journal.Continue(m.o.Journal, r, s)
-	return &chronicle{w, r.ID, m.o.Words}, err
+	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}, err
 }
 
 // noteOutput notes what the program has printed, and reports whether that was news.
@@ -88,8 +100,11 @@ func (c *chronicle) notePause(e ending, round int, expires time.Time) {
 	c.Note(append(events, &journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})...)
 }
 
-// noteResults notes the results with which a request continues the execution, whose record is r.
-func (c *chronicle) noteResults(r continuation.Record, results []Result) journal.Notes {
+// noteClaim notes the results with which a request continues the execution, whose record is r.
+func (c *chronicle) noteClaim(r continuation.Record, request string, results []Result) {
+	if c.claim.stored && c.claim.request == request {
+		return
+	}
 	started := make(map[string]time.Time, len(r.Pending))
 	for _, call := range r.Pending {
 		started[call.ID] = call.Started
@@ -105,7 +120,21 @@ func (c *chronicle) noteResults(r continuation.Record, results []Result) journal
 			Call: id, Record: journal.RecordName(c.id, id), Output: c.Value(result.Value), Took: took,
 		})
 	}
-	return c.Note(events...)
+	c.claim = claim{request: request, notes: c.Note(events...)}
+}
+
+// retractClaim takes the latest claim back, which has failed.
+func (c *chronicle) retractClaim() { c.Retract(c.claim.notes) }
+
+// found tells the chronicle of a record of this server in the store, whose write may have been
+// reported as failed.
+func (c *chronicle) found(r continuation.Record) error {
+	if State(r.State) == Running && r.Request == c.claim.request {
+		// The journal has this claim. The client, who was told that it failed, may make it again.
+		c.claim.stored = true
+		c.retractClaim()
+	}
+	return c.Stored(r, false)
 }
 
 // failure returns the event of a call that has no result.
@@ -117,10 +146,11 @@ func (c *chronicle) failure(call, why string, took int64) journal.Event {
 // printed, nil if that is not known. ran is added to the time that it has run.
 func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, ran time.Duration) {
 	text, added := c.wordsOf(o)
-	if output != nil {
-		c.Finish(journal.Stdout, output.stdout, "")
-		c.Finish(journal.Stderr, output.stderr, added)
+	if output == nil {
+		output = &printed{} // What the program has printed since the journal was told is lost.
 	}
+	c.Finish(journal.Stdout, output.stdout, "")
+	c.Finish(journal.Stderr, output.stderr, added)
 	var events []journal.Event
 	if c.words != nil {
 		for _, f := range o.Files {

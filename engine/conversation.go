@@ -142,7 +142,7 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 	if limit := c.o.MaxResults; limit > 0 && received > limit {
 		return &ResultsError{Size: received, Limit: limit}
 	}
-	notes := c.chronicle.noteResults(c.record, r.Results)
+	c.chronicle.noteClaim(c.record, r.Request, r.Results)
 	err := c.commit(ctx, Running, func(next *continuation.Record) {
 		next.Received = received
 		next.Pending = slices.Clone(next.Pending)
@@ -153,7 +153,7 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 		next.Deadline = time.Now().Add(next.Budget - next.Spent)
 	})
 	if err != nil {
-		c.chronicle.Retract(notes)
+		c.chronicle.retractClaim()
 	}
 	return err
 }
@@ -185,7 +185,11 @@ func (c *conversation) settle(e ending) bool {
 	s.finish(outcome, err)
 	// An execution whose pause is not recorded goes on if its client can ask for the pause
 	// again: with the token of the round before it, or with the key of the start.
-	return err == nil || c.standing == pausedUnsaved && (s.round > 0 || c.record.Start != "")
+	if c.standing == pausedUnsaved && s.round == 0 && c.record.Start == "" {
+		// end has logged the error.
+		_ = c.end(Cancelled, Outcome{State: Cancelled, Session: c.record.Session}, nil, 0)
+	}
+	return err == nil || c.standing == pausedUnsaved
 }
 
 // pause records a pause and returns the answer with its calls and its token. mu is held.

@@ -109,7 +109,10 @@ func (x *execution) skipRepeated() {
 		select {
 		case event := <-x.sandbox.Events():
 			if output, ok := event.(sandbox.Output); ok {
-				x.conversation.chronicle.noteOutput(output) // It comes again, too, before the calls.
+				// It comes again, too, before the calls. Some of it the former server has not seen.
+				if x.conversation.chronicle.noteOutput(output) {
+					x.conversation.publisher.publish()
+				}
 				continue
 			}
 			if calls, ok := event.(*sandbox.Calls); ok {

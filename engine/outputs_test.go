@@ -74,7 +74,7 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply)
 	s := &stretch{
 		files:        kept,
 		log:          slog.New(slog.DiscardHandler),
-		conversation: newConversation(&ledger{record: continuation.Record{Session: "own", Inputs: encoded}}),
+		conversation: newConversation(&ledger{members: &membership{}, record: continuation.Record{Session: "own", Inputs: encoded}}),
 		sandbox:      conn,
 	}
 	e = ending{printed: &printed{}, leftFiles: true}

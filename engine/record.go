@@ -155,8 +155,9 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 		switch {
 		case err == nil && stored.Owner == l.members.instance:
 			next.Version = stored.Version + 1
-			l.chronicle.Stored(stored.Events, false)
-			err = l.put(ctx, next)
+			if err = l.chronicle.found(stored); err == nil {
+				err = l.put(ctx, next)
+			}
 		case errors.Is(err, continuation.ErrNotFound):
 			// The store has no record: an earlier write never reached it, or it has lost its
 			// data. No server can have taken the execution over, since that takes a record.
@@ -182,8 +183,7 @@ func (l *ledger) put(ctx context.Context, r *continuation.Record) error {
 	if err := l.o.Store.Put(ctx, *r, max(0, time.Until(r.Deadline))+recordSlack, chapter); err != nil {
 		return err
 	}
-	l.chronicle.Stored(r.Events, chapter.Summary != nil)
-	return nil
+	return l.chronicle.Stored(*r, chapter.Summary != nil)
 }
 
 // catchUp writes what the journal has noted since the latest write, with no change of the state. A
@@ -213,9 +213,17 @@ func (l *ledger) catchUp() error {
 // the store who the owner is. If the store does not answer, this server leaves the sandbox alone:
 // a sandbox without a server ends by itself.
 func (l *ledger) owned() bool {
+	select {
+	case <-l.left:
+		return false
+	default:
+	}
+	if l.members.holds() {
+		return true // Without mu: a program is killed in time also while the store hangs.
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.standing == lost || !l.recorded() || l.members.holds() {
+	if l.standing == lost || !l.recorded() {
 		return l.standing != lost
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)

@@ -52,6 +52,8 @@ type Writer struct {
 	first   int64
 	waiting []*note
 	last    time.Time
+	// noted counts the events that were noted, also those that were retracted.
+	noted int64
 	// size is how many bytes of events there are, stored or not.
 	size    int64
 	streams map[Stream]*printed
@@ -75,6 +77,7 @@ type state struct {
 	Stderr [2]int64 `json:"stderr"`
 	Size   int64    `json:"size"`
 	Last   int64    `json:"last"`
+	Noted  int64    `json:"noted"`
 	Lines  int      `json:"lines"`
 }
 
@@ -99,7 +102,7 @@ func Continue(o Options, r continuation.Record, s Summary) (*Writer, error) {
 
 func newWriter(o Options, s Summary, events int64, st state) *Writer {
 	w := &Writer{
-		o: o, summary: s, first: events + 1, size: st.Size, lines: st.Lines, unsaved: st.Last == 0 && events == 0,
+		o: o, summary: s, first: events + 1, noted: st.Noted, size: st.Size, lines: st.Lines, unsaved: st.Last == 0 && events == 0,
 		streams: map[Stream]*printed{
 			Stdout: {raw: st.Stdout[0], text: st.Stdout[1]},
 			Stderr: {raw: st.Stderr[0], text: st.Stderr[1]},
@@ -120,8 +123,11 @@ type Event interface{ head() *Head }
 func (h *Head) head() *Head { return h }
 
 // A note is an event without its number, which it gets when it is written: the JSON that follows
-// the number.
-type note struct{ rest []byte }
+// the number. at is Writer.noted with this event.
+type note struct {
+	rest []byte
+	at   int64
+}
 
 // Notes are events that wait in a Writer.
 type Notes []*note
@@ -135,7 +141,7 @@ func (w *Writer) Note(events ...Event) Notes {
 	return slices.Clone(w.waiting[before:])
 }
 
-// Retract takes events back that have not come to pass.
+// Retract takes events back that have not come to pass, as far as they wait.
 func (w *Writer) Retract(notes Notes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +167,8 @@ func (w *Writer) note(events ...Event) {
 			line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 		}
 		w.size += int64(len(line))
-		w.waiting = append(w.waiting, &note{line[len(unnumbered):]})
+		w.noted++
+		w.waiting = append(w.waiting, &note{line[len(unnumbered):], w.noted})
 	}
 }
 
@@ -356,27 +363,32 @@ func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 	}
 	st := state{
 		Stdout: [2]int64{out.raw, out.text}, Stderr: [2]int64{err.raw, err.text},
-		Size: w.size, Last: w.last.UnixMilli(), Lines: w.lines,
+		Size: w.size, Last: w.last.UnixMilli(), Noted: w.noted, Lines: w.lines,
 	}
 	text, encErr := json.Marshal(st)
 	r.Printed = text
 	return c, encErr
 }
 
-// Stored tells that the store has the events up to number last. saved tells that it has the
-// summary of the latest Chapter.
-func (w *Writer) Stored(last int64, saved bool) {
+// Stored tells that the store has r, a record that Chapter has made ready, and the events that came
+// with it. saved tells that it has the latest summary.
+func (w *Writer) Stored(r continuation.Record, saved bool) error {
+	var st state
+	if len(r.Printed) > 0 {
+		if err := json.Unmarshal(r.Printed, &st); err != nil {
+			return fmt.Errorf("journal: read the state of execution %s: %w", r.ID, err)
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if saved {
 		w.unsaved = false
 	}
-	if last < w.first {
-		return
-	}
-	n := min(last-w.first+1, int64(len(w.waiting)))
-	clear(w.waiting[:n])
-	w.waiting, w.first = w.waiting[n:], last+1
+	// Events that wait, and were noted by then, came with r. A count would not do: r may also have
+	// brought events that were retracted since.
+	w.waiting = slices.DeleteFunc(w.waiting, func(n *note) bool { return n.at <= st.Noted })
+	w.first = max(w.first, r.Events+1)
+	return nil
 }
 
 // Waits reports whether anything waits to be stored.

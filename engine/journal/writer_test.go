@@ -31,11 +31,20 @@ func chapter(t *testing.T, w *Writer) (string, continuation.Record) {
 	return strings.Join(lines, " "), r
 }
 
+// stored tells w that the store has a record.
+func stored(t *testing.T, w *Writer, r continuation.Record) {
+	t.Helper()
+	if err := w.Stored(r, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestWriterNumbers(t *testing.T) {
 	w := NewWriter(Options{Mode: Full, Value: 10}, Summary{ID: "x"}, 3)
 	w.Note(&Started{}, &Output{Stream: "stdout", Text: "a"})
-	if got, r := chapter(t, w); got != "execution.started output" || r.Events != 2 {
-		t.Errorf("first chapter: %s, %d events", got, r.Events)
+	got, first := chapter(t, w)
+	if got != "execution.started output" || first.Events != 2 {
+		t.Errorf("first chapter: %s, %d events", got, first.Events)
 	}
 	// A write that failed is made again, with what has come since.
 	claim := w.Note(&Resumed{Round: 1}, &CallCompleted{Call: "call_001"})
@@ -48,12 +57,12 @@ func TestWriterNumbers(t *testing.T) {
 	if got, _ := chapter(t, w); got != "execution.started output output" {
 		t.Errorf("chapter after a failed claim: %s", got)
 	}
-	w.Stored(2, true)
+	stored(t, w, first)
 	got, r := chapter(t, w)
 	if got != "output" || r.Events != 3 {
 		t.Errorf("chapter after a write of two events: %s, %d events", got, r.Events)
 	}
-	w.Stored(3, true)
+	stored(t, w, r)
 	if w.Waits() {
 		t.Error("events wait although all of them are stored")
 	}
@@ -61,6 +70,20 @@ func TestWriterNumbers(t *testing.T) {
 	w.Note(&Output{Text: "too late"})
 	if got, _ := chapter(t, w); got != "execution.ended" {
 		t.Errorf("last chapter: %s", got)
+	}
+}
+
+// A write that is said to have failed has brought a claim that was retracted since.
+func TestWriterOfAStoredClaim(t *testing.T) {
+	w := NewWriter(Options{Mode: Full}, Summary{ID: "x"}, 1)
+	w.Note(&Started{})
+	claim := w.Note(&Resumed{}, &CallCompleted{})
+	_, r := chapter(t, w)
+	w.Retract(claim)
+	w.Note(&Output{})
+	stored(t, w, r)
+	if got, r := chapter(t, w); got != "output" || r.Events != 4 {
+		t.Errorf("chapter: %s, %d events, want one output, which is event 4", got, r.Events)
 	}
 }
 
@@ -83,7 +106,7 @@ func TestWriterOutput(t *testing.T) {
 			}
 			all.WriteString(o.Text)
 		}
-		w.Stored(r.Events, true)
+		stored(t, w, r)
 		return r
 	}
 	for cut := range len(text) {

@@ -21,9 +21,9 @@ import (
 )
 
 // A Script is a provider whose sandboxes live in the test's process. Their programs are
-// words: "end" ends it, "hang" runs until it is killed, "out:text" and "err:text" print a text,
-// and any other word calls the tool of that name. After its last word a program ends, too. A
-// Script is one server's view of the sandboxes.
+// words: "end" ends it, "hang" runs until it is killed, "nap" runs for 100 ms and does nothing,
+// "out:text" and "err:text" print a text, and any other word calls the tool of that name. After its
+// last word a program ends, too. A Script is one server's view of the sandboxes.
 type Script struct {
 	server string
 	stage  *stage
@@ -126,6 +126,14 @@ func (s *Script) Die(ref string) {
 	delete(s.stage.actors, ref)
 }
 
+// Print lets the program in a sandbox print a text on stdout. Only servers that attach after that
+// are told of it.
+func (s *Script) Print(ref, text string) {
+	s.stage.mu.Lock()
+	defer s.stage.mu.Unlock()
+	s.stage.actors[ref].printed[0] += text
+}
+
 // Create makes a sandbox.
 func (s *Script) Create(ctx context.Context, kind sandbox.Kind) (string, error) {
 	g := s.stage
@@ -215,6 +223,10 @@ func (a *actor) act(stream net.Conn) {
 	go func() {
 		defer func() { _ = stream.Close() }()
 		for b := range said {
+			if b == nil {
+				time.Sleep(napTime)
+				continue
+			}
 			_, _ = stream.Write(b) // If this fails, reading does, too.
 		}
 	}()
@@ -304,9 +316,17 @@ func (a *actor) goOn() []Reply {
 	return append(replies, a.call()...)
 }
 
-// print plays the words that print, up to one that does not.
+// napTime is how long a program naps.
+const napTime = 100 * time.Millisecond
+
+// print plays the words that print, and the naps between them, up to another one.
 func (a *actor) print() (replies []Reply) {
 	for len(a.words) > 0 {
+		if a.words[0] == "nap" {
+			replies = append(replies, Reply{kind: nap})
+			a.words = a.words[1:]
+			continue
+		}
 		name, text, _ := strings.Cut(a.words[0], ":")
 		stream := slices.Index([]string{"out", "err"}, name)
 		if stream < 0 || text == "" {
@@ -335,6 +355,7 @@ const (
 	marker byte = iota
 	end
 	silence
+	nap
 )
 
 // Other ways to reply.
@@ -362,9 +383,13 @@ func Printed(stderr bool, offset int, text string) Reply {
 	return Reply{'O', string(binary.BigEndian.AppendUint64(head, uint64(offset))) + text}
 }
 
+// bytes returns what is written, nil for a nap.
 func (r Reply) bytes() []byte {
-	if r.kind == marker {
+	switch r.kind {
+	case marker:
 		return []byte(r.payload)
+	case nap:
+		return nil
 	}
 	header := append(binary.BigEndian.AppendUint32(nil, uint32(len(r.payload))), r.kind)
 	return append(header, r.payload...)
