@@ -263,9 +263,10 @@ func TestJournalOfAClaimThatWasStoredAllTheSame(t *testing.T) {
 func testStoredClaim(t *testing.T, published, same bool) {
 	o := stickyOptions(t, sandboxtest.New("home.2"), t.Output())
 	store := o.Store
+	var well atomic.Bool
 	o.Store = &hooked{Store: store, put: func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 		err := store.Put(ctx, r, ttl, c)
-		if r.Request == "lost" {
+		if r.Request == "lost" && !well.Load() {
 			return continuation.ErrUnavailable
 		}
 		return err
@@ -292,7 +293,7 @@ func testStoredClaim(t *testing.T, published, same bool) {
 			c.publisher.publish()
 			synctest.Wait()
 		}
-		e.o.Store = store // The store is well again.
+		well.Store(true)
 		r.Request = again
 		if _, err := e.Resume(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -315,8 +316,7 @@ func TestJournalOfTakeOvers(t *testing.T) {
 	t.Run("running", func(t *testing.T) {
 		p := newPair(t, time.Minute)
 		s := starting("out:a hang", "k")
-		var id string
-		s.Began = func(execution string) { id = execution }
+		id := s.execution()
 		ctx, leave := context.WithCancel(t.Context())
 		gone := make(chan struct{})
 		go func() {
@@ -326,7 +326,7 @@ func TestJournalOfTakeOvers(t *testing.T) {
 		<-p.views["a.1"].Hanging()
 		store := p.engines["b.1"].o.Store
 		eventually(t, "the output is written", func() bool {
-			record, err := store.Get(t.Context(), s.execution())
+			record, err := store.Get(t.Context(), id)
 			return err == nil && record.Events == 2
 		})
 		leave()
@@ -437,19 +437,11 @@ func TestJournalOfALostSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newTalker(t, o)
 		defer closing(t, e)
-		s := starting("out:a hang", "")
-		var id string
-		s.Began = func(execution string) { id = execution }
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if answer, err := e.Start(t.Context(), s); err != nil || answer.Reason != SandboxLost {
-				t.Errorf("Start = %+v, %v, want the sandbox lost", answer, err)
-			}
-		}()
-		time.Sleep(time.Second)
-		script.Die(e.executions.find(id).sandbox.Ref)
-		<-done
+		time.AfterFunc(time.Second, func() { script.Die("s1") })
+		id, answer := converse(t, e, starting("out:a hang", ""))
+		if answer.Reason != SandboxLost {
+			t.Errorf("the answer is %+v, want the sandbox lost", answer)
+		}
 		tell(t, o.Store, id).is(t, Outcome{Stdout: "a", Stderr: "lost\n"},
 			"execution.started", "output a", "output lost\n", "execution.ended error")
 	})

@@ -178,10 +178,10 @@ func TestPauseThatWasStoredAllTheSame(t *testing.T) {
 	p := newPair(t, time.Minute)
 	a := p.engines["a.1"]
 	store := a.o.Store
+	var well atomic.Bool
 	a.o.Store = &hooked{Store: store, put: func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 		err := store.Put(ctx, r, ttl, c)
-		if r.State == string(Paused) {
-			a.o.Store = store
+		if r.State == string(Paused) && !well.Load() {
 			return continuation.ErrUnavailable
 		}
 		return err
@@ -189,6 +189,7 @@ func TestPauseThatWasStoredAllTheSame(t *testing.T) {
 	if _, err := a.Start(t.Context(), keyed("k")); !errors.Is(err, continuation.ErrUnavailable) {
 		t.Fatalf("Start = %v, want that the store is away", err)
 	}
+	well.Store(true)
 	paused, err := p.engines["b.1"].Start(t.Context(), keyed("k"))
 	if err != nil || paused.Token == "" {
 		t.Fatalf("on the other server: %+v, %v", paused, err)
