@@ -51,7 +51,7 @@ func (v volume) size() (n int64) {
 
 // openArchive opens the archive at path. A damaged one is replaced by an empty one.
 func openArchive(path string, log *slog.Logger) (*archive, error) {
-	if err := dropDamaged(path, "dropping the journals: their file is damaged", log); err != nil {
+	if err := dropDamaged(path, log); err != nil {
 		return nil, err
 	}
 	all := func(*bolt.Tx, string, []byte, []byte) bool { return true }

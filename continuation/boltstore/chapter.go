@@ -108,7 +108,7 @@ func (d desk) follows(r continuation.Record, c continuation.Chapter, at int64, i
 		return 0, absent, nil // A start with a key has the id of an earlier one whose record has run out.
 	}
 	here = d.presence(r.ID, at)
-	if here == absent && !(events && c.First == 1) {
+	if here == absent && (!events || c.First != 1) {
 		// The journal may have ended. Nothing follows an end.
 		if there, err := inArchive(r.ID); err != nil || there {
 			return 0, ended, errors.Join(err, notNext(c))

@@ -121,7 +121,7 @@ func (k *keeper) work(ctx context.Context) {
 
 func (k *keeper) tidy(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if more, err := k.move(); err != nil {
+		if more, err := k.move(ctx); err != nil {
 			return err
 		} else if !more {
 			break
@@ -168,7 +168,7 @@ func (k *keeper) discard(ctx context.Context, of scope, want func(age) bool) err
 
 // move moves ended journals to the archive, and reports whether there are more. A reader finds a
 // journal in the file of records until the archive has it for good.
-func (k *keeper) move() (more bool, err error) {
+func (k *keeper) move(ctx context.Context) (more bool, err error) {
 	k.moving.Lock()
 	defer k.moving.Unlock()
 	volumes, rest, more, err := k.collect()
@@ -191,7 +191,7 @@ func (k *keeper) move() (more bool, err error) {
 		rest = append(rest, moved...)
 	}
 	for _, id := range rest {
-		if err := k.clear(id); err != nil {
+		if err := k.clear(ctx, id); err != nil {
 			return false, err
 		}
 	}
@@ -259,7 +259,7 @@ func (k *keeper) handOver(volumes []volume) (moved []string, err error) {
 }
 
 // clear removes what the file of records still has of a journal, in small transactions.
-func (k *keeper) clear(id string) error {
+func (k *keeper) clear(ctx context.Context, id string) error {
 	for more := true; more; {
 		err := k.db.Update(func(tx *bolt.Tx) (err error) {
 			d := deskOf(tx)
@@ -269,14 +269,18 @@ func (k *keeper) clear(id string) error {
 				return nil
 			}
 			k.space.leave(id)
-			more, err = d.shelf.clear(id, cutBatch)
+			more, err = d.clear(id, cutBatch)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		if more {
-			time.Sleep(clearPause)
+			select {
+			case <-ctx.Done():
+				return nil // The next server goes on.
+			case <-time.After(clearPause):
+			}
 		}
 	}
 	return nil

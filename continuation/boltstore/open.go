@@ -63,7 +63,7 @@ func (s *Store) openRecords(path string) (*bolt.DB, error) {
 		return nil, fmt.Errorf("read the boot id of the records: %w", err)
 	}
 
-	if err := dropDamaged(path, "dropping the records: their file is damaged", s.log); err != nil {
+	if err := dropDamaged(path, s.log); err != nil {
 		return nil, err
 	}
 	// Old records are removed before the file names this boot. A file that names it already
@@ -124,14 +124,14 @@ func (s *Store) dropOld(path string) error {
 }
 
 // dropDamaged removes the database at path if it is damaged.
-func dropDamaged(path, message string, log *slog.Logger) error {
+func dropDamaged(path string, log *slog.Logger) error {
 	switch damage := check(path); {
 	case damage == nil, errors.Is(damage, fs.ErrNotExist):
 		return nil
 	case errors.Is(damage, berrors.ErrTimeout):
 		return errLocked
 	default:
-		log.Error(message, "file", path, "err", damage)
+		log.Error("dropping what a file has: it is damaged", "file", path, "err", damage)
 		return removeFile(path)
 	}
 }
