@@ -80,9 +80,21 @@ func TestRedisFailsOver(t *testing.T) {
 			c := server.Alice()
 			reportsHealth(t, c, 200, "healthy")
 			pause := c.Pause(t, harness.AskOnce)
+			behind := c.Pause(t, harness.Program{Code: "print(await ask(n=1))\nprint(await ask(n=2))\n", Tools: harness.Tools("ask")})
+			if n, err := primary.Client.Wait(t.Context(), 1, harness.StartTimeout).Result(); n != 1 {
+				t.Fatalf("%d replicas have everything: %v", n, err)
+			}
+			// The replica does not hear of this round.
+			if err := replica.Suspend(); err != nil {
+				t.Fatal(err)
+			}
+			if err := primary.Client.ClientKillByFilter(t.Context(), "TYPE", "replica").Err(); err != nil {
+				t.Fatal(err)
+			}
+			behind = c.Pause(t, behind.Continue(harness.Echo))
 			stop := forgetfulWalkers(t, c)
-			time.Sleep(time.Second) // Programs run meanwhile.
-			if err := primary.Crash(); err != nil {
+			time.Sleep(500 * time.Millisecond) // Programs run meanwhile.
+			if err := errors.Join(primary.Crash(), replica.GoOn()); err != nil {
 				t.Fatal(err)
 			}
 			reportsHealth(t, c, 503, "unhealthy")
@@ -90,6 +102,7 @@ func TestRedisFailsOver(t *testing.T) {
 			time.Sleep(time.Second) // Programs run again.
 			stop()
 			c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+			c.Post(t, behind.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
 		})
 	}
 }
