@@ -81,15 +81,15 @@ if first > 0 then redis.call('PUBLISH', ARGV[10], ARGV[4]) end
 return size()
 `)
 
-// errSequel means that a chapter repeats events that the journal has.
-type errSequel struct{ has int64 }
+// sequelError means that a chapter repeats events that the journal has.
+type sequelError struct{ has int64 }
 
-func (e errSequel) Error() string { return fmt.Sprintf("the journal has %d events already", e.has) }
+func (e sequelError) Error() string { return fmt.Sprintf("the journal has %d events already", e.has) }
 
 // Put implements continuation.Store.
 func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 	size, err := s.put(ctx, r, ttl, c)
-	if sequel, ok := errors.AsType[errSequel](err); ok {
+	if sequel, ok := errors.AsType[sequelError](err); ok {
 		// A record that is gone does not tell how far the journal has come.
 		known := min(sequel.has-c.First+1, int64(len(c.Events)))
 		c.First, c.Events = c.First+known, c.Events[known:]
@@ -147,7 +147,7 @@ func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duratio
 	case size == -1:
 		return 0, continuation.ErrConflict
 	case size < 0:
-		return 0, errSequel{-2 - size}
+		return 0, sequelError{-2 - size}
 	}
 	return size, nil
 }

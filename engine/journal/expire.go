@@ -26,9 +26,17 @@ func (o Options) Expire(r continuation.Record, stored continuation.Summary) (con
 		}
 		w.Note(&CallFailed{
 			Call: c.ID, Record: RecordName(r.ID, c.ID), Error: w.Text("the execution has ended: expired"),
-			Took: max(0, time.Since(c.Started).Milliseconds()),
+			Took: took(c.Started),
 		})
 	}
 	w.End(&Ended{Status: StatusExpired, Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds()})
 	return w.Chapter(&r)
+}
+
+// took returns the milliseconds since a call was made, 0 if that is not known.
+func took(started time.Time) int64 {
+	if started.IsZero() {
+		return 0
+	}
+	return max(0, time.Since(started).Milliseconds())
 }

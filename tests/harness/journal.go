@@ -156,7 +156,7 @@ func (j *Journal) follows(e Event) error {
 	case e.Seq != int64(len(j.Events)+1):
 		return fmt.Errorf("its number is %d", e.Seq)
 	case e.Time.Before(before.Time):
-		return fmt.Errorf("it is older than the event before it")
+		return errors.New("it is older than the event before it")
 	case j.Ended():
 		return errors.New("it stands behind the end")
 	case (e.Type == "execution.started") != (e.Seq == 1):
