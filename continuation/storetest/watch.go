@@ -76,13 +76,14 @@ func testWatchMany(t *testing.T, s continuation.Store) {
 	race(executions, func(int) {
 		a := NewAuthor(s, "ada")
 		a.Write(t, 1)
+		id := a.Record.ID
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			race(readers, func(int) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				Follow(t, s, a.Record.ID, MustWatch(ctx, t, s, a.Record.ID), events)
+				Follow(t, s, id, MustWatch(ctx, t, s, id), events)
 			})
 		}()
 		for a.Record.Events < events {
