@@ -172,6 +172,23 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 	})
 }
 
+// told returns what the journal has of the program's output, for an answer about a sandbox that
+// could not report it any more: what the store has, as far as it can be read, and what waits.
+func (c *chronicle) told(stored continuation.Journals) (stdout, stderr string) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	var text journal.Transcript
+	for {
+		events, err := stored.Events(ctx, c.id, text.Last(), scanSize)
+		if err != nil || len(events) == 0 {
+			break
+		}
+		text.Add(events...)
+	}
+	text.Add(c.Waiting()...)
+	return text.Stdout(), text.Stderr()
+}
+
 // wordsOf returns the text that tells why the execution has not completed, and what the server
 // adds to the program's stderr.
 func (c *chronicle) wordsOf(o Outcome) (text, added string) {

@@ -174,6 +174,9 @@ func (c *conversation) settle(e ending) bool {
 	if e.state != Paused {
 		outcome := e.outcome(c.record.Session)
 		outcome.Ran = c.record.Spent + e.ran
+		if e.printed == nil {
+			outcome.Stdout, outcome.Stderr = c.chronicle.told(c.o.Store)
+		}
 		err := c.end(e.state, outcome, e.printed, e.ran)
 		if !errors.Is(err, ErrOwnerAway) {
 			err = nil // The program has ended, whether the store has recorded it or not.

@@ -28,6 +28,9 @@ func (s *Store) Events(ctx context.Context, id string, after int64, size int) ([
 			return nil, fmt.Errorf("read the journal of %s: %w", id, continuation.ErrNotFound)
 		}
 		for _, c := range chapters {
+			if err := s.follows(c, next); err != nil {
+				return nil, stored.Unavailable("read the journal of "+id, err)
+			}
 			more, err := page.Add(c.first, c.form)
 			if err != nil {
 				return nil, stored.Unavailable("read the journal of "+id, err)
@@ -41,6 +44,15 @@ func (s *Store) Events(ctx context.Context, id string, after int64, size int) ([
 			return page.Events, nil
 		}
 	}
+}
+
+// follows returns an error if a chapter should have event next in it and does not, where journals
+// are authenticated: somebody has removed events, or Redis has lost them.
+func (s *Store) follows(c chapter, next int64) error {
+	if s.codec.kind() == kindSealed && c.first > max(next, 1) {
+		return fmt.Errorf("events %d to %d are missing", next, c.first-1)
+	}
+	return nil
 }
 
 // A chapter is a chapter in stored form, with the numbers of its first and its last event.

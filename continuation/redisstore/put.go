@@ -41,6 +41,11 @@ const (
 //	ARGV[9]  how much longer than the record they live, in milliseconds, while the execution does
 //	ARGV[10] the channel of the journal
 //
+// A record without a predecessor that brings the first event, or a summary and no events, begins
+// the journal anew. A chapter may leave a gap: Redis can lose what it has confirmed, when it fails
+// over. Nobody is told of new events if the user of Redis may not publish: readers then see them
+// later.
+//
 // It returns how large the journal is now, even if all was stored before: the client library
 // repeats a command that got no reply. The nonce in the head tells a repeated write from another
 // write with the same content. It returns -1 if nothing was written, and -2 - n if nothing was
@@ -60,12 +65,14 @@ if first > 0 then
     redis.call('DEL', KEYS[2], KEYS[4])
     ended = false
   elseif ended then return -1
-  elseif first ~= n + 1 then
+  elseif first <= n then
     if ARGV[1] ~= '' then return -1 end
-    if first <= n then return -2 - n end
+    return -2 - n
   end
   redis.call('XADD', KEYS[2], ARGV[5], 'c', ARGV[6])
   redis.call('INCRBY', KEYS[4], #ARGV[6])
+elseif ARGV[1] == '' and ARGV[7] ~= '' then
+  redis.call('DEL', KEYS[2], KEYS[4])
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if ARGV[7] ~= '' then
@@ -77,7 +84,7 @@ if life == 0 and not ended then life = tonumber(ARGV[3]) + tonumber(ARGV[9]) end
 if life > 0 then
   for i = 2, 4 do redis.call('PEXPIRE', KEYS[i], life) end
 end
-if first > 0 then redis.call('PUBLISH', ARGV[10], ARGV[4]) end
+if first > 0 then redis.pcall('PUBLISH', ARGV[10], ARGV[4]) end
 return size()
 `)
 

@@ -20,15 +20,21 @@ func channel(id string) string { return channelPrefix + id }
 type wakes struct {
 	client   redis.UniversalClient
 	watchers stored.Watchers
-	// mu is held while the subscription changes. subscription is nil until the first watch.
-	mu           sync.Mutex
-	subscription *redis.PubSub
-	hearing      sync.WaitGroup
+
+	mu sync.Mutex
+	// changed are the executions that have got their first watcher or lost their last one.
+	changed map[string]bool
+	// noted has room for one signal: there is something in changed.
+	noted   chan struct{}
+	stop    context.CancelFunc
+	working sync.WaitGroup
 }
 
 func newWakes(client redis.UniversalClient) *wakes {
-	w := &wakes{client: client}
-	w.watchers.Changed = w.changed
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &wakes{client: client, changed: map[string]bool{}, noted: make(chan struct{}, 1), stop: cancel}
+	w.watchers.Changed = w.note
+	w.working.Go(func() { w.subscribe(ctx) })
 	return w
 }
 
@@ -40,25 +46,62 @@ func (s *Store) Watch(ctx context.Context, id string) (<-chan struct{}, error) {
 	return s.wakes.watchers.Watch(ctx, id), nil
 }
 
-// changed subscribes to the journal of an execution, or ends the subscription if nobody watches it
-// any more. If the connection is lost, the library makes a new one and subscribes again.
-func (w *wakes) changed(id string) {
+// note notes that an execution has got its first watcher, or has lost its last one.
+func (w *wakes) note(id string) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
-	defer cancel()
-	switch {
-	case !w.watchers.Watched(id):
-		if w.subscription != nil {
-			_ = w.subscription.Unsubscribe(ctx, channel(id))
-		}
-	case w.subscription == nil:
-		w.subscription = w.client.Subscribe(ctx, channel(id))
-		heard := w.subscription.ChannelWithSubscriptions()
-		w.hearing.Go(func() { w.hear(heard) })
-	default:
-		_ = w.subscription.Subscribe(ctx, channel(id))
+	w.changed[id] = true
+	w.mu.Unlock()
+	select {
+	case w.noted <- struct{}{}:
+	default: // It has a signal that was not taken yet.
 	}
+}
+
+// subscribe keeps the subscription to the journals that are watched, until ctx ends.
+func (w *wakes) subscribe(ctx context.Context) {
+	var subscription *redis.PubSub
+	defer func() {
+		if subscription != nil {
+			_ = subscription.Close()
+		}
+	}()
+	for {
+		select {
+		case <-w.noted:
+		case <-ctx.Done():
+			return
+		}
+		w.mu.Lock()
+		changed := w.changed
+		w.changed = map[string]bool{}
+		w.mu.Unlock()
+		var more, fewer []string
+		for id := range changed {
+			if w.watchers.Watched(id) {
+				more = append(more, channel(id))
+			} else {
+				fewer = append(fewer, channel(id))
+			}
+		}
+		if subscription == nil {
+			subscription = w.client.Subscribe(ctx)
+			heard := subscription.ChannelWithSubscriptions()
+			w.working.Go(func() { w.hear(heard) })
+		}
+		w.change(ctx, subscription.Subscribe, more)
+		w.change(ctx, subscription.Unsubscribe, fewer)
+	}
+}
+
+// change changes the subscription. An error means that the connection is lost: the library makes a
+// new one and subscribes to what the subscription should have.
+func (w *wakes) change(ctx context.Context, do func(context.Context, ...string) error, channels []string) {
+	if len(channels) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	_ = do(ctx, channels...)
 }
 
 // hear wakes watchers until the subscription is closed. A new subscription wakes them too: what
@@ -79,10 +122,6 @@ func (w *wakes) hear(heard <-chan any) {
 }
 
 func (w *wakes) close() {
-	w.mu.Lock()
-	if w.subscription != nil {
-		_ = w.subscription.Close()
-	}
-	w.mu.Unlock()
-	w.hearing.Wait()
+	w.stop()
+	w.working.Wait()
 }

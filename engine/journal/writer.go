@@ -389,6 +389,18 @@ func (w *Writer) Stored(r continuation.Record, saved bool) error {
 	return nil
 }
 
+// Waiting returns the events that are not stored yet.
+func (w *Writer) Waiting() []continuation.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := make([]continuation.Event, len(w.waiting))
+	for i, n := range w.waiting {
+		seq := w.first + int64(i)
+		events[i] = continuation.Event{Seq: seq, Content: n.numbered(seq)}
+	}
+	return events
+}
+
 // Waits reports whether anything waits to be stored.
 func (w *Writer) Waits() bool {
 	w.mu.Lock()

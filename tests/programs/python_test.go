@@ -23,7 +23,7 @@ func TestPythonEnvironment(t *testing.T) {
 		{Name: "pickle of a class", Code: "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))).__name__)", Stdout: "A\n"},
 		{Name: "a process pool", Code: "from concurrent.futures import ProcessPoolExecutor\ndef square(n): return n * n\nwith ProcessPoolExecutor(2) as pool: print(list(pool.map(square, range(4))))", Stdout: "[0, 1, 4, 9]\n"},
 		{Name: "output of child processes", Code: "import subprocess\nprint('a')\nsubprocess.run(['echo', 'b'])\nos.system('echo c')\nos.write(1, b'd\\n')", Stdout: "a\nb\nc\nd\n"},
-		{Name: "output that is not UTF-8", Code: `os.write(1, b"a\xff\xfeb\xc3\xa9")`, Stdout: "a\ufffdb\u00e9"},
+		{Name: "output that is not UTF-8", Code: `os.write(1, b"a\xff\xfeb\xc3\xa9")`, Stdout: "a\ufffd\ufffdb\u00e9"},
 		{Name: "not trimmed", Code: `print(" a ", end=" \n\n ")`, Stdout: " a  \n\n "},
 		{Name: "a lone surrogate printed", Code: `print("\ud800")`, Stdout: "\\ud800\n"},
 		{Name: "a plot", Code: "plt.plot([1, 2]); plt.show(); plt.savefig('a.png')\nprint(os.path.exists('a.png'))", Stdout: "True\n"},
