@@ -146,6 +146,25 @@ func walkOnce(ctx context.Context, c harness.Client, forgetful bool) error {
 	return err
 }
 
+// tells checks that the journal of an execution tells of an answer, and that it still has what was
+// seen of it before; nil if nothing was. It returns what there is to see now.
+func tells(t *testing.T, c harness.Client, seen *harness.Journal, a harness.Answer) *harness.Journal {
+	t.Helper()
+	if seen == nil {
+		seen = &harness.Journal{ID: a.Execution()}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := seen.Tells(ctx, c, a)
+	if err == nil && seen.Ended() {
+		err = seen.Settled(ctx, c)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return seen
+}
+
 // An observer looks at a walk from outside, in every way. A nil observer looks at nothing.
 type observer struct {
 	client  harness.Client
