@@ -70,6 +70,7 @@ func TestAnyReplica(t *testing.T) {
 		end := c[2].Post(t, pause.Continue(harness.Echo))
 		end.Completes(t, "<&>\u2028é 1.5\n")
 		for _, other := range c {
+			tells(t, other, nil, end)
 			if again := other.Post(t, pause.Continue(harness.Echo)); again.Raw != end.Raw {
 				t.Errorf(harness.AskedAgain, again, end)
 			}
@@ -121,6 +122,7 @@ func TestReplicaKilled(t *testing.T) {
 		if err := servers[0].Kill(); err != nil {
 			t.Fatal(err)
 		}
+		seen := tells(t, c[1], nil, pause) // on any server
 		a := c[1].Post(t, pause.Continue(harness.Echo))
 		a.Fails(t, 503, "The server that holds this execution is away; retry shortly")
 		if a.Header.Get("Retry-After") == "" {
@@ -144,6 +146,7 @@ func TestReplicaKilled(t *testing.T) {
 		if again := c[1].Post(t, pause.Continue(harness.Echo)); again.Raw != end.Raw {
 			t.Errorf(harness.AskedAgain, again, end)
 		}
+		tells(t, c[2], seen, end)
 	})
 }
 

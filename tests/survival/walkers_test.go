@@ -165,6 +165,24 @@ func tells(t *testing.T, c harness.Client, seen *harness.Journal, a harness.Answ
 	return seen
 }
 
+// ends checks that the journal of an execution has come to an end with this status, and that it
+// still has what was seen of it before.
+func ends(t *testing.T, c harness.Client, seen *harness.Journal, status string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := seen.Read(ctx, c)
+	if got := seen.Status(); err == nil && got != status {
+		err = fmt.Errorf("got the status %q, want %q:\n%s", got, status, seen)
+	}
+	if err == nil {
+		err = seen.Settled(ctx, c)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // An observer looks at a walk from outside, in every way. A nil observer looks at nothing.
 type observer struct {
 	client  harness.Client
