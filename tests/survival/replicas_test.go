@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,7 @@ func balance(t *testing.T, servers []*harness.Server) string {
 			}
 			r.SetURL(to)
 		},
+		ErrorLog: log.New(io.Discard, "", 0), // Streams break off when a server is killed.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
