@@ -162,6 +162,9 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 			// The store has no record: an earlier write never reached it, or it has lost its
 			// data. No server can have taken the execution over, since that takes a record.
 			next.Version = 1
+			if _, gone := l.o.Store.Summary(ctx, l.id); errors.Is(gone, continuation.ErrNotFound) {
+				l.chronicle.Lost()
+			}
 			err = l.put(ctx, next)
 		case err == nil:
 			l.lose()

@@ -27,6 +27,8 @@ type Options struct {
 const (
 	// maxCode bounds the code that a journal keeps whole, in bytes of compact JSON.
 	maxCode = 256 << 10
+	// mostKept bounds the stored events that a Writer keeps, in bytes.
+	mostKept = 256 << 10
 	// maxJournal is the size from which a journal keeps nothing of values that are cut.
 	maxJournal = 16 << 20
 )
@@ -51,7 +53,11 @@ type Writer struct {
 	// waiting are the events that are not stored yet; first is the number of the first of them.
 	first   int64
 	waiting []*note
-	last    time.Time
+	// kept are the latest events that are stored, in case the store loses them again: those right
+	// before first, of keptSize bytes.
+	kept     []*note
+	keptSize int
+	last     time.Time
 	// noted counts the events that were noted, also those that were retracted.
 	noted int64
 	// size is how many bytes of events there are, stored or not.
@@ -369,7 +375,8 @@ func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 }
 
 // Stored tells that the store has r, a record that Chapter has made ready, and the events that came
-// with it. saved tells that it has the latest summary.
+// with it. saved tells that it has the latest summary. If r is older than one that was stored
+// before, the store has lost the events since, and they wait again.
 func (w *Writer) Stored(r continuation.Record, saved bool) error {
 	var st state
 	if len(r.Printed) > 0 {
@@ -382,10 +389,15 @@ func (w *Writer) Stored(r continuation.Record, saved bool) error {
 	if saved {
 		w.unsaved = false
 	}
+	if r.Events < w.first-1 {
+		w.rewind(r.Events, st.Noted)
+		return nil
+	}
 	// Events that wait, and were noted by then, came with r. A count would not do: r may also have
 	// brought events that were retracted since.
-	w.waiting = slices.DeleteFunc(w.waiting, func(n *note) bool { return n.at <= st.Noted })
-	w.first = max(w.first, r.Events+1)
+	came := notedBy(w.waiting, st.Noted)
+	w.keep(w.waiting[:came], r.Events)
+	w.waiting, w.first = slices.Delete(w.waiting, 0, came), r.Events+1
 	return nil
 }
 
@@ -399,6 +411,53 @@ func (w *Writer) Waiting() []continuation.Event {
 		events[i] = continuation.Event{Seq: seq, Content: n.numbered(seq)}
 	}
 	return events
+}
+
+// Lost tells that the store has lost the whole journal.
+func (w *Writer) Lost() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unsaved = true
+	w.rewind(0, 0)
+}
+
+// notedBy returns how many of the first notes were noted when so many had been noted in all.
+func notedBy(notes []*note, noted int64) int {
+	n, _ := slices.BinarySearchFunc(notes, noted+1, func(n *note, at int64) int { return cmp.Compare(n.at, at) })
+	return n
+}
+
+// keep keeps events that are stored now, up to number last. mu is held.
+func (w *Writer) keep(notes []*note, last int64) {
+	if int64(len(notes)) != last+1-w.first {
+		w.kept, w.keptSize = nil, 0 // It is not known which number each of them has.
+		return
+	}
+	w.kept = append(w.kept, notes...)
+	for _, n := range notes {
+		w.keptSize += len(n.rest)
+	}
+	gone := 0
+	for ; w.keptSize > mostKept; gone++ {
+		w.keptSize -= len(w.kept[gone].rest)
+	}
+	w.kept = slices.Delete(w.kept, 0, gone)
+}
+
+// rewind has the events wait again that followed event number last, when so many had been noted in
+// all. Each gets the number again that it had. If one of them is not kept, none of them waits: what
+// is lost is lost. mu is held.
+func (w *Writer) rewind(last, noted int64) {
+	from := notedBy(w.kept, noted)
+	lost := w.kept[from:]
+	if int64(len(lost)) != w.first-1-last {
+		return
+	}
+	for _, n := range lost {
+		w.keptSize -= len(n.rest)
+	}
+	w.waiting, w.first = slices.Concat(lost, w.waiting), last+1
+	w.kept = slices.Clone(w.kept[:from])
 }
 
 // Waits reports whether anything waits to be stored.

@@ -87,6 +87,74 @@ func TestWriterOfAStoredClaim(t *testing.T) {
 	}
 }
 
+// A store that has lost its latest writes, or all of them, gets their events again, with the same
+// numbers and times.
+func TestWriterOfAStoreThatForgets(t *testing.T) {
+	w := NewWriter(Options{Mode: Full}, Summary{ID: "x"}, 1)
+	written := map[int64]string{}
+	write := func() continuation.Record {
+		t.Helper()
+		var r continuation.Record
+		c, err := w.Chapter(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range c.Events {
+			seq := c.First + int64(i)
+			if before, again := written[seq]; again && before != string(e) {
+				t.Errorf("event %d was %s, and is %s", seq, before, e)
+			}
+			written[seq] = string(e)
+		}
+		return r
+	}
+	stored := func(r continuation.Record) {
+		t.Helper()
+		if err := w.Stored(r, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Note(&Started{})
+	stored(write())
+	w.Note(&Output{Stream: "stdout", Text: "a"})
+	old := write()
+	stored(old)
+	w.Note(&Output{Stream: "stdout", Text: "b"}, &Paused{Round: 1})
+	stored(write())
+	w.Note(&Resumed{Round: 1})
+	stored(old)
+	if r := write(); w.first != 3 || r.Events != 5 {
+		t.Errorf("after a loss of two events, %d to %d are written, want 3 to 5", w.first, r.Events)
+	}
+	stored(write())
+	w.Lost()
+	if r := write(); w.first != 1 || r.Events != 5 || !w.unsaved {
+		t.Errorf("after a loss of all events, %d to %d are written, want 1 to 5", w.first, r.Events)
+	}
+	stored(write())
+	// More than is kept.
+	for range 5 {
+		w.Note(&Output{Stream: "stdout", Text: strings.Repeat("x", mostKept/2)})
+		stored(write())
+	}
+	if w.keptSize > mostKept || len(w.kept) != 1 {
+		t.Errorf("%d events of %d bytes are kept, want one", len(w.kept), w.keptSize)
+	}
+	stored(old)
+	if w.first != 11 || len(w.waiting) > 0 {
+		t.Errorf("after a loss of more than is kept, %d events wait, the first is number %d", len(w.waiting), w.first)
+	}
+	// The store has a claim that was retracted: the number of nothing before it is known.
+	w.Note(&Output{Stream: "stdout", Text: "c"})
+	claim := w.Note(&Resumed{Round: 2})
+	r := write()
+	w.Retract(claim)
+	stored(r)
+	if w.first != 13 || len(w.waiting) > 0 || len(w.kept) > 0 {
+		t.Errorf("after a retracted claim was stored, the next number is %d, %d events wait and %d are kept", w.first, len(w.waiting), len(w.kept))
+	}
+}
+
 func TestWriterOutput(t *testing.T) {
 	text := "a€b" + "\xff" + "c€"
 	var all strings.Builder

@@ -431,11 +431,19 @@ type Witness struct {
 	err     error
 }
 
-// Witness returns a new witness, who watches until the execution or ctx ends.
-func (c Client) Witness(ctx context.Context, id string) *Witness {
-	w := &Witness{seen: Journal{ID: id}, done: make(chan struct{})}
+// Witness returns a new witness, who waits until there is an execution with a label, and watches it
+// until it or ctx ends.
+func (c Client) Witness(ctx context.Context, key, value string) *Witness {
+	w := &Witness{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
+		for w.err == nil && w.seen.ID == "" {
+			var found []string
+			if found, w.err = c.Labelled(ctx, key, value); len(found) > 0 {
+				w.seen.ID = found[0]
+			}
+			time.Sleep(retryTime)
+		}
 		for w.err == nil && !w.seen.Ended() {
 			w.err = cmp.Or(w.watch(ctx, c), ctx.Err())
 		}

@@ -92,6 +92,7 @@ func TestRedisFailsOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			behind = c.Pause(t, behind.Continue(harness.Echo))
+			seen := tells(t, c, nil, behind)
 			stop := forgetfulWalkers(t, c)
 			time.Sleep(500 * time.Millisecond) // Programs run meanwhile.
 			if err := errors.Join(primary.Crash(), replica.GoOn()); err != nil {
@@ -102,7 +103,9 @@ func TestRedisFailsOver(t *testing.T) {
 			time.Sleep(time.Second) // Programs run again.
 			stop()
 			c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
-			c.Post(t, behind.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
+			end := c.Post(t, behind.Continue(harness.Echo))
+			end.Completes(t, "{'n': 1}\n{'n': 2}\n")
+			tells(t, c, seen, end)
 		})
 	}
 }

@@ -45,8 +45,15 @@ func TestKilledWhilePaused(t *testing.T) {
 		second := c.Pause(t, answered.Continue(harness.Echo))
 		end := c.Post(t, ended.Continue(harness.Echo))
 		end.Completes(t, "{'n': 1}\n")
+		seen := map[string]*harness.Journal{}
+		for _, a := range []harness.Answer{first, second, end} {
+			seen[a.Execution()] = tells(t, c, nil, a)
+		}
 		restart()
 
+		for _, a := range []harness.Answer{first, second, end} {
+			tells(t, c, seen[a.Execution()], a)
+		}
 		// A request that was answered before the crash gets the same bytes again.
 		if again := c.Post(t, answered.Continue(harness.Echo)); again.Raw != second.Raw {
 			t.Errorf("retry of an answered round: got %v, want %v", again, second)
@@ -60,8 +67,11 @@ func TestKilledWhilePaused(t *testing.T) {
 
 		next := c.Pause(t, first.Continue(harness.Echo))
 		restart()
-		c.Post(t, next.Continue(harness.Echo)).Completes(t, stdout)
-		c.Post(t, second.Continue(harness.Echo)).Completes(t, stdout)
+		for _, pause := range []harness.Answer{next, second} {
+			end := c.Post(t, pause.Continue(harness.Echo))
+			end.Completes(t, stdout)
+			tells(t, c, seen[end.Execution()], end)
+		}
 		c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	})
 }
@@ -82,21 +92,29 @@ func TestKilledWhileRunning(t *testing.T) {
 			print("ran", count, "times", await ask(n=count))
 		`), Tools: harness.Tools("ask")}
 		pause, start := c.Pause(t, p), make(chan error, 2)
+		seen := tells(t, c, nil, pause)
 		go func() {
 			_, err := c.Send(t.Context(), pause.Continue(harness.Echo))
 			start <- err
 		}()
 		go func() {
-			_, err := c.Send(t.Context(), harness.Program{Code: "import time\ntime.sleep(60)"})
+			_, err := c.Send(t.Context(), harness.Program{Code: "import time\nprint('begun')\ntime.sleep(60)", Labels: harness.Labels{"lost": "yes"}})
 			start <- err
 		}()
 		// Another continuation gets 409 as soon as the first one is in flight. Before that it
 		// changes nothing, since no call has this id.
 		other := harness.Continuation{Token: pause.Token, Results: []harness.Result{{CallID: "call_999"}}}
+		var lost []string
 		err := harness.Within(harness.StartTimeout, func() error {
 			a, err := c.Send(t.Context(), other)
 			if err == nil && a.HTTPStatus != http.StatusConflict {
 				err = fmt.Errorf("got %v, want 409", a)
+			}
+			if err == nil {
+				lost, err = c.Labelled(t.Context(), "lost", "yes")
+			}
+			if err == nil && len(lost) != 1 {
+				err = fmt.Errorf("the program that is to be lost is %q, want one", lost)
 			}
 			return err
 		})
@@ -123,12 +141,16 @@ func TestKilledWhileRunning(t *testing.T) {
 		}
 		if again.Status != "tool_call_required" {
 			again.Fails(t, 400, "Execution expired") // It may be lost, but the error must say so.
+			ends(t, c, seen, "error")
 			return
 		}
 		if got, want := again.Calls[0].CompactInput(), `{"n":1}`; got != want {
 			t.Errorf("input = %s, want %s", got, want)
 		}
-		c.Post(t, again.Continue(harness.Value("7"))).Completes(t, "ran 1 times 7\n")
+		end := c.Post(t, again.Continue(harness.Value("7")))
+		end.Completes(t, "ran 1 times 7\n")
+		tells(t, c, seen, end)
+		ends(t, c, &harness.Journal{ID: lost[0]}, "error")
 	})
 }
 
@@ -139,6 +161,7 @@ func TestSandboxesKilled(t *testing.T) {
 		server := harness.ServeAlone(t, s, nil)
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)
+		seen := tells(t, c, nil, pause)
 		for _, p := range server.Family()[1:] {
 			// The process may already have ended together with another one.
 			_ = syscall.Kill(p.PID, syscall.SIGKILL)
@@ -146,6 +169,11 @@ func TestSandboxesKilled(t *testing.T) {
 		a := c.Post(t, pause.Continue(harness.Echo))
 		if a.Status != "error" || a.HTTPStatus >= 500 {
 			t.Errorf("got %v, want an error that is not the server's", a)
+		}
+		if a.HTTPStatus == http.StatusOK {
+			ends(t, c, seen, "error") // The claim came before the loss was noticed.
+		} else {
+			ends(t, c, seen, "expired")
 		}
 		err := harness.Within(20*time.Second, func() error {
 			a, err := c.Send(t.Context(), harness.Program{Code: "print(1)"})

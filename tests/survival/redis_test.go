@@ -159,6 +159,10 @@ func TestRedisRestarts(t *testing.T) {
 				waits, pauses, ends := c.Pause(t, harness.AskOnce), c.Pause(t, twice), c.Pause(t, harness.Program{
 					Code: "import time\nprint(await ask(n=1))\n" + begun.Line() + "time.sleep(1)", Tools: harness.Tools("ask"),
 				})
+				seen := map[string]*harness.Journal{}
+				for _, a := range []harness.Answer{waits, pauses, ends} {
+					seen[a.Execution()] = tells(t, c, nil, a)
+				}
 				// Two programs run while Redis is down: one to its next pause, one to its end.
 				answers := make(chan harness.Answer, 2)
 				for _, body := range []harness.Continuation{pauses.Continue(harness.Echo), ends.Continue(harness.Echo)} {
@@ -185,15 +189,21 @@ func TestRedisRestarts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
-				c.Post(t, ends.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
-				c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
-				reportsHealth(t, c, 200, "healthy")
-				walking := walkers
-				if args == nil {
-					walking = forgetfulWalkers
+				// The server tells a Redis without its data all that it had told the other one.
+				for _, one := range []struct {
+					paused harness.Answer
+					stdout string
+				}{{next, "{'n': 1}\n{'n': 2}\n"}, {ends, "{'n': 1}\n"}, {waits, "{'n': 1}\n"}} {
+					end := c.Post(t, one.paused.Continue(harness.Echo))
+					end.Completes(t, one.stdout)
+					tells(t, c, seen[one.paused.Execution()], end)
 				}
-				stop := walking(t, c)
+				reportsHealth(t, c, 200, "healthy")
+				walk := walkers
+				if args == nil {
+					walk = forgetfulWalkers
+				}
+				stop := walk(t, c)
 				for range 3 {
 					restart(func() { time.Sleep(300 * time.Millisecond) })
 					time.Sleep(300 * time.Millisecond)

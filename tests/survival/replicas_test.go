@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,7 @@ func balance(t *testing.T, servers []*harness.Server) string {
 			}
 			r.SetURL(to)
 		},
+		ErrorLog: log.New(io.Discard, "", 0), // Streams break off when a server is killed.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -70,6 +72,7 @@ func TestAnyReplica(t *testing.T) {
 		end := c[2].Post(t, pause.Continue(harness.Echo))
 		end.Completes(t, "<&>\u2028é 1.5\n")
 		for _, other := range c {
+			tells(t, other, nil, end)
 			if again := other.Post(t, pause.Continue(harness.Echo)); again.Raw != end.Raw {
 				t.Errorf(harness.AskedAgain, again, end)
 			}
@@ -121,6 +124,7 @@ func TestReplicaKilled(t *testing.T) {
 		if err := servers[0].Kill(); err != nil {
 			t.Fatal(err)
 		}
+		seen := tells(t, c[1], nil, pause) // on any server
 		a := c[1].Post(t, pause.Continue(harness.Echo))
 		a.Fails(t, 503, "The server that holds this execution is away; retry shortly")
 		if a.Header.Get("Retry-After") == "" {
@@ -144,6 +148,7 @@ func TestReplicaKilled(t *testing.T) {
 		if again := c[1].Post(t, pause.Continue(harness.Echo)); again.Raw != end.Raw {
 			t.Errorf(harness.AskedAgain, again, end)
 		}
+		tells(t, c[2], seen, end)
 	})
 }
 
@@ -190,23 +195,50 @@ func suspend(t *testing.T, s *harness.Server) {
 }
 
 // TestReplicaStopped suspends a server for longer than its lease and lets it go on. Where another
-// server can reach the sandbox, that one takes over meanwhile.
+// server can reach the sandbox, that one takes over meanwhile, and the suspended one can write no
+// more.
 func TestReplicaStopped(t *testing.T) {
 	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		c := harness.Alices(servers)
-		stop := walkers(t, harness.Client{URL: balance(t, servers[1:]), Key: "key-a"})
+		others := harness.Client{URL: balance(t, servers[1:]), Key: "key-a"}
+		stop := walkers(t, others)
 		pause := c[0].Pause(t, harness.AskOnce)
+		begun := harness.NewMark()
+		prints := c[0].Pause(t, harness.Program{
+			Code:  "import time\nawait ask(n=1)\n" + begun.Line() + "for i in range(100):\n    print(i)\n    time.sleep(0.1)\nprint(await ask(n=2))",
+			Tools: harness.Tools("ask"), Labels: harness.Labels{"it": "prints"},
+		})
+		witness := others.Witness(t.Context(), "it", "prints")
+		first := make(chan harness.Answer, 1)
+		go func() {
+			a, err := insist(t.Context(), c[0], nil, prints.Continue(harness.Echo))
+			if err != nil {
+				t.Error(err)
+			}
+			first <- a
+		}()
+		begun.Await(t, 1)
 		suspend(t, servers[0])
 		// The kernel still accepts connections for the suspended server, so a request could wait
 		// for ever. The client gives up after a while and asks again.
-		for until := time.Now().Add(8 * time.Second); time.Now().Before(until); {
-			ctx, leave := context.WithTimeout(t.Context(), 2*time.Second)
-			a, err := c[1].Send(ctx, pause.Continue(harness.Echo))
-			taken := servers[0].Settings["SANDBOX"] == "docker" && a.Status == "completed"
-			if err == nil && a.HTTPStatus != http.StatusServiceUnavailable && !taken {
-				t.Errorf("got %v while the server is stopped, want 503", a)
+		reachable := servers[0].Settings["SANDBOX"] == "docker"
+		taken := !reachable // Nobody else can take it over.
+		for began := time.Now(); time.Since(began) < 8*time.Second || !taken; {
+			if time.Since(began) > time.Minute {
+				t.Fatal("no other server has taken over")
 			}
-			leave()
+			for _, body := range []any{prints.Continue(harness.Echo), pause.Continue(harness.Echo)} {
+				ctx, leave := context.WithTimeout(t.Context(), 2*time.Second)
+				a, err := c[1].Send(ctx, body)
+				leave()
+				switch {
+				case err != nil || a.HTTPStatus == http.StatusServiceUnavailable:
+				case reachable && a.HTTPStatus == http.StatusOK:
+					taken = true
+				default:
+					t.Errorf("got %v while the server is stopped, want 503", a)
+				}
+			}
 		}
 		if err := servers[0].Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -216,6 +248,24 @@ func TestReplicaStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Completes(t, "{'n': 1}\n")
+		tells(t, c[2], nil, a)
+		next, err := insist(t.Context(), c[1], nil, prints.Continue(harness.Echo))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := <-first; again.Raw != next.Raw {
+			t.Errorf(harness.AskedAgain, again, next)
+		}
+		seen := tells(t, c[0], nil, next)
+		a = c[2].Post(t, next.Continue(harness.Echo))
+		var stdout strings.Builder
+		for i := range 100 {
+			fmt.Fprintln(&stdout, i)
+		}
+		a.Completes(t, stdout.String()+"{'n': 2}\n")
+		if err := witness.Agrees(tells(t, c[1], seen, a), witnessPatience); err != nil {
+			t.Error(err)
+		}
 		stop()
 		reportsHealth(t, c[0], 200, "healthy")
 	})

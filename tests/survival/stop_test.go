@@ -70,13 +70,15 @@ func TestDrainEnds(t *testing.T) {
 		round := sendLater(t, c, runs.Continue(harness.Echo))
 		start := sendLater(t, c, harness.Program{Code: "import time\n" + begun.Line() + "time.sleep(1)\nprint('ran')"})
 		begun.Await(t, 2)
+		seen := tells(t, c, nil, waits)
 		family := server.Family()
 		endBySignal(t, server, syscall.SIGTERM)
 		next := <-round
 		if next.Status != "tool_call_required" {
 			t.Errorf("got %v for the round that ran, want its pause", next)
 		}
-		(<-start).Completes(t, "ran\n")
+		ran := <-start
+		ran.Completes(t, "ran\n")
 		if err := server.Cleared(family); err != nil {
 			t.Error(err)
 		}
@@ -85,6 +87,9 @@ func TestDrainEnds(t *testing.T) {
 		}
 		c.Post(t, waits.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
 		c.Post(t, next.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
+		ends(t, c, seen, "cancelled")
+		ends(t, c, &harness.Journal{ID: next.Execution()}, "cancelled")
+		tells(t, c, nil, ran)
 		c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	})
 }
@@ -108,6 +113,7 @@ func TestDrainKeeps(t *testing.T) {
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
+		seen := tells(t, c, nil, next)
 		c.Post(t, waits.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		if again := c.Post(t, runs.Continue(harness.Echo)); again.Raw != next.Raw {
 			t.Errorf(harness.AskedAgain, again, next)
@@ -115,7 +121,9 @@ func TestDrainKeeps(t *testing.T) {
 		if again := c.PostKeyed(t, key, harness.Awkward); again.Raw != started.Raw {
 			t.Errorf(harness.AskedAgain, again, started)
 		}
-		c.Post(t, next.Continue(harness.Echo)).Completes(t, "{'n': 1}\n{'n': 2}\n")
+		end := c.Post(t, next.Continue(harness.Echo))
+		end.Completes(t, "{'n': 1}\n{'n': 2}\n")
+		tells(t, c, seen, end)
 		// The last server has to end what nobody continues.
 		endBySignal(t, server, syscall.SIGTERM)
 		server.Settings["DRAIN"] = "end"

@@ -53,7 +53,10 @@ func TestReplicaTakesOver(t *testing.T) {
 	if next.Status != "tool_call_required" {
 		t.Fatalf("got %v from another server, want the next pause", next)
 	}
-	c[2].Post(t, next.Continue(harness.Echo)).Completes(t, "[1, {'n': 1}]\n{'n': 2}\n")
+	seen := tells(t, c[1], nil, next)
+	end := c[2].Post(t, next.Continue(harness.Echo))
+	end.Completes(t, "[1, {'n': 1}]\n{'n': 2}\n")
+	tells(t, c[1], seen, end)
 	next = c[2].Post(t, runs.Continue(harness.Value("7")))
 	if next.Status != "tool_call_required" {
 		t.Fatalf("got %v from another server, want the answer that the dead one owed", next)
@@ -61,7 +64,10 @@ func TestReplicaTakesOver(t *testing.T) {
 	if again := c[1].Post(t, runs.Continue(harness.Value("7"))); again.Raw != next.Raw {
 		t.Errorf(harness.AskedAgain, again, next)
 	}
-	c[1].Post(t, next.Continue(harness.Value("8"))).Completes(t, "7 8\n")
+	seen = tells(t, c[1], nil, next)
+	end = c[1].Post(t, next.Continue(harness.Value("8")))
+	end.Completes(t, "7 8\n")
+	tells(t, c[2], seen, end)
 	if err := servers[0].Start(); err != nil {
 		t.Fatal(err)
 	}

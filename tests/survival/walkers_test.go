@@ -1,12 +1,14 @@
 package survival
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,48 +88,27 @@ func (l ledger) walked(end harness.Answer) error {
 	return nil
 }
 
-// watched checks that every call of a walk stands in its journal with its result.
-func (l ledger) watched(j *harness.Journal) error {
-	for n, c := range j.Calls {
-		if c.Tool != "step" || c.Status != "completed" || l[c.ID+" "+c.Input] != 1 || c.Output != fmt.Sprintf("%de1", n) {
-			return fmt.Errorf("the journal has the call %v, which was not executed so; in all %v", c, l)
-		}
-	}
-	return nil
-}
-
 // errLostStart means that a start ended with a clear error, and may or may not have run.
 var errLostStart = errors.New("lost before its first answer")
 
-// walkOnce runs a walk to its end, whatever happens to the server meanwhile. Unless the store may
-// lose what it has stored, somebody watches.
-func walkOnce(ctx context.Context, c harness.Client, forgetful bool) error {
+// walkOnce runs a walk to its end, whatever happens to the server meanwhile.
+func walkOnce(ctx context.Context, c harness.Client, o *observer) error {
 	l, key := ledger{}, uuid.NewString()
 	program := walk
-	program.Labels = harness.Labels{"walk": key}
+	program.Labels = o.awaits(ctx, key)
 	a, err := insist(ctx, c, harness.Keyed(key), program)
-	if err != nil {
-		return err
-	}
-	var o *observer
-	if !forgetful {
-		o = observe(ctx, c, a.Execution())
-	}
-	if a.Status == "error" && a.Error == "Sandbox execution failed" {
-		if err := o.end(ctx, key, "error"); err != nil {
-			return err
-		}
-		return errLostStart
+	if err == nil && a.Status == "error" && a.Error == "Sandbox execution failed" {
+		return cmp.Or(o.lost(ctx, a), errLostStart)
 	}
 	for err == nil && a.Status == "tool_call_required" {
-		if err := o.saw(ctx, a); err != nil {
-			return err
-		}
 		next := a.Continue(func(call harness.Call) harness.Result {
 			l[call.ID+" "+call.CompactInput()]++
 			n := strings.Trim(strings.SplitN(string(call.Input), ":", 2)[1], " }")
 			return harness.Result{Result: []byte(n + "e1")}
 		})
+		if err := o.saw(ctx, a); err != nil {
+			return err
+		}
 		time.Sleep(rand.N(40 * time.Millisecond)) // Tools take some time.
 		a, err = insist(ctx, c, nil, next)
 	}
@@ -135,26 +116,63 @@ func walkOnce(ctx context.Context, c harness.Client, forgetful bool) error {
 		err = l.walked(a)
 	}
 	if err == nil {
-		err = o.saw(ctx, a)
-	}
-	if err == nil {
-		err = o.end(ctx, key, "completed")
-	}
-	if err == nil && o != nil {
-		err = l.watched(&o.journal)
+		err = o.ended(ctx, a, l)
 	}
 	return err
 }
 
-// An observer looks at a walk from outside, in every way. A nil observer looks at nothing.
+// tells checks that the journal of an execution tells of an answer, and that it still has what was
+// seen of it before; nil if nothing was. It returns what there is to see now.
+func tells(t *testing.T, c harness.Client, seen *harness.Journal, a harness.Answer) *harness.Journal {
+	t.Helper()
+	if seen == nil {
+		seen = &harness.Journal{ID: a.Execution()}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := seen.Tells(ctx, c, a)
+	if err == nil && seen.Ended() {
+		err = seen.Settled(ctx, c)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return seen
+}
+
+// ends checks that the journal of an execution has come to an end with this status, and that it
+// still has what was seen of it before.
+func ends(t *testing.T, c harness.Client, seen *harness.Journal, status string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := seen.Read(ctx, c)
+	if got := seen.Status(); err == nil && got != status {
+		err = fmt.Errorf("got the status %q, want %q:\n%s", got, status, seen)
+	}
+	if err == nil {
+		err = seen.Settled(ctx, c)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// An observer looks at one walk from outside, in every way. A nil observer looks at nothing.
 type observer struct {
 	client  harness.Client
+	key     string
 	journal harness.Journal
 	witness *harness.Witness
 }
 
-func observe(ctx context.Context, c harness.Client, id string) *observer {
-	return &observer{c, harness.Journal{ID: id}, c.Witness(ctx, id)}
+// awaits returns the labels of a walk that is about to start, and has a witness wait for it.
+func (o *observer) awaits(ctx context.Context, key string) harness.Labels {
+	labels := harness.Labels{"walk": key}
+	if o != nil {
+		o.key, o.witness = key, o.client.Witness(ctx, "walk", key)
+	}
+	return labels
 }
 
 // saw checks that the journal tells of an answer.
@@ -162,32 +180,56 @@ func (o *observer) saw(ctx context.Context, a harness.Answer) error {
 	if o == nil {
 		return nil
 	}
+	o.journal.ID = a.Execution()
 	return o.journal.Tells(ctx, o.client, a)
+}
+
+// ended checks what there is to see of a walk that has completed, whose calls were those of l.
+func (o *observer) ended(ctx context.Context, a harness.Answer, l ledger) error {
+	if o == nil {
+		return nil
+	}
+	if err := o.saw(ctx, a); err != nil {
+		return err
+	}
+	for n, c := range o.journal.Calls {
+		if c.Tool != "step" || c.Status != "completed" || l[c.ID+" "+c.Input] != 1 || c.Output != fmt.Sprintf("%de1", n) {
+			return fmt.Errorf("the journal has the call %v, which was not executed so; in all %v", c, l)
+		}
+	}
+	return o.settled(ctx)
+}
+
+// lost checks what there is to see of a walk that was lost at its start.
+func (o *observer) lost(ctx context.Context, a harness.Answer) error {
+	if o == nil {
+		return nil
+	}
+	o.journal.ID = a.Execution()
+	if err := o.journal.Read(ctx, o.client); err != nil {
+		return err
+	}
+	if got := o.journal.Status(); got != "error" {
+		return fmt.Errorf("an execution that was lost has the status %q:\n%s", got, &o.journal)
+	}
+	return o.settled(ctx)
 }
 
 // witnessPatience is how much later than others a witness may see the end.
 const witnessPatience = 30 * time.Second
 
-// end checks what there is to see of a walk that has ended with a status.
-func (o *observer) end(ctx context.Context, key, status string) error {
-	if o == nil {
-		return nil
-	}
-	if err := o.journal.Read(ctx, o.client); err != nil {
-		return err
-	}
-	if got := o.journal.Status(); got != status {
-		return fmt.Errorf("execution %s has the status %q, want %q:\n%s", o.journal.ID, got, status, &o.journal)
-	}
+// settled checks that all ways to look at a walk that has ended agree, also with what was seen while
+// it ran.
+func (o *observer) settled(ctx context.Context) error {
 	if err := o.journal.Settled(ctx, o.client); err != nil {
 		return err
 	}
 	if err := o.witness.Agrees(&o.journal, witnessPatience); err != nil {
 		return err
 	}
-	found, err := o.client.Labelled(ctx, "walk", key)
-	if err == nil && (len(found) != 1 || found[0] != o.journal.ID) {
-		err = fmt.Errorf("executions with the label walk:%s: %q, want %s", key, found, o.journal.ID)
+	found, err := o.client.Labelled(ctx, "walk", o.key)
+	if err == nil && !slices.Equal(found, []string{o.journal.ID}) {
+		err = fmt.Errorf("executions with the label walk:%s: %q, want %s", o.key, found, o.journal.ID)
 	}
 	return err
 }
@@ -207,7 +249,7 @@ func forgetfulWalkers(t *testing.T, c harness.Client) (stop func() int64) {
 
 func walking(t *testing.T, c harness.Client, forgetful bool) (stop func() int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	var walks, lost atomic.Int64
 	done := make(chan struct{})
@@ -220,7 +262,11 @@ func walking(t *testing.T, c harness.Client, forgetful bool) (stop func() int64)
 				default:
 				}
 				one, cancel := context.WithTimeout(ctx, 90*time.Second)
-				err := walkOnce(one, c, forgetful)
+				var o *observer
+				if !forgetful {
+					o = &observer{client: c}
+				}
+				err := walkOnce(one, c, o)
 				cancel()
 				walks.Add(1)
 				switch {
