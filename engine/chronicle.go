@@ -88,9 +88,9 @@ func (c *chronicle) noteOutput(o sandbox.Output) bool {
 
 // notePause notes new calls, and the pause that they lead to.
 func (c *chronicle) notePause(e ending, round int, expires time.Time) {
-	events := make([]journal.Event, 0, len(e.issued)+1)
+	// One after the other, since the values of the first calls may leave no room for those of others.
 	for _, call := range e.issued {
-		events = append(events, &journal.CallStarted{
+		c.Note(&journal.CallStarted{
 			Call: call.ID, Record: journal.RecordName(c.id, call.ID), Tool: call.Name, Runner: "client",
 			Input: c.Value(call.Input), Line: c.Line(call.line),
 		})
@@ -99,7 +99,7 @@ func (c *chronicle) notePause(e ending, round int, expires time.Time) {
 	for i, call := range e.calls {
 		waiting[i] = call.ID
 	}
-	c.Note(append(events, &journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})...)
+	c.Note(&journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})
 }
 
 // noteClaim notes the results with which a request continues the execution, whose record is r.
@@ -111,18 +111,18 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, results []R
 	for _, call := range r.Pending {
 		started[call.ID] = call.Started
 	}
-	events := []journal.Event{&journal.Resumed{Round: r.Round, Waited: since(r.Since)}}
+	notes := c.Note(&journal.Resumed{Round: r.Round, Waited: since(r.Since)})
 	for _, result := range results {
 		id, took := result.CallID, since(started[result.CallID])
+		var e journal.Event
 		if result.Failed {
-			events = append(events, c.failure(id, messageOf(result), took))
-			continue
+			e = c.failure(id, messageOf(result), took)
+		} else {
+			e = &journal.CallCompleted{Call: id, Record: journal.RecordName(c.id, id), Output: c.Value(result.Value), Took: took}
 		}
-		events = append(events, &journal.CallCompleted{
-			Call: id, Record: journal.RecordName(c.id, id), Output: c.Value(result.Value), Took: took,
-		})
+		notes = append(notes, c.Note(e)...)
 	}
-	c.claim = claim{request: request, notes: c.Note(events...)}
+	c.claim = claim{request: request, notes: notes}
 }
 
 // retractClaim takes the latest claim back, which has failed.

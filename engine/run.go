@@ -55,6 +55,7 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 	}
 	unpublished := time.NewTimer(publishAfter)
 	defer unpublished.Stop()
+	soon := false // whether unpublished runs for output
 	for {
 		select {
 		case event, ok := <-s.sandbox.Events():
@@ -62,13 +63,15 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 				return sandboxLost(s.sandbox.Err())
 			}
 			if output, ok := event.(sandbox.Output); ok {
-				if s.conversation.chronicle.noteOutput(output) {
+				if s.conversation.chronicle.noteOutput(output) && !soon {
 					unpublished.Reset(publishOutput)
+					soon = true
 				}
 			} else if e, rested := s.hear(event); rested {
 				return e
 			}
 		case <-unpublished.C:
+			soon = false
 			s.conversation.publisher.publish()
 		case <-timeout:
 			return s.kill(ending{state: TimedOut})

@@ -95,12 +95,15 @@ func (e sequelError) Error() string { return fmt.Sprintf("the journal has %d eve
 
 // Put implements continuation.Store.
 func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
-	size, err := s.put(ctx, r, ttl, c)
-	if sequel, ok := errors.AsType[sequelError](err); ok {
-		// A record that is gone does not tell how far the journal has come.
-		known := min(sequel.has-c.First+1, int64(len(c.Events)))
-		c.First, c.Events = c.First+known, c.Events[known:]
-		size, err = s.put(ctx, r, ttl, c)
+	size, err := s.follow(ctx, r, ttl, c)
+	for try := 0; full(err) && try < roomTries; try++ {
+		gone, roomErr := s.index.makeRoom(ctx)
+		if gone == 0 || roomErr != nil {
+			err = errors.Join(err, roomErr)
+			break
+		}
+		s.log.Warn("Redis is full; the oldest journals have made room", "journals", gone)
+		size, err = s.follow(ctx, r, ttl, c)
 	}
 	switch {
 	case errors.Is(err, continuation.ErrConflict):
@@ -110,6 +113,18 @@ func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duratio
 	}
 	s.index.note(r, c, size)
 	return nil
+}
+
+// follow is put for a chapter of which the journal may have a part already: a record that is gone
+// does not tell how far its journal has come.
+func (s *Store) follow(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) (size int64, err error) {
+	size, err = s.put(ctx, r, ttl, c)
+	if sequel, ok := errors.AsType[sequelError](err); ok {
+		known := min(sequel.has-c.First+1, int64(len(c.Events)))
+		c.First, c.Events = c.First+known, c.Events[known:]
+		size, err = s.put(ctx, r, ttl, c)
+	}
+	return size, err
 }
 
 // put writes a record and a chapter, and returns the size of the journal.

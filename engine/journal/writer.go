@@ -29,8 +29,10 @@ const (
 	maxCode = 256 << 10
 	// mostKept bounds the stored events that a Writer keeps, in bytes.
 	mostKept = 256 << 10
-	// maxJournal is the size from which a journal keeps nothing of values that are cut.
+	// maxJournal is the size from which a journal keeps nothing of values, except of those that are
+	// no larger than what says that a value is missing. Of texts it keeps maxLate bytes.
 	maxJournal = 16 << 20
+	maxLate    = 256
 )
 
 // A Stream is one of the two streams to which programs print.
@@ -133,6 +135,8 @@ func (h *Head) head() *Head { return h }
 type note struct {
 	rest []byte
 	at   int64
+	// output is the event, if it is output that no Chapter has had yet. More may be joined to it.
+	output *Output
 }
 
 // Notes are events that wait in a Writer.
@@ -165,19 +169,29 @@ func (w *Writer) note(events ...Event) {
 	for _, e := range events {
 		h := e.head()
 		h.Time, h.Type = Moment(w.last), typeOf(e)
-		line, err := json.Marshal(e)
-		if err != nil {
-			// Only a value that is no JSON can cause this, and values are checked when they come.
-			panic(fmt.Errorf("journal: encode %s: %w", h.Type, err))
-		}
-		if !utf8.Valid(line) {
-			line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
-		}
-		w.size += int64(len(line))
 		w.noted++
-		w.waiting = append(w.waiting, &note{line[len(unnumbered):], w.noted})
+		n := &note{rest: encode(e), at: w.noted}
+		n.output, _ = e.(*Output)
+		w.size += n.size()
+		w.waiting = append(w.waiting, n)
 	}
 }
+
+// encode returns the JSON of an event that follows its number.
+func encode(e Event) []byte {
+	line, err := json.Marshal(e)
+	if err != nil {
+		// Only a value that is no JSON can cause this, and values are checked when they come.
+		panic(fmt.Errorf("journal: encode %s: %w", e.head().Type, err))
+	}
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
+	return line[len(unnumbered):]
+}
+
+// size returns about how many bytes the event takes.
+func (n *note) size() int64 { return int64(len(unnumbered) + len(n.rest)) }
 
 // unnumbered is how the JSON of an event without a number begins.
 const unnumbered = `{"seq":0`
@@ -223,10 +237,10 @@ func (w *Writer) Print(s Stream, offset int64, data []byte) bool {
 	if seen < 0 || seen >= int64(len(data)) {
 		return false
 	}
-	before := len(w.waiting)
+	before := p.text
 	w.print(s, p.decoder.Write(data[seen:]))
 	p.raw = offset + int64(len(data)) - int64(p.decoder.Held())
-	return len(w.waiting) > before
+	return w.summary.Mode == Full && p.text > before
 }
 
 // Finish adds what is still missing of a stream, all of whose bytes are data, and then added,
@@ -241,8 +255,13 @@ func (w *Writer) Finish(s Stream, data []byte, added string) {
 	w.print(s, added)
 }
 
-// maxOutput bounds the text of one output event, in bytes.
-const maxOutput = 256 << 10
+const (
+	// maxOutput bounds the text of one output event, in bytes.
+	maxOutput = 256 << 10
+	// maxJoined bounds the text of an output event to which more is joined while it waits for the
+	// store, in bytes.
+	maxJoined = 16 << 10
+)
 
 func (w *Writer) print(s Stream, text string) {
 	p := w.streams[s]
@@ -251,12 +270,29 @@ func (w *Writer) print(s Stream, text string) {
 		for n < len(text) && !utf8.RuneStart(text[n]) {
 			n--
 		}
-		if w.summary.Mode == Full {
+		if w.summary.Mode == Full && !w.join(s, text[:n]) {
 			w.note(&Output{Stream: string(s), Offset: p.text, Text: text[:n]})
 		}
 		p.text += int64(n)
 		text = text[n:]
 	}
+}
+
+// join adds text to the event that was noted last, if that is output of the same stream: a program
+// that prints little by little makes no more events than the store has time for.
+func (w *Writer) join(s Stream, text string) bool {
+	if len(w.waiting) == 0 || w.ended {
+		return false
+	}
+	last := w.waiting[len(w.waiting)-1]
+	if last.output == nil || last.output.Stream != string(s) || len(last.output.Text)+len(text) > maxJoined {
+		return false
+	}
+	w.size -= last.size()
+	last.output.Text += text
+	last.rest = encode(last.output)
+	w.size += last.size()
+	return true
 }
 
 // Printed returns how many bytes of text a stream has.
@@ -280,13 +316,10 @@ func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("null")
 	}
-	size := compactSize(v)
-	if size <= most {
+	size, full := compactSize(v), w.full()
+	if size <= most && !full {
 		return v
 	}
-	w.mu.Lock()
-	full := w.size > maxJournal
-	w.mu.Unlock()
 	head := ""
 	if !full {
 		head = headOf(v)
@@ -295,7 +328,17 @@ func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
 	if err != nil {
 		panic(err) // A struct of three plain members can be encoded.
 	}
+	if size <= min(most, len(cut)) {
+		return v
+	}
 	return cut
+}
+
+// full reports whether the journal is so large that it keeps nothing of values any more.
+func (w *Writer) full() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.size > maxJournal
 }
 
 // Text returns a text as events keep it: its beginning, or nothing if the journal keeps no values.
@@ -303,10 +346,14 @@ func (w *Writer) Text(s string) string {
 	if w.summary.Mode != Full {
 		return ""
 	}
-	if len(s) <= maxHead {
+	most := maxHead
+	if w.full() {
+		most = maxLate
+	}
+	if len(s) <= most {
 		return s
 	}
-	return whole([]byte(s[:maxHead]))
+	return whole([]byte(s[:most]))
 }
 
 // Line returns the line that a program claims for a call, or 0 if the program has no such line.
@@ -347,6 +394,7 @@ func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 	c := continuation.Chapter{First: w.first, Events: make([]json.RawMessage, len(w.waiting))}
 	for i, n := range w.waiting {
 		c.Events[i] = n.numbered(w.first + int64(i))
+		n.output = nil // The store may have it from now on.
 	}
 	if w.unsaved {
 		content, err := json.Marshal(w.summary)

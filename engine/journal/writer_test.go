@@ -2,6 +2,8 @@ package journal
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +196,70 @@ func TestWriterOutput(t *testing.T) {
 		if want := Decode([]byte(text)) + "!\n"; all.String() != want {
 			t.Errorf("cut at %d: output %q, want %q", cut, all.String(), want)
 		}
+	}
+}
+
+// Output that waits for the store is joined, as long as the store cannot have it.
+func TestWriterJoins(t *testing.T) {
+	w := NewWriter(Options{Mode: Full}, Summary{}, 1)
+	offset := map[Stream]int64{}
+	print := func(s Stream, text string) {
+		w.Print(s, offset[s], []byte(text))
+		offset[s] += int64(len(text))
+	}
+	texts := func() (r continuation.Record, all []string) {
+		c, err := w.Chapter(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range c.Events {
+			var o Output
+			if err := json.Unmarshal(line, &o); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fmt.Sprintf("%s %d %s", o.Stream, o.Offset, o.Text))
+		}
+		return r, all
+	}
+	print(Stdout, "a")
+	print(Stdout, "b")
+	print(Stderr, "x")
+	print(Stdout, "c")
+	r, got := texts()
+	if want := []string{"stdout 0 ab", "stderr 0 x", "stdout 2 c"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	// The store may have these by now.
+	print(Stdout, "d")
+	print(Stdout, strings.Repeat("e", maxJoined-1))
+	print(Stdout, "f")
+	stored(t, w, r)
+	_, got = texts()
+	if want := []string{"stdout 3 d" + strings.Repeat("e", maxJoined-1), fmt.Sprint("stdout ", 3+maxJoined, " f")}; !slices.Equal(got, want) {
+		t.Errorf("after a write: got %q, want %q", got, want)
+	}
+}
+
+// A journal that is full keeps nothing of values.
+func TestWriterFull(t *testing.T) {
+	w := NewWriter(Options{Mode: Full, Value: 64 << 10}, Summary{}, 1)
+	value := json.RawMessage(`"` + strings.Repeat("x", 60<<10) + `"`)
+	for range 10_000 {
+		w.Note(&CallCompleted{Output: w.Value(value)})
+	}
+	if most := int64(maxJournal + 10_000*300); w.size > most {
+		t.Errorf("the journal has %d bytes, want at most %d", w.size, most)
+	}
+	if got, want := string(w.Value(value)), `{"truncated":true,"bytes":61442,"head":""}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, small := range []string{"1", `{"a":"b"}`, "null"} {
+		if got := string(w.Value(json.RawMessage(small))); got != small {
+			t.Errorf("got %s, want %s", got, small)
+		}
+	}
+	if got := w.Text(strings.Repeat("x", 1000)); len(got) > maxLate {
+		t.Errorf("a text of %d bytes is kept", len(got))
 	}
 }
 

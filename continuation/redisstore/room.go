@@ -1,0 +1,61 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Redis that is full refuses what would take more memory. Claims and pauses matter more than what
+// there is to see of executions that have ended, so the oldest journals of those make room.
+const (
+	// roomAtOnce is how many bytes of journals make room for one write.
+	roomAtOnce = 8 << 20
+	// roomTries is how often a write is tried again after others have made room.
+	roomTries = 4
+)
+
+// evict removes from a group the executions that have ended first, and returns their ids. What it
+// begins with takes no memory, and Redis lets a script that has written go on.
+//
+//	ARGV[1]  how many bytes of journals should go
+var evict = redis.NewScript(`
+local gone, bytes = {}, 0
+while bytes < tonumber(ARGV[1]) and #gone < 500 do
+  local id = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+  if not id then break end
+  redis.call('ZREM', KEYS[3], id)
+  redis.call('ZREM', KEYS[2], id)
+  local entry = redis.call('HGET', KEYS[4], id)
+  if entry then
+    local size, member = string.match(entry, '^(%d+) (.*)$')
+    redis.call('HDEL', KEYS[4], id)
+    redis.call('ZREM', KEYS[1], member)
+    redis.call('DECRBY', KEYS[5], size)
+    bytes = bytes + size
+  end
+  gone[#gone + 1] = id
+end
+return gone
+`)
+
+// full reports whether Redis has refused a command because it is full.
+func full(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
+
+// makeRoom removes the oldest journals of executions that have ended, and returns how many.
+func (x *index) makeRoom(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	gone, err := evict.Run(ctx, x.client, indexKeys(everyoneGroup), roomAtOnce).StringSlice()
+	if err != nil {
+		return 0, fmt.Errorf("make room: %w", err)
+	}
+	for _, id := range gone {
+		// The group of its principal finds out when it is listed.
+		if _, err := forgetKeys(ctx, x.client, id); err != nil {
+			return 0, fmt.Errorf("make room: forget %s: %w", id, err)
+		}
+	}
+	return len(gone), nil
+}
