@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"fermata/continuation"
 	"fermata/continuation/redisstore"
 	"fermata/continuation/storetest"
@@ -70,6 +72,67 @@ func TestEncryptionDetects(t *testing.T) {
 	if _, err := s.Get(t.Context(), r.ID); err != nil {
 		t.Errorf("Get of the value as it was = %v, want the record", err)
 	}
+}
+
+// Somebody who can write to Redis can neither change what a journal tells nor move it elsewhere.
+func TestEncryptionDetectsInJournals(t *testing.T) {
+	server := startServer(t)
+	s := open(t, server.url(), redisstore.WithKey(secret(1)))
+	var keys []string
+	var journals [][]redis.XMessage
+	var authors []*storetest.Author
+	for range 2 {
+		a := storetest.NewAuthor(s, "ada")
+		for range 3 {
+			a.Write(t, 2)
+		}
+		keys, authors = append(keys, "fermata:{"+a.Record.ID+"}"), append(authors, a)
+		chapters, err := server.client.XRange(t.Context(), keys[len(keys)-1]+":journal", "-", "+").Result()
+		if err != nil || len(chapters) != 3 {
+			t.Fatalf("the stream of a journal has %d entries, %v, want 3", len(chapters), err)
+		}
+		journals = append(journals, chapters)
+	}
+	read := func(chapters ...redis.XMessage) error {
+		t.Helper()
+		if err := server.client.Del(t.Context(), keys[0]+":journal").Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range chapters {
+			err := server.client.XAdd(t.Context(), &redis.XAddArgs{Stream: keys[0] + ":journal", ID: c.ID, Values: c.Values}).Err()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := s.Events(t.Context(), authors[0].Record.ID, 0, 1<<20)
+		return err
+	}
+	own, other := journals[0], journals[1]
+	content := func(at, from redis.XMessage) redis.XMessage { return redis.XMessage{ID: at.ID, Values: from.Values} }
+	wantUnavailable(t, "Events of another execution", read(other...))
+	wantUnavailable(t, "Events with a chapter of another execution", read(own[0], other[1], own[2]))
+	wantUnavailable(t, "Events in another order", read(content(own[0], own[1]), content(own[1], own[0]), own[2]))
+	wantUnavailable(t, "Events of which some are repeated", read(own[0], own[1], own[2], content(redis.XMessage{ID: "8-2"}, own[2])))
+	wantUnavailable(t, "Events of a chapter that is said to be longer", read(content(redis.XMessage{ID: "2-3"}, own[0]), own[1], own[2]))
+	text, _ := own[1].Values["c"].(string)
+	for i := range len(text) {
+		bad := []byte(text)
+		bad[i] ^= 1
+		wantUnavailable(t, "Events with a changed byte", read(own[0], redis.XMessage{ID: own[1].ID, Values: map[string]any{"c": bad}}, own[2]))
+	}
+	if err := read(own...); err != nil {
+		t.Errorf("Events of the journal as it was = %v, want success", err)
+	}
+
+	summary, err := server.client.Get(t.Context(), keys[1]+":summary").Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.client.Set(t.Context(), keys[0]+":summary", summary, ttl).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Summary(t.Context(), authors[0].Record.ID)
+	wantUnavailable(t, "Summary of another execution", err)
 }
 
 func TestEncryptionRotates(t *testing.T) {

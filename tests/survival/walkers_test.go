@@ -65,10 +65,12 @@ var walk = harness.Program{Code: harness.Py(`
 
 // walkOutput is what a walk prints.
 func walkOutput() (stdout, stderr string) {
+	var b strings.Builder
 	for n := range steps {
-		stdout += fmt.Sprintf("step %d\né\n", n)
+		fmt.Fprintf(&b, "step %d\né\n", n)
 	}
-	return stdout + fmt.Sprintf("%d\n", 10*steps*(steps-1)/2), strings.Repeat("\ufffdhere\r\n", steps)
+	fmt.Fprintln(&b, 10*steps*(steps-1)/2)
+	return b.String(), strings.Repeat("\ufffdhere\r\n", steps)
 }
 
 // walked checks that every call of a walk was executed once, and how the walk ended.
