@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -27,8 +26,6 @@ type Options struct {
 const (
 	// maxCode bounds the code that a journal keeps whole, in bytes of compact JSON.
 	maxCode = 256 << 10
-	// mostKept bounds the stored events that a Writer keeps, in bytes.
-	mostKept = 256 << 10
 	// maxJournal is the size from which a journal keeps nothing of values, except of those that are
 	// no larger than what says that a value is missing. Of texts it keeps maxLate bytes.
 	maxJournal = 16 << 20
@@ -52,16 +49,8 @@ type Writer struct {
 
 	mu      sync.Mutex
 	summary Summary
-	// waiting are the events that are not stored yet; first is the number of the first of them.
-	first   int64
-	waiting []*note
-	// kept are the latest events that are stored, in case the store loses them again: those right
-	// before first, of keptSize bytes.
-	kept     []*note
-	keptSize int
-	last     time.Time
-	// noted counts the events that were noted, also those that were retracted.
-	noted int64
+	queue   queue
+	last    time.Time
 	// size is how many bytes of events there are, stored or not.
 	size    int64
 	streams map[Stream]*printed
@@ -110,7 +99,8 @@ func Continue(o Options, r continuation.Record, s Summary) (*Writer, error) {
 
 func newWriter(o Options, s Summary, events int64, st state) *Writer {
 	w := &Writer{
-		o: o, summary: s, first: events + 1, noted: st.Noted, size: st.Size, lines: st.Lines, unsaved: st.Last == 0 && events == 0,
+		o: o, summary: s, queue: queue{first: events + 1, noted: st.Noted}, size: st.Size, lines: st.Lines,
+		unsaved: st.Last == 0 && events == 0,
 		streams: map[Stream]*printed{
 			Stdout: {raw: st.Stdout[0], text: st.Stdout[1]},
 			Stderr: {raw: st.Stderr[0], text: st.Stderr[1]},
@@ -122,22 +112,10 @@ func newWriter(o Options, s Summary, events int64, st state) *Writer {
 	return w
 }
 
-// Mode returns how much the journal keeps.
-func (w *Writer) Mode() Mode { return w.summary.Mode }
-
 // An Event is an event that a Writer can take: a pointer to one of the structs of this package.
 type Event interface{ head() *Head }
 
 func (h *Head) head() *Head { return h }
-
-// A note is an event without its number, which it gets when it is written: the JSON that follows
-// the number. at is Writer.noted with this event.
-type note struct {
-	rest []byte
-	at   int64
-	// output is the event, if it is output that no Chapter has had yet. More may be joined to it.
-	output *Output
-}
 
 // Notes are events that wait in a Writer.
 type Notes []*note
@@ -146,16 +124,16 @@ type Notes []*note
 func (w *Writer) Note(events ...Event) Notes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before := len(w.waiting)
+	before := len(w.queue.waiting)
 	w.note(events...)
-	return slices.Clone(w.waiting[before:])
+	return slices.Clone(w.queue.waiting[before:])
 }
 
 // Retract takes events back that have not come to pass, as far as they wait.
 func (w *Writer) Retract(notes Notes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = slices.DeleteFunc(w.waiting, func(n *note) bool { return slices.Contains(notes, n) })
+	w.queue.remove(notes)
 }
 
 // note adds events, all of which happen now. mu is held.
@@ -169,11 +147,10 @@ func (w *Writer) note(events ...Event) {
 	for _, e := range events {
 		h := e.head()
 		h.Time, h.Type = Moment(w.last), typeOf(e)
-		w.noted++
-		n := &note{rest: encode(e), at: w.noted}
+		n := &note{rest: encode(e)}
 		n.output, _ = e.(*Output)
 		w.size += n.size()
-		w.waiting = append(w.waiting, n)
+		w.queue.add(n)
 	}
 }
 
@@ -188,19 +165,6 @@ func encode(e Event) []byte {
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 	}
 	return line[len(unnumbered):]
-}
-
-// size returns about how many bytes the event takes.
-func (n *note) size() int64 { return int64(len(unnumbered) + len(n.rest)) }
-
-// unnumbered is how the JSON of an event without a number begins.
-const unnumbered = `{"seq":0`
-
-// numbered returns the JSON of an event.
-func (n *note) numbered(seq int64) json.RawMessage {
-	line := make([]byte, 0, len(n.rest)+len(unnumbered)+20)
-	line = strconv.AppendInt(append(line, `{"seq":`...), seq, 10)
-	return append(line, n.rest...)
 }
 
 // typeOf returns the type of an event.
@@ -281,11 +245,8 @@ func (w *Writer) print(s Stream, text string) {
 // join adds text to the event that was noted last, if that is output of the same stream: a program
 // that prints little by little makes no more events than the store has time for.
 func (w *Writer) join(s Stream, text string) bool {
-	if len(w.waiting) == 0 || w.ended {
-		return false
-	}
-	last := w.waiting[len(w.waiting)-1]
-	if last.output == nil || last.output.Stream != string(s) || len(last.output.Text)+len(text) > maxJoined {
+	last := w.queue.last()
+	if w.ended || last == nil || last.output == nil || last.output.Stream != string(s) || len(last.output.Text)+len(text) > maxJoined {
 		return false
 	}
 	w.size -= last.size()
@@ -293,13 +254,6 @@ func (w *Writer) join(s Stream, text string) bool {
 	last.rest = encode(last.output)
 	w.size += last.size()
 	return true
-}
-
-// Printed returns how many bytes of text a stream has.
-func (w *Writer) Printed(s Stream) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.streams[s].text
 }
 
 // Value returns a value as events keep it: whole, or cut if it is large; nil if the journal keeps
@@ -391,10 +345,10 @@ func (w *Writer) End(e *Ended) {
 func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := continuation.Chapter{First: w.first, Events: make([]json.RawMessage, len(w.waiting))}
-	for i, n := range w.waiting {
-		c.Events[i] = n.numbered(w.first + int64(i))
-		n.output = nil // The store may have it from now on.
+	c := continuation.Chapter{First: w.queue.first, Events: make([]json.RawMessage, len(w.queue.waiting))}
+	for i, e := range w.queue.events() {
+		c.Events[i] = e.Content
+		w.queue.waiting[i].output = nil // The store may have it from now on.
 	}
 	if w.unsaved {
 		content, err := json.Marshal(w.summary)
@@ -409,13 +363,13 @@ func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 		c.Life = w.o.Life
 	}
 	out, err := w.streams[Stdout], w.streams[Stderr]
-	r.Journal, r.Events = string(w.summary.Mode), w.first-1+int64(len(w.waiting))
+	r.Journal, r.Events = string(w.summary.Mode), w.queue.end()
 	if w.summary.Mode == Off {
 		return c, nil
 	}
 	st := state{
 		Stdout: [2]int64{out.raw, out.text}, Stderr: [2]int64{err.raw, err.text},
-		Size: w.size, Last: w.last.UnixMilli(), Noted: w.noted, Lines: w.lines,
+		Size: w.size, Last: w.last.UnixMilli(), Noted: w.queue.noted, Lines: w.lines,
 	}
 	text, encErr := json.Marshal(st)
 	r.Printed = text
@@ -437,15 +391,7 @@ func (w *Writer) Stored(r continuation.Record, saved bool) error {
 	if saved {
 		w.unsaved = false
 	}
-	if r.Events < w.first-1 {
-		w.rewind(r.Events, st.Noted)
-		return nil
-	}
-	// Events that wait, and were noted by then, came with r. A count would not do: r may also have
-	// brought events that were retracted since.
-	came := notedBy(w.waiting, st.Noted)
-	w.keep(w.waiting[:came], r.Events)
-	w.waiting, w.first = slices.Delete(w.waiting, 0, came), r.Events+1
+	w.queue.stored(r.Events, st.Noted)
 	return nil
 }
 
@@ -453,12 +399,7 @@ func (w *Writer) Stored(r continuation.Record, saved bool) error {
 func (w *Writer) Waiting() []continuation.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	events := make([]continuation.Event, len(w.waiting))
-	for i, n := range w.waiting {
-		seq := w.first + int64(i)
-		events[i] = continuation.Event{Seq: seq, Content: n.numbered(seq)}
-	}
-	return events
+	return w.queue.events()
 }
 
 // Lost tells that the store has lost the whole journal.
@@ -466,51 +407,12 @@ func (w *Writer) Lost() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unsaved = true
-	w.rewind(0, 0)
-}
-
-// notedBy returns how many of the first notes were noted when so many had been noted in all.
-func notedBy(notes []*note, noted int64) int {
-	n, _ := slices.BinarySearchFunc(notes, noted+1, func(n *note, at int64) int { return cmp.Compare(n.at, at) })
-	return n
-}
-
-// keep keeps events that are stored now, up to number last. mu is held.
-func (w *Writer) keep(notes []*note, last int64) {
-	if int64(len(notes)) != last+1-w.first {
-		w.kept, w.keptSize = nil, 0 // It is not known which number each of them has.
-		return
-	}
-	w.kept = append(w.kept, notes...)
-	for _, n := range notes {
-		w.keptSize += len(n.rest)
-	}
-	gone := 0
-	for ; w.keptSize > mostKept; gone++ {
-		w.keptSize -= len(w.kept[gone].rest)
-	}
-	w.kept = slices.Delete(w.kept, 0, gone)
-}
-
-// rewind has the events wait again that followed event number last, when so many had been noted in
-// all. Each gets the number again that it had. If one of them is not kept, none of them waits: what
-// is lost is lost. mu is held.
-func (w *Writer) rewind(last, noted int64) {
-	from := notedBy(w.kept, noted)
-	lost := w.kept[from:]
-	if int64(len(lost)) != w.first-1-last {
-		return
-	}
-	for _, n := range lost {
-		w.keptSize -= len(n.rest)
-	}
-	w.waiting, w.first = slices.Concat(lost, w.waiting), last+1
-	w.kept = slices.Clone(w.kept[:from])
+	w.queue.rewind(0, 0)
 }
 
 // Waits reports whether anything waits to be stored.
 func (w *Writer) Waits() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.waiting) > 0 || w.unsaved
+	return len(w.queue.waiting) > 0 || w.unsaved
 }

@@ -125,13 +125,13 @@ func TestWriterOfAStoreThatForgets(t *testing.T) {
 	stored(write())
 	w.Note(&Resumed{Round: 1})
 	stored(old)
-	if r := write(); w.first != 3 || r.Events != 5 {
-		t.Errorf("after a loss of two events, %d to %d are written, want 3 to 5", w.first, r.Events)
+	if r := write(); w.queue.first != 3 || r.Events != 5 {
+		t.Errorf("after a loss of two events, %d to %d are written, want 3 to 5", w.queue.first, r.Events)
 	}
 	stored(write())
 	w.Lost()
-	if r := write(); w.first != 1 || r.Events != 5 || !w.unsaved {
-		t.Errorf("after a loss of all events, %d to %d are written, want 1 to 5", w.first, r.Events)
+	if r := write(); w.queue.first != 1 || r.Events != 5 || !w.unsaved {
+		t.Errorf("after a loss of all events, %d to %d are written, want 1 to 5", w.queue.first, r.Events)
 	}
 	stored(write())
 	// More than is kept.
@@ -139,12 +139,12 @@ func TestWriterOfAStoreThatForgets(t *testing.T) {
 		w.Note(&Output{Stream: "stdout", Text: strings.Repeat("x", mostKept/2)})
 		stored(write())
 	}
-	if w.keptSize > mostKept || len(w.kept) != 1 {
-		t.Errorf("%d events of %d bytes are kept, want one", len(w.kept), w.keptSize)
+	if w.queue.keptSize > mostKept || len(w.queue.kept) != 1 {
+		t.Errorf("%d events of %d bytes are kept, want one", len(w.queue.kept), w.queue.keptSize)
 	}
 	stored(old)
-	if w.first != 11 || len(w.waiting) > 0 {
-		t.Errorf("after a loss of more than is kept, %d events wait, the first is number %d", len(w.waiting), w.first)
+	if w.queue.first != 11 || len(w.queue.waiting) > 0 {
+		t.Errorf("after a loss of more than is kept, %d events wait, the first is number %d", len(w.queue.waiting), w.queue.first)
 	}
 	// The store has a claim that was retracted: the number of nothing before it is known.
 	w.Note(&Output{Stream: "stdout", Text: "c"})
@@ -152,8 +152,8 @@ func TestWriterOfAStoreThatForgets(t *testing.T) {
 	r := write()
 	w.Retract(claim)
 	stored(r)
-	if w.first != 13 || len(w.waiting) > 0 || len(w.kept) > 0 {
-		t.Errorf("after a retracted claim was stored, the next number is %d, %d events wait and %d are kept", w.first, len(w.waiting), len(w.kept))
+	if w.queue.first != 13 || len(w.queue.waiting) > 0 || len(w.queue.kept) > 0 {
+		t.Errorf("after a retracted claim was stored, the next number is %d, %d events wait and %d are kept", w.queue.first, len(w.queue.waiting), len(w.queue.kept))
 	}
 }
 
