@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -177,7 +178,7 @@ func keysIn(t *testing.T, r *harness.Redis) map[string]string {
 // overStores runs a test over the process sandbox with the embedded store, for which redis is nil,
 // and with a Redis of the test's own.
 func overStores(t *testing.T, test func(t *testing.T, s harness.Setup, redis *harness.Redis)) {
-	t.Parallel()
+	t.Helper()
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
 		test(t, harness.Setup{Name: "file", Settings: harness.With(harness.Common, harness.Quick(t))}, nil)
@@ -197,8 +198,10 @@ func overStores(t *testing.T, test func(t *testing.T, s harness.Setup, redis *ha
 // also if the next server has another setting. The record of an execution is no part of its journal:
 // it keeps the pending calls and the answer for clients that repeat a request.
 func TestL22Modes(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"full", "calls", "off"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			overStores(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) { testMode(t, s, redis, mode) })
 		})
 	}
@@ -276,13 +279,13 @@ func checkMode(t *testing.T, c harness.Client, id, mode string, hasEnded bool) {
 // with the others.
 func checkKept(t *testing.T, s *harness.Server, redis *harness.Redis, mode string) {
 	t.Helper()
-	var journals, records string
+	var k kept
 	if redis != nil {
-		journals, records = keptInRedis(t, redis, mode)
+		k.readRedis(t, redis, mode)
 	} else {
-		journals, records = keptInFiles(t, s, mode)
+		k.readFiles(t, s, mode)
 	}
-	found := named(journals, valueCanaries)
+	found := named(k.journals.String(), valueCanaries)
 	switch {
 	case mode == "full" && len(found) != len(valueCanaries):
 		t.Errorf("the store has %v, want all of %v", found, valueCanaries)
@@ -290,59 +293,55 @@ func checkKept(t *testing.T, s *harness.Server, redis *harness.Redis, mode strin
 		t.Errorf("with the mode %s the store keeps %v of journals", mode, found)
 	}
 	// Records have never held these.
-	if found := named(records, []string{codeCanary, resultCanary}); mode != "full" && len(found) > 0 {
+	if found := named(k.records.String(), []string{codeCanary, resultCanary}); mode != "full" && len(found) > 0 {
 		t.Errorf("with the mode %s the store keeps %v in records", mode, found)
 	}
 }
 
-// keptInRedis returns what Redis has of journals, and all the rest.
-func keptInRedis(t *testing.T, redis *harness.Redis, mode string) (journals, records string) {
+// kept is what a store has of journals, and of all the rest.
+type kept struct{ journals, records strings.Builder }
+
+func (k *kept) readRedis(t *testing.T, redis *harness.Redis, mode string) {
 	t.Helper()
 	for key, value := range keysIn(t, redis) {
+		to := &k.records
 		if strings.HasSuffix(key, ":journal") || strings.HasSuffix(key, ":summary") || strings.HasPrefix(key, "fermata-index") {
-			journals += key + " " + value + "\n"
-		} else {
-			records += key + " " + value + "\n"
+			to = &k.journals
 		}
+		to.WriteString(key + " " + value + "\n")
 		if mode == "off" && strings.HasSuffix(key, ":journal") {
 			t.Errorf("Redis has a journal: %s", key)
 		}
 	}
-	return journals, records
 }
 
-// keptInFiles returns what the files of the embedded store have of journals, and all the rest,
-// which includes free pages of the file of records. Meanwhile the server does not run.
-func keptInFiles(t *testing.T, s *harness.Server, mode string) (journals, records string) {
+// readFiles reads the files of the embedded store, with their free pages: those of the file of
+// records may have what records have had. Meanwhile the server does not run.
+func (k *kept) readFiles(t *testing.T, s *harness.Server, mode string) {
 	t.Helper()
-	archive := filepath.Join(s.Settings["STATE_DIR"], archiveFile)
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range keptInBuckets(t, filepath.Join(s.Settings["STATE_DIR"], recordsFile)) {
+		to := &k.journals
 		if name == "records" {
-			records += text
-		} else {
-			journals += text
+			to = &k.records
 		}
+		to.WriteString(text)
 	}
-	for name, text := range keptInBuckets(t, archive) {
-		journals += text
-		if mode == "off" && name == "chapters" {
-			t.Errorf("the archive has events: %q", text)
-		}
+	if text := keptInBuckets(t, filepath.Join(s.Settings["STATE_DIR"], archiveFile))["chapters"]; mode == "off" && text != "" {
+		t.Errorf("the archive has events: %q", text)
 	}
 	for name, text := range stateFiles(t, s) {
+		to := &k.journals
 		if name == recordsFile {
-			records += string(text)
-		} else {
-			journals += string(text)
+			to = &k.records
 		}
+		to.Write(text)
 	}
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return journals, records
 }
 
 // TestL24Files checks that nobody but the server's user can read what it keeps.
@@ -433,8 +432,10 @@ func TestL24Redis(t *testing.T) {
 // TestL24Gone checks that a journal is gone from every route when its time has come, and after
 // DELETE; and that Redis and the archive have none of it either.
 func TestL24Gone(t *testing.T) {
+	t.Parallel()
 	for name, life := range map[string]string{"life": "3s", "delete": "1h"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			overStores(t, func(t *testing.T, setup harness.Setup, redis *harness.Redis) {
 				s := harness.ServeAlone(t, setup, harness.Settings{"JOURNAL_LIFE": life})
 				testGone(t, s, redis, life)
@@ -530,6 +531,7 @@ func checkGone(t *testing.T, c harness.Client, id string) {
 // TestL10Space fills the space of journals with those of many principals. The oldest ended ones go,
 // whoever has them; small ones count 4 KiB; and those of live executions stay.
 func TestL10Space(t *testing.T) {
+	t.Parallel()
 	const principals, each, quota, space = 8, 6, 96 << 10, 384 << 10
 	overStores(t, func(t *testing.T, setup harness.Setup, _ *harness.Redis) {
 		var keys []string
@@ -538,7 +540,7 @@ func TestL10Space(t *testing.T) {
 		}
 		s := harness.ServeAlone(t, setup, harness.Settings{
 			"API_KEYS": strings.Join(keys, ","), "OPERATOR_KEYS": "watch:key-of-the-operator",
-			"JOURNAL_QUOTA": fmt.Sprint(quota), "JOURNAL_SPACE": fmt.Sprint(space),
+			"JOURNAL_QUOTA": strconv.Itoa(quota), "JOURNAL_SPACE": strconv.Itoa(space),
 		})
 		operator := harness.Client{URL: s.URL, Key: "key-of-the-operator"}
 		client := func(i int) harness.Client { return harness.Client{URL: s.URL, Key: fmt.Sprintf("key-%d", i)} }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -126,12 +127,13 @@ func TestFollowers(t *testing.T) {
 		})
 		reading.Wait()
 		for i, text := range seen {
-			want := fmt.Sprintf("[before %d]\n", i)
+			var want strings.Builder
+			fmt.Fprintf(&want, "[before %d]\n", i)
 			for n := range 20 {
-				want += fmt.Sprintf("[%d %d]\n", i, n)
+				fmt.Fprintf(&want, "[%d %d]\n", i, n)
 			}
-			if text != want || paused[i].Stdout != want {
-				t.Errorf("reader %d has seen %q, the answer has %q, want %q", i, text, paused[i].Stdout, want)
+			if text != want.String() || paused[i].Stdout != text {
+				t.Errorf("reader %d has seen %q, the answer has %q, want %q", i, text, paused[i].Stdout, want.String())
 			}
 		}
 	})
@@ -254,7 +256,7 @@ func post(t *testing.T, c harness.Client, body any) harness.Answer {
 func TestL9FullRedis(t *testing.T) {
 	t.Parallel()
 	const limit, each = 16 << 20, 700_000
-	redis := harness.RedisAlone(t, "--maxmemory", fmt.Sprint(limit), "--maxmemory-policy", "noeviction")
+	redis := harness.RedisAlone(t, "--maxmemory", strconv.Itoa(limit), "--maxmemory-policy", "noeviction")
 	if err := redis.Start(); err != nil {
 		t.Fatal(err)
 	}
