@@ -151,16 +151,17 @@ const (
 // TestL9Values makes calls with inputs and results of 60 KB, and prints between them, until the
 // journal is full several times over. Nobody but the readers of values notices.
 func TestL9Values(t *testing.T) {
-	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) { fillJournal(t, s, 25) })
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) { fillJournal(t, s, 25, 60_000) })
 }
 
-// TestSoakValues is TestL9Values with as many calls as one execution may make. `make soak` runs it.
+// TestSoakValues is TestL9Values with as many calls as one execution may make, and values so large that a
+// pause has room for them. `make soak` runs it.
 func TestSoakValues(t *testing.T) {
-	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) { fillJournal(t, s, 10_000/rounds) })
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) { fillJournal(t, s, 10_000/rounds, 30_000) })
 }
 
-func fillJournal(t *testing.T, s harness.Setup, atOnce int) {
-	const size = 60_000
+func fillJournal(t *testing.T, s harness.Setup, atOnce, size int) {
+	t.Helper()
 	calls := rounds * atOnce
 	server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{
 		"MAX_RESULTS": "2GiB", "MAX_STORED": "256MiB", "MEMORY": "1GiB",
