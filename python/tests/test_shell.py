@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import textwrap
 from typing import Any
 
@@ -217,7 +218,10 @@ def test_arguments(run: Runner) -> None:
     assert got.stdout == "4|a b||-c|é|"
 
 
-def test_a_script_without_tools_has_nothing_of_ours(run: Runner) -> None:
+def test_a_script_without_tools_has_nothing_of_ours(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Settings of the tests themselves are not what is looked for.
+    for name in [name for name in os.environ if name.startswith("FERMATA_")]:
+        monkeypatch.delenv(name)
     got = run("compgen -A function; compgen -e | grep -i fermata; compgen -e | grep BASH_ENV; printf end", tools=[])
     assert got.stdout == "end"
 
