@@ -111,9 +111,9 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, results []R
 	for _, call := range r.Pending {
 		started[call.ID] = call.Started
 	}
-	notes := c.Note(&journal.Resumed{Round: r.Round, Waited: since(r.Since)})
+	notes := c.Note(&journal.Resumed{Round: r.Round, Waited: journal.Since(r.Since)})
 	for _, result := range results {
-		id, took := result.CallID, since(started[result.CallID])
+		id, took := result.CallID, journal.Since(started[result.CallID])
 		var e journal.Event
 		if result.Failed {
 			e = c.failure(id, messageOf(result), took)
@@ -161,7 +161,7 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 	}
 	for _, call := range r.Pending {
 		if !call.Answered {
-			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), since(call.Started)))
+			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), journal.Since(call.Started)))
 		}
 	}
 	c.Note(events...)
@@ -204,14 +204,6 @@ func messageOf(r Result) string {
 	// The message was found to be a JSON string, or empty, when it came.
 	_ = json.Unmarshal(r.Message, &text)
 	return cmp.Or(text, "tool execution failed")
-}
-
-// since returns the milliseconds since t, 0 if t is not known.
-func since(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return max(0, time.Since(t).Milliseconds())
 }
 
 // reasonOf returns a word for the reason of an end.

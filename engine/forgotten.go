@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"fermata/continuation"
 	"fermata/engine/journal"
@@ -47,12 +46,7 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 		}
 	}
 	w := at.Writer(s.o.Journal, summary)
-	for _, c := range at.Open {
-		w.Note(&journal.CallFailed{
-			Call: c.Call, Record: c.Record, Error: w.Text("the execution has ended: expired"), Took: since(time.Time(c.Time)),
-		})
-	}
-	w.End(&journal.Ended{Status: journal.StatusExpired, Rounds: at.Rounds, Calls: at.Calls, Ran: summary.Ran})
+	w.Expire(at.Open, &journal.Ended{Rounds: at.Rounds, Calls: at.Calls, Ran: summary.Ran})
 	r := continuation.Record{
 		ID: id, Session: summary.Session, Principal: stored.Principal, State: string(Expired), Version: 1, Created: stored.Created,
 		Owner: s.members.instance,

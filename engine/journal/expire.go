@@ -20,23 +20,31 @@ func (o Options) Expire(r continuation.Record, stored continuation.Summary) (con
 	if err != nil {
 		return continuation.Chapter{}, err
 	}
+	var open []CallStarted
 	for _, c := range r.Pending {
-		if c.Answered {
-			continue
+		if !c.Answered {
+			open = append(open, CallStarted{Head: Head{Time: Moment(c.Started)}, Call: c.ID, Record: RecordName(r.ID, c.ID)})
 		}
-		w.Note(&CallFailed{
-			Call: c.ID, Record: RecordName(r.ID, c.ID), Error: w.Text("the execution has ended: expired"),
-			Took: took(c.Started),
-		})
 	}
-	w.End(&Ended{Status: StatusExpired, Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds()})
+	w.Expire(open, &Ended{Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds()})
 	return w.Chapter(&r)
 }
 
-// took returns the milliseconds since a call was made, 0 if that is not known.
-func took(started time.Time) int64 {
-	if started.IsZero() {
+// Expire adds the end of an execution that has expired, and of the calls that it has left open.
+func (w *Writer) Expire(open []CallStarted, e *Ended) {
+	for _, c := range open {
+		w.Note(&CallFailed{
+			Call: c.Call, Record: c.Record, Error: w.Text("the execution has ended: expired"), Took: Since(time.Time(c.Time)),
+		})
+	}
+	e.Status = StatusExpired
+	w.End(e)
+}
+
+// Since returns the milliseconds since t, 0 if t is not known.
+func Since(t time.Time) int64 {
+	if t.IsZero() {
 		return 0
 	}
-	return max(0, time.Since(started).Milliseconds())
+	return max(0, time.Since(t).Milliseconds())
 }
