@@ -58,24 +58,30 @@ func placeOf(member string) (continuation.Place, error) {
 	return continuation.Place{Created: time.UnixMilli(ms).UTC(), ID: member[12:]}, err
 }
 
+// remove begins the scripts of the index: a function that removes an execution from a group and
+// returns how many bytes it counted. What it begins with takes no memory, so that it also works in a
+// Redis that is full, which lets a script that has written go on.
+const remove = `
+local function remove(id)
+  redis.call('ZREM', KEYS[3], id)
+  redis.call('ZREM', KEYS[2], id)
+  local entry = redis.call('HGET', KEYS[4], id)
+  if not entry then return 0 end
+  local bytes, member = string.match(entry, '^(%d+) (.*)$')
+  redis.call('HDEL', KEYS[4], id)
+  redis.call('ZREM', KEYS[1], member)
+  redis.call('DECRBY', KEYS[5], bytes)
+  return tonumber(bytes)
+end
+`
+
 // enter notes an execution in a group, and drops those whose time is over. It returns the ids of
 // those that have to go because the group has too many bytes.
 //
 //	ARGV[1]  the name in the list   ARGV[2]  the id        ARGV[3]  the bytes that it counts
 //	ARGV[4]  now                    ARGV[5]  when its journal is over
 //	ARGV[6]  1 if it has ended      ARGV[7]  the most bytes of the group, 0 for no limit
-var enter = redis.NewScript(`
-local function remove(id)
-  local entry = redis.call('HGET', KEYS[4], id)
-  if entry then
-    local bytes, member = string.match(entry, '^(%d+) (.*)$')
-    redis.call('DECRBY', KEYS[5], bytes)
-    redis.call('HDEL', KEYS[4], id)
-    redis.call('ZREM', KEYS[1], member)
-  end
-  redis.call('ZREM', KEYS[2], id)
-  redis.call('ZREM', KEYS[3], id)
-end
+var enter = redis.NewScript(remove + `
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', ARGV[4], 'LIMIT', 0, 100)) do remove(id) end
 if ARGV[6] == '0' and redis.call('ZSCORE', KEYS[3], ARGV[2]) then return {} end
 remove(ARGV[2])
@@ -100,15 +106,9 @@ return gone
 // leave removes an execution from a group.
 //
 //	ARGV[1]  the name in the list  ARGV[2]  the id
-var leave = redis.NewScript(`
-local entry = redis.call('HGET', KEYS[4], ARGV[2])
-if entry then
-  redis.call('DECRBY', KEYS[5], string.match(entry, '^%d+'))
-  redis.call('HDEL', KEYS[4], ARGV[2])
-end
+var leave = redis.NewScript(remove + `
+remove(ARGV[2])
 redis.call('ZREM', KEYS[1], ARGV[1])
-redis.call('ZREM', KEYS[2], ARGV[2])
-redis.call('ZREM', KEYS[3], ARGV[2])
 return 1
 `)
 

@@ -41,8 +41,8 @@ const (
 //	ARGV[9]  how much longer than the record they live, in milliseconds, while the execution does
 //	ARGV[10] the channel of the journal
 //
-// A record without a predecessor that brings the first event, or a summary and no events, begins
-// the journal anew. A chapter may leave a gap: Redis can lose what it has confirmed, when it fails
+// The first version of a record begins the journal anew if it brings the journal's first event, or a
+// summary and no events. A chapter may leave a gap: Redis can lose what it has confirmed, when it fails
 // over. Nobody is told of new events if the user of Redis may not publish: readers then see them
 // later.
 //

@@ -16,25 +16,15 @@ const (
 	roomTries = 4
 )
 
-// evict removes from a group the executions that have ended first, and returns their ids. What it
-// begins with takes no memory, and Redis lets a script that has written go on.
+// evict removes from a group the executions that have ended first, and returns their ids.
 //
 //	ARGV[1]  how many bytes of journals should go
-var evict = redis.NewScript(`
+var evict = redis.NewScript(remove + `
 local gone, bytes = {}, 0
 while bytes < tonumber(ARGV[1]) and #gone < 500 do
   local id = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
   if not id then break end
-  redis.call('ZREM', KEYS[3], id)
-  redis.call('ZREM', KEYS[2], id)
-  local entry = redis.call('HGET', KEYS[4], id)
-  if entry then
-    local size, member = string.match(entry, '^(%d+) (.*)$')
-    redis.call('HDEL', KEYS[4], id)
-    redis.call('ZREM', KEYS[1], member)
-    redis.call('DECRBY', KEYS[5], size)
-    bytes = bytes + size
-  end
+  bytes = bytes + remove(id)
   gone[#gone + 1] = id
 end
 return gone
