@@ -260,6 +260,9 @@ type Outcome struct {
 	// Token and Calls are set when State is Paused.
 	Token string `json:"token,omitempty"`
 	Calls []Call `json:"calls,omitempty"`
+	// RoundsLeft is how often the program may still pause after this pause. Servers that do not
+	// set it are older.
+	RoundsLeft *int `json:"rounds_left,omitempty"`
 	// Stdout and Stderr are everything that the program has printed, in terminal states.
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`

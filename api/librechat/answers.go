@@ -40,6 +40,8 @@ type pausedAnswer struct {
 	Status    string `json:"status"`
 	SessionID string `json:"session_id"`
 	Token     string `json:"continuation_token"`
+	// RoundsLeft is how often the program may still pause after this pause.
+	RoundsLeft *int `json:"rounds_left,omitempty"`
 	// Calls stay empty; encodePause inserts them.
 	Calls []callHead `json:"tool_calls"`
 }
@@ -54,7 +56,9 @@ type callHead struct {
 // written them, and may have 16 MiB together. So they are inserted by hand: the library
 // would parse and reformat them, which takes almost three times as long and drops white space.
 func encodePause(outcome engine.Outcome) ([]byte, error) {
-	body, err := api.Encode(pausedAnswer{Status: "tool_call_required", SessionID: outcome.Session, Token: outcome.Token})
+	body, err := api.Encode(pausedAnswer{
+		Status: "tool_call_required", SessionID: outcome.Session, Token: outcome.Token, RoundsLeft: outcome.RoundsLeft,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -21,12 +21,8 @@ const (
 	cancelPath       = programmaticPath + "/cancel"
 )
 
-const (
-	// MaxFiles is the number of files that a request may refer to.
-	MaxFiles = 300
-	// MaxRounds is how often a program may pause.
-	MaxRounds = 20
-)
+// MaxFiles is the number of files that a request may refer to.
+const MaxFiles = 300
 
 // Executions run programs; *engine.Engine implements it. Start and Resume may take as long as the
 // longest run budget, and end early when ctx is cancelled.

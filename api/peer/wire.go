@@ -70,6 +70,7 @@ type outcome struct {
 	Session     string        `json:"session"`
 	Token       string        `json:"token,omitempty"`
 	Calls       []call        `json:"calls,omitempty"`
+	RoundsLeft  *int          `json:"rounds_left,omitempty"`
 	Stdout      string        `json:"stdout,omitempty"`
 	Stderr      string        `json:"stderr,omitempty"`
 	Reason      engine.Reason `json:"reason,omitempty"`
@@ -119,7 +120,7 @@ type skipped struct {
 
 func outcomeOf(o engine.Outcome) *outcome {
 	w := &outcome{
-		State: o.State, Session: o.Session, Token: o.Token, Stdout: o.Stdout, Stderr: o.Stderr,
+		State: o.State, Session: o.Session, Token: o.Token, RoundsLeft: o.RoundsLeft, Stdout: o.Stdout, Stderr: o.Stderr,
 		Reason: o.Reason, Detail: o.Detail, Code: o.Code, Nanoseconds: o.Ran.Nanoseconds(), Deleted: o.Deleted, Undelivered: o.Undelivered,
 		Calls: each(o.Calls, func(c engine.Call) call { return call(c) }),
 		Files: each(o.Files, func(f engine.OutputFile) outputFile {
@@ -134,7 +135,7 @@ func outcomeOf(o engine.Outcome) *outcome {
 
 func (w *outcome) outcome() engine.Outcome {
 	o := engine.Outcome{
-		State: w.State, Session: w.Session, Token: w.Token, Stdout: w.Stdout, Stderr: w.Stderr,
+		State: w.State, Session: w.Session, Token: w.Token, RoundsLeft: w.RoundsLeft, Stdout: w.Stdout, Stderr: w.Stderr,
 		Reason: w.Reason, Detail: w.Detail, Code: w.Code, Ran: time.Duration(w.Nanoseconds), Deleted: w.Deleted, Undelivered: w.Undelivered,
 		Calls: each(w.Calls, func(c call) engine.Call { return engine.Call(c) }),
 		Files: each(w.Files, func(f outputFile) engine.OutputFile {

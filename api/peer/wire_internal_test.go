@@ -35,7 +35,7 @@ var (
 		},
 	}
 	paused = engine.Outcome{
-		State: engine.Paused, Session: "abcdefghijklmnopqrstu", Token: "t.o/k",
+		State: engine.Paused, Session: "abcdefghijklmnopqrstu", Token: "t.o/k", RoundsLeft: new(7),
 		Calls: []engine.Call{{ID: "call_001", Name: "get-weather", Input: json.RawMessage(`{"b":1.0,"s":"\ud800<>"}`)}},
 	}
 	ended = engine.Outcome{

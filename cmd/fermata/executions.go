@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -16,6 +17,7 @@ type executionSettings struct {
 	TimeoutClock  string        `enum:"running,wall" default:"running" help:"What the timeout of a request counts. running: the time in which the program may run; wall: the time of pauses as well."`
 	MaxTools      int           `default:"100" help:"Most tools in one request."`
 	MaxCalls      int           `default:"10000" help:"Most tool calls of one execution."`
+	MaxRounds     int           `default:"20" help:"Most rounds of one execution, 1 to 10000: how often its program may pause. One that pauses once more ends."`
 	MaxRunning    int           `default:"0" help:"Most executions of one client that run or wait for a sandbox; 0 for no limit. Checked when another one is started. Each server counts its own."`
 	MaxPaused     int           `default:"0" help:"Most paused executions of one client; 0 for no limit. Checked when another one is started. Each server counts its own."`
 	MaxResult     byteSize      `default:"5MB" help:"Largest result of one tool call."`
@@ -24,11 +26,15 @@ type executionSettings struct {
 	MaxStored     byteSize      `default:"64MiB" help:"Most bytes to store for one client: its pending tool calls with their records, and its kept answers. A program whose calls would exceed this ends; an answer that would exceed it is not kept. Each server counts its own."`
 }
 
+// mostRounds bounds MaxRounds.
+const mostRounds = 10_000
+
 func (s *executionSettings) check(m *mistakes) {
 	m.unless(s.PauseTTL > 0, "pause-ttl", "more than 0")
 	m.unless(s.Keep > 0, "keep", "more than 0")
 	m.unless(s.MaxTools > 0, "max-tools", "more than 0")
 	m.unless(s.MaxCalls > 0, "max-calls", "more than 0")
+	m.unless(s.MaxRounds >= 1 && s.MaxRounds <= mostRounds, "max-rounds", fmt.Sprintf("between 1 and %d", mostRounds))
 	m.unless(s.MaxRunning >= 0, "max-running", "0 or more")
 	m.unless(s.MaxPaused >= 0, "max-paused", "0 or more")
 	m.unless(s.MaxResult > 0, "max-result", "more than 0")

@@ -173,7 +173,7 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 		PauseTTL:     s.Executions.PauseTTL,
 		KeepAnswers:  s.Executions.Keep,
 		WallClock:    s.Executions.TimeoutClock == "wall",
-		MaxRounds:    librechat.MaxRounds,
+		MaxRounds:    s.Executions.MaxRounds,
 		MaxCalls:     s.Executions.MaxCalls,
 		MaxResults:   int64(s.Executions.MaxResults),
 		PoolSizes:    s.Sandbox.poolSizes(),

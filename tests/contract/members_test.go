@@ -36,7 +36,7 @@ func TestMembersOfAnswers(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		pause := c.Pause(t, harness.AskOnce)
-		members(t, pause, "status", "session_id", "continuation_token", "tool_calls")
+		members(t, pause, "status", "session_id", "continuation_token", "rounds_left", "tool_calls")
 		if got, want := harness.Compact(pause.Raw), `"tool_calls":[{"id":"call_001","name":"ask","input":{"n":1}}]`; !strings.Contains(got, want) {
 			t.Errorf("got %s, want it to contain %s", got, want)
 		}

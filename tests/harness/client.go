@@ -126,6 +126,8 @@ type Answer struct {
 	Stdout  string `json:"stdout"`
 	Stderr  string `json:"stderr"`
 	Error   string `json:"error"`
+	// RoundsLeft is how often the program may still pause.
+	RoundsLeft int `json:"rounds_left"`
 
 	LeftFiles
 }
