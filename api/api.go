@@ -6,7 +6,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -24,9 +23,6 @@ const (
 	MaxTimeout     = 300 * time.Second
 	DefaultTimeout = 60 * time.Second
 )
-
-// readyTimeout bounds a health check, so that a store that hangs counts as a failure.
-const readyTimeout = 2 * time.Second
 
 // Options are the settings that all contracts share.
 type Options struct {
@@ -121,30 +117,4 @@ func (r *Router) Envelope(path string, e Envelope) { r.envelopes[path] = e }
 // ServeHTTP implements http.Handler.
 func (r *Router) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.echo.ServeHTTP(w, request)
-}
-
-// A healthAnswer is the answer to a health check.
-type healthAnswer struct {
-	Status  string `json:"status"`
-	Version string `json:"version"`
-	Service string `json:"service"`
-}
-
-// Health registers the routes of the health check, which need no credentials. The server is healthy
-// if all checks return nil.
-func (r *Router) Health(version string, checks ...func(context.Context) error) {
-	health := func(c echo.Context) error {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
-		defer cancel()
-		for _, check := range checks {
-			if err := check(ctx); err != nil {
-				SetCause(c, err)
-				return Answer(c, http.StatusServiceUnavailable, healthAnswer{"unhealthy", version, "fermata"})
-			}
-		}
-		return Answer(c, http.StatusOK, healthAnswer{"healthy", version, "fermata"})
-	}
-	for _, path := range []string{"/health", "/ready", "/v1/health", "/v1/ready"} {
-		r.Handle(http.MethodGet, path, health)
-	}
 }

@@ -108,6 +108,23 @@ func tooManyExecutions(limit int) *Error {
 		"(FERMATA_MAX_EXECUTIONS). Answer or cancel one of them.", limit)+" Please retry in %s.", tooManyDelay)
 }
 
+// The bounds of the estimate of when a full server may have room again. A pause may be set to last
+// longer than the upper one, but clients need not wait that long to ask again.
+const (
+	minRoomDelay = 2 * time.Second
+	maxRoomDelay = 300 * time.Second
+)
+
+// noSandbox refuses a start for which there is no sandbox. room is how long it may take until one
+// is free.
+func noSandbox(room time.Duration) *Error {
+	delay := min(max(room, minRoomDelay), maxRoomDelay)
+	return &Error{
+		Status: http.StatusServiceUnavailable, Seconds: int((delay + time.Second - 1) / time.Second),
+		Text: "No sandbox is free; retry shortly",
+	}
+}
+
 func tooManyFiles(what string, seconds int) *Error {
 	return &Error{
 		Status: http.StatusTooManyRequests, Seconds: seconds,
@@ -145,7 +162,7 @@ var answers = []struct {
 	{engine.ErrKeyReused, &Error{Status: http.StatusConflict, Text: "Idempotency-Key was used for another request"}},
 	{engine.ErrKeySpent, &Error{Status: http.StatusConflict, Text: "The execution that this Idempotency-Key started has gone on"}},
 	{engine.ErrTooMany, tooMany("Too many CodeAPI executions at once. Please retry in %s.", tooManyDelay)},
-	{engine.ErrNoCapacity, unavailable("No sandbox is free; retry shortly")},
+	{engine.ErrNoCapacity, noSandbox(0)},
 	{engine.ErrOwnerAway, unavailable("The server that holds this execution is away; retry shortly")},
 	{files.ErrNotFound, &Error{Status: http.StatusNotFound, Text: "File not found"}},
 	{files.ErrForeign, &Error{Status: http.StatusForbidden, Text: "Unauthorized"}},
@@ -162,6 +179,9 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	}
 	if many, ok := errors.AsType[*engine.TooManyError](err); ok {
 		return tooManyExecutions(many.Max)
+	}
+	if full, ok := errors.AsType[*engine.FullError](err); ok {
+		return noSandbox(full.Room)
 	}
 	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
 		return BadRequestf("tool_results[%s] was not issued by the sandbox for this execution", wrong.CallID)

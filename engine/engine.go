@@ -105,19 +105,23 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Ready reports whether the engine can take requests now.
+// Ready reports whether the engine can start executions now. The error joins all reasons why it
+// cannot: ErrClosing, ErrNoCapacity if a start would have to wait for a sandbox, and
+// continuation.ErrUnavailable.
 func (e *Engine) Ready(ctx context.Context) error {
 	if e.executions.isClosed() {
 		return ErrClosing
 	}
-	if err := e.o.Store.Ping(ctx); err != nil {
-		return err
+	var full error
+	if e.pool.Full() {
+		full = ErrNoCapacity
 	}
-	if !e.members.announced() {
+	err := e.o.Store.Ping(ctx)
+	if err == nil && !e.members.announced() {
 		// The store answers, but it does not accept writes, or has not yet accepted one.
-		return fmt.Errorf("lease of this server: %w", continuation.ErrUnavailable)
+		err = fmt.Errorf("lease of this server: %w", continuation.ErrUnavailable)
 	}
-	return nil
+	return errors.Join(full, err)
 }
 
 // Close ends every execution, or with KeepPaused leaves the paused ones to a later server,

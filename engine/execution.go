@@ -34,6 +34,8 @@ type execution struct {
 	requestID atomic.Pointer[string]
 	// rested is when the program last came to rest. Only the execution's goroutine uses it.
 	rested time.Time
+	// pausedUntil is when the present pause expires at the latest, nil outside pauses.
+	pausedUntil atomic.Pointer[time.Time]
 }
 
 func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share) *execution {
@@ -178,6 +180,8 @@ func (x *execution) leave(to State) (delivery, bool) {
 func (x *execution) pause() (delivery, bool) {
 	x.counted.move(Paused)
 	record := x.conversation.copy()
+	x.pausedUntil.Store(&record.Deadline)
+	defer x.pausedUntil.Store(nil)
 	timer := time.NewTimer(time.Until(record.Deadline))
 	begun := record.Round > 0 || x.sandbox.Hello.State != sandbox.Ready
 	defer timer.Stop()

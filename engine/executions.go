@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"fermata/continuation"
 )
@@ -109,6 +110,27 @@ func (t *executionTable) sandboxes() map[string]bool {
 		refs[x.sandbox.Ref] = true
 	}
 	return refs
+}
+
+// nextRoom returns how long it may take until an execution ends: no time if one runs, since it may
+// end at any moment, and otherwise the time until the next pause expires.
+func (t *executionTable) nextRoom() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var next *time.Time
+	for _, x := range t.byID {
+		until := x.pausedUntil.Load()
+		if until == nil {
+			return 0
+		}
+		if next == nil || until.Before(*next) {
+			next = until
+		}
+	}
+	if next == nil {
+		return 0
+	}
+	return max(0, time.Until(*next))
 }
 
 // count adds the executions that have not ended to the counts of their states.

@@ -122,6 +122,60 @@ func TestExpiredIsNotPaused(t *testing.T) {
 	}
 }
 
+// A start that finds all sandboxes paused is told when the next pause expires, and the engine is not
+// ready. While a program runs, nobody knows.
+func TestFull(t *testing.T) {
+	p := sandboxtest.New(enginetest.Server)
+	e := enginetest.New(t, p, func(o *engine.Options) {
+		o.MaxSandboxes, o.QueueTimeout, o.PauseTTL = 2, time.Millisecond, time.Minute
+	})
+	refused := func() time.Duration {
+		t.Helper()
+		_, err := start(t.Context(), e, "ada", "end")
+		full, ok := errors.AsType[*engine.FullError](err)
+		if !ok || !errors.Is(err, engine.ErrNoCapacity) {
+			t.Fatalf("got %v, want a FullError that is an ErrNoCapacity", err)
+		}
+		if err := e.Ready(t.Context()); !errors.Is(err, engine.ErrNoCapacity) {
+			t.Errorf("Ready = %v, want ErrNoCapacity", err)
+		}
+		return full.Room
+	}
+	paused, err := start(t.Context(), e, enginetest.Principal, "pause end")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Ready(t.Context()); err != nil {
+		t.Errorf("Ready = %v beside one paused program, want nil", err)
+	}
+	if _, err := start(t.Context(), e, "bob", "pause"); err != nil {
+		t.Fatal(err)
+	}
+	if room := refused(); room <= 0 || room > time.Minute {
+		t.Errorf("the next pause expires in %v, want a time within a minute", room)
+	}
+	if _, err := e.Resume(paused, "1"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := start(ctx, e, "bob", "hang")
+		for errors.Is(err, engine.ErrNoCapacity) { // until the sandbox of the ended program is gone
+			_, err = start(ctx, e, "bob", "hang")
+		}
+		done <- err
+	}()
+	<-p.Hanging()
+	if room := refused(); room != 0 {
+		t.Errorf("there is room in %v beside a program that runs, want 0", room)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A start that got no sandbox counts no more.
 func TestRefusedIsNotRunning(t *testing.T) {
 	e := enginetest.New(t, sandboxtest.New(enginetest.Server), func(o *engine.Options) {

@@ -179,6 +179,9 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 	waiting, cancel := context.WithTimeoutCause(ctx, st.o.QueueTimeout, errQueue)
 	defer cancel()
 	sb, err := st.pool.Take(waiting, s.kind(), s.Principal)
+	if errors.Is(err, errQueue) && st.pool.Full() {
+		err = &FullError{Room: st.executions.nextRoom(), cause: err}
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -183,6 +183,22 @@ func (e *TooManyError) Error() string {
 // Unwrap returns ErrTooMany.
 func (e *TooManyError) Unwrap() error { return ErrTooMany }
 
+// A FullError refuses a start that has waited in vain, since every sandbox is in use. It is an
+// ErrNoCapacity.
+type FullError struct {
+	// Room is the time until the next pause expires, which gives a sandbox back at the latest, or 0
+	// if a program runs, since it may end at any moment.
+	Room  time.Duration
+	cause error
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("engine: every sandbox is in use: %v", e.cause)
+}
+
+// Unwrap returns the cause, which wraps ErrNoCapacity.
+func (e *FullError) Unwrap() error { return e.cause }
+
 // A storedError means that more than limit bytes would be stored for a principal.
 type storedError struct{ limit int64 }
 

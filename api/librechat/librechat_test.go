@@ -22,7 +22,9 @@ import (
 	"fermata/api/auth"
 	"fermata/api/librechat"
 	"fermata/api/peer"
+	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/files"
 	"fermata/stubs"
 )
 
@@ -472,12 +474,30 @@ func TestDeclaredBodyTooLarge(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	for _, p := range []string{"/health", "/v1/health", "/ready", "/v1/ready"} {
+	for _, prefix := range []string{"", "/v1"} {
 		e := completed()
 		h := newHandler(e, options())
-		check := call{method: "GET", path: p, header: map[string]string{"X-API-Key": ""}}
-		want(t, check.do(t, h), 200, `{"status":"healthy","version":"v1.2.3","service":"fermata"}`)
-		e.ready = errTest
-		want(t, check.do(t, h), 503, `{"status":"unhealthy","version":"v1.2.3","service":"fermata"}`)
+		live := call{method: "GET", path: prefix + "/health", header: map[string]string{"X-API-Key": ""}}
+		ready := call{method: "GET", path: prefix + "/ready", header: map[string]string{"X-API-Key": ""}}
+		const healthy = `"version":"v1.2.3","service":"fermata"`
+		want(t, live.do(t, h), 200, `{"status":"healthy",`+healthy+`}`)
+		want(t, ready.do(t, h), 200, `{"status":"healthy",`+healthy+`}`)
+		for _, c := range []struct {
+			err  error
+			want string
+		}{
+			{errTest, `"reasons":["internal"],"message":"The log of the server says why."`},
+			{engine.ErrClosing, `"reasons":["draining"],"message":"The server is shutting down."`},
+			{files.ErrNoAnswer, `"reasons":["files"],"message":"The bucket of files (FERMATA_FILES_URL) has not answered yet."`},
+			{
+				errors.Join(fmt.Errorf("store: %w", continuation.ErrUnavailable), engine.ErrNoCapacity),
+				`"reasons":["full","store"],"message":"All sandboxes (FERMATA_MAX_SANDBOXES) are in use by programs that run or are paused. ` +
+					`The execution store does not answer, or refuses to write."`,
+			},
+		} {
+			e.ready = c.err
+			want(t, ready.do(t, h), 503, `{"status":"unhealthy",`+healthy+`,`+c.want+`}`)
+			want(t, live.do(t, h), 200, `{"status":"healthy",`+healthy+`}`)
+		}
 	}
 }

@@ -167,7 +167,7 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 		return surroundings{}, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	handlers, opened, err := s.wire(ctx, log, listener.Addr())
+	handlers, opened, err := s.wire(ctx, ctx, log, listener.Addr())
 	if err != nil {
 		return surroundings{}, errors.Join(err, listener.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -41,8 +42,11 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		}
 		defer func() { _ = peerListener.Close() }()
 	}
+	// serving ends when the server stops to serve, which is FERMATA_DRAIN_DELAY after ctx.
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
 	// The parts must outlive ctx, because requests that are under way when it ends need them.
-	handlers, opened, err := s.wire(ctx, log, peerListener.Addr())
+	handlers, opened, err := s.wire(ctx, serving, log, peerListener.Addr())
 	if err != nil && ctx.Err() != nil {
 		log.Info("shutting down before serving", "err", err)
 		return nil
@@ -80,7 +84,11 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
+	if err := s.Servers.linger(log, served); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
 	log.Info("shutting down")
+	stopServing()
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Servers.DrainTimeout)
 	defer cancel()
 	// Both are shut down at the same time: requests may be under way in both, from clients and
@@ -92,4 +100,19 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		log.Warn("ending the programs that are still running", "err", err)
 	}
 	return nil
+}
+
+// linger lets the server serve on for the drain delay, in which /ready says that it is draining. It
+// returns an error early if serving fails.
+func (s *serverSettings) linger(log *slog.Logger, served <-chan error) error {
+	if s.DrainDelay == 0 {
+		return nil
+	}
+	log.Info("draining: everything is served as before until FERMATA_DRAIN_DELAY is over", "drain_delay", s.DrainDelay.String())
+	select {
+	case err := <-served:
+		return err
+	case <-time.After(s.DrainDelay):
+		return nil
+	}
 }

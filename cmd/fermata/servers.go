@@ -15,6 +15,9 @@ import (
 	"fermata/continuation/redisstore"
 )
 
+// maxDrainDelay is the longest time for which a server may serve on after SIGTERM.
+const maxDrainDelay = 5 * time.Minute
+
 // serverSettings are the settings of a group of servers, and of how a server ends.
 type serverSettings struct {
 	RedisURL     secret        `name:"redis-url" placeholder:"URL" help:"Redis that keeps the records, instead of a file in the state directory: redis://, rediss:// or unix://, with ?cluster=true&addr=… for Redis Cluster or ?master_name=… for Sentinel."`
@@ -22,11 +25,13 @@ type serverSettings struct {
 	PeerURL      string        `name:"peer-url" placeholder:"URL" help:"URL at which the other servers of the group reach this one. Default: the address on which it listens for them."`
 	PeerAddr     string        `placeholder:"ADDR" help:"Separate address on which to listen for the other servers of the group; FERMATA_ADDR then does not serve them. Default: FERMATA_ADDR serves them."`
 	Drain        string        `enum:"end,keep" default:"end" help:"What SIGTERM does with paused executions. end: ends them; keep: leaves them to the next server."`
-	DrainTimeout time.Duration `default:"25s" help:"How long SIGTERM waits for running programs."`
+	DrainDelay   time.Duration `default:"0s" help:"How long the server serves on after SIGTERM, at most 5m, while /ready answers 503: long enough for a load balancer to notice, for example 5s. Paused executions end only after it."`
+	DrainTimeout time.Duration `default:"25s" help:"How long SIGTERM waits for running programs, after FERMATA_DRAIN_DELAY."`
 }
 
 func (s *serverSettings) check(m *mistakes) {
 	m.unless(s.PeerAddr == "" || s.RedisURL.reveal() != "", "peer-addr", "empty without FERMATA_REDIS_URL: there are no other servers")
+	m.unless(s.DrainDelay >= 0 && s.DrainDelay <= maxDrainDelay, "drain-delay", fmt.Sprintf("between 0s and %s", maxDrainDelay))
 	m.unless(s.DrainTimeout >= 0, "drain-timeout", "0s or more")
 }
 

@@ -82,8 +82,9 @@ type served struct {
 }
 
 // wire opens the parts of a server and connects them. The caller must close opened when no
-// request is being handled any more. After an error nothing is left open.
-func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (handlers served, opened closers, err error) {
+// request is being handled any more. After an error nothing is left open. From the end of ctx on
+// the server says that it is not ready; streams end with serving.
+func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -207,13 +208,13 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	options.Auth, options.Observe = auth.New(s.HTTP.keys(), verifier), watched.request
 	clients := api.New(options)
-	clients.Health(version(), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
+	clients.Health(version(), draining(ctx), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
 	history := journal.NewHistory(store, executions.EndForgotten)
 	readers := api.NewReaders(s.HTTP.MaxReaders, watched.readers())
 	contract := s.librechat(executions, files)
 	contract.History, contract.Readers = history, readers
-	librechat.Register(clients, contract)                                                                                     //nolint:contextcheck // each request has a context of its own
-	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: ctx, Log: log}) //nolint:contextcheck // each request has a context of its own
+	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
+	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
 	if s.HTTP.Console == "on" {
 		if err := console.Register(clients); err != nil {
 			return handlers, opened, err
@@ -229,6 +230,16 @@ func (s *settings) wire(ctx context.Context, log *slog.Logger, addr net.Addr) (h
 	}
 	handlers.handler = clients
 	return handlers, opened, nil
+}
+
+// draining returns a check of readiness that fails as soon as signalled has ended.
+func draining(signalled context.Context) func(context.Context) error {
+	return func(context.Context) error {
+		if signalled.Err() != nil {
+			return engine.ErrClosing
+		}
+		return nil
+	}
 }
 
 // librechat returns the settings of LibreChat's contract.

@@ -35,8 +35,8 @@ const (
 	partsAtOnce = 2
 )
 
-// errNoAnswer means that the bucket did not answer in time.
-var errNoAnswer = errors.New("files: the bucket does not answer")
+// ErrNoAnswer means that the bucket did not answer in time.
+var ErrNoAnswer = errors.New("files: the bucket does not answer")
 
 // A bucket is a local directory or an object store. Each request to it has a deadline.
 type bucket struct {
@@ -63,7 +63,7 @@ func openBucket(ctx context.Context, address string, log *slog.Logger) (*bucket,
 	b := &bucket{blobs: blobs, pageSize: pageSize, log: log}
 	err = b.check(ctx)
 	switch {
-	case errors.Is(err, errNoAnswer):
+	case errors.Is(err, ErrNoAnswer):
 		log.LogAttrs(ctx, slog.LevelError, "there are no files until the bucket answers", slog.Any("err", err))
 	case err != nil:
 		return nil, errors.Join(err, blobs.Close())
@@ -99,10 +99,10 @@ func withParameters(address string) (complete string, pageSize int, err error) {
 	return u.String(), 100_000, nil
 }
 
-// check asks the bucket whether it is there. It returns errNoAnswer, or an error that asking
+// check asks the bucket whether it is there. It returns ErrNoAnswer, or an error that asking
 // again would not change.
 func (b *bucket) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("%w within %s", errNoAnswer, checkTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("%w within %s", ErrNoAnswer, checkTimeout))
 	defer cancel()
 	ok, err := b.blobs.IsAccessible(ctx)
 	switch {

@@ -24,7 +24,7 @@ type stallTimer struct {
 // Whoever calls it calls stop in the end.
 func newStallTimer(ctx context.Context) (context.Context, stallTimer) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(stallTimeout, func() { cancel(fmt.Errorf("%w within %s", errNoAnswer, stallTimeout)) })
+	timer := time.AfterFunc(stallTimeout, func() { cancel(fmt.Errorf("%w within %s", ErrNoAnswer, stallTimeout)) })
 	timer.Stop()
 	return ctx, stallTimer{cancel, timer}
 }

@@ -78,7 +78,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // Ready returns nil if the bucket has answered since Open, and otherwise an error.
 func (s *Store) Ready() error {
 	if !s.bucket.answered.Load() {
-		return errNoAnswer
+		return ErrNoAnswer
 	}
 	return nil
 }

@@ -126,6 +126,40 @@ func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
 	})
 }
 
+// A pool is full when all that may live are in use, not when they are idle or about to be had.
+func TestPoolIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := sandboxtest.New("")
+		p := testPool(provider, 2, 2)
+		wantFull := func(want bool, when string) {
+			t.Helper()
+			if got := p.Full(); got != want {
+				t.Errorf("the pool is full %s: %t, want %t", when, got, want)
+			}
+		}
+		wantFull(false, "before it made any")
+		p.Running(0)
+		synctest.Wait()
+		wantFull(false, "when all are idle")
+		first := mustTake(t, p)
+		wantFull(false, "when one is in use")
+		second := mustTake(t, p)
+		wantFull(true, "when both are in use")
+		provider.Set(func(s *sandboxtest.Settings) { s.Delay = time.Second })
+		p.Release(first)
+		synctest.Wait()
+		wantFull(false, "when one is being made")
+		go func() { second = mustTake(t, p) }()
+		p.Release(second)
+		synctest.Wait()
+		wantFull(false, "when one waits and two are being made")
+		time.Sleep(time.Minute)
+		wantFull(false, "when the one who waited has one")
+		p.Release(second)
+		closePool(t, p, provider)
+	})
+}
+
 func TestPoolCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := sandboxtest.New("")

@@ -42,6 +42,18 @@ func (s *KindStats) add(t KindStats) {
 	s.Failed += t.Failed
 }
 
+// Full reports whether a start that came now would have to wait until a program ends: executions and
+// those who wait for a sandbox already take all that may live.
+func (p *Pool) Full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	room := p.o.Ceiling - min(p.stuckCount(), p.o.Ceiling/2) - p.live + p.ending
+	for _, kind := range Kinds {
+		room += p.idle.count(kind) + p.making[kind] - p.queue.waiting(kind)
+	}
+	return room <= 0
+}
+
 // Stats returns the figures of this moment.
 func (p *Pool) Stats() PoolStats {
 	p.mu.Lock()

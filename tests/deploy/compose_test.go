@@ -66,9 +66,9 @@ func TestCompose(t *testing.T) {
 			t.FailNow()
 		}
 		err := harness.Within(harness.StartTimeout, func() error {
-			a, err := alice.Request(t.Context(), http.MethodGet, "/health", nil, nil)
+			a, err := alice.Request(t.Context(), http.MethodGet, "/ready", nil, nil)
 			if err == nil && a.HTTPStatus != http.StatusOK {
-				err = fmt.Errorf("GET /health: %v", a)
+				err = fmt.Errorf("GET /ready: %v", a)
 			}
 			return err
 		})

@@ -94,7 +94,7 @@ func NewServer(all Settings) (*Server, error) {
 	return s, nil
 }
 
-// Start starts the server and waits until it is healthy.
+// Start starts the server and checks that it is ready.
 func (s *Server) Start() error {
 	if err := s.Launch(); err != nil {
 		return err
@@ -102,13 +102,13 @@ func (s *Server) Start() error {
 	if err := s.Await(); err != nil {
 		return err
 	}
-	a, err := http.Get(s.URL + "/health")
+	a, err := http.Get(s.URL + "/ready")
 	if err != nil {
 		return errors.Join(err, s.Kill())
 	}
 	defer a.Body.Close()
 	if _, err := io.Copy(io.Discard, a.Body); err != nil || a.StatusCode != http.StatusOK {
-		return errors.Join(fmt.Errorf("GET /health: %v", a.Status), err, s.Kill())
+		return errors.Join(fmt.Errorf("GET /ready: %v", a.Status), err, s.Kill())
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func TestRedisFailsOver(t *testing.T) {
 			}
 			server := harness.LaunchAlone(t, harness.Setup{Name: e.Name, Settings: harness.With(harness.Common, e.Settings, harness.Quick(t), harness.Settings{"REDIS_URL": url})})
 			c := server.Alice()
-			reportsHealth(t, c, 200, "healthy")
+			reportsReady(t, c)
 			pause := c.Pause(t, harness.AskOnce)
 			behind := c.Pause(t, harness.Program{Code: "print(await ask(n=1))\nprint(await ask(n=2))\n", Tools: harness.Tools("ask")})
 			if n, err := primary.Client.Wait(t.Context(), 1, harness.StartTimeout).Result(); n != 1 {
@@ -98,8 +98,8 @@ func TestRedisFailsOver(t *testing.T) {
 			if err := errors.Join(primary.Crash(), replica.GoOn()); err != nil {
 				t.Fatal(err)
 			}
-			reportsHealth(t, c, 503, "unhealthy")
-			reportsHealth(t, c, 200, "healthy")
+			reportsReady(t, c, "store")
+			reportsReady(t, c)
 			time.Sleep(time.Second) // Programs run again.
 			stop()
 			c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")

@@ -3,7 +3,6 @@ package survival
 import (
 	"errors"
 	"net"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -21,9 +20,9 @@ const (
 	closeLimit = 16 * time.Second
 )
 
-// answersSoon launches a server and checks that it answers in time, and that GET /health has the
-// wanted status.
-func answersSoon(t *testing.T, s *harness.Server, wantHealth int) {
+// answersSoon launches a server and checks that it answers in time, and that it says for which
+// reasons it is not ready.
+func answersSoon(t *testing.T, s *harness.Server, reasons ...string) {
 	t.Helper()
 	began := time.Now()
 	if err := s.Launch(); err != nil {
@@ -32,8 +31,8 @@ func answersSoon(t *testing.T, s *harness.Server, wantHealth int) {
 	if err := s.Await(); err != nil {
 		t.Fatal(err)
 	}
-	if a := health(t, s.Alice(), "/health"); a.HTTPStatus != wantHealth {
-		t.Errorf("GET /health: got %v, want %d", a, wantHealth)
+	if err := readyFor(health(t, s.Alice(), "/ready"), reasons); err != nil {
+		t.Errorf("GET /ready: %v", err)
 	}
 	if took := time.Since(began); took > answerLimit {
 		t.Errorf("the server answered after %v, want at most %v\n%s", took, answerLimit, s.Log.Tail())
@@ -84,7 +83,7 @@ func TestStartsAndStopsWhileRedisHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answersSoon(t, server, http.StatusServiceUnavailable)
+	answersSoon(t, server, "store")
 	harness.StopAfter(t, server)
 	isUnavailable(t, server.Alice(), harness.Program{Code: "print(1)"})
 	endBySignal(t, server, syscall.SIGTERM)
@@ -111,7 +110,7 @@ func launchOnly(t *testing.T, s *harness.Server) {
 }
 
 // TestStartsAndStopsWhileTheBucketHangs starts a server whose bucket never answers, and stops it.
-// Meanwhile programs without files run, and the server says that it is unhealthy.
+// Meanwhile programs without files run, and the server says that it is not ready.
 func TestStartsAndStopsWhileTheBucketHangs(t *testing.T) {
 	t.Parallel()
 	parameters := url.Values{"endpoint": {"http://" + hole(t)}, "region": {"us-east-1"}, "use_path_style": {"true"}, "anonymous": {"true"}}
@@ -119,7 +118,7 @@ func TestStartsAndStopsWhileTheBucketHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answersSoon(t, server, http.StatusServiceUnavailable)
+	answersSoon(t, server, "files")
 	harness.StopAfter(t, server)
 	server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	if !strings.Contains(server.Log.All(), "there are no files until the bucket answers") {

@@ -2,6 +2,7 @@ package survival
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -35,20 +36,40 @@ func health(t testing.TB, c harness.Client, path string) harness.Answer {
 	return a
 }
 
-// reportsHealth checks that all health checks soon have this HTTP status and text.
-func reportsHealth(t testing.TB, c harness.Client, code int, status string) {
+// reportsReady checks that the server soon says that it is ready, or that it is not for these
+// reasons. It lives all the time.
+func reportsReady(t testing.TB, c harness.Client, reasons ...string) {
 	t.Helper()
-	for _, path := range []string{"/health", "/ready", "/v1/health"} {
-		err := harness.Within(20*time.Second, func() error {
-			if a := health(t, c, path); a.HTTPStatus != code || a.Status != status {
-				return fmt.Errorf("GET %s: got %v, want %d %s", path, a, code, status)
-			}
-			return nil
-		})
+	for _, path := range []string{"/ready", "/v1/ready"} {
+		err := harness.Within(20*time.Second, func() error { return readyFor(health(t, c, path), reasons) })
 		if err != nil {
-			t.Error(err)
+			t.Errorf("GET %s: %v", path, err)
 		}
 	}
+	if a := health(t, c, "/health"); a.HTTPStatus != http.StatusOK || a.Status != "healthy" {
+		t.Errorf("GET /health: got %v, want 200 healthy, whatever /ready says", a)
+	}
+}
+
+// readyFor returns an error unless an answer of /ready says that the server is ready, or that it is
+// not for these reasons, and says so in words.
+func readyFor(a harness.Answer, reasons []string) error {
+	var said struct {
+		Status, Version, Service, Message string
+		Reasons                           []string
+	}
+	if err := json.Unmarshal([]byte(a.Raw), &said); err != nil {
+		return fmt.Errorf("got %v: %w", a, err)
+	}
+	code, status := http.StatusOK, "healthy"
+	if len(reasons) > 0 {
+		code, status = http.StatusServiceUnavailable, "unhealthy"
+	}
+	if a.HTTPStatus != code || said.Status != status || said.Version == "" || said.Service != "fermata" ||
+		!slices.Equal(said.Reasons, reasons) || (said.Message == "") != (len(reasons) == 0) {
+		return fmt.Errorf("got %v, want %d %s with the reasons %q", a, code, status, reasons)
+	}
+	return nil
 }
 
 // isUnavailable checks that the server refuses a request soon, since Redis is not available.
@@ -70,7 +91,7 @@ func TestRedisDownAtStart(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		server := harness.LaunchAlone(t, s)
 		c := server.Alice()
-		reportsHealth(t, c, 503, "unhealthy")
+		reportsReady(t, c, "store")
 		isUnavailable(t, c, harness.Program{Code: "print(1)"})
 		if !strings.Contains(server.Log.All(), "the store is not available") {
 			t.Errorf("the log does not say what is wrong:\n%s", server.Log.Tail())
@@ -78,7 +99,7 @@ func TestRedisDownAtStart(t *testing.T) {
 		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
-		reportsHealth(t, c, 200, "healthy")
+		reportsReady(t, c)
 		c.Post(t, c.Pause(t, harness.AskOnce).Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 	})
 }
@@ -105,7 +126,7 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 		if err := server.Await(); err != nil {
 			t.Fatal(err)
 		}
-		reportsHealth(t, c, 503, "unhealthy")
+		reportsReady(t, c, "store")
 		isUnavailable(t, c, pause.Continue(harness.Echo))
 		if err := redis.Start(); err != nil {
 			t.Fatal(err)
@@ -115,7 +136,7 @@ func TestRedisDownWhenTheServerComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Completes(t, "{'n': 1}\n")
-		reportsHealth(t, c, 200, "healthy")
+		reportsReady(t, c)
 		// The idle sandboxes of the killed server end when Redis has told that no execution has
 		// them.
 		err = harness.Within(harness.ClearTimeout, func() error {
@@ -177,7 +198,7 @@ func TestRedisRestarts(t *testing.T) {
 				begun.Await(t, 2)
 				restart(func() {
 					isUnavailable(t, c, waits.Continue(harness.Echo))
-					reportsHealth(t, c, 503, "unhealthy")
+					reportsReady(t, c, "store")
 					for range 2 {
 						// The end of a program can be answered without a record, a pause cannot.
 						if a := <-answers; a.HTTPStatus != 200 && a.HTTPStatus != 503 {
@@ -198,7 +219,7 @@ func TestRedisRestarts(t *testing.T) {
 					end.Completes(t, one.stdout)
 					tells(t, c, seen[one.paused.Execution()], end)
 				}
-				reportsHealth(t, c, 200, "healthy")
+				reportsReady(t, c)
 				walk := walkers
 				if args == nil {
 					walk = forgetfulWalkers
@@ -228,7 +249,7 @@ func TestRedisHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		isUnavailable(t, c, pause.Continue(harness.Echo))
-		reportsHealth(t, c, 503, "unhealthy")
+		reportsReady(t, c, "store")
 		if err := redis.GoOn(); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +258,7 @@ func TestRedisHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Completes(t, "{'n': 1}\n")
-		reportsHealth(t, c, 200, "healthy")
+		reportsReady(t, c)
 		stop()
 	})
 }
@@ -260,10 +281,10 @@ func TestRedisFull(t *testing.T) {
 		}
 		limit("1")
 		isUnavailable(t, c, pause.Continue(harness.Echo))
-		reportsHealth(t, c, 503, "unhealthy")
+		reportsReady(t, c, "store")
 		isUnavailable(t, c, harness.Program{Code: "print(1)"})
 		limit("0")
-		reportsHealth(t, c, 200, "healthy")
+		reportsReady(t, c)
 		c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		stop()
 	}, "--maxmemory-policy", "noeviction")
@@ -284,6 +305,6 @@ func TestRedisSlow(t *testing.T) {
 			_ = redis.Client.Do(ctx, "DEBUG", "SLEEP", "0.2").Err()
 		}
 		stop()
-		reportsHealth(t, server.Alice(), 200, "healthy")
+		reportsReady(t, server.Alice())
 	}, "--enable-debug-command", "yes")
 }

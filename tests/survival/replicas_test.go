@@ -267,6 +267,6 @@ func TestReplicaStopped(t *testing.T) {
 			t.Error(err)
 		}
 		stop()
-		reportsHealth(t, c[0], 200, "healthy")
+		reportsReady(t, c[0])
 	})
 }

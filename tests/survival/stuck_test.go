@@ -107,7 +107,7 @@ func TestStuckSandboxes(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	answersSoon(t, server, http.StatusOK)
+	answersSoon(t, server)
 	awaitStuck(t, server, some)
 	err := harness.Within(10*time.Second, func() error {
 		if text := server.Log.All(); !strings.Contains(text, "sandboxes cannot be destroyed and are tried again") {
@@ -122,7 +122,7 @@ func TestStuckSandboxes(t *testing.T) {
 	server.Alice().Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 	// The server after that finds them, too.
 	endBySignal(t, server, syscall.SIGTERM)
-	answersSoon(t, server, http.StatusOK)
+	answersSoon(t, server)
 	awaitStuck(t, server, some)
 	thaw()
 	awaitStuck(t, server, none)
