@@ -28,6 +28,9 @@ type chronicle struct {
 	id    string
 	words Words
 	claim claim
+	// stdout and stderr are the ends of what the program has printed, for the answers to its pauses.
+	// Only the execution's goroutine uses them.
+	stdout, stderr tail
 }
 
 // A claim is the latest claim that a chronicle has noted.
@@ -79,12 +82,16 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*chronic
 
 // noteOutput notes what the program has printed, and reports whether that was news.
 func (c *chronicle) noteOutput(o sandbox.Output) bool {
-	stream := journal.Stdout
+	stream, end := journal.Stdout, &c.stdout
 	if o.Stderr {
-		stream = journal.Stderr
+		stream, end = journal.Stderr, &c.stderr
 	}
+	end.add(o.Offset, o.Data)
 	return c.Print(stream, o.Offset, o.Data)
 }
+
+// partial returns what a pause tells of what the program has printed so far.
+func (c *chronicle) partial() partial { return partial{c.stdout.String(), c.stderr.String()} }
 
 // notePause notes new calls, and the pause that they lead to.
 func (c *chronicle) notePause(e ending, round int, expires time.Time) {

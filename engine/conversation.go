@@ -197,7 +197,10 @@ func (c *conversation) settle(e ending) bool {
 
 // pause records a pause and returns the answer with its calls and its token. mu is held.
 func (c *conversation) pause(e ending) (Outcome, error) {
-	outcome := Outcome{State: Paused, Session: c.record.Session, Calls: e.calls, RoundsLeft: new(c.o.MaxRounds - c.record.Round - 1)}
+	outcome := Outcome{
+		State: Paused, Session: c.record.Session, Calls: e.calls, RoundsLeft: new(c.o.MaxRounds - c.record.Round - 1),
+		Stdout: e.partial.stdout, Stderr: e.partial.stderr,
+	}
 	deadline := time.Now().Add(c.pauseLifetime())
 	var err error
 	outcome.Token, err = c.o.Signer.Sign(continuation.Claims{

@@ -22,6 +22,8 @@ type ending struct {
 	pending []continuation.Call
 	issued  []issuedCall
 	size    int64
+	// partial is what the client is told in a pause of what the program has printed so far.
+	partial partial
 	// printed is all that the program has printed, if the sandbox has told of the end. Then the
 	// sandbox can also be asked for files.
 	printed *printed

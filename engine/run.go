@@ -114,7 +114,7 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 		// From here on hold counts the checked calls; the bytes of the frame count no more.
 		event.Release()
 		if err == nil && e.state == Paused {
-			e.held, err = e.size, s.counted.Hold(e.size)
+			err = s.hold(&e)
 		}
 		switch {
 		case err != nil:
@@ -133,6 +133,19 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 	default:
 		return s.broken(sandbox.Broken{Err: fmt.Errorf("%T of a running program", event)}), true
 	}
+}
+
+// hold counts what a pause stores for its principal. If there is no room for what the program has
+// printed so far, the client is told of it at the end.
+func (s *stretch) hold(e *ending) error {
+	e.partial = s.conversation.chronicle.partial()
+	e.held = e.size + e.partial.size()
+	err := s.counted.Hold(e.held)
+	if err != nil && e.held > e.size {
+		e.partial, e.held = partial{}, e.size
+		err = s.counted.Hold(e.held)
+	}
+	return err
 }
 
 // killTimeout is how long a sandbox may take to report the exit of a program that it was told to

@@ -279,7 +279,9 @@ type Outcome struct {
 	// RoundsLeft is how often the program may still pause after this pause. Servers that do not
 	// set it are older.
 	RoundsLeft *int `json:"rounds_left,omitempty"`
-	// Stdout and Stderr are everything that the program has printed, in terminal states.
+	// Stdout and Stderr are everything that the program has printed, in terminal states. When State
+	// is Paused they are the last 64 KiB of what it has printed so far, with the mark … before them
+	// if there was more.
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
 	// Reason, Detail and Code are set when State is Failed.

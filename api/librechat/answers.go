@@ -42,6 +42,10 @@ type pausedAnswer struct {
 	Token     string `json:"continuation_token"`
 	// RoundsLeft is how often the program may still pause after this pause.
 	RoundsLeft *int `json:"rounds_left,omitempty"`
+	// PartialStdout and PartialStderr are the ends of what the program has printed so far: the contract
+	// has stdout and stderr at the end only.
+	PartialStdout string `json:"partial_stdout,omitempty"`
+	PartialStderr string `json:"partial_stderr,omitempty"`
 	// Calls stay empty; encodePause inserts them.
 	Calls []callHead `json:"tool_calls"`
 }
@@ -58,6 +62,7 @@ type callHead struct {
 func encodePause(outcome engine.Outcome) ([]byte, error) {
 	body, err := api.Encode(pausedAnswer{
 		Status: "tool_call_required", SessionID: outcome.Session, Token: outcome.Token, RoundsLeft: outcome.RoundsLeft,
+		PartialStdout: outcome.Stdout, PartialStderr: outcome.Stderr,
 	})
 	if err != nil {
 		return nil, err

@@ -43,14 +43,14 @@ func TestOutcomes(t *testing.T) {
 		{
 			name: "paused",
 			outcome: engine.Outcome{
-				State: engine.Paused, Session: session, Token: "t.o/k", RoundsLeft: new(0),
+				State: engine.Paused, Session: session, Token: "t.o/k", RoundsLeft: new(0), Stdout: "é\n", Stderr: "",
 				Calls: []engine.Call{
 					{ID: "call_001", Name: "get-\"weather\"", Input: json.RawMessage(`{"b": 1.0, "a":12345678901234567890, "s":"\ud800<>\u2028"}`)},
 					{ID: "call_002", Name: "名前", Input: json.RawMessage(`{}`)},
 				},
 			},
 			status: 200,
-			body: `{"status":"tool_call_required","session_id":"` + session + `","continuation_token":"t.o/k","rounds_left":0,"tool_calls":[` +
+			body: `{"status":"tool_call_required","session_id":"` + session + `","continuation_token":"t.o/k","rounds_left":0,"partial_stdout":"é\n","tool_calls":[` +
 				`{"id":"call_001","name":"get-\"weather\"","input":{"b": 1.0, "a":12345678901234567890, "s":"\ud800<>\u2028"}},` +
 				`{"id":"call_002","name":"名前","input":{}}]}`,
 		},

@@ -128,6 +128,9 @@ type Answer struct {
 	Error   string `json:"error"`
 	// RoundsLeft is how often the program may still pause.
 	RoundsLeft int `json:"rounds_left"`
+	// PartialStdout and PartialStderr are what a pause tells of the program's output.
+	PartialStdout string `json:"partial_stdout"`
+	PartialStderr string `json:"partial_stderr"`
 
 	LeftFiles
 }
