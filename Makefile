@@ -57,7 +57,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## the server, bin/fermata
-	go build -trimpath -o bin/fermata ./cmd/fermata
+	go build -trimpath -ldflags='-s -w' -o bin/fermata ./cmd/fermata
 
 .PHONY: test
 test: $(if $(RETRY),$(GOTESTSUM)) ## every test except client, compose, soak and hostile: Go with the race detector, the server as a black box, Python

@@ -15,7 +15,7 @@ import (
 
 // fileSettings are the settings of session files.
 type fileSettings struct {
-	FilesURL       string        `name:"files-url" placeholder:"URL" help:"Where to keep session files: file:///directory, or s3://bucket with the URL parameters of the Go CDK and credentials from the environment. Default: the directory files in the state directory."`
+	FilesURL       string        `name:"files-url" placeholder:"URL" help:"Where to keep session files: file:///directory, or s3://bucket with parameters such as ?region=NAME&endpoint=https://HOST and the credentials that AWS's own tools would find. Default: the directory files in the state directory."`
 	FilesLife      time.Duration `default:"24h" help:"How long to keep a session file."`
 	FilesQuota     byteSize      `default:"2GiB" help:"Most bytes of session files of one user, or of all agents and skills of one tenant together. A file counts as at least 4 KiB."`
 	FileSize       byteSize      `default:"150MiB" help:"Largest file that may be uploaded."`

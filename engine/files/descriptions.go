@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"gocloud.dev/blob"
 )
 
 // descriptions stores the descriptions of files: a File as JSON.
@@ -39,7 +37,7 @@ func etag(hash string) string { return hash[:min(len(hash), 32)] }
 func (d descriptions) put(ctx context.Context, f File) error {
 	encoded, err := json.Marshal(f)
 	if err == nil {
-		err = d.bucket.writeSmall(ctx, descriptionKey(f.Owner, f.Session, f.ID), encoded, false)
+		err = d.bucket.put(ctx, descriptionKey(f.Owner, f.Session, f.ID), encoded, false)
 	}
 	if err != nil {
 		return fmt.Errorf("write the description of file %s: %w", f.ID, err)
@@ -50,8 +48,8 @@ func (d descriptions) put(ctx context.Context, f File) error {
 // list returns the descriptions of all files that the owner has in a session, in no order.
 func (d descriptions) list(ctx context.Context, owner Owner, session string) ([]File, error) {
 	var ids []string
-	err := d.bucket.walk(ctx, descriptionKey(owner, session, ""), func(o *blob.ListObject) {
-		if _, id, ok := idsOf(o.Key); ok && time.Since(o.ModTime) < d.life {
+	err := d.bucket.walk(ctx, descriptionKey(owner, session, ""), func(o object) {
+		if _, id, ok := idsOf(o.key); ok && time.Since(o.written) < d.life {
 			ids = append(ids, id)
 		}
 	})

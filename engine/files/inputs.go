@@ -5,8 +5,6 @@ import (
 	"path"
 	"slices"
 
-	"gocloud.dev/blob"
-
 	"fermata/engine"
 )
 
@@ -58,8 +56,8 @@ func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) 
 		return nil, err
 	}
 	deleted := map[string]bool{}
-	err = s.bucket.walk(ctx, deletionKey(owner, session, ""), func(o *blob.ListObject) {
-		_, id, _ := idsOf(o.Key)
+	err = s.bucket.walk(ctx, deletionKey(owner, session, ""), func(o object) {
+		_, id, _ := idsOf(o.key)
 		deleted[id] = true
 	})
 	if err != nil {

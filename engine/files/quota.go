@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"gocloud.dev/blob"
 )
 
 const (
@@ -89,9 +87,9 @@ func (q *quotas) admit(ctx context.Context, u *usage, account, session string) e
 // count counts what an account has in the bucket. The caller holds u.mu.
 func (q *quotas) count(ctx context.Context, u *usage, account string) error {
 	u.bytes, u.files = 0, map[string]int{}
-	err := q.bucket.walk(ctx, contentsPrefix+account+"/", func(o *blob.ListObject) {
-		if session, _, ok := idsOf(o.Key); ok && time.Since(o.ModTime) < q.life {
-			u.bytes += charge(o.Size)
+	err := q.bucket.walk(ctx, contentsPrefix+account+"/", func(o object) {
+		if session, _, ok := idsOf(o.key); ok && time.Since(o.written) < q.life {
+			u.bytes += charge(o.size)
 			u.files[session]++
 		}
 	})

@@ -78,7 +78,7 @@ func (s *Store) Drop(ctx context.Context, encoded json.RawMessage, f engine.Inpu
 	if err != nil {
 		return err
 	}
-	if err := s.bucket.writeSmall(ctx, deletionKey(sc.ownerOf(f), f.Session, f.ID), nil, false); err != nil {
+	if err := s.bucket.put(ctx, deletionKey(sc.ownerOf(f), f.Session, f.ID), nil, false); err != nil {
 		return fmt.Errorf("note that file %s was deleted: %w", f.ID, err)
 	}
 	return nil

@@ -52,7 +52,7 @@ func (s *sessionOwners) take(ctx context.Context, session string, owner Owner) e
 	key := owner.key()
 	switch {
 	case found == "":
-		err = s.bucket.writeSmall(ctx, ownersPrefix+session, []byte(key), true)
+		err = s.bucket.put(ctx, ownersPrefix+session, []byte(key), true)
 		if err == nil {
 			return nil
 		}
@@ -63,7 +63,7 @@ func (s *sessionOwners) take(ctx context.Context, session string, owner Owner) e
 		}
 		found = again
 	case found == key && time.Since(written) > s.life/2:
-		if err := s.bucket.writeSmall(ctx, ownersPrefix+session, []byte(key), false); err != nil {
+		if err := s.bucket.put(ctx, ownersPrefix+session, []byte(key), false); err != nil {
 			return fmt.Errorf("renew the owner of session %s: %w", session, err)
 		}
 	}

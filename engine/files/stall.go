@@ -2,39 +2,45 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
-
-	"gocloud.dev/blob"
 )
 
-// stallTimeout is how long each step of a transfer from or to the bucket may take. The
-// transfer as a whole may take as long as its client needs.
-const stallTimeout = 30 * time.Second
+const (
+	// requestTimeout is how long a short request may take: a small object, a page of a
+	// listing, a removal.
+	requestTimeout = 10 * time.Second
+	// stallTimeout is how long each step of a transfer from or to the bucket may take. The
+	// transfer as a whole may take as long as its client needs.
+	stallTimeout = 30 * time.Second
+)
 
-// A stallTimer cancels a transfer when one of its steps exceeds the stallTimeout. Between
-// steps, when the transfer waits for somebody else, no time is counted.
+// withDeadline returns a context that ends after the limit, with ErrNoAnswer as its cause.
+func withDeadline(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w within %s", ErrNoAnswer, limit))
+}
+
+// A stallTimer cancels what consists of many steps when one of them exceeds the limit. Between
+// steps, when somebody else is waited for, no time is counted.
 type stallTimer struct {
+	limit  time.Duration
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 }
 
-// newStallTimer returns the timer of a transfer and the context that the transfer must use.
-// Whoever calls it calls stop in the end.
-func newStallTimer(ctx context.Context) (context.Context, stallTimer) {
+// newStallTimer returns the timer of a transfer and the context that the transfer must use. It begins
+// with a step. Whoever calls it calls stop in the end.
+func newStallTimer(ctx context.Context, limit time.Duration) (context.Context, stallTimer) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(stallTimeout, func() { cancel(fmt.Errorf("%w within %s", ErrNoAnswer, stallTimeout)) })
-	timer.Stop()
-	return ctx, stallTimer{cancel, timer}
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w within %s", ErrNoAnswer, limit)) })
+	return ctx, stallTimer{limit, cancel, timer}
 }
 
-// limit takes one step of the transfer.
-func (t stallTimer) limit(step func() error) error {
-	t.timer.Reset(stallTimeout)
-	defer t.timer.Stop()
-	return step()
-}
+// begin begins a step, and end ends it.
+func (t stallTimer) begin() { t.timer.Reset(t.limit) }
+func (t stallTimer) end()   { t.timer.Stop() }
 
 // stop ends the transfer.
 func (t stallTimer) stop() {
@@ -44,45 +50,30 @@ func (t stallTimer) stop() {
 
 // A stallReader reads an object. Each Read is a step.
 type stallReader struct {
-	*blob.Reader
+	ctx context.Context
+	io.ReadCloser
 	stall stallTimer
 }
 
 func (r stallReader) Read(p []byte) (n int, err error) {
-	err = r.stall.limit(func() error {
-		n, err = r.Reader.Read(p)
-		return err
-	})
-	return n, err
-}
-
-// WriteTo hides the method of blob.Reader, which would bypass Read and so the timer.
-func (r stallReader) WriteTo(w io.Writer) (int64, error) {
-	return io.Copy(w, struct{ io.Reader }{r})
+	r.stall.begin()
+	n, err = r.ReadCloser.Read(p)
+	r.stall.end()
+	if errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, causeOf(r.ctx, err)
 }
 
 func (r stallReader) Close() error {
 	defer r.stall.stop()
-	return r.Reader.Close()
+	return r.ReadCloser.Close()
 }
 
-// A stallWriter writes an object. Each Write is a step, and so is Close.
-type stallWriter struct {
-	*blob.Writer
-	stall stallTimer
+// causeOf returns why a request has failed: if its context has ended, because of that.
+func causeOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
-
-func (w stallWriter) Write(p []byte) (n int, err error) {
-	err = w.stall.limit(func() error {
-		n, err = w.Writer.Write(p)
-		return err
-	})
-	return n, err
-}
-
-// ReadFrom hides the method of blob.Writer, which would bypass Write and so the timer.
-func (w stallWriter) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(struct{ io.Writer }{w}, r)
-}
-
-func (w stallWriter) Close() error { return w.stall.limit(w.Writer.Close) }

@@ -14,8 +14,8 @@ import (
 // Options are the settings of a Store. All except Log are required.
 type Options struct {
 	// URL names the bucket: file:///directory, which is created if it does not exist, or
-	// s3://bucket with the parameters of the Go CDK. The credentials of an object store come
-	// from the environment.
+	// s3://bucket with the parameters that openS3 takes. The credentials of an object store
+	// come from the environment.
 	URL string
 	// MaxFile is the largest size of a file in bytes.
 	MaxFile int64
@@ -133,7 +133,7 @@ func (s *Store) Read(ctx context.Context, owner Owner, session, id string) (io.R
 	if err != nil {
 		return nil, File{}, err
 	}
-	content, err := s.bucket.open(ctx, contentKey(owner, session, id))
+	content, _, err := s.bucket.open(ctx, contentKey(owner, session, id), whole)
 	if err != nil {
 		return nil, File{}, err
 	}

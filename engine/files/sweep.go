@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-
-	"gocloud.dev/blob"
 )
 
 const (
@@ -54,13 +52,13 @@ func (s sweeper) sweep(ctx context.Context) {
 		// before (see sessionOwners.take), and so is kept longer than the file.
 		{ownersPrefix, 2 * s.life},
 	} {
-		err := s.bucket.walk(ctx, kind.prefix, func(o *blob.ListObject) {
+		err := s.bucket.walk(ctx, kind.prefix, func(o object) {
 			life := kind.life
-			if strings.HasSuffix(o.Key, ".tmp") { // Ids contain no dot.
+			if strings.HasSuffix(o.key, ".tmp") { // Ids contain no dot.
 				life = partialLife
 			}
-			if ctx.Err() == nil && time.Since(o.ModTime) >= life {
-				s.bucket.discard(ctx, o.Key)
+			if ctx.Err() == nil && time.Since(o.written) >= life {
+				s.bucket.discard(ctx, o.key)
 			}
 		})
 		if err != nil && ctx.Err() == nil {
