@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ type ending struct {
 	reason Reason
 	detail string
 	code   int
+	// value is what the program has returned, if it was asked for.
+	value json.RawMessage
 	// calls are the calls of a pause as the client sees them, and pending are the same calls as
 	// the record keeps them. issued are those that are new, and size is about how many bytes all
 	// of them take.
@@ -54,7 +57,7 @@ type printed struct{ stdout, stderr []byte }
 func (e ending) outcome(session string) Outcome {
 	o := Outcome{
 		State: e.state, Session: session, Reason: e.reason, Detail: e.detail, Code: e.code,
-		Files: e.files, Deleted: e.deleted, Skipped: e.skipped, Undelivered: e.undelivered,
+		Value: e.value, Files: e.files, Deleted: e.deleted, Skipped: e.skipped, Undelivered: e.undelivered,
 	}
 	if e.printed != nil {
 		o.Stdout, o.Stderr = journal.Decode(e.printed.stdout), journal.Decode(e.printed.stderr)

@@ -195,7 +195,7 @@ func verdict(x sandbox.Exit) ending {
 	case done != nil && done.Exit != 0:
 		return failed(ExitedCode, "", done.Exit)
 	case done != nil:
-		return ending{state: Completed}
+		return ending{state: Completed, value: returned(done.Value)}
 	case x.Broken:
 		return failed(ProtocolBroken, "", 0)
 	case x.Code == nil:

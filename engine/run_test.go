@@ -268,6 +268,8 @@ func TestExited(t *testing.T) {
 		want ending
 	}{
 		{"done", sandbox.Exit{Report: &sandbox.Report{}}, ending{state: Completed}},
+		{"returned", sandbox.Exit{Report: report(sandbox.Report{Value: []byte(`[1]`)})}, ending{state: Completed, value: []byte(`[1]`)}},
+		{"failed with a value", sandbox.Exit{Report: report(sandbox.Report{Exit: 3, Value: []byte(`[1]`)})}, exitedWith(3)},
 		{"raised", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "E: x"})}, failed(RaisedError, "E: x", 0)},
 		{"raised what is not UTF-8", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "E: \xff"})}, failed(RaisedError, "E: \uFFFD", 0)},
 		{"exited", sandbox.Exit{Report: report(sandbox.Report{Exit: 3})}, exitedWith(3)},
@@ -291,11 +293,18 @@ func TestExited(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.exit.Stdout, c.exit.Stderr = []byte("o\xff"), []byte("e")
 			got := exited(c.exit)
+			if string(got.value) != string(c.want.value) {
+				t.Errorf("value = %q, want %q", got.value, c.want.value)
+			}
 			if got.state != c.want.state || got.reason != c.want.reason || got.detail != c.want.detail || got.code != c.want.code {
 				t.Errorf("exited = %+v, want %+v", got, c.want)
 			}
-			if o := got.outcome("s"); o.Stdout != "o\uFFFD" || o.Stderr != "e" {
+			o := got.outcome("s")
+			if o.Stdout != "o\uFFFD" || o.Stderr != "e" {
 				t.Errorf("output = %q, %q, want %q, %q", o.Stdout, o.Stderr, "o\uFFFD", "e")
+			}
+			if string(o.Value) != string(c.want.value) {
+				t.Errorf("value of the outcome = %q, want %q", o.Value, c.want.value)
 			}
 		})
 	}

@@ -38,7 +38,10 @@ func (s Start) program() (*sandbox.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sandbox.Program{Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args}, nil
+	return &sandbox.Program{
+		Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args,
+		Value: s.Mode == Python && s.Contract == Programmatic,
+	}, nil
 }
 
 // A starter starts executions.

@@ -288,6 +288,9 @@ type Outcome struct {
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Code   int    `json:"code,omitempty"`
+	// Value is what a program with tools has returned or left on its last line, when State is
+	// Completed: JSON, empty if there is nothing.
+	Value json.RawMessage `json:"value,omitempty"`
 	// Ran is how long the program has run, in terminal states.
 	Ran time.Duration `json:"ran,omitempty"`
 	// Files are the files in the workspace at the end, and Deleted the names of the input files

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"fermata/api"
 	"fermata/engine"
 )
@@ -18,7 +20,7 @@ func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle) (status int, bo
 	}
 	ended := endedAnswer{
 		Status: "completed", SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: outcome.Stderr,
-		Files: outputsOf(outcome.Files), leftovers: leftoversOf(outcome),
+		Value: jsontext.Value(outcome.Value), Files: outputsOf(outcome.Files), leftovers: leftoversOf(outcome),
 	}
 	status = http.StatusOK
 	if outcome.State != engine.Completed {
@@ -88,12 +90,14 @@ func encodePause(outcome engine.Outcome) ([]byte, error) {
 
 // An endedAnswer is the answer to a request that has ended its execution.
 type endedAnswer struct {
-	Status    string   `json:"status"`
-	SessionID string   `json:"session_id"`
-	Error     string   `json:"error,omitempty"`
-	Stdout    string   `json:"stdout"`
-	Stderr    string   `json:"stderr"`
-	Files     []output `json:"files,omitzero"`
+	Status    string `json:"status"`
+	SessionID string `json:"session_id"`
+	Error     string `json:"error,omitempty"`
+	Stdout    string `json:"stdout"`
+	Stderr    string `json:"stderr"`
+	// Value is what the program has returned or left on its last line.
+	Value jsontext.Value `json:"value,omitzero"`
+	Files []output       `json:"files,omitzero"`
 	leftovers
 }
 

@@ -61,6 +61,18 @@ func TestOutcomes(t *testing.T) {
 			body:    `{"status":"completed","session_id":"` + session + `","stdout":"a\n\u0000é","stderr":"warning","files":[]}`,
 		},
 		{
+			name:    "returned",
+			outcome: engine.Outcome{State: engine.Completed, Session: session, Value: json.RawMessage(`{"a":1.50,"s":"\ud800\u2028<"}`)},
+			status:  200,
+			body:    `{"status":"completed","session_id":"` + session + `","stdout":"","stderr":"","value":{"a":1.50,"s":"\ud800\u2028<"},"files":[]}`,
+		},
+		{
+			name:    "returned what is empty",
+			outcome: engine.Outcome{State: engine.Completed, Session: session, Value: json.RawMessage(`""`)},
+			status:  200,
+			body:    `{"status":"completed","session_id":"` + session + `","stdout":"","stderr":"","value":"","files":[]}`,
+		},
+		{
 			name:    "timed out",
 			outcome: engine.Outcome{State: engine.TimedOut, Session: session, Stdout: "out", Stderr: "err"},
 			status:  408, body: ended("Execution timeout"), inlined: ended("Time limit exceeded"),

@@ -66,21 +66,22 @@ type answer struct {
 
 // An outcome is an engine.Outcome.
 type outcome struct {
-	State       engine.State  `json:"state"`
-	Session     string        `json:"session"`
-	Token       string        `json:"token,omitempty"`
-	Calls       []call        `json:"calls,omitempty"`
-	RoundsLeft  *int          `json:"rounds_left,omitempty"`
-	Stdout      string        `json:"stdout,omitempty"`
-	Stderr      string        `json:"stderr,omitempty"`
-	Reason      engine.Reason `json:"reason,omitempty"`
-	Detail      string        `json:"detail,omitempty"`
-	Code        int           `json:"code,omitzero"`
-	Nanoseconds int64         `json:"ran,omitzero"`
-	Files       []outputFile  `json:"files,omitempty"`
-	Deleted     []string      `json:"deleted,omitempty"`
-	Skipped     *skipped      `json:"skipped,omitzero"`
-	Undelivered int           `json:"undelivered,omitzero"`
+	State       engine.State    `json:"state"`
+	Session     string          `json:"session"`
+	Token       string          `json:"token,omitempty"`
+	Calls       []call          `json:"calls,omitempty"`
+	RoundsLeft  *int            `json:"rounds_left,omitempty"`
+	Stdout      string          `json:"stdout,omitempty"`
+	Stderr      string          `json:"stderr,omitempty"`
+	Reason      engine.Reason   `json:"reason,omitempty"`
+	Detail      string          `json:"detail,omitempty"`
+	Code        int             `json:"code,omitzero"`
+	Value       json.RawMessage `json:"value,omitzero"`
+	Nanoseconds int64           `json:"ran,omitzero"`
+	Files       []outputFile    `json:"files,omitempty"`
+	Deleted     []string        `json:"deleted,omitempty"`
+	Skipped     *skipped        `json:"skipped,omitzero"`
+	Undelivered int             `json:"undelivered,omitzero"`
 }
 
 // A call is an engine.Call.
@@ -121,7 +122,7 @@ type skipped struct {
 func outcomeOf(o engine.Outcome) *outcome {
 	w := &outcome{
 		State: o.State, Session: o.Session, Token: o.Token, RoundsLeft: o.RoundsLeft, Stdout: o.Stdout, Stderr: o.Stderr,
-		Reason: o.Reason, Detail: o.Detail, Code: o.Code, Nanoseconds: o.Ran.Nanoseconds(), Deleted: o.Deleted, Undelivered: o.Undelivered,
+		Reason: o.Reason, Detail: o.Detail, Code: o.Code, Value: o.Value, Nanoseconds: o.Ran.Nanoseconds(), Deleted: o.Deleted, Undelivered: o.Undelivered,
 		Calls: each(o.Calls, func(c engine.Call) call { return call(c) }),
 		Files: each(o.Files, func(f engine.OutputFile) outputFile {
 			return outputFile{f.Session, f.ID, f.Name, (*inputFile)(f.Input), f.Inherited}
@@ -136,7 +137,7 @@ func outcomeOf(o engine.Outcome) *outcome {
 func (w *outcome) outcome() engine.Outcome {
 	o := engine.Outcome{
 		State: w.State, Session: w.Session, Token: w.Token, RoundsLeft: w.RoundsLeft, Stdout: w.Stdout, Stderr: w.Stderr,
-		Reason: w.Reason, Detail: w.Detail, Code: w.Code, Ran: time.Duration(w.Nanoseconds), Deleted: w.Deleted, Undelivered: w.Undelivered,
+		Reason: w.Reason, Detail: w.Detail, Code: w.Code, Value: w.Value, Ran: time.Duration(w.Nanoseconds), Deleted: w.Deleted, Undelivered: w.Undelivered,
 		Calls: each(w.Calls, func(c call) engine.Call { return engine.Call(c) }),
 		Files: each(w.Files, func(f outputFile) engine.OutputFile {
 			return engine.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Input: (*engine.InputFile)(f.Input), Inherited: f.Inherited}

@@ -40,7 +40,7 @@ var (
 	}
 	ended = engine.Outcome{
 		State: engine.Failed, Session: "abcdefghijklmnopqrstu", Stdout: "a\n\x00é<", Stderr: "warning",
-		Reason: engine.ExitedCode, Detail: "d", Code: -9, Ran: 1500 * time.Millisecond,
+		Reason: engine.ExitedCode, Detail: "d", Code: -9, Value: json.RawMessage(`{"v":1.0}`), Ran: 1500 * time.Millisecond,
 		Files: []engine.OutputFile{
 			{Session: "s1", ID: "f1", Name: "a.csv", Inherited: true, Input: &engine.InputFile{
 				Session: "s1", ID: "f1", Name: "a.csv", Size: 4, SHA256: "5f", ReadOnly: true, Kind: "skill", Resource: "r", Version: 2,

@@ -118,6 +118,8 @@ type Program struct {
 	Stubs string   `json:"stubs"`
 	Tools []string `json:"tools,omitempty"`
 	Args  []string `json:"args,omitempty"`
+	// Value asks for what the program returns or leaves on its last line.
+	Value bool `json:"value,omitempty"`
 }
 
 // Run starts the program of a sandbox that is ready.

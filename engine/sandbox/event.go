@@ -134,6 +134,8 @@ type Report struct {
 	Error string `json:"error"`
 	// OutOfMemory says that it was a MemoryError.
 	OutOfMemory bool `json:"memory"`
+	// Value is what the program has returned, if it was asked for.
+	Value jsontext.Value `json:"value"`
 }
 
 // Stopped tells that the program of a paused sandbox has stopped, since the latest Stop or by

@@ -44,9 +44,9 @@ func TestReadExit(t *testing.T) {
 }
 
 func TestReadReport(t *testing.T) {
-	got, err := readReport([]byte(`{"exit":3,"error":"E","memory":true}`))
-	if want := (Report{3, "E", true}); err != nil || got != want {
-		t.Errorf("readReport = %+v, %v, want %+v", got, err, want)
+	got, err := readReport([]byte(`{"exit":3,"error":"E","memory":true,"value":{"v":1.0}}`))
+	if diff := cmp.Diff(Report{3, "E", true, []byte(`{"v":1.0}`)}, got); diff != "" || err != nil {
+		t.Errorf("readReport = %v, and (-want +got):\n%s", err, diff)
 	}
 	for _, payload := range []string{"", "x", "[]", `{"exit":"3"}`, `{"exit":1.5}`, `{"error":1}`} {
 		if got, err := readReport([]byte(payload)); err == nil {

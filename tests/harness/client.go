@@ -131,6 +131,8 @@ type Answer struct {
 	// PartialStdout and PartialStderr are what a pause tells of the program's output.
 	PartialStdout string `json:"partial_stdout"`
 	PartialStderr string `json:"partial_stderr"`
+	// Value is what the program has returned or left on its last line.
+	Value json.RawMessage `json:"value"`
 
 	LeftFiles
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import io
 import linecache
@@ -12,6 +13,8 @@ import warnings
 from collections.abc import Iterator
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final
+
+from fermata import returned
 
 FILENAME: Final = "<program>"
 
@@ -23,8 +26,8 @@ _MAX_TRACEBACK: Final = 100_000
 class Program:
     """A compiled program, ready to be run once in a namespace."""
 
-    def __init__(self, source: str) -> None:
-        """Compile source.
+    def __init__(self, source: str, valued: bool = False) -> None:
+        """Compile source. A valued program keeps what the expression on its last line gives.
 
         Raises what compile raises, in nearly all cases SyntaxError.
         """
@@ -36,6 +39,10 @@ class Program:
         module = _parse(source)
         # Whether the program starts an event loop of its own, which is not possible inside another one.
         self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
+        # What the expression on the last line has given. What waits for an await is dropped at once,
+        # so that Python warns of it as always.
+        self.value: Any = None
+        self._valued = valued and _keep_last(module)
         returns = list(_returns(module))
         self._wrapped = bool(returns)
         self._code = _compile_function(module, returns) if returns else _compile(module)
@@ -46,10 +53,33 @@ class Program:
         return bool(self._code.co_flags & inspect.CO_COROUTINE)
 
     def start(self, namespace: dict[str, Any]) -> Any:
-        """Run the program if it does not await, otherwise return its coroutine."""
+        """Run the program if it does not await, otherwise return its coroutine.
+
+        What a top-level return gives is the result of either.
+        """
+        if self._valued:
+            vars(builtins)[_KEEP] = self._keep
         if self._wrapped:
             return FunctionType(self._code, namespace)()
         return eval(self._code, namespace)
+
+    def _keep(self, value: Any) -> None:
+        if not returned.is_waiting(value):
+            self.value = value
+
+
+# The function that gets the value of the last line. No program can use this name by chance.
+_KEEP: Final = "<value>"
+
+
+def _keep_last(module: ast.Module) -> bool:
+    """Have the value of the expression on the last line passed to _KEEP. Return False if there is no such line."""
+    last = module.body[-1] if module.body else None
+    if not isinstance(last, ast.Expr) or isinstance(last.value, ast.Starred):
+        return False
+    keep = ast.copy_location(ast.Name(_KEEP, ast.Load()), last.value)
+    last.value = ast.copy_location(ast.Call(keep, [last.value], []), last.value)
+    return True
 
 
 # Modules that have functions or classes which run an event loop, and the names of those.

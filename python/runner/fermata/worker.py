@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, libraries, loops, rehearse, shell, tools, workspace
+from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, workspace
 from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 
@@ -71,12 +71,16 @@ def run(stream: socket.socket, ready: Ready) -> None:
     sys.modules["__main__"] = module
     done: dict[str, Any] = {}
     status = 0
+    value: str | None = None
     try:
         if request.get("mode") == "bash":
             status = _run_shell(request, pending)
         else:
             sys.argv += request.get("args", ())
-            _run(ready.names, request["code"], request["stubs"], pending, module.__dict__)
+            valued = request.get("value", False)
+            value = returned.encode(
+                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued)
+            )
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
@@ -88,7 +92,10 @@ def run(stream: socket.socket, ready: Ready) -> None:
     _finish(module.__dict__)
     done["exit"] = status
     try:
-        pending.finish(dumps(done).encode())
+        report = dumps(done)
+        if value is not None:
+            report = f'{report[:-1]}, "value": {value}}}'
+        pending.finish(report.encode())
         # The end of a process of this size keeps a processor busy for milliseconds, so the
         # supervisor ends it when the answer is on its way.
         stream.recv(1)
@@ -97,11 +104,17 @@ def run(stream: socket.socket, ready: Ready) -> None:
 
 
 def _run(
-    names: Mapping[str, types.ModuleType], code: str, stubs: str, pending: calls.Calls, namespace: dict[str, Any]
-) -> None:
+    names: Mapping[str, types.ModuleType],
+    code: str,
+    stubs: str,
+    pending: calls.Calls,
+    namespace: dict[str, Any],
+    valued: bool = False,
+) -> Any:
     """Run the program to its end, in a namespace with these names.
 
-    Raises what the program raises, and what compiling it raises.
+    Returns what a valued program returns or leaves on its last line. Raises what the program
+    raises, and what compiling it raises.
     """
     namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
@@ -109,22 +122,23 @@ def _run(
     namespace.update(defined)
     warnings.showwarning = _show_warning_for(defined)
     try:
-        program = Program(code)
+        program = Program(code, valued)
         if program.awaits:
             with asyncio.Runner() as runner:
                 try:
-                    runner.run(program.start(namespace))
+                    result = runner.run(program.start(namespace))
                 finally:
                     pending.close()
         elif program.starts_loop:
-            program.start(namespace)
+            result = program.start(namespace)
         else:
-            _run_inside_loop(program, namespace, pending)
+            result = _run_inside_loop(program, namespace, pending)
+        return (program.value if result is None else result) if valued else None
     finally:
         pending.close()
 
 
-def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> None:
+def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> Any:
     """Run a program that does not await as if it did: inside a running loop.
 
     The loop itself runs only after the end of the program, and only if the program has left it
@@ -135,7 +149,7 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
     loop = runner.get_loop()
     asyncio._set_running_loop(loop)
     try:
-        program.start(namespace)
+        return program.start(namespace)
     finally:
         asyncio._set_running_loop(None)
         if not isinstance(loop, loops.Loop) or loop.used():
