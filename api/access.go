@@ -58,6 +58,10 @@ func (r *Router) around(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		attrs = append(attrs, factsOf(c).notes...)
 		level := slog.LevelInfo
+		if warning := factsOf(c).warning; warning != "" {
+			level = slog.LevelWarn
+			attrs = append(attrs, slog.String("warning", warning))
+		}
 		if cause := factsOf(c).cause; cause != nil {
 			level = slog.LevelError
 			attrs = append(attrs, slog.Any("err", cause))

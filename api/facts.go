@@ -19,6 +19,8 @@ type facts struct {
 	session string
 	// cause is what went wrong, for the log.
 	cause error
+	// warning is what an operator should know of a request that was served all the same.
+	warning string
 	// notes are what else the log tells of the request.
 	notes []slog.Attr
 	// held is the memory that the request holds.
@@ -52,6 +54,10 @@ func SetSession(c echo.Context, session string) { factsOf(c).session = session }
 // SetCause notes an error for the log that the client is not told. The request is then logged at
 // level error.
 func SetCause(c echo.Context, err error) { factsOf(c).cause = err }
+
+// Warn notes for the log what is wrong with a request that is served all the same. The request is then
+// logged at level warn, unless it is an error.
+func Warn(c echo.Context, text string) { factsOf(c).warning = text }
 
 // Note adds to what the log tells of the request.
 func Note(c echo.Context, notes ...slog.Attr) {

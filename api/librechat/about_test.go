@@ -66,7 +66,7 @@ func TestAbout(t *testing.T) {
 		{"the header", ``, parent, said{Parent: "outer-1"}},
 		{"the header beside null", `"parent_call_id":null`, parent, said{Parent: "outer-1"}},
 		{"the member wins", `"parent_call_id":"inner"`, parent, said{Parent: "inner"}},
-		{"other names", `"Title":1,"label":1,"parent_call":1`, nil, said{}},
+		{"other names", `"subtitle":1,"tags":1,"parent":1`, nil, said{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, heard := startsAs(t, c.members, c.header)

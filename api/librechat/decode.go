@@ -3,6 +3,8 @@ package librechat
 import (
 	"bytes"
 	"errors"
+	"reflect"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -13,8 +15,8 @@ import (
 )
 
 // A request is a decoded body that is not checked yet. Names are matched exactly, and unknown ones
-// are ignored. Values are slices of the body: a member of the wrong type needs an error text of
-// its own, and numbers and strings must not pass through a Go type on their way to the program.
+// are noted (see slips.go). Values are slices of the body: a member of the wrong type needs an error
+// text of its own, and numbers and strings must not pass through a Go type on their way to the program.
 type request struct {
 	Token    jsontext.Value       `json:"continuation_token"`
 	Results  array[resultMembers] `json:"tool_results"`
@@ -29,6 +31,8 @@ type request struct {
 	Title    jsontext.Value       `json:"title"`
 	Labels   jsontext.Value       `json:"labels"`
 	Parent   jsontext.Value       `json:"parent_call_id"`
+
+	unknown unknownNames
 }
 
 type resultMembers struct {
@@ -36,12 +40,31 @@ type resultMembers struct {
 	Result       jsontext.Value `json:"result"`
 	IsError      jsontext.Value `json:"is_error"`
 	ErrorMessage jsontext.Value `json:"error_message"`
+	// Guessed is what many clients send in place of ErrorMessage. It is a slip, but a tool that
+	// failed must not seem to have succeeded where slips are tolerated.
+	Guessed jsontext.Value `json:"error"`
 }
 
 type toolMembers struct {
 	Name        jsontext.Value `json:"name"`
 	Description jsontext.Value `json:"description"`
 	Parameters  jsontext.Value `json:"parameters"`
+	// InputSchema and MCPSchema are the names of Parameters in Anthropic's API and in MCP, and
+	// Function is OpenAI's way to write the whole definition.
+	InputSchema jsontext.Value  `json:"input_schema"`
+	MCPSchema   jsontext.Value  `json:"inputSchema"`
+	Function    functionMembers `json:"function"`
+}
+
+// functionMembers are the members of a tool's function, if there is one.
+type functionMembers struct {
+	Name        jsontext.Value `json:"name"`
+	Description jsontext.Value `json:"description"`
+	Parameters  jsontext.Value `json:"parameters"`
+
+	// kind is the kind of the JSON value, 0 if there was none.
+	kind    jsontext.Kind
+	unknown unknownNames
 }
 
 type fileMembers struct {
@@ -64,9 +87,13 @@ type array[T any] struct {
 	// count is the number of entries, of which the first limit are in entries.
 	count, limit int
 	entries      []T
+	// members are those of T.
+	members []member
 	// strays is true if an entry is not an object; stray is the index of the first such entry.
 	strays bool
 	stray  int
+	// unknown are the names in the entries that are no members of T.
+	unknown unknownNames
 }
 
 // given reports whether there was a value other than null.
@@ -74,7 +101,7 @@ func (a *array[T]) given() bool { return a.kind != 0 && a.kind != jsontext.KindN
 
 // UnmarshalJSONFrom reads the array in the same pass as the body around it.
 func (a *array[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	*a = array[T]{kind: d.PeekKind(), limit: a.limit}
+	*a = array[T]{kind: d.PeekKind(), limit: a.limit, members: a.members}
 	if a.kind != jsontext.KindBeginArray {
 		return d.SkipValue()
 	}
@@ -98,12 +125,95 @@ func (a *array[T]) readEntry(d *jsontext.Decoder) error {
 	if !isObject || a.count >= a.limit {
 		return d.SkipValue()
 	}
-	var entry T
-	if err := json.UnmarshalDecode(d, &entry); err != nil {
+	a.entries = append(a.entries, *new(T))
+	return readObject(d, &a.entries[len(a.entries)-1], a.members, &a.unknown, a.count)
+}
+
+// UnmarshalJSONFrom reads a body, which decode has found to be an object.
+func (r *request) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return readObject(d, r, requestNames, &r.unknown, 0)
+}
+
+// UnmarshalJSONFrom reads the function of a tool, or notes what stands in its place.
+func (f *functionMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*f = functionMembers{kind: d.PeekKind()}
+	if f.kind != jsontext.KindBeginObject {
+		return d.SkipValue()
+	}
+	return readObject(d, f, functionNames, &f.unknown, 0)
+}
+
+// A member is a field of a struct that is read from JSON.
+type member struct {
+	name string
+	// plain is the name as slips are looked for.
+	plain string
+	field int
+}
+
+// The members of each object of a request.
+var (
+	requestNames  = membersOf[request]()
+	toolNames     = membersOf[toolMembers]()
+	functionNames = membersOf[functionMembers]()
+	resultNames   = membersOf[resultMembers]()
+	fileNames     = membersOf[fileMembers]()
+)
+
+// membersOf returns the fields of a struct that have a name in JSON.
+func membersOf[T any]() (list []member) {
+	of := reflect.TypeFor[T]()
+	for i := range of.NumField() {
+		if name, ok := of.Field(i).Tag.Lookup("json"); ok {
+			list = append(list, member{name, plainName(name), i})
+		}
+	}
+	return list
+}
+
+// readObject reads an object into the struct that into points to. The names that are none of its
+// members go to unknown, together with the index of the object in its array. The library would
+// drop them, or keep all of them, and they are the client's.
+func readObject(d *jsontext.Decoder, into any, members []member, unknown *unknownNames, at int) error {
+	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
-	a.entries = append(a.entries, entry)
-	return nil
+	fields := reflect.ValueOf(into).Elem()
+	for d.PeekKind() != jsontext.KindEndObject {
+		raw, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		name, short := shortName(raw)
+		i := slices.IndexFunc(members, func(m member) bool { return short && m.name == string(name) })
+		if i >= 0 {
+			err = json.UnmarshalDecode(d, fields.Field(members[i].field).Addr().Interface())
+		} else {
+			if short {
+				unknown.note(name, at)
+			}
+			err = d.SkipValue()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// shortName returns the text of a name, and whether it is short enough to be like a known one.
+func shortName(raw jsontext.Value) (name []byte, ok bool) {
+	const escape = len(`\u0000`)
+	if len(raw) > escape*maxUnknownName {
+		return nil, false
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		name = raw[1 : len(raw)-1]
+	} else {
+		name, _ = jsontext.AppendUnquote(nil, raw)
+	}
+	return name, len(name) <= maxUnknownName
 }
 
 // decode decodes a body. Its errors are for the client.
@@ -122,9 +232,9 @@ func decode(body []byte, limits Limits) (request, error) {
 		return request{}, errNotAnObject
 	}
 	r := request{
-		Results: array[resultMembers]{limit: limits.Results},
-		Tools:   array[toolMembers]{limit: limits.Tools},
-		Files:   array[fileMembers]{limit: MaxFiles},
+		Results: array[resultMembers]{limit: limits.Results, members: resultNames},
+		Tools:   array[toolMembers]{limit: limits.Tools, members: toolNames},
+		Files:   array[fileMembers]{limit: MaxFiles, members: fileNames},
 	}
 	err := json.Unmarshal(body, &r,
 		// The bytes are UTF-8. This allows an escape of half a surrogate pair, which a

@@ -26,7 +26,7 @@ func TestPlainStart(t *testing.T) {
 			"everything",
 			`{"lang":"bash","code":"\u0023 \ud800","args":["a b","","é\ud83d\ude00"],"session_id":"` + session + `","timeout":1500.5,` +
 				`"user_id":"u","entity_id":"e","files":[],"runtime_session_hint":7,"workspace_instance_id":[],` +
-				`"tools":[{"name":"a"}],"continuation_token":"t"}`,
+				`"tools":[],"continuation_token":"t"}`,
 			engine.Start{
 				Code: json.RawMessage(`"\u0023 \ud800"`), Session: session, Args: []string{"a b", "", "é😀"},
 				Timeout: 1501 * time.Millisecond, Mode: engine.Bash,
@@ -68,6 +68,7 @@ func TestPlainStart(t *testing.T) {
 
 func TestPlainRefusals(t *testing.T) {
 	const args = "args must be an array of strings"
+	const noTools = "tools are not available to programs on /exec: post programs that call tools to /exec/programmatic"
 	for _, c := range []struct{ name, body, text string }{
 		{"empty", `{}`, "Missing required field: code"},
 		{"code a number", `{"lang":"py","code":5}`, "Missing required field: code"},
@@ -77,7 +78,7 @@ func TestPlainRefusals(t *testing.T) {
 		{"lang null", `{"code":"#","lang":null}`, "Missing required field: lang"},
 		{"lang js", `{"code":"#","lang":"js"}`, "Unsupported language: js"},
 		{"lang in capitals", `{"code":"#","lang":"PY"}`, "Unsupported language: PY"},
-		{"lang a number", `{"code":"#","lang":5}`, "Unsupported language: 5"},
+		{"lang a number", `{"code":"#","lang":5}`, "lang must be a string, the name of a language"},
 		{"timeout a string", `{"lang":"py","code":"#","timeout":"1"}`, "timeout must be a positive number of milliseconds"},
 		{"timeout zero", `{"lang":"py","code":"#","timeout":0}`, "timeout must be a positive number of milliseconds"},
 		{"timeout long", `{"lang":"py","code":"#","timeout":300001}`, "timeout must be between 1000 and 300000 milliseconds"},
@@ -86,6 +87,9 @@ func TestPlainRefusals(t *testing.T) {
 		{"args of numbers", `{"lang":"py","code":"#","args":["a",1]}`, args},
 		{"args with a null", `{"lang":"py","code":"#","args":[null]}`, args},
 		{"args with a NUL", `{"lang":"py","code":"#","args":["a\u0000b"]}`, args},
+		{"tools", `{"lang":"py","code":"#","tools":[{"name":"a"}]}`, noTools},
+		{"tools an object", `{"lang":"py","code":"#","tools":{}}`, noTools},
+		{"a slip", `{"lang":"py","code":"#","timeut":5000}`, `"timeut" is not known; did you mean timeout?`},
 		{"files an object", `{"lang":"py","code":"#","files":{}}`, "files must be an array"},
 		{"no JSON", `x`, "request body is not valid JSON"},
 		{"array", `[]`, "request body must be a JSON object"},

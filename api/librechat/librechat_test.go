@@ -180,7 +180,6 @@ func TestStartPassesTheProgramOn(t *testing.T) {
 	e := completed()
 	sent := `{
 		"code": "print(\u0031, '\ud800')",
-		"Code": "not this one",
 		"tools": [{"name":"get-weather","description":"Say \"hi\"","parameters":{"b":1.0,"a":12345678901234567890},"extra":[]},{"name":"名前"}],
 		"session_id": "` + session + `", "timeout": 1500.2, "files": [], "lang": "py", "unknown": {"a": null}
 	}`
@@ -249,7 +248,10 @@ func TestResumePassesTheResultsOn(t *testing.T) {
 		{"call_id":"call_001","is_error":true,"error_message":"no \ud83d\ude00","result":1},
 		{"call_id":"call_1000","is_error":true,"error_message":null},
 		{"call_id":"call_100000","is_error":true,"error_message":"","more":1},
-		{"call_id":"call_004","is_error":false,"error_message":"unused","result":null}]}`
+		{"call_id":"call_004","is_error":false,"error_message":"","result":null},
+		{"call_id":"call_005","error_message":"no is_error"},
+		{"call_id":"call_006","error_message":"","result":1},
+		{"call_id":"call_007","error_message":null,"result":1}]}`
 	if status, answer := post(t, e, body); status != http.StatusOK {
 		t.Fatalf("got %d %s, want 200", status, answer)
 	}
@@ -264,6 +266,9 @@ func TestResumePassesTheResultsOn(t *testing.T) {
 			{CallID: "call_1000", Failed: true},
 			{CallID: "call_100000", Failed: true},
 			{CallID: "call_004", Value: json.RawMessage("null")},
+			{CallID: "call_005", Failed: true, Message: json.RawMessage(`"no is_error"`)},
+			{CallID: "call_006", Failed: true, Value: json.RawMessage("1")},
+			{CallID: "call_007", Value: json.RawMessage("1")},
 		},
 	}}
 	if diff := cmp.Diff(wanted, e.resumes); diff != "" {
@@ -311,7 +316,7 @@ func TestRefusals(t *testing.T) {
 		{"code a number", `{"code":5}`, noCode},
 		{"code empty", `{"code":""}`, noCode},
 		{"code blank", `{"code":" \n\t\u00a0"}`, noCode},
-		{"code in capitals", `{"CODE":"#"}`, noCode},
+		{"code in capitals", `{"CODE":"#"}`, `"CODE" is not known; did you mean code?`},
 
 		{"tools an object", `{"code":"#","tools":{}}`, "tools must be an array"},
 		{"tools a string", `{"code":"#","tools":"x"}`, "tools must be an array"},
@@ -322,6 +327,20 @@ func TestRefusals(t *testing.T) {
 		{"tool with empty name", `{"code":"#","tools":[{"name":"a"},{"name":""}]}`, "tools[1].name must be a non-empty string"},
 		{"tool name too long", `{"code":"#","tools":[{"name":"` + strings.Repeat("é", 257) + `"}]}`, "tools[0].name must have at most 256 characters"},
 		{"tool name a number", `{"code":"#","tools":[{"name":5}]}`, "tools[0].name must be a non-empty string"},
+		{"tool parameters a list", `{"code":"#","tools":[{"name":"a","parameters":[]}]}`, "tools[0].parameters must be an object, a JSON Schema"},
+		{"input_schema a string", `{"code":"#","tools":[{"name":"a","input_schema":"{}"}]}`, "tools[0].input_schema must be an object, a JSON Schema"},
+		{"inputSchema true", `{"code":"#","tools":[{"name":"a","inputSchema":true}]}`, "tools[0].inputSchema must be an object, a JSON Schema"},
+		{"function a string", `{"code":"#","tools":[{"type":"function","function":"a"}]}`, "tools[0].function must be an object"},
+		{"function without name", `{"code":"#","tools":[{"type":"function","function":{}}]}`, "tools[0].name must be a non-empty string"},
+		{"function name a number", `{"code":"#","tools":[{"function":{"name":5}}]}`, "tools[0].function.name must be a non-empty string"},
+		{"function description a number", `{"code":"#","tools":[{"function":{"name":"a","description":5}}]}`, "tools[0].function.description must be a string"},
+		{"function parameters a number", `{"code":"#","tools":[{"function":{"name":"a","parameters":5}}]}`, "tools[0].function.parameters must be an object, a JSON Schema"},
+		{"two names", `{"code":"#","tools":[{"name":"a","function":{"name":"b"}}]}`, "tools[0].name and tools[0].function.name differ"},
+		{"two descriptions", `{"code":"#","tools":[{"description":"a","function":{"name":"b","description":"b"}}]}`, "tools[0].description and tools[0].function.description differ"},
+		{"two schemas", `{"code":"#","tools":[{"name":"a","parameters":{},"input_schema":{"type":"object"}}]}`, "tools[0].parameters and tools[0].input_schema are different schemas for one tool"},
+		{"three schemas", `{"code":"#","tools":[{"name":"a","inputSchema":{"a":1,"b":2},"input_schema":{"b":2, "a":1},"function":{"parameters":{}}}]}`, "tools[0].input_schema and tools[0].function.parameters are different schemas for one tool"},
+		{"one name, two schemas", `{"code":"#","tools":[{"name":"a"},{"name":"b"},{"name":"a","parameters":{}}]}`, `tools[0] and tools[2] define the tool "a" in different ways`},
+		{"one name, two descriptions", `{"code":"#","tools":[{"name":"a"},{"name":"a","description":"b"}]}`, `tools[0] and tools[1] define the tool "a" in different ways`},
 		{"tool description a list", `{"code":"#","tools":[{"name":"a","description":[]}]}`, "tools[0].description must be a string"},
 
 		{"timeout a string", `{"code":"#","timeout":"5000"}`, positive},
@@ -337,7 +356,8 @@ func TestRefusals(t *testing.T) {
 		{"language before lang", `{"code":"#","lang":"py","language":"js"}`, `Unsupported language "js"; supported values are "python" and "bash"`},
 		{"language in capitals", `{"code":"#","lang":"Python"}`, `Unsupported language "Python"; supported values are "python" and "bash"`},
 		{"language empty", `{"code":"#","lang":""}`, `Unsupported language ""; supported values are "python" and "bash"`},
-		{"language a number", `{"code":"#","lang":5}`, `Unsupported language "5"; supported values are "python" and "bash"`},
+		{"language a number", `{"code":"#","language":5,"lang":"py"}`, `language must be a string`},
+		{"lang a number", `{"code":"#","lang":5,"language":"py"}`, `lang must be a string, the name of a language`},
 
 		{"files an object", `{"code":"#","files":{}}`, "files must be an array"},
 		{"files", `{"code":"#","files":[{"id":"x"}]}`, "files are not supported by this server"},
@@ -360,6 +380,7 @@ func TestRefusals(t *testing.T) {
 		{"is_error a string", results(`{"call_id":"call_001","is_error":"true"}`), "tool_results[call_001].is_error must be a boolean if present"},
 		{"is_error null", results(`{"call_id":"call_001","is_error":null}`), "tool_results[call_001].is_error must be a boolean if present"},
 		{"error_message a number", results(`{"call_id":"call_001","error_message":5}`), "tool_results[call_001].error_message must be a string if present"},
+		{"is_error false and a message", results(`{"call_id":"call_001","is_error":false,"error_message":"no"}`), "tool_results[call_001] has is_error false and an error_message: if the tool failed, is_error must be true"},
 		{"result too large", results(sized(1, 5001)), "tool_results[call_001].result is 5001 bytes, exceeds per-result cap 5000"},
 		{"same id twice", results(`{"call_id":"call_001"}`, `{"call_id":"call_001"}`), "Duplicate call_id in tool_results: call_001"},
 	} {

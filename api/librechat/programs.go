@@ -38,6 +38,13 @@ func (p *programs) exec(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	err = tolerate(c, slipIn(r.body))
+	if err == nil {
+		err = tolerate(c, refuseTools(r.body.Tools))
+	}
+	if err != nil {
+		return err
+	}
 	t, err := p.start(c, r, p.plainProgram)
 	if err != nil {
 		return err
@@ -75,6 +82,9 @@ func (p *programs) programmatic(c echo.Context) error {
 // tools.
 func (p *programs) toolTask(c echo.Context, r received) (t task, err error) {
 	if err := checkWorkspace(c.Request().Header, r.body); err != nil {
+		return task{}, err
+	}
+	if err := tolerate(c, slipIn(r.body)); err != nil {
 		return task{}, err
 	}
 	held := r.body.continues()

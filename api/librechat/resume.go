@@ -64,20 +64,34 @@ func resultOf(entry resultMembers) (engine.Result, error) {
 	if !ok || !callIDPattern.MatchString(id) {
 		return engine.Result{}, api.BadRequestf(`tool_results[].call_id must match /^call_\d{3,6}$/, got: %s`, spelled(entry.CallID))
 	}
-	result := engine.Result{CallID: id, Value: json.RawMessage(entry.Result)}
-	switch {
-	case entry.IsError == nil || entry.IsError.Kind() == jsontext.KindFalse:
-	case entry.IsError.Kind() == jsontext.KindTrue:
-		result.Failed = true
-	default:
-		return engine.Result{}, api.BadRequestf("tool_results[%s].is_error must be a boolean if present", id)
-	}
 	message, ok := unquote(entry.ErrorMessage)
 	if !ok && !isNull(entry.ErrorMessage) {
 		return engine.Result{}, api.BadRequestf("tool_results[%s].error_message must be a string if present", id)
 	}
-	if result.Failed && message != "" {
-		result.Message = json.RawMessage(entry.ErrorMessage)
+	result := engine.Result{CallID: id, Value: json.RawMessage(entry.Result)}
+	switch {
+	case entry.IsError == nil:
+		// A tool that failed never succeeds because a member is missing.
+		result.Failed = !isNull(entry.ErrorMessage) || !isNull(entry.Guessed)
+	case entry.IsError.Kind() == jsontext.KindTrue:
+		result.Failed = true
+	case entry.IsError.Kind() != jsontext.KindFalse:
+		return engine.Result{}, api.BadRequestf("tool_results[%s].is_error must be a boolean if present", id)
+	case message != "":
+		return engine.Result{}, api.BadRequestf("tool_results[%s] has is_error false and an error_message: if the tool failed, is_error must be true", id)
+	}
+	if result.Failed {
+		result.Message = messageOf(entry)
 	}
 	return result, nil
+}
+
+// messageOf returns the message of a call that failed, or nil if the client has sent none.
+func messageOf(entry resultMembers) json.RawMessage {
+	for _, v := range []jsontext.Value{entry.ErrorMessage, entry.Guessed} {
+		if text, _ := unquote(v); text != "" {
+			return json.RawMessage(v)
+		}
+	}
+	return nil
 }

@@ -100,6 +100,9 @@ func (p *programs) toolProgram(r request) (program, error) {
 	if err != nil {
 		return program{}, err
 	}
+	if err := languageTypes(r); err != nil {
+		return program{}, err
+	}
 	timeout, err := milliseconds(r.Timeout)
 	if err != nil {
 		return program{}, err
@@ -120,6 +123,9 @@ func (p *programs) plainProgram(r request) (program, error) {
 	code, ok := unquote(r.Code)
 	if !ok {
 		return program{}, errCode
+	}
+	if err := languageTypes(r); err != nil {
+		return program{}, err
 	}
 	timeout, err := milliseconds(r.Timeout)
 	if err != nil {
@@ -148,28 +154,6 @@ func modeOf(language string) engine.Mode {
 	return engine.Python
 }
 
-func toolsOf(list array[toolMembers], limit int) ([]stubs.Tool, error) {
-	switch {
-	case list.given() && list.kind != jsontext.KindBeginArray:
-		return nil, errTools
-	case list.count > limit:
-		return nil, api.BadRequestf("Too many tools provided (%d). Maximum is %d.", list.count, limit)
-	case list.strays:
-		return nil, api.BadRequestf("tools[%d] must be an object", list.stray)
-	}
-	tools := make([]stubs.Tool, 0, len(list.entries))
-	for i, t := range list.entries {
-		// A name that is not a string counts as missing.
-		name, _ := unquote(t.Name)
-		description, ok := unquote(t.Description)
-		if !ok && !isNull(t.Description) {
-			return nil, api.BadRequestf("tools[%d].description must be a string", i)
-		}
-		tools = append(tools, stubs.Tool{Name: name, Description: description, Parameters: json.RawMessage(t.Parameters)})
-	}
-	return tools, nil
-}
-
 // milliseconds returns the run budget that a request asks for, with fractions rounded up.
 func milliseconds(timeout jsontext.Value) (float64, error) {
 	if timeout == nil {
@@ -186,6 +170,17 @@ func milliseconds(timeout jsontext.Value) (float64, error) {
 // budgetOf returns the run budget of so many milliseconds, which the rules have checked.
 func budgetOf(milliseconds float64) time.Duration {
 	return time.Duration(milliseconds) * time.Millisecond
+}
+
+// languageTypes refuses a language that is not a string.
+func languageTypes(r request) error {
+	if _, ok := unquote(r.Language); !ok && !isNull(r.Language) {
+		return errLanguage
+	}
+	if _, ok := unquote(r.Lang); !ok && !isNull(r.Lang) {
+		return errLang
+	}
+	return nil
 }
 
 // languageOf returns the language of a program. "language" takes precedence over "lang".

@@ -63,8 +63,7 @@ func TestMembersOfAnswers(t *testing.T) {
 }
 
 // TestMembersOfRequests sends every member of a request with a value of a wrong type: the error
-// names the member. Only the parameters of a tool may be anything: they are documentation, and a
-// value that is not a schema just documents nothing.
+// names the member.
 func TestMembersOfRequests(t *testing.T) {
 	t.Parallel()
 	s := harness.Serve(t, harness.ProcessSetup(), nil)
@@ -102,16 +101,28 @@ func TestMembersOfRequests(t *testing.T) {
 	}
 	cases := map[string]map[string]string{
 		harness.Programmatic: {
-			`{"code":5}`:                                          "code",
-			`{"code":["x"]}`:                                      "code",
-			`{"code":"1","tools":{}}`:                             "tools",
-			`{"code":"1","tools":["t"]}`:                          "tools[0]",
-			`{"code":"1","tools":[{"name":5}]}`:                   "tools[0].name",
-			`{"code":"1","tools":[{"name":["t"]}]}`:               "tools[0].name",
-			`{"code":"1","tools":[{"name":"t","description":5}]}`: "tools[0].description",
-			`{"code":"1","language":5}`:                           "language",
-			`{"code":"1","lang":{}}`:                              "language",
-			`{"continuation_token":5,"tool_results":[]}`:          "continuation token",
+			`{"code":5}`:                                                       "code",
+			`{"code":["x"]}`:                                                   "code",
+			`{"code":"1","tools":{}}`:                                          "tools",
+			`{"code":"1","tools":["t"]}`:                                       "tools[0]",
+			`{"code":"1","tools":[{"name":5}]}`:                                "tools[0].name",
+			`{"code":"1","tools":[{"name":["t"]}]}`:                            "tools[0].name",
+			`{"code":"1","tools":[{"name":"t","description":5}]}`:              "tools[0].description",
+			`{"code":"1","language":5}`:                                        "language",
+			`{"code":"1","lang":{}}`:                                           "lang must be",
+			`{"code":"1","lang":5,"language":"python"}`:                        "lang must be",
+			`{"code":"1","title":5}`:                                           "title",
+			`{"code":"1","labels":[]}`:                                         "labels",
+			`{"code":"1","labels":{"a":5}}`:                                    "labels.a",
+			`{"code":"1","parent_call_id":5}`:                                  "parent_call_id",
+			`{"code":"1","tools":[{"name":"t","parameters":"{}"}]}`:            "tools[0].parameters",
+			`{"code":"1","tools":[{"name":"t","input_schema":[]}]}`:            "tools[0].input_schema",
+			`{"code":"1","tools":[{"name":"t","inputSchema":true}]}`:           "tools[0].inputSchema",
+			`{"code":"1","tools":[{"function":"t"}]}`:                          "tools[0].function",
+			`{"code":"1","tools":[{"function":{"name":5}}]}`:                   "tools[0].function.name",
+			`{"code":"1","tools":[{"function":{"name":"t","description":5}}]}`: "tools[0].function.description",
+			`{"code":"1","tools":[{"function":{"name":"t","parameters":5}}]}`:  "tools[0].function.parameters",
+			`{"continuation_token":5,"tool_results":[]}`:                       "continuation token",
 			goOn(`{}`):              "tool_results",
 			goOn(`["call_001"]`):    "tool_results",
 			goOn(`[{"call_id":1}]`): "call_id",
@@ -120,7 +131,10 @@ func TestMembersOfRequests(t *testing.T) {
 		},
 		"/exec": {
 			`{"lang":"py","code":5}`:              "code",
-			`{"lang":5,"code":"1"}`:               "language",
+			`{"lang":5,"code":"1"}`:               "lang must be",
+			`{"language":5,"code":"1"}`:           "language must be",
+			`{"lang":"py","code":"1","title":5}`:  "title",
+			`{"lang":"py","code":"1","tools":{}}`: "tools",
 			`{"lang":"py","code":"1","args":5}`:   "args",
 			`{"lang":"py","code":"1","args":[5]}`: "args",
 			`{"lang":"py","code":"1","args":{}}`:  "args",
