@@ -31,7 +31,7 @@ const (
 	Change
 	// See is to look at executions and files.
 	See
-	// End is to end an execution by its id.
+	// End is to end an execution, by its id, its token or its session.
 	End
 )
 
@@ -49,7 +49,7 @@ func (r *Router) Needs(right Right) echo.MiddlewareFunc {
 			}
 			factsOf(c).principal = &who
 			if who.Operator && !slices.Contains(operators, right) {
-				return errOperator
+				return ErrOperator
 			}
 			defer Occupy(c.Request().Context(), who.ID)()
 			return next(c)

@@ -71,7 +71,8 @@ var (
 	errHost   = &Error{Status: http.StatusForbidden, Text: "This server lets everyone in (FERMATA_AUTH=off), so it answers only to addresses, localhost and the names in FERMATA_HOSTS"}
 	errOrigin = &Error{Status: http.StatusForbidden, Text: "Whatever FERMATA_AUTH is, this server refuses requests that web pages of other origins make, except for those in FERMATA_CORS_ORIGINS"}
 
-	errOperator = &Error{Status: http.StatusForbidden, Text: "This key is an operator's (FERMATA_OPERATOR_KEYS): " +
+	// ErrOperator refuses what operators may not do.
+	ErrOperator = &Error{Status: http.StatusForbidden, Text: "This key is an operator's (FERMATA_OPERATOR_KEYS): " +
 		"it may look at executions and files and cancel executions, but not start, continue, upload or delete anything"}
 
 	errContentType  = &Error{Status: http.StatusUnsupportedMediaType, Text: "Content-Type must be application/json"}

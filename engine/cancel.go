@@ -7,7 +7,10 @@ import (
 	"maps"
 	"time"
 
+	"github.com/google/uuid"
+
 	"fermata/continuation"
+	"fermata/engine/journal"
 )
 
 // cancelTimeout bounds how long the other servers may take to handle a Cancel. Clients wait for
@@ -24,15 +27,22 @@ type canceller struct {
 
 // cancel is Engine.Cancel.
 func (c *canceller) cancel(ctx context.Context, which Cancel) (Cancelling, error) {
-	if which.Execution != "" {
+	switch {
+	case which.Token != "":
+		return c.cancelToken(ctx, which)
+	case which.Execution != "":
 		return c.cancelExecution(ctx, which)
 	}
 	state, err := c.requests.cancel(which.Principal, which.RequestID)
 	if err != nil {
 		return "", err
 	}
-	if state == CancelCompleted && c.drop(which) {
-		state = CancelRequested
+	if state == CancelCompleted {
+		// The request had its answer, and has perhaps left its execution paused. Or its client has
+		// gone away, and what it has continued still runs.
+		if x := c.executions.findByRequest(which); x != nil {
+			state = state.or(x.conversation.abort(ctx))
+		}
 	}
 	if which.HandedOver || c.members.alone() || c.o.Peers == nil {
 		return state, nil
@@ -73,8 +83,8 @@ func (c *canceller) cancelElsewhere(ctx context.Context, servers map[string]stri
 			return "", ErrForbidden
 		case r.err != nil:
 			silent = r.err
-		case r.state == CancelRequested, state == CancelUnknown:
-			state = r.state
+		default:
+			state = state.or(r.state)
 		}
 	}
 	if state == CancelUnknown && silent != nil {
@@ -83,17 +93,38 @@ func (c *canceller) cancelElsewhere(ctx context.Context, servers map[string]stri
 	return state, nil
 }
 
-// cancelExecution ends an execution, on whichever server it is. CancelUnknown means that no server
-// has it any more.
+// cancelToken ends the execution that a token is for.
+func (c *canceller) cancelToken(ctx context.Context, which Cancel) (Cancelling, error) {
+	claims, err := c.o.Signer.Verify(which.Token, time.Now())
+	switch {
+	case err != nil && !errors.Is(err, continuation.ErrTokenExpired):
+		return "", err
+	case !which.may(claims.Principal):
+		return CancelUnknown, nil
+	}
+	which.Token, which.Execution = "", claims.Execution
+	state, err := c.cancelExecution(ctx, which)
+	if err == nil && state == CancelUnknown {
+		state = CancelCompleted // There was such an execution, or it would have no token.
+	}
+	return state, err
+}
+
+// cancelExecution ends an execution, on whichever server it is.
 func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelling, error) {
+	if id, err := uuid.Parse(which.Execution); err != nil || id.String() != which.Execution {
+		return CancelUnknown, nil
+	}
 	x := c.executions.find(which.Execution)
 	if x == nil {
 		record, err := c.o.Store.Get(ctx, which.Execution)
 		switch {
 		case errors.Is(err, continuation.ErrNotFound):
-			return CancelUnknown, nil
+			return c.forgotten(ctx, which)
 		case err != nil:
 			return "", err
+		case !which.may(record.Principal):
+			return CancelUnknown, nil
 		case State(record.State).terminal():
 			return CancelCompleted, nil
 		}
@@ -116,20 +147,83 @@ func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelli
 			return "", ownerAway(err)
 		}
 	}
-	if x.conversation.state.Load().terminal() {
-		return CancelCompleted, nil
+	if !which.may(x.principal) {
+		return CancelUnknown, nil
 	}
-	x.conversation.cancel()
-	return CancelRequested, nil
+	return x.conversation.abort(ctx), nil
 }
 
-// drop ends the principal's execution whose latest request is the cancelled one. It reports
-// whether that execution was running, as it is if the client went away before it cancelled.
-func (c *canceller) drop(which Cancel) bool {
-	x := c.executions.findByRequest(which)
-	if x == nil {
-		return false
+// forgotten returns what is told of an execution that has no record: it has ended, as far as
+// anybody knows of it.
+func (c *canceller) forgotten(ctx context.Context, which Cancel) (Cancelling, error) {
+	summary, err := c.o.Store.Summary(ctx, which.Execution)
+	switch {
+	case errors.Is(err, continuation.ErrNotFound):
+		return CancelUnknown, nil
+	case err != nil:
+		return "", err
+	case !which.may(summary.Principal):
+		return CancelUnknown, nil
 	}
-	x.conversation.cancel()
-	return *x.conversation.state.Load() == Running
+	return CancelCompleted, nil
+}
+
+// A CancelSession is a request to cancel the executions of a session.
+type CancelSession struct {
+	// Principal sends the request. If it is empty, the executions may be anybody's.
+	Principal string
+	// Session is the id of the session.
+	Session string
+}
+
+const (
+	// sessionTimeout bounds a CancelSession.
+	sessionTimeout = 20 * time.Second
+	// sessionPage is how many executions of a session are looked up at once.
+	sessionPage = 100
+)
+
+// cancelSession is Engine.CancelSession.
+func (c *canceller) cancelSession(ctx context.Context, which CancelSession) (cancelled int, state Cancelling, err error) {
+	ctx, stop := context.WithTimeout(ctx, sessionTimeout)
+	defer stop()
+	state = CancelUnknown
+	// One that cannot be cancelled now must not keep the others alive.
+	var failed []error
+	done := map[string]bool{}
+	cancel := func(id string) {
+		if done[id] {
+			return
+		}
+		done[id] = true
+		s, err := c.cancelExecution(ctx, Cancel{Principal: which.Principal, Execution: id})
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if s == CancelDone || s == CancelRequested {
+			cancelled++
+		}
+		state = state.or(s)
+	}
+	// The store does not yet list those that have just begun.
+	for _, id := range c.executions.ofSession(which) {
+		cancel(id)
+	}
+	viewer := journal.Viewer{Principal: which.Principal, Operator: which.Principal == ""}
+	history := journal.NewHistory(c.o.Store, c.successor.endForgotten)
+	for next := new(continuation.Place); next != nil; {
+		var page []journal.Summary
+		page, next, err = history.List(ctx, viewer, journal.Filter{Session: which.Session}, *next, sessionPage)
+		if err != nil {
+			return cancelled, state, err
+		}
+		for _, s := range page {
+			if journal.Terminal(s.Status) {
+				state = state.or(CancelCompleted)
+			} else {
+				cancel(s.ID)
+			}
+		}
+	}
+	return cancelled, state, errors.Join(failed...)
 }

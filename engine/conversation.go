@@ -39,6 +39,36 @@ func newConversation(l *ledger) *conversation {
 	}
 }
 
+// abortTimeout bounds how long the end of a paused execution that is cancelled may take. It takes
+// one write to the store.
+const abortTimeout = time.Second
+
+// abort cancels the execution for a client. CancelDone means that it was paused, and has ended.
+func (c *conversation) abort(ctx context.Context) Cancelling {
+	was := *c.state.Load()
+	if was.terminal() {
+		return CancelCompleted
+	}
+	c.cancel()
+	if was != Paused {
+		return CancelRequested
+	}
+	ctx, stop := context.WithTimeout(ctx, abortTimeout)
+	defer stop()
+	select {
+	case <-c.over:
+	case <-c.left:
+	case <-ctx.Done():
+	}
+	switch is := *c.state.Load(); {
+	case is == Cancelled:
+		return CancelDone
+	case is.terminal():
+		return CancelCompleted
+	}
+	return CancelRequested
+}
+
 // open lets a new execution run. One whose start may be repeated is recorded first;
 // ErrConflict means that there is a record of it already.
 func (c *conversation) open(ctx context.Context, s Start) error {

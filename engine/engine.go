@@ -81,14 +81,20 @@ func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
 // genuine. The execution may have ended.
 func (e *Engine) ExecutionOf(token string) string { return e.resumer.executionOf(token) }
 
-// Cancel ends the execution that a request has started or continued, on whichever server it is.
-// If the request has not come yet, it is refused when it comes. The error is ErrForbidden if the
-// request is another principal's. It wraps continuation.ErrUnavailable if the request may be on
-// a server that does not answer.
-//
-// If c names an execution, CancelUnknown means that no server has it any more.
+// Cancel ends an execution, on whichever server it is. If c names a request that has not come yet,
+// the request is refused when it comes; the error is ErrForbidden if it is another principal's. If c
+// has a token that is not genuine, the error is continuation.ErrToken. It wraps
+// continuation.ErrUnavailable if the request may be on a server that does not answer.
 func (e *Engine) Cancel(ctx context.Context, c Cancel) (Cancelling, error) {
 	return e.canceller.cancel(ctx, c)
+}
+
+// CancelSession ends all executions of a session that have not ended, and returns how many it has
+// cancelled. CancelUnknown means that there are no executions of this session that the principal may
+// cancel, CancelCompleted that all have ended, and CancelRequested that some of them ran. After an
+// error, some may be cancelled.
+func (e *Engine) CancelSession(ctx context.Context, c CancelSession) (cancelled int, state Cancelling, err error) {
+	return e.canceller.cancelSession(ctx, c)
 }
 
 // EndForgotten ends the journal of an execution whose record has run out without an end: no server

@@ -17,6 +17,7 @@ const attachTimeout = 10 * time.Second
 type execution struct {
 	id        string
 	principal string
+	session   string
 	sandbox   *sandbox.Conn
 	pool      *sandbox.Pool // of the sandbox
 	members   *membership
@@ -42,6 +43,7 @@ func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share)
 	return &execution{
 		id:           c.record.ID,
 		principal:    c.record.Principal,
+		session:      c.record.Session,
 		sandbox:      sb,
 		pool:         m.pool,
 		members:      m.members,

@@ -66,6 +66,18 @@ func (t *executionTable) findByRequest(c Cancel) *execution {
 	return nil
 }
 
+// ofSession returns the ids of the executions of a session that the principal may cancel.
+func (t *executionTable) ofSession(which CancelSession) (ids []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, x := range t.byID {
+		if x.session == which.Session && (which.Principal == "" || which.Principal == x.principal) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // adopt notes that an execution is being taken over, until adopted is called. It reports false
 // if the execution is being taken over already, or lives on this server.
 func (t *executionTable) adopt(id string) bool {

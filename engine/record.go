@@ -31,8 +31,9 @@ type ledger struct {
 	// state is the State of the record, for readers that cannot wait for mu, which is held
 	// during writes to the store.
 	state atomic.Pointer[State]
-	// left is closed when this server loses the execution.
-	left chan struct{}
+	// left is closed when this server loses the execution, and over when the execution has ended
+	// here.
+	left, over chan struct{}
 
 	mu       sync.Mutex
 	record   continuation.Record
@@ -45,7 +46,7 @@ type ledger struct {
 func (m *common) newLedger(r continuation.Record, c *chronicle) *ledger {
 	l := &ledger{
 		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, chronicle: c,
-		left: make(chan struct{}), record: r, standing: unowned,
+		left: make(chan struct{}), over: make(chan struct{}), record: r, standing: unowned,
 	}
 	l.publisher = newPublisher(l.catchUp, l.left)
 	state := State(r.State)
@@ -102,6 +103,9 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	}
 	l.record = next
 	l.state.Store(&to)
+	if to.terminal() {
+		close(l.over)
+	}
 	if err != nil {
 		l.untold = events
 		return err

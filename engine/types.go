@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"fermata/engine/sandbox"
@@ -122,32 +123,52 @@ type Resume struct {
 	Began func(execution string, events int64)
 }
 
-// A Cancel is a request to cancel another request and the execution that it has started or
-// continued; or, between servers of a group, to cancel an execution.
+// A Cancel is a request to cancel an execution. It has one of RequestID, Execution and Token.
 type Cancel struct {
-	// Principal sends the request.
+	// Principal sends the request. If it is empty, the execution may be anybody's; RequestID needs a
+	// principal.
 	Principal string
-	// RequestID is the id that the client gave to the other request.
+	// RequestID is the id that the client gave to the request that has started or continued the
+	// execution.
 	RequestID string
-	// Execution, if it is not empty, is the id of the execution to cancel; whoever sends the request
-	// may do so. Then Principal and RequestID are empty.
+	// Execution is the id of the execution.
 	Execution string
+	// Token is a continuation token of the execution, of whichever round. It may have expired.
+	Token string
 	// HandedOver is true if another server has passed the request on to this one.
 	HandedOver bool
 }
+
+// may reports whether whoever sends the request may cancel executions of a principal.
+func (c Cancel) may(principal string) bool { return c.Principal == "" || c.Principal == principal }
 
 // A Cancelling is the outcome of a Cancel.
 type Cancelling string
 
 // The outcomes of a Cancel. Servers send each other these texts, so they must not change.
 const (
-	// CancelUnknown: no request with this id has come yet. If one comes later, it is refused.
+	// CancelUnknown: no request with this id has come yet, and if one comes later, it is refused; or
+	// nobody knows of an execution with this id that the principal may cancel.
 	CancelUnknown Cancelling = "unknown"
-	// CancelRequested: the request is being cancelled.
-	CancelRequested Cancelling = "requested"
-	// CancelCompleted: the request already had its answer.
+	// CancelCompleted: the request already had its answer, and its execution has gone on or ended;
+	// or the execution has ended.
 	CancelCompleted Cancelling = "completed"
+	// CancelDone: the execution was paused, and has ended.
+	CancelDone Cancelling = "cancelled"
+	// CancelRequested: the request, or the execution, is being cancelled.
+	CancelRequested Cancelling = "requested"
 )
+
+// cancellings are all outcomes of a Cancel. Of several, the last one in this order counts.
+var cancellings = []Cancelling{CancelUnknown, CancelCompleted, CancelDone, CancelRequested}
+
+// or returns what a client is told whose Cancel had two outcomes, in two places.
+func (c Cancelling) or(other Cancelling) Cancelling {
+	if slices.Index(cancellings, other) > slices.Index(cancellings, c) {
+		return other
+	}
+	return c
+}
 
 // A ResultError refuses a result for a call that is not pending. The execution stays paused, and
 // its token stays valid.

@@ -48,6 +48,8 @@ func invalidProfile(expected string) *api.Error {
 // Requests to cancel that are refused.
 var (
 	errCancelRequestID   = api.BadRequest("Invalid or missing request_id")
+	errCancelTarget      = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}
+	errCancelSession     = &api.Error{Status: http.StatusNotFound, Text: "No execution of this session was found"}
 	errCancelForbidden   = &api.Error{Status: http.StatusForbidden, Text: "Programmatic request belongs to another principal"}
 	errCancelUnavailable = &api.Error{Status: http.StatusServiceUnavailable, Seconds: 1, Text: "Cancellation service unavailable"}
 )

@@ -42,9 +42,10 @@ type runner interface {
 }
 
 type canceller interface {
-	// Cancel ends the execution that a request has started or continued, or refuses the request if
-	// it comes later.
+	// Cancel ends an execution, or refuses the request that it names if that comes later.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+	// CancelSession ends all executions of a session, and returns how many it has cancelled.
+	CancelSession(ctx context.Context, c engine.CancelSession) (cancelled int, state engine.Cancelling, err error)
 }
 
 // Files keep the files of sessions; *files.Store implements it.
@@ -127,7 +128,7 @@ func Register(r *api.Router, o Options) {
 		r.Envelope(prefix+programmaticPath, envelope)
 		handle(api.Use, http.MethodPost, execPath, p.exec, limit(api.ExecutionRequests))
 		handle(api.Use, http.MethodPost, programmaticPath, p.programmatic)
-		handle(api.Use, http.MethodPost, cancelPath, c.cancel)
+		handle(api.End, http.MethodPost, cancelPath, c.cancel)
 		if o.Files == nil {
 			continue
 		}

@@ -41,10 +41,13 @@ type script struct {
 	do      func(ctx context.Context)
 
 	cancelling engine.Cancelling
+	cancelled  int
 
 	starts  []engine.Start
 	resumes []engine.Resume
 	cancels []engine.Cancel
+	// sessions are the sessions that were to be cancelled.
+	sessions []engine.CancelSession
 }
 
 func (s *script) Start(ctx context.Context, start engine.Start) (engine.Outcome, error) {
@@ -69,6 +72,11 @@ func (s *script) ExecutionOf(token string) string {
 func (s *script) Cancel(_ context.Context, c engine.Cancel) (engine.Cancelling, error) {
 	s.cancels = append(s.cancels, c)
 	return s.cancelling, s.err
+}
+
+func (s *script) CancelSession(_ context.Context, c engine.CancelSession) (int, engine.Cancelling, error) {
+	s.sessions = append(s.sessions, c)
+	return s.cancelled, s.cancelling, s.err
 }
 
 func (s *script) Ready(context.Context) error { return s.ready }

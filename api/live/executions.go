@@ -131,7 +131,7 @@ func (h *handlers) cancel(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		if result != engine.CancelRequested {
+		if result != engine.CancelRequested && result != engine.CancelDone {
 			// It has ended in between.
 			if s, err = x.Summary(ctx); err != nil {
 				return err

@@ -72,6 +72,16 @@ func TestOperators(t *testing.T) {
 		if err != nil || cancel.HTTPStatus != http.StatusAccepted {
 			t.Errorf("cancelling: got %v %v, want 202", cancel, err)
 		}
+		for member, value := range map[string]func(harness.Answer) string{
+			"execution_id":       func(a harness.Answer) string { return a.Header.Get("Fermata-Execution") },
+			"continuation_token": func(a harness.Answer) string { return a.Token },
+			"session_id":         func(a harness.Answer) string { return a.Session },
+		} {
+			a := cancelBy(t, operator, member, value(alice.Pause(t, harness.AskOnce)))
+			if a.HTTPStatus != http.StatusOK || !strings.Contains(a.Raw, `"status":"cancelled"`) {
+				t.Errorf("cancelling by %s: got %v, want 200 cancelled", member, a)
+			}
+		}
 		if log := s.Log.All(); !strings.Contains(log, "principal=ops") || strings.Contains(log, "key-o") {
 			t.Errorf("the log is %s, want the operator's name and not the key", log)
 		}
