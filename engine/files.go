@@ -41,6 +41,8 @@ type InputFile struct {
 	// file.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+	// Type is the media type. It is empty in the records of older servers.
+	Type string `json:"type,omitempty"`
 	// ReadOnly is true if the program's changes to the file are not kept.
 	ReadOnly bool `json:"read_only,omitempty"`
 	// Kind, Resource and Version are opaque to the engine. Files finds the owner of the file by
@@ -57,6 +59,10 @@ type OutputFile struct {
 	Session string `json:"session"`
 	ID      string `json:"id"`
 	Name    string `json:"name"`
+	// Size is in bytes, and Type is the media type. If Type is empty, neither is known: an older
+	// server has stored the file.
+	Size int64  `json:"size,omitempty"`
+	Type string `json:"type,omitempty"`
 	// Input is the input file that was at this path before the program started; nil if there
 	// was none.
 	Input *InputFile `json:"input,omitempty"`

@@ -109,7 +109,9 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 
 // inherit adds an input file that the program has not changed.
 func (c *collection) inherit(input *InputFile) {
-	c.files = append(c.files, OutputFile{Session: input.Session, ID: input.ID, Name: input.Name, Input: input, Inherited: true})
+	c.files = append(c.files, OutputFile{
+		Session: input.Session, ID: input.ID, Name: input.Name, Size: input.Size, Type: input.Type, Input: input, Inherited: true,
+	})
 }
 
 // drop notes that the program has deleted an input file.

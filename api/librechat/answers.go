@@ -11,16 +11,16 @@ import (
 	"fermata/engine"
 )
 
-// encodeOutcome returns status and body for the outcome of a program with tools. Equal outcomes have
-// equal bytes, so that a retry gets the same answer.
-func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle) (status int, body []byte, err error) {
+// encodeOutcome returns status and body for the outcome of a program with tools. prefix is that of
+// the routes (see prefixOf). Equal outcomes have equal bytes, so that a retry gets the same answer.
+func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle, prefix string) (status int, body []byte, err error) {
 	if outcome.State == engine.Paused {
 		body, err = encodePause(outcome)
 		return http.StatusOK, body, err
 	}
 	ended := endedAnswer{
 		Status: "completed", SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: outcome.Stderr,
-		Value: jsontext.Value(outcome.Value), Files: outputsOf(outcome.Files), leftovers: leftoversOf(outcome),
+		Value: jsontext.Value(outcome.Value), Files: outputsOf(outcome.Files, prefix), leftovers: leftoversOf(outcome),
 	}
 	status = http.StatusOK
 	if outcome.State != engine.Completed {
@@ -99,46 +99,6 @@ type endedAnswer struct {
 	Value jsontext.Value `json:"value,omitzero"`
 	Files []output       `json:"files,omitzero"`
 	leftovers
-}
-
-// An output is a file that is in the workspace at the end.
-type output struct {
-	ID             string `json:"id"`
-	Name           string `json:"name"`
-	SessionID      string `json:"session_id"`
-	StorageSession string `json:"storage_session_id"`
-	// Inherited is true if the file is an input that the program has not changed. Version is that
-	// of a skill.
-	Inherited bool   `json:"inherited,omitzero"`
-	Kind      string `json:"kind,omitempty"`
-	Resource  string `json:"resource_id,omitempty"`
-	Version   *int   `json:"version,omitzero"`
-	// ModifiedFrom is the input that was changed.
-	ModifiedFrom *origin `json:"modified_from,omitzero"`
-}
-
-// An origin names an input file.
-type origin struct {
-	ID             string `json:"id"`
-	StorageSession string `json:"storage_session_id"`
-}
-
-func outputsOf(list []engine.OutputFile) []output {
-	outputs := make([]output, len(list))
-	for i, f := range list {
-		o := output{ID: f.ID, Name: f.Name, SessionID: f.Session, StorageSession: f.Session}
-		switch {
-		case f.Inherited:
-			o.Inherited, o.Kind, o.Resource = true, f.Input.Kind, f.Input.Resource
-			if f.Input.Kind == "skill" {
-				o.Version = &f.Input.Version
-			}
-		case f.Input != nil:
-			o.ModifiedFrom = &origin{f.Input.ID, f.Input.Session}
-		}
-		outputs[i] = o
-	}
-	return outputs
 }
 
 // The leftovers tell what became of the other files of an execution.

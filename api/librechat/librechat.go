@@ -19,6 +19,8 @@ const (
 	execPath         = "/exec"
 	programmaticPath = "/exec/programmatic"
 	cancelPath       = programmaticPath + "/cancel"
+	// versionPrefix stands before a second form of each route.
+	versionPrefix = "/v1"
 )
 
 // MaxFiles is the number of files that a request may refer to.
@@ -121,7 +123,7 @@ func Register(r *api.Router, o Options) {
 	f := &sessionFiles{o.Files}
 	u := &uploads{o.Files, r.Bodies, o.UploadMemory}
 	limit := r.Limiters.Limit
-	for _, prefix := range []string{"", "/v1"} {
+	for _, prefix := range []string{"", versionPrefix} {
 		handle := func(right api.Right, method, path string, h echo.HandlerFunc, before ...echo.MiddlewareFunc) {
 			r.Handle(method, prefix+path, h, append([]echo.MiddlewareFunc{r.Needs(right)}, before...)...)
 		}

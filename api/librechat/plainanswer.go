@@ -25,14 +25,14 @@ type plainAnswer struct {
 
 // plainAnswerOf returns the answer for the end of a program without tools. Clients show the model
 // only stdout and stderr, so stderr tells of an end that the program's own output cannot tell.
-func plainAnswerOf(outcome engine.Outcome) (plainAnswer, error) {
+func plainAnswerOf(outcome engine.Outcome, prefix string) (plainAnswer, error) {
 	exit, err := api.ExitOf(outcome)
 	if err != nil {
 		return plainAnswer{}, err
 	}
 	answer := plainAnswer{
 		SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: outcome.Stderr + unsaid(exit, outcome.Stderr),
-		Files: outputsOf(outcome.Files), leftovers: leftoversOf(outcome),
+		Files: outputsOf(outcome.Files, prefix), leftovers: leftoversOf(outcome),
 		Signal: orNull(exit.Signal), Message: orNull(exit.Message), Status: orNull(exit.Status),
 		WallTime: outcome.Ran.Milliseconds(),
 	}
@@ -55,8 +55,8 @@ func unsaid(exit api.Exit, stderr string) string {
 }
 
 // encodeExit returns status and body for the end of a program without tools.
-func encodeExit(outcome engine.Outcome) (status int, body []byte, err error) {
-	answer, err := plainAnswerOf(outcome)
+func encodeExit(outcome engine.Outcome, prefix string) (status int, body []byte, err error) {
+	answer, err := plainAnswerOf(outcome, prefix)
 	if err != nil {
 		return 0, nil, err
 	}

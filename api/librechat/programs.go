@@ -49,7 +49,7 @@ func (p *programs) exec(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	t.encode = encodeExit
+	t.encode = func(outcome engine.Outcome) (int, []byte, error) { return encodeExit(outcome, prefixOf(c)) }
 	return p.answer(c, t)
 }
 
@@ -102,7 +102,7 @@ func (p *programs) toolTask(c echo.Context, r received) (t task, err error) {
 				return 0, nil, err
 			}
 		}
-		return encodeOutcome(outcome, p.errors)
+		return encodeOutcome(outcome, p.errors, prefixOf(c))
 	}
 	return t, nil
 }

@@ -26,7 +26,7 @@ func (Words) End(contract string, o engine.Outcome) (text, added string) {
 
 // File implements engine.Words.
 func (Words) File(f engine.OutputFile) json.RawMessage {
-	entry, err := api.Encode(outputsOf([]engine.OutputFile{f})[0])
+	entry, err := api.Encode(outputsOf([]engine.OutputFile{f}, "")[0])
 	if err != nil {
 		return json.RawMessage("null") // A struct of plain members can be encoded.
 	}

@@ -96,6 +96,8 @@ type outputFile struct {
 	Session   string     `json:"session"`
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
+	Size      int64      `json:"size,omitzero"`
+	Type      string     `json:"type,omitempty"`
 	Input     *inputFile `json:"input,omitzero"`
 	Inherited bool       `json:"inherited,omitzero"`
 }
@@ -107,6 +109,7 @@ type inputFile struct {
 	Name     string `json:"name"`
 	Size     int64  `json:"size"`
 	SHA256   string `json:"sha256"`
+	Type     string `json:"type,omitempty"`
 	ReadOnly bool   `json:"read_only,omitzero"`
 	Kind     string `json:"kind,omitempty"`
 	Resource string `json:"resource,omitempty"`
@@ -125,7 +128,7 @@ func outcomeOf(o engine.Outcome) *outcome {
 		Reason: o.Reason, Detail: o.Detail, Code: o.Code, Value: o.Value, Nanoseconds: o.Ran.Nanoseconds(), Deleted: o.Deleted, Undelivered: o.Undelivered,
 		Calls: each(o.Calls, func(c engine.Call) call { return call(c) }),
 		Files: each(o.Files, func(f engine.OutputFile) outputFile {
-			return outputFile{f.Session, f.ID, f.Name, (*inputFile)(f.Input), f.Inherited}
+			return outputFile{f.Session, f.ID, f.Name, f.Size, f.Type, (*inputFile)(f.Input), f.Inherited}
 		}),
 	}
 	if o.Skipped.Reasons != nil || o.Skipped.Names != nil {
@@ -140,7 +143,9 @@ func (w *outcome) outcome() engine.Outcome {
 		Reason: w.Reason, Detail: w.Detail, Code: w.Code, Value: w.Value, Ran: time.Duration(w.Nanoseconds), Deleted: w.Deleted, Undelivered: w.Undelivered,
 		Calls: each(w.Calls, func(c call) engine.Call { return engine.Call(c) }),
 		Files: each(w.Files, func(f outputFile) engine.OutputFile {
-			return engine.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Input: (*engine.InputFile)(f.Input), Inherited: f.Inherited}
+			return engine.OutputFile{
+				Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: (*engine.InputFile)(f.Input), Inherited: f.Inherited,
+			}
 		}),
 	}
 	if w.Skipped != nil {

@@ -43,9 +43,9 @@ var (
 		Reason: engine.ExitedCode, Detail: "d", Code: -9, Value: json.RawMessage(`{"v":1.0}`), Ran: 1500 * time.Millisecond,
 		Files: []engine.OutputFile{
 			{Session: "s1", ID: "f1", Name: "a.csv", Inherited: true, Input: &engine.InputFile{
-				Session: "s1", ID: "f1", Name: "a.csv", Size: 4, SHA256: "5f", ReadOnly: true, Kind: "skill", Resource: "r", Version: 2,
+				Session: "s1", ID: "f1", Name: "a.csv", Size: 4, SHA256: "5f", Type: "text/csv", ReadOnly: true, Kind: "skill", Resource: "r", Version: 2,
 			}},
-			{Session: "s2", ID: "f2", Name: "b"},
+			{Session: "s2", ID: "f2", Name: "b", Size: 5, Type: "image/png"},
 		},
 		Deleted: []string{"c"}, Skipped: engine.Skipped{Reasons: map[string]int{"size": 1}, Names: []string{"d"}}, Undelivered: 3,
 	}

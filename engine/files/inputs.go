@@ -74,7 +74,7 @@ func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) 
 // inputOf returns the input that gives a program the file f by the reference r.
 func inputOf(f File, r Reference) engine.InputFile {
 	return engine.InputFile{
-		Session: f.Session, ID: f.ID, Name: r.Name, Size: f.Size, SHA256: f.SHA256,
+		Session: f.Session, ID: f.ID, Name: r.Name, Size: f.Size, SHA256: f.SHA256, Type: f.Type,
 		// A user's program cannot change the files of agents and skills.
 		ReadOnly: f.ReadOnly || r.Owner.Kind != KindUser,
 		Kind:     r.Owner.Kind, Resource: r.Resource, Version: r.Owner.Version,

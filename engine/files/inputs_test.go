@@ -60,8 +60,8 @@ func TestInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []engine.InputFile{
-			{Session: sid, ID: mine.ID, Name: "a", Size: 4, SHA256: mine.SHA256, Kind: "user", Resource: "r"},
-			{Session: other, ID: ours.ID, Name: "b/c", Size: 4, SHA256: ours.SHA256, ReadOnly: true, Kind: "skill", Resource: "s", Version: 2},
+			{Session: sid, ID: mine.ID, Name: "a", Size: 4, SHA256: mine.SHA256, Type: mine.Type, Kind: "user", Resource: "r"},
+			{Session: other, ID: ours.ID, Name: "b/c", Size: 4, SHA256: ours.SHA256, Type: ours.Type, ReadOnly: true, Kind: "skill", Resource: "s", Version: 2},
 		}
 		if diff := cmp.Diff(want, inputs); diff != "" {
 			t.Errorf("Inputs (-want +got):\n%s", diff)

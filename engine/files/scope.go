@@ -67,7 +67,7 @@ func (s *Store) Save(ctx context.Context, encoded json.RawMessage, session, name
 		return engine.OutputFile{}, err
 	}
 	f, err := s.Put(ctx, New{Owner: sc.user(), Session: session, Name: name, Content: content})
-	return engine.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name}, err
+	return engine.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type}, err
 }
 
 // Drop notes that a program has deleted an input, so that SessionInputs leaves it out from now

@@ -32,6 +32,7 @@ func TestFilesLeft(t *testing.T) {
 				t.Errorf("downloaded %q, want %q", got, "a,b\n")
 			}
 		})
+		t.Run("sizes, types and addresses", func(t *testing.T) { testDescribedFiles(t, c) })
 		t.Run("what happened to inputs", func(t *testing.T) { testInputsAfterwards(t, c) })
 		t.Run("read-only inputs", func(t *testing.T) { testReadOnly(t, c) })
 		t.Run("endings", func(t *testing.T) { testFilesOfEndings(t, c) })
@@ -49,6 +50,44 @@ func TestFilesLeft(t *testing.T) {
 			a.Leaves(t, ".hidden", "mine.py")
 		})
 	})
+}
+
+// testDescribedFiles checks size, type and address of new and of inherited files, on both routes and
+// below both prefixes.
+func testDescribedFiles(t *testing.T, c harness.Client) {
+	inputs := []harness.FileRef{c.Upload(t, harness.OneFile("given.csv", "a,b\n"))}
+	skill := c.Upload(t, harness.OneFile("SKILL", "how").With("kind", "skill").With("id", "s:1").With("version", "2"))
+	skill.Kind, skill.Resource, skill.Version = "skill", "s:1", 2
+	inputs = append(inputs, skill)
+	for _, path := range []string{"/exec", "/v1/exec", "/exec/programmatic", "/v1/exec/programmatic"} {
+		a, err := c.Request(t.Context(), http.MethodPost, path, nil, map[string]any{
+			"lang": "py", "files": inputs,
+			"code": "open('plot', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n')\nopen('empty.csv', 'w')",
+		})
+		if err != nil || a.HTTPStatus != http.StatusOK {
+			t.Fatalf("%s: got %v, %v", path, a, err)
+		}
+		for name, want := range map[string]struct {
+			size       int64
+			mime, text string
+		}{
+			"plot":      {8, "image/png", "\x89PNG\r\n\x1a\n"},
+			"empty.csv": {0, "text/csv; charset=utf-8", ""},
+			"given.csv": {4, "text/csv; charset=utf-8", "a,b\n"},
+			"SKILL":     {3, "text/plain; charset=utf-8", "how"},
+		} {
+			f := a.File(t, name)
+			if f.Size == nil || *f.Size != want.size || f.Mime != want.mime {
+				t.Errorf("%s: got %v, want %s with the size %d and the type %s", path, a, name, want.size, want.mime)
+			}
+			if prefix := strings.TrimSuffix(strings.TrimSuffix(path, "/programmatic"), "/exec"); !strings.HasPrefix(f.URL, prefix+"/download/"+f.Storage+"/"+f.ID) {
+				t.Errorf("%s: %s is at %q, want %s/download/…", path, name, f.URL, prefix)
+			}
+			if got := c.Files(t, http.MethodGet, f.URL); got.HTTPStatus != http.StatusOK || got.Body != want.text {
+				t.Errorf("%s: GET %s: got %v, want %q", path, f.URL, got, want.text)
+			}
+		}
+	}
 }
 
 func testInputsAfterwards(t *testing.T, c harness.Client) {

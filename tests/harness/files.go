@@ -34,7 +34,10 @@ func (f FileRef) As(name string) FileRef {
 // A LeftFile is a file that a program leaves, as the answer describes it.
 type LeftFile struct {
 	FileRef
-	Inherited    bool `json:"inherited"`
+	Size         *int64 `json:"size"`
+	Mime         string `json:"mime"`
+	URL          string `json:"url"`
+	Inherited    bool   `json:"inherited"`
 	ModifiedFrom *struct {
 		ID      string `json:"id"`
 		Storage string `json:"storage_session_id"`
