@@ -41,6 +41,7 @@ func TestSignedForms(t *testing.T) {
 		"group":        {k.Group("redis:6379/0?"), "957aed5bd34753a5"},
 		"request":      {request, "1700000000123.59e939b6923a5587d7e4374319283cc08c43d271547b9637cd28aa81a956fd2a.6b4d56b0651e15f5943bdcad97fa3ccf230d97d29c2ad4ff2ebf2062e03725b3"},
 		"answer":       {k.signAnswer(request, 200, hexHash([]byte(`{}`))), "5b67d8ff30d77a2e828c43397545ad0a2b6571f394535e99fffeab4012aeab04"},
+		"fingerprint":  {k.fingerprints()[0], "9f04f042a8ee9095"},
 		"announcement": {k.announce("home.instance", "http://10.0.0.1:8000"), "15287d5fa4d5ec4b59061a028c151391707c9c49f1a949c9a531ea986ce60b2a http://10.0.0.1:8000"},
 	} {
 		if pair[0] != pair[1] {
@@ -234,6 +235,8 @@ func TestHandedOverIsNotMuchLarger(t *testing.T) {
 type texts struct {
 	continuation.Registry
 	by map[string]string
+	// said is what servers say of themselves; it may be nil.
+	said map[string]string
 }
 
 func (r texts) Announce(_ context.Context, server, address string, _ time.Duration) error {
@@ -253,7 +256,7 @@ func (r texts) Servers(context.Context) (map[string]string, error) { return r.by
 func TestRegistry(t *testing.T) {
 	var log bytes.Buffer
 	k, inner := peerKey(t, firstSecret), texts{by: map[string]string{}}
-	r := NewRegistry(inner, k, slog.New(slog.NewTextHandler(&log, nil)))
+	r := NewRegistry(inner, k, true, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx := t.Context()
 	for _, server := range []string{"a", "b"} {
 		if err := r.Announce(ctx, server, "http://"+server, time.Minute); err != nil {
@@ -266,7 +269,7 @@ func TestRegistry(t *testing.T) {
 	if _, err := r.Locate(ctx, "c"); !errors.Is(err, continuation.ErrNotFound) {
 		t.Errorf("Locate = %v, want ErrNotFound", err)
 	}
-	other := NewRegistry(inner, peerKey(t, secondSecret), slog.New(slog.DiscardHandler))
+	other := NewRegistry(inner, peerKey(t, secondSecret), true, slog.New(slog.DiscardHandler))
 	for name, text := range map[string]string{
 		"plain": "http://evil", "empty": "", "of another server": inner.by["b"], "changed": inner.by["a"] + ".evil", "no mac": " http://evil",
 	} {

@@ -2,9 +2,11 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fermata/continuation"
@@ -21,21 +23,34 @@ const warnEvery = time.Minute
 // the address of an earlier server is of no use.
 type Registry struct {
 	continuation.Registry
-	key Key
-	log *slog.Logger
+	directory Directory
+	key       Key
+	bucket    bool
+	// compared is true once this server has been compared with the others.
+	compared atomic.Bool
+	log      *slog.Logger
 
 	mu     sync.Mutex
 	warned time.Time
 }
 
-// NewRegistry returns a Registry that keeps its announcements in another one.
-func NewRegistry(r continuation.Registry, key Key, log *slog.Logger) *Registry {
-	return &Registry{Registry: r, key: key, log: log}
+// NewRegistry returns a Registry that keeps its announcements in a Directory. bucket says whether
+// the session files of this server are in a bucket.
+func NewRegistry(d Directory, key Key, bucket bool, log *slog.Logger) *Registry {
+	return &Registry{Registry: d, directory: d, key: key, bucket: bucket, log: log}
 }
 
-// Announce implements continuation.Registry.
+// Announce implements continuation.Registry. The first time it fails, and takes the announcement
+// back, if this server cannot be in one group with another one that is alive.
 func (r *Registry) Announce(ctx context.Context, server, address string, ttl time.Duration) error {
-	return r.Registry.Announce(ctx, server, r.key.announce(server, address), ttl)
+	if err := r.Registry.Announce(ctx, server, r.key.announce(server, address), ttl); err != nil {
+		return err
+	}
+	err := r.describe(ctx, server, address, ttl)
+	if err == nil || errors.Is(err, continuation.ErrUnavailable) {
+		return err
+	}
+	return errors.Join(err, r.Withdraw(ctx, server))
 }
 
 // Locate implements continuation.Registry. A server whose announcement is not signed may be alive,

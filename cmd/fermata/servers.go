@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/api/peer"
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/continuation/redisstore"
@@ -31,13 +32,14 @@ type serverSettings struct {
 
 func (s *serverSettings) check(m *mistakes) {
 	m.unless(s.PeerAddr == "" || s.RedisURL.reveal() != "", "peer-addr", "empty without FERMATA_REDIS_URL: there are no other servers")
+	m.unless(s.PeerURL == "" || s.RedisURL.reveal() != "", "peer-url", "empty without FERMATA_REDIS_URL: there are no other servers")
 	m.unless(s.DrainDelay >= 0 && s.DrainDelay <= maxDrainDelay, "drain-delay", fmt.Sprintf("between 0s and %s", maxDrainDelay))
 	m.unless(s.DrainTimeout >= 0, "drain-timeout", "0s or more")
 }
 
 // store opens the store of records. It also returns the registry of servers, or nil if no
 // other servers can share the store.
-func (s *serverSettings) store(dir string, j *journalSettings, log *slog.Logger) (continuation.Store, continuation.Registry, error) {
+func (s *serverSettings) store(dir string, j *journalSettings, log *slog.Logger) (continuation.Store, peer.Directory, error) {
 	if s.RedisURL.reveal() == "" {
 		store, err := boltstore.Open(filepath.Join(dir, "executions.db"), log,
 			boltstore.WithLimits(j.limits()), boltstore.WithExpiry(j.options().Expire))

@@ -43,10 +43,28 @@ func (s *settings) Validate() error {
 	if s.HTTP.Auth == "off" && s.JWT.on() {
 		m = append(m, errors.New("FERMATA_AUTH=off lets in everyone, and FERMATA_JWT_... only users of LibreChat: set one of them"))
 	}
+	m = append(m, s.groupMistakes()...)
 	for _, group := range []interface{ check(m *mistakes) }{&s.JWT, &s.HTTP, &s.Executions, &s.Journal, &s.Files, &s.Servers, &s.Sandbox} {
 		group.check(&m)
 	}
 	return errors.Join(m...)
+}
+
+// groupMistakes returns what keeps this server from being a member of a group of servers.
+func (s *settings) groupMistakes() []error {
+	if s.Servers.RedisURL.reveal() == "" {
+		return nil
+	}
+	var m []error
+	if len(s.Executions.Secret) == 0 {
+		m = append(m, errors.New("FERMATA_REDIS_URL needs FERMATA_SECRET: servers that share a Redis must share the secret that signs tokens, "+
+			"and the one in a state directory is this server's own: make one with openssl rand -hex 32, and keep it"))
+	}
+	if s.Servers.PeerURL != "" && !s.Files.bucket() {
+		m = append(m, errors.New("FERMATA_PEER_URL makes this server a member of a group, whose servers must share their session files: "+
+			"set FERMATA_FILES_URL to one bucket for all of them, for example s3://my-bucket"))
+	}
+	return m
 }
 
 // maxExecutions returns the most executions that one client may have, 0 for no limit.

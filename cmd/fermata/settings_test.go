@@ -126,6 +126,12 @@ func TestMistakes(t *testing.T) {
 		},
 		{[]string{"--max-connections=0", "--body-budget=0B"}, []string{"--max-connections must be", "--body-budget must be"}},
 		{[]string{"--peer-addr=:8001"}, []string{"--peer-addr must be empty without FERMATA_REDIS_URL"}},
+		{[]string{"--auth=off", "--peer-url=http://a:8000"}, []string{"--peer-url must be empty without FERMATA_REDIS_URL"}},
+		{[]string{"--auth=off", "--redis-url=redis://a"}, []string{"FERMATA_REDIS_URL needs FERMATA_SECRET", "openssl rand -hex 32"}},
+		{
+			[]string{"--auth=off", "--redis-url=redis://a", "--secret=very-secret", "--peer-url=http://a:8000", "--files-url=file:///a"},
+			[]string{"FERMATA_PEER_URL", "FERMATA_FILES_URL", "s3://my-bucket"},
+		},
 		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes"}},
 	} {
 		_, err := parse(t, c.args...)

@@ -151,7 +151,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 	opened.add("sandboxes", func(context.Context) error { return provider.Close() })
 	var signed continuation.Registry
 	if registry != nil {
-		signed = peer.NewRegistry(registry, peerKey, log)
+		signed = peer.NewRegistry(registry, peerKey, s.Files.bucket(), log)
 	}
 	address, err := s.Servers.peerAddress(addr)
 	if err != nil {

@@ -21,6 +21,8 @@ const (
 	// serversKey is the key of the set of servers. It holds every live server, and dead
 	// ones until some server notices that their announcement has expired.
 	serversKey = "fermata-servers"
+	// memberPrefix begins the key of what a server says of itself.
+	memberPrefix = "fermata-member:"
 	// serversTTL is how long the set is kept after the last announcement.
 	serversTTL = time.Hour
 )
@@ -71,6 +73,38 @@ func (s *Store) Servers(ctx context.Context) (map[string]string, error) {
 	return addresses, nil
 }
 
+// Describe keeps what a server says of itself, for ttl from now.
+func (s *Store) Describe(ctx context.Context, server, text string, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	if err := s.client.Set(ctx, memberPrefix+server, text, ttl).Err(); err != nil {
+		return stored.Unavailable("describe server", err)
+	}
+	return nil
+}
+
+// Descriptions returns what every server that is alive says of itself.
+func (s *Store) Descriptions(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandLimit)
+	defer cancel()
+	servers, err := s.client.SMembers(ctx, serversKey).Result()
+	if err != nil {
+		return nil, stored.Unavailable("list descriptions", err)
+	}
+	texts := make(map[string]string, len(servers))
+	for _, server := range servers {
+		text, err := s.client.Get(ctx, memberPrefix+server).Result()
+		switch {
+		case errors.Is(err, redis.Nil): // It is dead, or of a version that says nothing.
+		case err != nil:
+			return nil, stored.Unavailable("list descriptions", err)
+		default:
+			texts[server] = text
+		}
+	}
+	return texts, nil
+}
+
 // Locate implements continuation.Registry.
 func (s *Store) Locate(ctx context.Context, server string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
@@ -91,6 +125,7 @@ func (s *Store) Withdraw(ctx context.Context, server string) error {
 	defer cancel()
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.Del(ctx, serverPrefix+server)
+		p.Del(ctx, memberPrefix+server)
 		p.SRem(ctx, serversKey, server)
 		return nil
 	})

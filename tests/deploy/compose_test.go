@@ -28,7 +28,7 @@ func TestCompose(t *testing.T) {
 	project := fmt.Sprintf("fermata-tests-%d", os.Getpid())
 	port := freePort(t)
 	environment := append(os.Environ(), "DOCKER_SOCKET="+socket, fmt.Sprintf("DOCKER_GID=%d", status.Gid),
-		"FERMATA_PORT="+port, "FERMATA_API_KEYS=alice:a-key-of-alice")
+		"FERMATA_PORT="+port, "FERMATA_API_KEYS=alice:a-key-of-alice", "FERMATA_SECRET="+harness.Secret)
 	compose := func(arguments ...string) string {
 		t.Helper()
 		words := append(composeCommand(), "--file", "../../compose.yaml", "--project-name", project)

@@ -2,13 +2,8 @@ package files
 
 import (
 	"net/http"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"fermata/tests/harness"
 )
@@ -16,51 +11,11 @@ import (
 // TestFilesInABucket runs two servers that keep their files in one S3 bucket.
 func TestFilesInABucket(t *testing.T) {
 	t.Parallel()
-	gateway, err := exec.LookPath("versitygw")
-	if err != nil && !harness.InCI {
-		t.Skip("an S3 server is missing: make bin/versitygw")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "files"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	address := harness.FreeAddr(t)
-	bucket := exec.Command(gateway, "--access", "test", "--secret", "test-secret", "--port", address, "--health", "/health", "--quiet",
-		"posix", "--sidecar", t.TempDir(), root)
-	bucket.Dir = t.TempDir()
-	if err := bucket.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = bucket.Process.Kill()
-		_ = bucket.Wait()
-	})
-	err = harness.Within(30*time.Second, func() error {
-		a, err := http.Get("http://" + address + "/health")
-		if err == nil {
-			err = a.Body.Close()
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	parameters := url.Values{"endpoint": {"http://" + address}, "region": {"us-east-1"}, "use_path_style": {"true"}}
+	bucket := harness.Bucket(t)
 	clients := make([]harness.Client, 2)
 	for i := range clients {
-		s, err := harness.NewServer(harness.With(harness.Common, harness.Settings{"FILES_URL": "s3://files?" + parameters.Encode(), "POOL_SIZE": "1"}))
+		s, err := harness.NewServer(harness.With(harness.Common, harness.Settings{"FILES_URL": bucket, "POOL_SIZE": "1"}))
 		if err != nil {
-			t.Fatal(err)
-		}
-		// The library for S3 looks here for keys if the environment has none.
-		if err := os.Mkdir(filepath.Join(s.Dir, ".aws"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		keys := "[default]\naws_access_key_id = test\naws_secret_access_key = test-secret\n"
-		if err := os.WriteFile(filepath.Join(s.Dir, ".aws", "credentials"), []byte(keys), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Start(); err != nil {

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// OverReplicas runs test over three servers that share a Redis, with each of these sandboxes.
+// OverReplicas runs test over three servers that share a Redis and a bucket, with each of these
+// sandboxes.
 func OverReplicas(t *testing.T, sandboxes []Part, test func(t *testing.T, servers []*Server)) {
 	t.Parallel()
 	for _, e := range sandboxes {
@@ -14,10 +15,11 @@ func OverReplicas(t *testing.T, sandboxes []Part, test func(t *testing.T, server
 			if err := redis.Start(); err != nil {
 				t.Fatal(err)
 			}
+			group := Settings{"REDIS_URL": redis.URL(), "FILES_URL": Bucket(t)}
 			var servers []*Server
 			for range 3 {
 				all := With(Common, e.Settings, Quick(t))
-				servers = append(servers, LaunchAlone(t, Setup{e.Name, With(all, Settings{"REDIS_URL": redis.URL()})}))
+				servers = append(servers, LaunchAlone(t, Setup{e.Name, With(all, group)}))
 			}
 			test(t, servers)
 		})

@@ -71,6 +71,11 @@ func NewServer(all Settings) (*Server, error) {
 			return nil, err
 		}
 	}
+	if strings.HasPrefix(all["FILES_URL"], "s3://") {
+		if err := giveBucketKeys(dir); err != nil {
+			return nil, err
+		}
+	}
 	s := &Server{Settings: With(all, Settings{"STATE_DIR": filepath.Join(dir, "state")}), Dir: dir}
 	if s.Settings["REDIS_URL"] == commonRedis.URL() {
 		if err := startCommonRedis(); err != nil {

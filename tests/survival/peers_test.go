@@ -64,10 +64,11 @@ func TestForgedAnnouncements(t *testing.T) {
 	if err := redis.Start(); err != nil {
 		t.Fatal(err)
 	}
+	bucket := harness.Bucket(t)
 	var servers []*harness.Server
 	for range 2 {
 		servers = append(servers, harness.LaunchAlone(t, harness.Setup{Name: "process", Settings: harness.With(harness.Common, harness.Quick(t), harness.Settings{
-			"REDIS_URL": redis.URL(), "REDIS_SECRET": "a secret that encrypts the records",
+			"REDIS_URL": redis.URL(), "FILES_URL": bucket, "REDIS_SECRET": "a secret that encrypts the records",
 		})}))
 	}
 	c := harness.Alices(servers)
@@ -150,9 +151,10 @@ func TestPeerAddress(t *testing.T) {
 	if err := redis.Start(); err != nil {
 		t.Fatal(err)
 	}
+	group := harness.Settings{"REDIS_URL": redis.URL(), "FILES_URL": harness.Bucket(t)}
 	var servers []*harness.Server
 	for range 2 {
-		servers = append(servers, harness.LaunchAlone(t, harness.Setup{Name: "process", Settings: harness.With(harness.Common, harness.Settings{"REDIS_URL": redis.URL(), "PEER_ADDR": harness.FreeAddr(t)})}))
+		servers = append(servers, harness.LaunchAlone(t, harness.Setup{Name: "process", Settings: harness.With(harness.Common, group, harness.Settings{"PEER_ADDR": harness.FreeAddr(t)})}))
 	}
 	c := harness.Alices(servers)
 	pause := c[0].Pause(t, harness.AskOnce)

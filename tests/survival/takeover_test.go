@@ -16,10 +16,11 @@ func dockerReplicas(t *testing.T) []*harness.Server {
 	if err := redis.Start(); err != nil {
 		t.Fatal(err)
 	}
+	bucket := harness.Bucket(t)
 	var servers []*harness.Server
 	for range 3 {
 		all := harness.With(harness.Common, harness.DockerSettings, harness.Settings{
-			"ADDR": harness.FreeAddr(t), "REDIS_URL": redis.URL(), "POOL_SIZE": "1",
+			"ADDR": harness.FreeAddr(t), "REDIS_URL": redis.URL(), "FILES_URL": bucket, "POOL_SIZE": "1",
 			"SECRET": harness.Secret + t.Name(), // servers with the same secret share containers
 		})
 		servers = append(servers, harness.LaunchAlone(t, harness.Setup{Name: "docker", Settings: all}))
