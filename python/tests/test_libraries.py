@@ -222,3 +222,31 @@ def test_a_library_that_is_missing_has_no_name(tmp_path: Path) -> None:
         [sys.executable, "-I", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     )
     assert "os" in ended.stdout and "np" not in ended.stdout
+
+
+# Programs that draw, and the files that they leave.
+DRAWN: dict[str, tuple[str, list[str]]] = {
+    "left open": ("plt.plot([1, 2])", ["figure-1.png"]),
+    "shown": ("plt.plot([1])\nplt.show()\nassert not plt.get_fignums()", ["figure-1.png"]),
+    "shown and left open": ("plt.plot([1])\nplt.show()\nplt.plot([2])", ["figure-1.png", "figure-2.png"]),
+    "saved": ("plt.plot([1])\nplt.savefig('a.png')", ["a.png"]),
+    "saved by itself": (
+        "figure, axes = plt.subplots()\naxes.plot([1])\nfigure.savefig('a.png')\nplt.show()",
+        ["a.png"],
+    ),
+    "closed": ("plt.plot([1])\nplt.close()", []),
+    "never drawn": ("plt.figure()\nplt.Figure", []),
+    "drawn by pandas": ("plt.figure()\npd.DataFrame({'a': [1, 2]}).plot()", ["figure-1.png"]),
+    "imported": ("from matplotlib.pyplot import *\nplot([1])\nshow()", ["figure-1.png"]),
+    "paused": ("plt.plot([1])\nplt.pause(0.001)\nplt.pause(0.001)", ["figure-1.png"]),
+    "another directory": ("plt.plot([1])\nos.mkdir('sub')\nos.chdir('sub')", ["figure-1.png", "sub"]),
+    "another backend": ("plt.switch_backend('svg')\nplt.plot([1])\nplt.show()", ["figure-1.png"]),
+    "another format": ("plt.rcParams['savefig.format'] = 'pdf'\nplt.plot([1])", ["figure-1.png"]),
+}
+
+
+@pytest.mark.parametrize("kind", [PLAIN, SCIENTIFIC])
+@pytest.mark.parametrize("code, want", DRAWN.values(), ids=DRAWN.keys())
+def test_figures(run_as: RunAs, kind: str, code: str, want: list[str]) -> None:
+    first = "import atexit; home = os.getcwd(); atexit.register(lambda: print(*sorted(os.listdir(home))))\n"
+    assert run_as(kind, first + code) == (" ".join(want) + "\n", "")

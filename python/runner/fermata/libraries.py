@@ -27,12 +27,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from fermata import SCIENTIFIC
+from fermata.figures import Figures
 
 # The modules of the standard library that a program finds ready, and others that programs import often.
 _STANDARD: Final = (
     "asyncio", "collections", "datetime", "functools", "itertools", "json", "math", "os", "pathlib", "re", "sys",
 )  # fmt: skip
 _OFTEN: Final = ("random", "statistics", "string", "time", "typing", "uuid")
+_PYPLOT: Final = "matplotlib.pyplot"
 # The libraries that a program finds ready where they are installed: name and module.
 _LIBRARIES: Final = {
     "np": "numpy",
@@ -40,7 +42,7 @@ _LIBRARIES: Final = {
     "pd": "pandas",
     "pandas": "pandas",
     "matplotlib": "matplotlib",
-    "plt": "matplotlib.pyplot",
+    "plt": _PYPLOT,
     "scipy": "scipy",
     "sklearn": "sklearn",
 }
@@ -61,6 +63,8 @@ class Ready:
     names: dict[str, types.ModuleType]
     # Lists of fonts for matplotlib by the names of their files. Filled in by whoever finds some.
     fonts: dict[str, bytes] = field(default_factory=dict)
+    # The figures of the program.
+    figures: Figures = field(default_factory=Figures)
 
 
 def preload(kind: str) -> Ready:
@@ -72,8 +76,10 @@ def preload(kind: str) -> Ready:
     ready = Ready(kind, standard())
     if kind == SCIENTIFIC:
         ready.names |= _imported()
+        if (pyplot := sys.modules.get(_PYPLOT)) is not None:
+            ready.figures.watch(pyplot)
     else:
-        finder = _Finder(ready.fonts)
+        finder = _Finder(ready.fonts, ready.figures)
         ready.names |= finder.names()
         # Built-in modules still come first.
         sys.meta_path.insert(sys.meta_path.index(PathFinder), finder)
@@ -167,8 +173,9 @@ class _Finder:
     It stands in sys.meta_path before the finder of all files.
     """
 
-    def __init__(self, fonts: Mapping[str, bytes]) -> None:
+    def __init__(self, fonts: Mapping[str, bytes], figures: Figures) -> None:
         self._fonts = fonts
+        self._figures = figures
         # Where to look: the directories that a program adds may have files with a library's name.
         self._path = list(sys.path)
         roots = {target.partition(".")[0] for target in _LIBRARIES.values()}
@@ -214,6 +221,8 @@ class _Finder:
                     __import__(part)
                 # From now on it is as fast as any module, and nothing else.
                 lazy.__class__ = types.ModuleType
+                if name == _PYPLOT:
+                    self._figures.watch(lazy)
                 del self._modules[name]
             except BaseException:
                 vars(lazy).clear()

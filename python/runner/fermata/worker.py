@@ -19,6 +19,7 @@ from json import dumps, loads
 from typing import Any, Final, TextIO
 
 from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, workspace
+from fermata.figures import Figures
 from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 
@@ -57,6 +58,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
     pending = calls.Calls(stream)
     loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
+    ready.figures.directory, ready.figures.warn = os.getcwd(), _write
     rehearse.while_idle(_runner(ready), stream, pending)
     try:
         while (frame := frames.receive(stream)).kind == frames.FILE:
@@ -89,7 +91,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
         status = 1
         _write(error_text(error, _OWN_FILES))
         del error
-    _finish(module.__dict__)
+    _finish(module.__dict__, ready.figures)
     done["exit"] = status
     try:
         report = dumps(done)
@@ -223,11 +225,12 @@ def _exit_status(code: object) -> int:
     return 1
 
 
-def _finish(namespace: dict[str, Any]) -> None:
-    """Do what the interpreter does at exit, short of taking itself apart."""
+def _finish(namespace: dict[str, Any], figures: Figures) -> None:
+    """Do what the interpreter does at exit, short of taking itself apart, and save the open figures."""
     try:
         # Threads are waited for; a thread that never ends meets the run budget.
         threading._shutdown()  # type: ignore[attr-defined]
+        figures.finish()
         atexit._run_exitfuncs()
         # This warns of coroutines that nobody has awaited, so it comes after everything that
         # may still use the names of the program.
