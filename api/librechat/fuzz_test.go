@@ -49,7 +49,7 @@ func FuzzProgrammatic(f *testing.F) {
 	for _, seed := range []string{
 		`{"code":"print(1)","tools":[{"name":"a","description":"b","parameters":{}}],"timeout":1e3,"files":[],"lang":"py"}`,
 		`{"continuation_token":"t","tool_results":[{"call_id":"call_001","result":[1.0,"\ud800"],"is_error":true,"error_message":null}]}`,
-		`{"code":"#","tools":[[]],"tools":null}`, `{"code":{"code":[]}}`, `[`, `{"a":"\`, "{\"code\":\"\xff\"}", `{"timeout":-0,"code":"#"}`,
+		`{"code":"#","tools":[{"function":{"name":"a","parameters":{}},"inputSchema":{}},{"function":[]}],"timeut":1}`, `{"code":"#","tools":[[]],"tools":null}`, `{"code":{"code":[]}}`, `[`, `{"a":"\`, "{\"code\":\"\xff\"}", `{"timeout":-0,"code":"#"}`,
 		`{"code":"#"}{}`, strings.Repeat("[", 600), `{"continuation_token":null,"tool_results":[null,1]}`,
 	} {
 		f.Add([]byte(seed))

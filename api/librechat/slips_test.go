@@ -11,13 +11,14 @@ import (
 
 // slips are requests with one slip each, and the text that names it.
 var slips = map[string]string{
-	`{"code":"#","timeut":5000}`:                                                            `"timeut" is not known; did you mean timeout?`,
-	`{"code":"#","tool":[]}`:                                                                `"tool" is not known; did you mean tools?`,
-	`{"code":"#","sessionId":"x"}`:                                                          `"sessionId" is not known; did you mean session_id?`,
-	`{"code":"#","time\u006fut_":1}`:                                                        `"timeout_" is not known; did you mean timeout?`,
-	`{"code":"#","x":1,"titel":"a"}`:                                                        `"titel" is not known; did you mean title?`,
-	`{"code":"#","timeut":null}`:                                                            `"timeut" is not known; did you mean timeout?`,
-	`{"cod":"#","code":"#","Code":1}`:                                                       `"Code" is not known; did you mean code?`,
+	`{"code":"#","timeut":5000}`:      `"timeut" is not known; did you mean timeout?`,
+	`{"code":"#","tool":[]}`:          `"tool" is not known; did you mean tools?`,
+	`{"code":"#","sessionId":"x"}`:    `"sessionId" is not known; did you mean session_id?`,
+	`{"code":"#","time\u006fut_":1}`:  `"timeout_" is not known; did you mean timeout?`,
+	`{"code":"#","x":1,"titel":"a"}`:  `"titel" is not known; did you mean title?`,
+	`{"code":"#","timeut":null}`:      `"timeut" is not known; did you mean timeout?`,
+	`{"cod":"#","code":"#","Code":1}`: `"Code" is not known; did you mean code?`,
+
 	`{"code":"#","tools":[{"name":"a"},{"name":"b","paramerers":{}}]}`:                      `"paramerers" in tools[1] is not known; did you mean parameters?`,
 	`{"code":"#","tools":[{"name":"a"},{"function":{"name":"b","input_schema":{}}}]}`:       `"input_schema" in tools[1].function is not known; did you mean parameters?`,
 	`{"code":"#","files":[{"id":"x","names":"a"}]}`:                                         `"names" in files[0] is not known; did you mean name?`,

@@ -3,6 +3,7 @@ package librechat_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,14 @@ func TestTwins(t *testing.T) {
 	} {
 		if status, body := post(t, completed(), `{"code":"#","tools":[`+tools+`]}`); status != http.StatusOK {
 			t.Errorf("%s: got %d %s, want 200", tools, status, body)
+		}
+	}
+	// Large ones must have the same bytes.
+	large := strings.Repeat("x", 32<<10)
+	for other, want := range map[string]int{`{"x":"` + large + `"}`: http.StatusOK, `{"x": "` + large + `"}`: http.StatusBadRequest} {
+		tools := `{"name":"a","parameters":{"x":"` + large + `"}},{"name":"a","parameters":` + other + `}`
+		if status, _ := post(t, completed(), `{"code":"#","tools":[`+tools+`]}`); status != want {
+			t.Errorf("two large schemas, the second one with %.10s…: got %d, want %d", other, status, want)
 		}
 	}
 }
