@@ -12,12 +12,14 @@ import (
 
 // A stub describes a generated stub as Python sees it.
 type stub struct {
-	Name        string   `json:"name"`
-	Identifier  string   `json:"identifier"`
-	ObjectFirst bool     `json:"object_first"`
-	Parameters  []string `json:"parameters"`
-	Signature   string   `json:"signature"`
-	Doc         string   `json:"doc"`
+	Name        string          `json:"name"`
+	Identifier  string          `json:"identifier"`
+	ObjectFirst bool            `json:"object_first"`
+	Others      map[string]bool `json:"others"` // properties that are no parameters, and whether they are required
+	Closed      bool            `json:"closed"`
+	Parameters  []string        `json:"parameters"`
+	Signature   string          `json:"signature"`
+	Doc         string          `json:"doc"`
 }
 
 // A judge is a Python process that reads one source after the other and describes the

@@ -1,6 +1,7 @@
 package stubs
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,13 +33,16 @@ func (e *CollisionError) Error() string {
 // The source needs Python 3.11, is ASCII, and uses the names tool, Any and Literal besides
 // the builtins. A stub looks like this:
 //
-//	@tool("get-weather", "get_weather", False)
+//	@tool("get-weather", "get_weather", False, {"user-id": True})
 //	async def _(city: str, units: Literal["c", "f"] = "c", **extra: Any) -> Any:
 //	    "Current weather for a city.\n\nArgs:\n    city: string, required.\n..."
 //
-// The arguments of tool are the tool's name, its identifier, and whether the first
-// parameter may itself be an object. The signature and the docstring are for readers
-// only: the function has no other body, and defaults are never sent.
+// The arguments of tool are the tool's name, its identifier, whether the first parameter
+// may itself be an object, and, if there are any, the properties whose names cannot be
+// parameters, each with whether it is required. A parameter is required if it has no
+// default or the default "...", which Python wants behind parameters with defaults. Without
+// a double-star parameter, the tool takes no arguments but these. The function has no body
+// but its docstring, and defaults are never sent.
 func Python(tools []Tool) (string, error) {
 	identifiers := make([]string, len(tools))
 	last := make(map[string]int, len(tools))
@@ -73,24 +77,49 @@ type writer struct {
 }
 
 func (w *writer) stub(t Tool, identifier string) {
-	properties := w.reader.parameters(t.Parameters)
+	properties, closed := w.reader.parameters(t.Parameters)
 	first := slices.IndexFunc(properties, func(p property) bool { return isParameter(p.name) })
 
 	w.out = appendString(append(w.out, "@tool("...), []byte(t.Name))
 	w.out = appendString(append(w.out, ", "...), []byte(identifier))
 	if first >= 0 && properties[first].mayBeObject() {
-		w.out = append(w.out, ", True)\n"...)
+		w.out = append(w.out, ", True"...)
 	} else {
-		w.out = append(w.out, ", False)\n"...)
+		w.out = append(w.out, ", False"...)
 	}
-	w.out = append(w.out, "async def _("...)
+	w.others(properties)
+	w.out = append(w.out, ")\nasync def _("...)
 	w.parameters(properties)
-	w.out = append(w.out, "**"...)
-	w.out = append(w.out, extraName(properties)...)
-	w.out = append(w.out, ": Any) -> Any:\n    "...)
+	if closed {
+		w.out = bytes.TrimSuffix(w.out, []byte(", "))
+	} else {
+		w.out = append(w.out, "**"...)
+		w.out = append(w.out, extraName(properties)...)
+		w.out = append(w.out, ": Any"...)
+	}
+	w.out = append(w.out, ") -> Any:\n    "...)
 	w.doc = appendDoc(w.doc[:0], t.Description, properties)
 	w.out = appendString(w.out, w.doc)
 	w.out = append(w.out, "\n\n"...)
+}
+
+// others writes the properties that cannot be parameters.
+func (w *writer) others(properties []property) {
+	opening, closing := ", {", ""
+	for i := range properties {
+		p := &properties[i]
+		if isParameter(p.name) {
+			continue
+		}
+		w.out = appendString(append(w.out, opening...), []byte(p.name))
+		if p.required {
+			w.out = append(w.out, ": True"...)
+		} else {
+			w.out = append(w.out, ": False"...)
+		}
+		opening, closing = ", ", "}"
+	}
+	w.out = append(w.out, closing...)
 }
 
 func (w *writer) parameters(properties []property) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,7 +115,7 @@ func TestPythonSignature(t *testing.T) {
 		{"order as sent", `{"properties":{"z":{},"a":{},"m":{}}}`, `(z: Any = None, a: Any = None, m: Any = None, `, true},
 		{
 			"required", `{"required":["c","a",7,"zz"],"properties":{"a":{"type":"string"},"b":{},"c":{}}}`,
-			`(a: str, b: Any = None, c: Any = Ellipsis, `, false,
+			`(a: str, b: Any = None, c: Any = Ellipsis, zz: Any = Ellipsis, `, false,
 		},
 		{"required is no list", `{"required":"a","properties":{"a":{"type":"string"}}}`, `(a: str = None, `, false},
 		{"required with a default", `{"required":["a"],"properties":{"a":{"default":1}}}`, `(a: Any, `, true},
@@ -186,6 +187,59 @@ func TestPythonSignature(t *testing.T) {
 	}
 }
 
+// TestPythonArguments checks which arguments a stub requires, and whether it takes others than
+// those of its schema.
+func TestPythonArguments(t *testing.T) {
+	tests := []struct {
+		name, parameters string
+		want             string
+		others           map[string]bool
+	}{
+		{"silent", `{"properties":{"a":{}}}`, `(a: Any = None, **extra: Any)`, nil},
+		{"false", `{"additionalProperties":false,"properties":{"a":{}},"required":["a"]}`, `(a: Any)`, nil},
+		{"false and nothing else", `{"type":"object","properties":{},"additionalProperties":false}`, `()`, nil},
+		{"false without properties", `{"additionalProperties":false}`, `()`, nil},
+		{"true", `{"properties":{"a":{}},"additionalProperties":true}`, `(a: Any = None, **extra: Any)`, nil},
+		{"a schema", `{"properties":{"a":{}},"additionalProperties":{"type":"string"}}`, `(a: Any = None, **extra: Any)`, nil},
+		{"a text", `{"properties":{"a":{}},"additionalProperties":"false"}`, `(a: Any = None, **extra: Any)`, nil},
+		{"false in a property", `{"properties":{"a":{"additionalProperties":false}}}`, `(a: Any = None, **extra: Any)`, nil},
+		{"false, not an object", `{"type":"string","additionalProperties":false}`, `(**extra: Any)`, nil},
+		{"false, cut off", `{"additionalProperties":false`, `(**extra: Any)`, nil},
+		{"false, properties of a wrong type", `{"additionalProperties":false,"properties":[]}`, `(**extra: Any)`, nil},
+		{"false, patterns", `{"additionalProperties":false,"patternProperties":{"^x-":{}}}`, `(**extra: Any)`, nil},
+		{"false, a reference", `{"$ref":"#/$defs/a","additionalProperties":false}`, `(**extra: Any)`, nil},
+		{"false, a branch with properties", `{"anyOf":[{"properties":{"b":{}}}],"additionalProperties":false}`, `(**extra: Any)`, nil},
+		{"false, a branch with a reference", `{"allOf":[{"$ref":"#/$defs/a"}],"additionalProperties":false}`, `(**extra: Any)`, nil},
+		{
+			"false, branches without properties", `{"anyOf":[{"required":["a"]},{"required":["b"]}],"additionalProperties":false,"properties":{"a":{},"b":{}}}`,
+			`(a: Any = None, b: Any = None)`, nil,
+		},
+		{"names that are no identifiers", `{"properties":{"get-x":{},"class":{}},"required":["class"]}`, `(**extra: Any)`, map[string]bool{"get-x": false, "class": true}},
+		{
+			"such names, nothing else", `{"properties":{"get-x":{},"a":{}},"required":["get-x","a"],"additionalProperties":false}`,
+			`(a: Any)`,
+			map[string]bool{"get-x": true},
+		},
+		{"required and not declared", `{"required":["a","b-c"]}`, `(a: Any, **extra: Any)`, map[string]bool{"b-c": true}},
+		{"required and not allowed", `{"required":["a"],"additionalProperties":false}`, `()`, nil},
+	}
+	j := newJudge(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := judgeOne(t, j, Tool{Name: "f", Parameters: json.RawMessage(tt.parameters)})
+			if sig, want := strings.ReplaceAll(got.Signature, "typing.", ""), tt.want+" -> Any"; sig != want {
+				t.Errorf("signature\n got %s\nwant %s", sig, want)
+			}
+			if !maps.Equal(got.Others, tt.others) {
+				t.Errorf("others = %v, want %v", got.Others, tt.others)
+			}
+			if want := !strings.Contains(tt.want, "**"); got.Closed != want {
+				t.Errorf("closed = %t, want %t", got.Closed, want)
+			}
+		})
+	}
+}
+
 func judgeOne(t *testing.T, j *judge, tool Tool) stub {
 	t.Helper()
 	source, err := Python([]Tool{tool})
@@ -229,10 +283,13 @@ func TestPythonManyProperties(t *testing.T) {
 	for i := range 1000 {
 		members = append(members, fmt.Sprintf(`"p%d":{"type":"string","description":"number %d"}`, i, i))
 	}
-	tool := Tool{Name: "f", Parameters: json.RawMessage(`{"properties":{` + strings.Join(members, ",") + `}}`)}
+	tool := Tool{Name: "f", Parameters: json.RawMessage(`{"required":["p999"],"additionalProperties":false,"properties":{` + strings.Join(members, ",") + `}}`)}
 	got := judgeOne(t, newJudge(t), tool)
-	if len(got.Parameters) != maxProperties || got.Parameters[maxProperties-1] != "p249" {
-		t.Errorf("%d parameters, the last %q; want %d up to p249", len(got.Parameters), got.Parameters[len(got.Parameters)-1], maxProperties)
+	if n := len(got.Parameters); n != maxProperties+1 || got.Parameters[n-2] != "p249" || got.Parameters[n-1] != "p999" {
+		t.Errorf("%d parameters, the last %q; want %d up to p249, and the required p999", n, got.Parameters[n-1], maxProperties)
+	}
+	if got.Closed {
+		t.Error("the stub takes nothing but its parameters, want it to take the properties that it does not show")
 	}
 }
 
@@ -336,6 +393,8 @@ func FuzzPython(f *testing.F) {
 		 "from":{"default":{"a":[1,true,"\ud800"]}},"b":{"anyOf":[{"type":["null","string"]},{"const":"\"\"\""}]}},
 		 "required":["city","b"]}`,
 		`{"properties":{"a":{"type":"array","items":{"type":"array","items":{"nullable":true,"type":"integer"}},"default":[]}}}`,
+		`{"additionalProperties":false,"properties":{"a-b":{},"c":{"default":1},"d":{}},"required":["d","a-b","e"]}`,
+		`{"anyOf":[{"properties":{}}],"$ref":"#","patternProperties":{},"required":["","f","f"],"additionalProperties":false}`,
 		`{"properties":{"extra":{"enum":[-1,"\\N{BULLET}"]},"\u0000":{"description":"\u2028\r\n.."}}}`,
 	} {
 		f.Add("get-weather", "Weather.", schema)

@@ -92,20 +92,22 @@ type reader struct {
 	src        []byte
 	err        error
 	properties []property // the result of readProperties; its memory is reused
+	partial    bool       // whether there are properties that readProperties has not read
 }
 
 // parameters returns the properties that src, the parameters of a tool, declares, in their
-// order in src. It returns none if src is not valid JSON or not the schema of an object: a
-// signature is a service to readers, so a bad schema is no reason to refuse the tool. The
-// result is valid until the next call.
-func (r *reader) parameters(src []byte) []property {
+// order in src, followed by required properties that it does not declare. closed reports
+// that a tool takes nothing else. A bad schema is no reason to refuse the tool: if src is
+// not valid JSON or not the schema of an object, there are no properties and the tool takes
+// everything. The result is valid until the next call.
+func (r *reader) parameters(src []byte) (properties []property, closed bool) {
 	// The decoder reads a bytes.Buffer in place. Lone surrogates are valid JSON but not
 	// valid UTF-8; they become U+FFFD.
 	r.dec.Reset(bytes.NewBuffer(src), jsontext.AllowInvalidUTF8(true))
-	r.src, r.err, r.properties = src, nil, r.properties[:0]
+	r.src, r.err, r.properties, r.partial = src, nil, r.properties[:0], false
 
 	var required [][]byte
-	isObject := true
+	isObject, elsewhere := true, false // elsewhere: further properties may be declared in other schemas
 	if r.enter(jsontext.KindBeginObject) {
 		for r.more() {
 			switch string(r.text()) {
@@ -115,29 +117,54 @@ func (r *reader) parameters(src []byte) []property {
 				r.readProperties()
 			case "required":
 				required = r.required()
+			case "additionalProperties":
+				closed = r.dec.PeekKind() == jsontext.KindFalse
+				r.skip()
+			case "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas":
+				branches := r.value()
+				elsewhere = elsewhere || bytes.Contains(branches, []byte(`"properties"`)) || bytes.Contains(branches, []byte(`"$ref"`))
+			case "patternProperties", "$ref", "$dynamicRef", "$recursiveRef":
+				elsewhere = true
+				r.skip()
 			default:
 				r.skip()
 			}
 		}
 	}
 	if r.err != nil || !isObject {
-		return nil
+		return nil, false
 	}
 	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil
+		return nil, false
 	}
-	for i := range r.properties {
-		p := &r.properties[i]
-		p.required = slices.ContainsFunc(required, func(name []byte) bool { return string(name) == p.name })
+	closed = closed && !elsewhere && !r.partial
+	r.require(required, !closed)
+	return r.properties, closed
+}
+
+// require marks the properties with these names as required. If add is set, it adds those
+// that are not there.
+func (r *reader) require(names [][]byte, add bool) {
+	for _, name := range names {
+		i := slices.IndexFunc(r.properties, func(p property) bool { return p.name == string(name) })
+		switch {
+		case i >= 0:
+			r.properties[i].required = true
+		case add:
+			r.properties = append(r.properties, property{name: string(name), required: true})
+		}
 	}
-	return r.properties
 }
 
 func (r *reader) readProperties() {
+	if r.dec.PeekKind() != jsontext.KindBeginObject {
+		r.partial = true
+	}
 	if r.enter(jsontext.KindBeginObject) {
 		for r.more() {
 			name := string(r.text())
 			if len(r.properties) == maxProperties {
+				r.partial = true
 				r.skip()
 				continue
 			}

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from fermata import tools
+from fermata import tools, values
 
 SOURCE = """
 @tool("get-weather", "get_weather", False)
 async def _(city: str, units: Literal["c", "f"] = "c", **extra: Any) -> Any:
     "Current weather.\\n\\nArgs:\\n    city: string, required."
 
-@tool("create issue", "create_issue", True)
+@tool("create issue", "create_issue", True, {"user-id": False})
 async def _(fields: dict[str, Any], title: str = None, **extra: Any) -> Any:
     "Create an issue."
+
+@tool("closed", "closed", False, {"user-id": True, "from": False})
+async def _(city: str, days: int = 3) -> Any:
+    ""
+
+@tool("late", "late", False)
+async def _(a: int = 1, b: Any = ..., c: list[Any] = ..., d: int | None = None) -> Any:
+    ""
+
+@tool("two_objects", "two_objects", True)
+async def _(a: dict[str, Any], b: Any, **extra: Any) -> Any:
+    ""
+
+@tool("nothing", "nothing", False)
+async def _() -> Any:
+    ""
 
 @tool("ping", "ping", False)
 async def _(**extra: Any) -> Any:
@@ -27,9 +44,14 @@ async def _(**extra: Any) -> Any:
 made: list[tuple[str, dict[str, Any]]] = []
 
 
-async def invoke(name: str, input: dict[str, Any]) -> Any:
-    made.append((name, input))
-    return {"got": name}
+def invoke(name: str, input: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+    values.encode(input)
+
+    async def made_call() -> Any:
+        made.append((name, input))
+        return {"got": name}
+
+    return made_call()
 
 
 STUBS = tools.define(SOURCE, invoke)
@@ -47,22 +69,48 @@ def call(identifier: str, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
 COLLIDING = {"self": 1, "name": 2, "tool_name": 3, "kwargs": 4, "input": 5, "args": 6, "invoke": 7, "identifier": 8}
 
 BINDING: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], dict[str, Any]]] = {
-    "nothing": ("get_weather", (), {}, {}),
+    "nothing": ("ping", (), {}, {}),
     "keywords in their order": ("get_weather", (), {"units": "f", "city": "x"}, {"units": "f", "city": "x"}),
     "None is sent": ("get_weather", (), {"city": None}, {"city": None}),
     "a default is not sent": ("get_weather", (), {"city": "x"}, {"city": "x"}),
-    "unknown keyword": ("get_weather", (), {"planet": "Mars"}, {"planet": "Mars"}),
-    "unknown keyword of a tool without parameters": ("ping", (), {"a": 1}, {"a": 1}),
+    "further keyword": ("get_weather", (), {"city": "x", "planet": "Mars"}, {"city": "x", "planet": "Mars"}),
+    "further keyword of a tool without parameters": ("ping", (), {"a": 1}, {"a": 1}),
     "names that ours could collide with": ("ping", (), COLLIDING, COLLIDING),
-    "extra is a name like any other": ("get_weather", (), {"extra": 1}, {"extra": 1}),
-    "keyword that is no identifier": ("get_weather", (), {"user-id": 1}, {"user-id": 1}),
+    "extra is a name like any other": ("ping", (), {"extra": 1}, {"extra": 1}),
+    "keyword that is no identifier": ("ping", (), {"user-id": 1}, {"user-id": 1}),
+    "keyword that is no identifier, declared": (
+        "closed",
+        (),
+        {"city": 1, "user-id": 2, "from": 3},
+        {"city": 1, "user-id": 2, "from": 3},
+    ),
+    "one dict with such a key": ("closed", ({"user-id": 2, "city": 1},), {}, {"user-id": 2, "city": 1}),
+    "first takes objects, such a key is an argument": (
+        "create_issue",
+        ({"fields": {}, "user-id": 1},),
+        {},
+        {"fields": {}, "user-id": 1},
+    ),
+    "first takes objects, another one is required": (
+        "two_objects",
+        ({"a": {}, "b": 1, "c": 2},),
+        {},
+        {"a": {}, "b": 1, "c": 2},
+    ),
+    "required behind an optional one": ("late", (), {"b": 2, "c": []}, {"b": 2, "c": []}),
     "positional": ("get_weather", ("x",), {}, {"city": "x"}),
     "all positional": ("get_weather", ("x", "f"), {}, {"city": "x", "units": "f"}),
     "positional, then keyword": ("get_weather", ("x",), {"units": "f"}, {"city": "x", "units": "f"}),
-    "positional, then unknown keyword": ("get_weather", ("x",), {"a": 1}, {"city": "x", "a": 1}),
+    "positional, then further keyword": ("get_weather", ("x",), {"a": 1}, {"city": "x", "a": 1}),
     "one dict is the input": ("get_weather", ({"city": "x"},), {}, {"city": "x"}),
-    "one dict with an unknown key is the input": ("get_weather", ({"planet": "x"},), {}, {"planet": "x"}),
+    "one dict with a further key is the input": (
+        "get_weather",
+        ({"planet": "x", "city": 1},),
+        {},
+        {"planet": "x", "city": 1},
+    ),
     "one dict for a tool without parameters": ("ping", ({"a": 1},), {}, {"a": 1}),
+    "one dict that is empty": ("nothing", ({},), {}, {}),
     "one dict with a key that is not a name is a value": ("get_weather", ({1: 2},), {}, {"city": {1: 2}}),
     "dict and keyword: the dict is a value": (
         "get_weather",
@@ -94,29 +142,140 @@ def test_binding(identifier: str, args: tuple[Any, ...], kwargs: dict[str, Any],
     assert list(got) == list(want), "the order of the arguments is lost"
 
 
+WEATHER = "; its signature is get_weather(city: str, units: Literal['c', 'f'] = 'c', **extra)"
+ISSUE = "; its signature is create_issue(fields: dict[str, Any], title: str = None, **extra)"
+CLOSED = " signature is closed(city: str, days: int = 3)"
+
 REFUSED: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
+    "nothing": ("get_weather", (), {}, f"get_weather() is missing the argument city{WEATHER}"),
+    "a required one is missing": (
+        "get_weather",
+        (),
+        {"town": "x"},
+        f"get_weather() is missing the argument city{WEATHER}",
+    ),
+    "two are missing": (
+        "late",
+        (),
+        {},
+        "late() is missing the arguments b and c; its signature is "
+        "late(a: int = 1, b: Any, c: list[Any], d: int | None = None)",
+    ),
+    "missing in one dict": (
+        "get_weather",
+        ({"units": "f"},),
+        {},
+        f"get_weather() is missing the argument city{WEATHER}",
+    ),
+    "missing in one dict where the first takes objects": (
+        "create_issue",
+        ({"title": "x"},),
+        {},
+        f"create_issue() is missing the argument fields{ISSUE}",
+    ),
+    "one that is no identifier is missing": (
+        "closed",
+        ("x",),
+        {},
+        f"closed() is missing the argument 'user-id', to be passed as **{{'user-id': ...}}; its{CLOSED}",
+    ),
+    "unknown": ("closed", ("x",), {"planet": 1}, f"closed() has no argument planet; its{CLOSED}"),
+    "unknown, like one": (
+        "closed",
+        (),
+        {"citty": 1},
+        f"closed() has no argument citty; did you mean city? Its{CLOSED}",
+    ),
+    "unknown, like one that is no identifier": (
+        "closed",
+        ("x",),
+        {"user_id": 1},
+        f"closed() has no argument user_id; did you mean 'user-id'? Its{CLOSED}",
+    ),
+    "unknown in one dict": ("closed", ({"city": 1, "": 2},), {}, f"closed() has no argument ''; its{CLOSED}"),
+    "unknown and long": (
+        "closed",
+        (),
+        {"x" * 1_000_000: 1},
+        f"closed() has no argument '{'x' * 64}'…; its{CLOSED}",
+    ),
+    "unknown of a tool that takes none": (
+        "nothing",
+        (),
+        {"a": 1},
+        "nothing() has no argument a; its signature is nothing()",
+    ),
     "too many": (
         "get_weather",
         (1, 2, 3),
         {},
-        "get_weather() takes at most 2 positional arguments but 3 were given",
+        f"get_weather() takes at most 2 arguments by position, but got 3{WEATHER}",
     ),
-    "no parameters": ("ping", (1,), {}, "ping() takes at most 0 positional arguments but 1 were given"),
-    "twice": ("get_weather", ("x",), {"city": "y"}, "get_weather() got multiple values for argument 'city'"),
+    "no parameters": (
+        "ping",
+        (1,),
+        {},
+        "ping() takes no arguments by position, but got 1; its signature is ping(**extra)",
+    ),
+    "twice": (
+        "get_weather",
+        ("x",),
+        {"city": "y"},
+        f"get_weather() got the argument city twice, by position and by name{WEATHER}",
+    ),
+    "not JSON": (
+        "get_weather",
+        ("x",),
+        {"units": {1}},
+        "get_weather() cannot send the argument units: Object of type set is not JSON serializable",
+    ),
+    "not JSON, inside": (
+        "get_weather",
+        (),
+        {"city": [{"a": b""}], "units": 1},
+        "get_weather() cannot send the argument city: Object of type bytes is not JSON serializable",
+    ),
+    "not JSON, behind one that is too large": (
+        "get_weather",
+        ("x" * 6_000_000,),
+        {"user-id": 1j},
+        "get_weather() cannot send the argument 'user-id': Object of type complex is not JSON serializable",
+    ),
+    "a key that is not JSON": (
+        "get_weather",
+        ("x",),
+        {"units": {(1, 2): 3}},
+        "get_weather() cannot send the argument units: keys must be str, int, float, bool or None, not tuple",
+    ),
 }
 
 
 @pytest.mark.parametrize("identifier, args, kwargs, message", REFUSED.values(), ids=REFUSED.keys())
-def test_refused(identifier: str, args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
+def test_refused_at_the_call(identifier: str, args: tuple[Any, ...], kwargs: dict[str, Any], message: str) -> None:
+    made.clear()
     with pytest.raises(TypeError) as caught:
-        call(identifier, *args, **kwargs)
+        STUBS[identifier](*args, **kwargs)
     assert str(caught.value) == message
+    assert caught.value.__context__ is None, "the traceback shows more than the call"
     assert made == []
+
+
+def test_signature_of_many_arguments_is_cut() -> None:
+    names = [f"parameter_{n}" for n in range(250)]
+    source = (
+        f'@tool("many", "many", False)\nasync def _({", ".join(f"{name}: Any" for name in names)}) -> Any:\n    ""\n'
+    )
+    with pytest.raises(TypeError) as caught:
+        tools.define(source, invoke)["many"]()
+    missing, _, signature = str(caught.value).partition("; its signature is ")
+    assert missing == f"many() is missing the arguments {', '.join(names[:10])} and 240 others"
+    assert signature.startswith("many(parameter_0: Any, parameter_1: Any, ") and signature.endswith("…")
+    assert len(signature) == 1_001
 
 
 def test_stub_looks_like_a_function() -> None:
     stub = STUBS["get_weather"]
-    assert list(STUBS) == ["get_weather", "create_issue", "ping"]
+    assert list(STUBS) == ["get_weather", "create_issue", "closed", "late", "two_objects", "nothing", "ping"]
     assert (stub.__name__, stub.__qualname__, stub.__module__) == ("get_weather", "get_weather", "tools")
     assert stub.__doc__ == "Current weather.\n\nArgs:\n    city: string, required."
     assert inspect.iscoroutinefunction(stub) and asyncio.iscoroutinefunction(stub)
@@ -130,6 +289,7 @@ def test_nothing_is_called_without_await() -> None:
     made.clear()
     coroutine = STUBS["ping"]()
     assert inspect.iscoroutine(coroutine)
+    assert (coroutine.__name__, coroutine.__qualname__) == ("ping", "ping")
     coroutine.close()
     assert made == []
 

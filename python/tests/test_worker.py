@@ -21,7 +21,7 @@ from fermata import frames, worker
 
 STUBS = """
 @tool("get-weather", "get_weather", False)
-async def _(city: str, **extra: Any) -> Any:
+async def _(city: str = None, **extra: Any) -> Any:
     "Current weather."
 """
 
@@ -143,7 +143,10 @@ FAIL: dict[str, tuple[str, str]] = {
         "async def f(): pass\nawait asyncio.sleep(0)\nc = f()\ntry:\n    asyncio.run(c)\nfinally:\n    c.close()",
         "RuntimeError: asyncio.run() cannot be called from a running event loop",
     ),
-    "argument": ("await get_weather(city={1, 2})", "TypeError: Object of type set is not JSON serializable"),
+    "argument": (
+        "await get_weather(city={1, 2})",
+        "TypeError: get_weather() cannot send the argument city: Object of type set is not JSON serializable",
+    ),
     "message from the program's names": (
         "class E(Exception):\n    def __str__(self): return json.dumps(self.args)\nraise E(1)",
         "E: [1]",

@@ -20,7 +20,9 @@ def check_shape(tree: ast.Module) -> list[str]:
         (decorator,) = stub.decorator_list
         assert isinstance(decorator, ast.Call), ast.dump(decorator)
         assert isinstance(decorator.func, ast.Name) and decorator.func.id == "tool", ast.dump(decorator)
-        assert all(isinstance(a, ast.Constant) for a in decorator.args), ast.dump(decorator)
+        name, identifier, object_first, *others = map(ast.literal_eval, decorator.args)
+        assert isinstance(name, str) and isinstance(identifier, str) and isinstance(object_first, bool)
+        assert not others or others[0] and all(isinstance(required, bool) for required in others[0].values())
         (doc,) = stub.body
         assert isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant), ast.dump(doc)
         assert isinstance(doc.value.value, str), ast.dump(doc)
@@ -38,18 +40,23 @@ def judge(source: str) -> list[dict[str, Any]]:
     docs = check_shape(ast.parse(source))
     stubs: list[dict[str, Any]] = []
 
-    def tool(name: str, identifier: str, object_first: bool) -> Any:
+    def tool(name: str, identifier: str, object_first: bool, others: dict[str, bool] | None = None) -> Any:
         def define(function: Any) -> None:
             assert inspect.iscoroutinefunction(function)
             assert function.__doc__ is not None
             signature = inspect.signature(function)
-            *parameters, extra = signature.parameters.values()
-            assert extra.kind is extra.VAR_KEYWORD
+            parameters = list(signature.parameters.values())
+            if closed := not parameters or parameters[-1].kind is not inspect.Parameter.VAR_KEYWORD:
+                assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+            else:
+                del parameters[-1]
             stubs.append(
                 {
                     "name": name,
                     "identifier": identifier,
                     "object_first": object_first,
+                    "others": others or {},
+                    "closed": closed,
                     "parameters": [p.name for p in parameters],
                     "signature": str(signature),
                     "doc": docs[len(stubs)],

@@ -77,16 +77,16 @@ func TestArgumentValues(t *testing.T) {
 		{`collections.Counter("aab")`, `{"a": 2, "b": 1}`},
 	}
 	refused := []struct{ expression, want string }{
-		{`b"x"`, "TypeError: Object of type bytes is not JSON serializable"},
-		{`{1, 2}`, "TypeError: Object of type set is not JSON serializable"},
-		{`1j`, "TypeError: Object of type complex is not JSON serializable"},
-		{`print`, "TypeError: Object of type builtin_function_or_method is not JSON serializable"},
-		{`(n for n in [])`, "TypeError: Object of type generator is not JSON serializable"},
-		{`range(3)`, "TypeError: Object of type range is not JSON serializable"},
-		{`object()`, "TypeError: Object of type object is not JSON serializable"},
-		{`[b"x"]`, "TypeError: Object of type bytes is not JSON serializable"},
-		{`ask()`, "TypeError: Object of type coroutine is not JSON serializable"},
-		{`{(1, 2): 3}`, "TypeError: keys must be str, int, float, bool or None, not tuple"},
+		{`b"x"`, "TypeError: ask() cannot send the argument x: Object of type bytes is not JSON serializable"},
+		{`{1, 2}`, "TypeError: ask() cannot send the argument x: Object of type set is not JSON serializable"},
+		{`1j`, "TypeError: ask() cannot send the argument x: Object of type complex is not JSON serializable"},
+		{`print`, "TypeError: ask() cannot send the argument x: Object of type builtin_function_or_method is not JSON serializable"},
+		{`(n for n in [])`, "TypeError: ask() cannot send the argument x: Object of type generator is not JSON serializable"},
+		{`range(3)`, "TypeError: ask() cannot send the argument x: Object of type range is not JSON serializable"},
+		{`object()`, "TypeError: ask() cannot send the argument x: Object of type object is not JSON serializable"},
+		{`[b"x"]`, "TypeError: ask() cannot send the argument x: Object of type bytes is not JSON serializable"},
+		{`ask()`, "TypeError: ask() cannot send the argument x: Object of type coroutine is not JSON serializable"},
+		{`{(1, 2): 3}`, "TypeError: ask() cannot send the argument x: keys must be str, int, float, bool or None, not tuple"},
 		{`cycle`, "ValueError: Circular reference detected"},
 		{`"x" * 6_000_000`, "ValueError: tool input is "},
 	}
@@ -109,7 +109,7 @@ func TestArgumentValues(t *testing.T) {
 				t.Parallel()
 				code := strings.Replace(harness.Py(fmt.Sprintf(setUp, tc.expression)), "await ask(x=", "good = asyncio.create_task(ask(x='good'))\ntry:\n    await ask(x=", 1) + harness.Py(`
 					except (TypeError, ValueError) as error:
-					    print(f"{type(error).__name__}: {error}"[:100])
+					    print(f"{type(error).__name__}: {error}"[:150])
 					print(await good)
 				`)
 				pause := c.Pause(t, harness.Program{Code: code, Tools: harness.Tools("ask")})
@@ -129,27 +129,29 @@ func TestArgumentValues(t *testing.T) {
 // TestWaysToCall checks the ways to call a stub: by position, by keyword, with a dict.
 func TestWaysToCall(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","default":3},"not-a-name":{},"self":{}},"required":["city"]}`)
+	signature := "ask(city: str, days: int = 3, self: Any = None, **extra)"
 	cases := []struct{ name, call, want, refused string }{
 		{"keywords", `ask(city="a", days=2)`, `{"city": "a", "days": 2}`, ""},
 		{"keywords in another order", `ask(days=2, city="a")`, `{"days": 2, "city": "a"}`, ""},
 		{"a default is not sent", `ask(city="a")`, `{"city": "a"}`, ""},
 		{"None is sent", `ask(city="a", days=None)`, `{"city": "a", "days": null}`, ""},
-		{"nothing", `ask()`, `{}`, ""},
-		{"unknown keyword", `ask(town="a")`, `{"town": "a"}`, ""},
+		{"a further keyword", `ask("a", town="b")`, `{"city": "a", "town": "b"}`, ""},
 		{"positions", `ask("a", 2)`, `{"city": "a", "days": 2}`, ""},
 		{"position and keyword", `ask("a", days=2)`, `{"city": "a", "days": 2}`, ""},
 		{"one dict", `ask({"city": "a", "not-a-name": 1})`, `{"city": "a", "not-a-name": 1}`, ""},
 		{"a dict by keywords", `ask(**{"city": "a", "not-a-name": 1})`, `{"city": "a", "not-a-name": 1}`, ""},
-		{"names of an implementation", `ask(self=1, name=2, tool_name=3, kwargs=4, input=5, args=6, invoke=7)`, `{"self": 1, "name": 2, "tool_name": 3, "kwargs": 4, "input": 5, "args": 6, "invoke": 7}`, ""},
-		{"too many positions", `ask(1, 2, 3, 4, 5, 6)`, "", "TypeError"},
-		{"twice", `ask("a", city="b")`, "", "TypeError"},
+		{"names of an implementation", `ask(city=0, self=1, name=2, tool_name=3, kwargs=4, input=5, args=6, invoke=7)`, `{"city": 0, "self": 1, "name": 2, "tool_name": 3, "kwargs": 4, "input": 5, "args": 6, "invoke": 7}`, ""},
+		{"nothing", `ask()`, "", "ask() is missing the argument city; its signature is " + signature},
+		{"another argument", `ask(town="a")`, "", "ask() is missing the argument city; its signature is " + signature},
+		{"too many positions", `ask(1, 2, 3, 4, 5, 6)`, "", "ask() takes at most 3 arguments by position, but got 6; its signature is " + signature},
+		{"twice", `ask("a", city="b")`, "", "ask() got the argument city twice, by position and by name; its signature is " + signature},
 	}
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				p := harness.Program{
-					Code:  "try:\n    await " + tc.call + "\nexcept TypeError as error:\n    print('TypeError')\n",
+					Code:  "try:\n    await " + tc.call + "\nexcept TypeError as error:\n    print(error)\n",
 					Tools: []harness.Tool{{Name: "ask", Parameters: schema}},
 				}
 				if tc.refused != "" {
@@ -174,44 +176,6 @@ func TestWaysToCall(t *testing.T) {
 			}
 			harness.Contains(t, "stdout", a.Stdout, "get_weather\n", `Current """ weather \N{x} {0} %s`, "city", "which city", "get_weather(city: str", "True\n")
 		})
-	})
-}
-
-// TestToolNames grants tools whose names could do harm, all of them to one program.
-func TestToolNames(t *testing.T) {
-	hostile := []string{
-		"print", "json", "asyncio", "exec", "type", "_", "self", "len", "os", "__import__", "__builtins__", "__name__",
-		"__debug__", "__init__", "__file__", "__annotations__", "名前", "...", "🙂", "x\"y", `x\n"""`, "for", "None", "123data", "tool\nname",
-		"a\u00a0b", "search_mcp_my-server", "tool", "Any", "Literal", "invoke", "ToolExecutionError", "BaseException", "dumps", "stub",
-	}
-	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
-		c := harness.Serve(t, s, nil).Alice()
-		grant := harness.Tools(hostile...)
-		for i := range grant {
-			grant[i].Description = "'''\"\"\"\\\n\x00\r\u2028{}%s" + grant[i].Name
-			grant[i].Parameters = json.RawMessage(`{"type":"object","properties":{"a b":{},"class":{},"\"\"\"":{},"self":{"default":"\\\"'''"}}}`)
-		}
-		t.Run("a program that uses none", func(t *testing.T) {
-			c.Post(t, harness.Program{Code: "import sys, math\nif __name__ == '__main__':\n    sys.stdout.write(str(math.floor(2.5)))", Tools: grant}).Completes(t, "2")
-		})
-		identifiers := map[string]string{
-			"print": "print", "json": "json", "asyncio": "asyncio", "for_tool": "for", "None_tool": "None", "_123data": "123data",
-			"tool_name": "tool\nname", "a_b": "a\u00a0b", "search_mcp_my_server": "search_mcp_my-server", "xy": `x"y`, "xn": `x\n"""`,
-			"tool": "tool", "Any": "Any", "__import__": "__import__", "__init__": "__init__", "type": "type", "_": "_",
-		}
-		for identifier, name := range identifiers {
-			t.Run(identifier, func(t *testing.T) {
-				t.Parallel()
-				pause := c.Pause(t, harness.Program{Code: "x = await " + identifier + "(n=1)\nimport sys\nsys.stdout.write(repr(x))", Tools: grant})
-				if got := pause.Calls[0].Name; got != name {
-					t.Errorf("name of the call = %q, want %q", got, name)
-				}
-				if identifier == "__import__" {
-					return // The import statement of the program would call it, too.
-				}
-				c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}")
-			})
-		}
 	})
 }
 

@@ -11,7 +11,7 @@ import asyncio
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from json import dumps, loads
 from typing import Any, Final
 
@@ -62,9 +62,15 @@ class Calls:
         self.rest.processes = rest
         self._decode = decode
 
-    async def invoke(self, name: str, input: dict[str, Any]) -> Any:
-        """Make one call and wait for its result."""
-        return await self.request(name, values.encode(input), lines.here())
+    def invoke(self, name: str, input: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+        """Return a coroutine that makes one call and waits for its result.
+
+        The input is what it is now. Raises TypeError or ValueError if it cannot be sent.
+        """
+        return self._call(name, values.encode(input))
+
+    async def _call(self, name: str, input: str) -> Any:
+        return await self.request(name, input, lines.here())
 
     async def request(self, name: str, input: str, line: int) -> Any:
         """Make one call, whose input is JSON already, and wait for its result.

@@ -7,11 +7,19 @@ Executing that source here makes the functions that the program sees.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+import inspect
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from types import CodeType, FunctionType
 from typing import Any, Literal
 
-Stub = Callable[..., Awaitable[Any]]
-Invoke = Callable[[str, dict[str, Any]], Awaitable[Any]]
+from fermata import values
+from fermata.arguments import Arguments
+
+Stub = Callable[..., Coroutine[Any, Any, Any]]
+# Makes the call of a tool with an input, and returns what waits for its result. Raises TypeError
+# for an input that has no JSON form.
+Invoke = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]]
 
 
 class ToolExecutionError(RuntimeError):
@@ -22,17 +30,15 @@ class ToolExecutionError(RuntimeError):
 
 
 def define(source: str, invoke: Invoke) -> dict[str, Stub]:
-    """Execute the generated source and return its stubs by identifier.
-
-    ``invoke(name, input)`` makes the call and waits for its result.
-    """
+    """Execute the generated source and return its stubs by identifier."""
     stubs: dict[str, Stub] = {}
 
-    def tool(name: str, identifier: str, object_first: bool) -> Callable[[Stub], Stub]:
-        def decorate(declared: Stub) -> Stub:
-            stub = _stub(name, identifier, object_first, declared, invoke)
-            stubs[identifier] = stub
-            return stub
+    def tool(
+        name: str, identifier: str, object_first: bool, others: Mapping[str, bool] | None = None
+    ) -> Callable[[FunctionType], None]:
+        def decorate(declared: FunctionType) -> None:
+            arguments = Arguments(identifier, object_first, declared, others)
+            stubs[identifier] = _stub(name, identifier, arguments, declared, invoke)
 
         return decorate
 
@@ -41,48 +47,52 @@ def define(source: str, invoke: Invoke) -> dict[str, Stub]:
     return stubs
 
 
-def _stub(name: str, identifier: str, object_first: bool, declared: Any, invoke: Invoke) -> Stub:
-    code = declared.__code__
-    parameters: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+def _stub(name: str, identifier: str, arguments: Arguments, declared: FunctionType, invoke: Invoke) -> Stub:
+    """Return the function of a tool.
+
+    Like every async function, it refuses wrong arguments when it is called and not when it is awaited.
+    """
 
     @functools.wraps(declared)
-    async def stub(*args: Any, **kwargs: Any) -> Any:
-        return await invoke(name, _bind(identifier, parameters, object_first, args, kwargs))
+    def stub(*args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        input = arguments.bind(args, kwargs)
+        try:
+            call = invoke(name, input)
+        except TypeError as error:
+            refused = _refused(arguments, input, error)
+        else:
+            # A program that does not await it is told the name of the tool.
+            call.__name__ = call.__qualname__ = identifier
+            return call
+        # Out here, so that no traceback shows what encodes JSON.
+        raise refused
 
     stub.__name__ = stub.__qualname__ = identifier
     stub.__module__ = "tools"
+    _mark_as_async(stub)
     return stub
 
 
-def _bind(
-    identifier: str,
-    parameters: tuple[str, ...],
-    object_first: bool,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> dict[str, Any]:
-    """Return the input of a call: the arguments that were passed, in order, without defaults."""
-    if not args:
-        return kwargs
-    if len(args) == 1 and not kwargs and isinstance(args[0], dict) and _is_input(args[0], parameters, object_first):
-        return args[0]
-    if len(args) > len(parameters):
-        raise TypeError(
-            f"{identifier}() takes at most {len(parameters)} positional arguments but {len(args)} were given"
-        )
-    bound = dict(zip(parameters, args))
-    for key in kwargs:
-        if key in bound:
-            raise TypeError(f"{identifier}() got multiple values for argument {key!r}")
-    return bound | kwargs
+def _refused(arguments: Arguments, input: dict[str, Any], error: TypeError) -> TypeError:
+    """Return the error for a call whose input has no JSON form; it names the argument."""
+    for name, value in input.items():
+        try:
+            values.encode(value)
+        except TypeError as problem:
+            return arguments.not_json(name, problem)
+        except ValueError:
+            continue
+    return error
 
 
-def _is_input(value: dict[Any, Any], parameters: tuple[str, ...], object_first: bool) -> bool:
-    """Tell whether a dict that is the only argument is the whole input of the call.
+if sys.version_info >= (3, 12):
+    _mark_as_async = inspect.markcoroutinefunction
+else:
 
-    Otherwise it is the value of the first parameter, which is the case if a key is not a
-    string, or if that parameter takes objects and a key is not the name of a parameter.
-    """
-    if not all(isinstance(key, str) for key in value):
-        return False
-    return not parameters or not object_first or all(key in parameters for key in value)
+    def _mark_as_async(function: Any) -> None:
+        """Have inspect and asyncio take a function that returns a coroutine for an async function."""
+        function.__code__ = _async_code(function.__code__)
+
+    @functools.cache
+    def _async_code(code: CodeType) -> CodeType:
+        return code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)
