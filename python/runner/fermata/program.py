@@ -34,6 +34,9 @@ class Program:
         source = source.removeprefix("\ufeff")
         # The lines as Python counts them; str.splitlines knows more line ends.
         lines = io.StringIO(source, newline=None).readlines()
+        if lines and not lines[-1].endswith("\n"):
+            # As linecache does, or the marks below the last line would stand one column too far to the right.
+            lines[-1] += "\n"
         # From here tracebacks quote the lines of the program.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
         module = _parse(source)
@@ -46,6 +49,11 @@ class Program:
         returns = list(_returns(module))
         self._wrapped = bool(returns)
         self._code = _compile_function(module, returns) if returns else _compile(module)
+
+    @property
+    def code(self) -> CodeType:
+        """What Python runs."""
+        return self._code
 
     @property
     def awaits(self) -> bool:

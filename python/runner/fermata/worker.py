@@ -19,6 +19,7 @@ from json import dumps, loads
 from typing import Any, Final, TextIO
 
 from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, workspace
+from fermata import names as tool_names
 from fermata.figures import Figures
 from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
@@ -86,12 +87,14 @@ def run(stream: socket.socket, ready: Ready) -> None:
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
+        tool_names.restore_builtins()
         done["error"] = error_line(error)
         done["memory"] = isinstance(error, MemoryError)
         status = 1
         _write(error_text(error, _OWN_FILES))
         del error
     _finish(module.__dict__, ready.figures)
+    tool_names.restore_builtins()
     done["exit"] = status
     try:
         report = dumps(done)
@@ -121,10 +124,14 @@ def _run(
     namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
     defined = tools.define(stubs, pending.invoke)
-    namespace.update(defined)
+    hidden = tool_names.hidden(defined, names)
+    seconds = tool_names.second(defined, hidden)
+    namespace.update(defined | seconds)
     warnings.showwarning = _show_warning_for(defined)
     try:
         program = Program(code, valued)
+        if hidden:
+            _write(tool_names.warning(hidden, seconds, names, program.code))
         if program.awaits:
             with asyncio.Runner() as runner:
                 try:
@@ -239,6 +246,7 @@ def _finish(namespace: dict[str, Any], figures: Figures) -> None:
             if stream is not None and not getattr(stream, "closed", False):
                 stream.flush()
     except BaseException as error:
+        tool_names.restore_builtins()
         _write(error_text(error, _OWN_FILES))
 
 
