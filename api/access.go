@@ -34,6 +34,7 @@ func (r *Router) around(next echo.HandlerFunc) echo.HandlerFunc {
 		if !ValidRequestID(id) {
 			id = rand.Text()
 		}
+		factsOf(c).compressors = &r.compressors
 		header := c.Response().Header()
 		header.Set(requestIDHeader, id)
 		for name, value := range r.headers {

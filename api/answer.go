@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -41,8 +40,7 @@ func Answer(c echo.Context, status int, v any) error {
 func AnswerBytes(c echo.Context, status int, body []byte) error {
 	response := http.NewResponseController(c.Response())
 	_ = response.SetWriteDeadline(time.Now().Add(AnswerTimeout))
-	c.Response().Header().Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
-	if err := c.Blob(status, echo.MIMEApplicationJSON, body); err != nil {
+	if err := AnswerBlob(c, status, echo.MIMEApplicationJSON, body); err != nil {
 		return err
 	}
 	// The flush spares the client the wait until the request is logged. An error means that the

@@ -63,14 +63,16 @@ type Router struct {
 	// Limiters refuse requests that come too often.
 	Limiters *Limiters
 
-	echo      *echo.Echo
-	auth      *auth.Authenticator
-	open      bool
-	doorstep  doorstep
-	headers   map[string]string
-	envelopes map[string]Envelope
-	log       *slog.Logger
-	observe   func(route, method string, status int, took time.Duration)
+	echo     *echo.Echo
+	auth     *auth.Authenticator
+	open     bool
+	doorstep doorstep
+
+	compressors compressors
+	headers     map[string]string
+	envelopes   map[string]Envelope
+	log         *slog.Logger
+	observe     func(route, method string, status int, took time.Duration)
 }
 
 // New returns a Router without routes.
@@ -80,18 +82,19 @@ func New(o Options) *Router {
 			budget:  newBudget(cmp.Or(o.BodyBudget, DefaultBodyBudget)),
 			timeout: cmp.Or(o.BodyTimeout, BodyTimeout),
 		},
-		Limiters:  newLimiters(o.Rates),
-		echo:      echo.New(),
-		auth:      o.Auth,
-		open:      o.Open,
-		doorstep:  newDoorstep(o.RefusalDelay),
-		headers:   maps.Clone(protection),
-		envelopes: map[string]Envelope{},
-		log:       o.Log,
-		observe:   o.Observe,
+		Limiters:    newLimiters(o.Rates),
+		echo:        echo.New(),
+		auth:        o.Auth,
+		open:        o.Open,
+		doorstep:    newDoorstep(o.RefusalDelay),
+		compressors: newCompressors(),
+		headers:     maps.Clone(protection),
+		envelopes:   map[string]Envelope{},
+		log:         o.Log,
+		observe:     o.Observe,
 	}
 	r.echo.Pre(r.Bodies.bound)
-	r.echo.Use(r.around, newSites(o).guard)
+	r.echo.Use(r.around, newSites(o).guard, plainBodies)
 	return r
 }
 

@@ -79,6 +79,15 @@ var (
 	errBodyTooLarge = &Error{Status: http.StatusRequestEntityTooLarge, Text: "request entity too large"}
 )
 
+// encodedBody refuses a body with a Content-Encoding.
+func encodedBody(coding string) *Error {
+	const shown = 60
+	return &Error{
+		Status: http.StatusUnsupportedMediaType,
+		Text:   fmt.Sprintf("Content-Encoding %.*q is not understood: send the body as it is, without a Content-Encoding", shown, coding),
+	}
+}
+
 // bodyTimeout refuses a body that took longer than it may.
 func bodyTimeout(after time.Duration) *Error {
 	return &Error{Status: http.StatusRequestTimeout, Text: fmt.Sprintf("request body did not arrive within %g seconds", after.Seconds())}

@@ -23,6 +23,8 @@ type facts struct {
 	warning string
 	// notes are what else the log tells of the request.
 	notes []slog.Attr
+	// compressors compress the answer; they are nil if nothing does.
+	compressors *compressors
 	// held is the memory that the request holds.
 	held *lease
 }

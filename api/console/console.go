@@ -31,5 +31,5 @@ func (p page) serve(c echo.Context) error {
 	header.Set(echo.HeaderContentSecurityPolicy, p.policy)
 	// A server of another version has another page.
 	header.Set(echo.HeaderCacheControl, "no-cache")
-	return c.HTMLBlob(http.StatusOK, p.document)
+	return api.AnswerBlob(c, http.StatusOK, echo.MIMETextHTMLCharsetUTF8, p.document)
 }

@@ -44,6 +44,8 @@ func NewClient(key Key, maxAnswer int64) *Client {
 	return &Client{key: key, maxAnswer: maxAnswer, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: resumeTimeout,
+			// Answers of neighbours are not worth the time to compress them.
+			DisableCompression:  true,
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxHeader,
 		},
 		Timeout: resumeTimeout + api.AnswerTimeout,

@@ -19,6 +19,7 @@ import (
 	"fermata/api/librechat"
 	"fermata/api/live"
 	"fermata/api/peer"
+	"fermata/api/reference"
 	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/journal"
@@ -220,6 +221,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 			return handlers, opened, err
 		}
 	}
+	reference.Register(clients, reference.Options{Version: version(), Console: s.HTTP.Console == "on"})
 	servers := clients
 	if s.Servers.PeerAddr != "" {
 		servers = api.New(options)
