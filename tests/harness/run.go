@@ -19,14 +19,20 @@ import (
 )
 
 // Main is the TestMain of every folder of tests. It runs the tests, then stops the
-// servers that they shared and fails if one of them has left anything behind.
+// servers that they shared and fails if one of them has left anything behind. It fails, too, if an
+// answer in JSON was not as the reference says.
 func Main(m *testing.M) {
 	flag.Parse()
 	// Tests wait for the server most of the time.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
+	compared := compareAnswers()
 	code := m.Run()
+	if err := compared.mistakes(); err != nil {
+		fmt.Fprintln(os.Stderr, "--- FAIL: answers that are not as the reference says:", err)
+		code = max(code, 1)
+	}
 	if err := shared.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "--- FAIL: shared servers:", err)
 		code = max(code, 1)
