@@ -54,6 +54,8 @@ type ending struct {
 	// exit is the end of a program without tools. It is nil if such a program cannot end in
 	// this way.
 	exit func(engine.Outcome) (Exit, error)
+	// detail tells more than the reply. It is nil if there is no more to tell.
+	detail func(engine.Outcome) string
 }
 
 // endings are all ways in which executions end. Where clients recognise a text, it is that text.
@@ -63,12 +65,14 @@ var endings = map[way]ending{
 		reply:  says(http.StatusRequestTimeout, "Execution timeout"),
 		inline: says(http.StatusOK, "Time limit exceeded"),
 		exit:   killed("TO", says(0, "Time limit exceeded")),
+		detail: engine.Outcome.Why,
 	},
 	{engine.Cancelled, ""}: {
-		reply: says(http.StatusOK, "Programmatic execution request cancelled"),
-		exit:  killed("XX", says(0, "Execution request cancelled")),
+		reply:  says(http.StatusOK, "Programmatic execution request cancelled"),
+		exit:   killed("XX", says(0, "Execution request cancelled")),
+		detail: engine.Outcome.Why,
 	},
-	{engine.Expired, ""}: {reply: says(http.StatusBadRequest, "Execution expired")},
+	{engine.Expired, ""}: {reply: says(http.StatusBadRequest, "Execution expired"), detail: engine.Outcome.Why},
 
 	{engine.Failed, engine.RaisedError}: {
 		reply: func(o engine.Outcome) Reply {
@@ -80,13 +84,19 @@ var endings = map[way]ending{
 	{engine.Failed, engine.ExitedCode}: {
 		reply: counts(http.StatusOK, "Sandbox exited with code %d"),
 		exit:  func(o engine.Outcome) (Exit, error) { return exited(o.Code), nil },
+		detail: func(o engine.Outcome) string {
+			if o.Code >= 0 {
+				return ""
+			}
+			return exited(o.Code).Message
+		},
 	},
-	{engine.Failed, engine.OutOfMemory}: same("RE", says(http.StatusOK, "Out of memory")),
-	{engine.Failed, engine.StdoutFlood}: same("OL", says(http.StatusOK, "stdout length exceeded")),
-	{engine.Failed, engine.StderrFlood}: same("EL", says(http.StatusOK, "stderr length exceeded")),
+	{engine.Failed, engine.OutOfMemory}: same("RE", says(http.StatusOK, "Out of memory")).because("The program needed more memory than FERMATA_MEMORY allows"),
+	{engine.Failed, engine.StdoutFlood}: same("OL", says(http.StatusOK, "stdout length exceeded")).because("The program printed more than FERMATA_OUTPUT allows"),
+	{engine.Failed, engine.StderrFlood}: same("EL", says(http.StatusOK, "stderr length exceeded")).because("The program printed more than FERMATA_OUTPUT allows"),
 	{engine.Failed, engine.UngrantedTool}: same("XX", func(o engine.Outcome) Reply {
 		return Reply{http.StatusOK, "Sandbox requested an unregistered tool: " + o.Detail}
-	}),
+	}).because("The request that started the program did not define this tool"),
 	{engine.Failed, engine.ProtocolBroken}: same("XX", func(o engine.Outcome) Reply {
 		text := "The program broke the connection to its sandbox's runner"
 		if o.Detail != "" {
@@ -99,17 +109,20 @@ var endings = map[way]ending{
 	{engine.Failed, engine.SandboxLost}: {
 		reply: says(http.StatusOK, "Sandbox execution failed"),
 		exit: func(engine.Outcome) (Exit, error) {
-			return Exit{}, &Error{Status: http.StatusBadGateway, Text: "sandbox_execution_failed", Message: "Sandbox execution failed"}
+			return Exit{}, &Error{Status: http.StatusBadGateway, Text: "sandbox_execution_failed", Reason: string(engine.SandboxLost), Message: "Sandbox execution failed"}
+		},
+		detail: func(o engine.Outcome) string {
+			return cmp.Or(o.Why(), "The sandbox ended, and the program was not the cause")
 		},
 	},
-	{engine.Failed, engine.TooManyRounds}: {
+	{engine.Failed, engine.TooManyRounds}: ending{
 		reply:  counts(http.StatusBadRequest, "Exceeded maximum round trips (%d)"),
 		inline: counts(http.StatusOK, "Exceeded maximum round trips (%d)"),
-	},
-	{engine.Failed, engine.TooManyCalls}: {
+	}.because("FERMATA_MAX_ROUNDS bounds how often a program may pause; calls that wait together are one round"),
+	{engine.Failed, engine.TooManyCalls}: ending{
 		reply:  counts(http.StatusBadRequest, "Execution exceeded maximum tool calls (%d)"),
 		inline: counts(http.StatusOK, "Execution exceeded maximum tool calls (%d)"),
-	},
+	}.because("FERMATA_MAX_CALLS bounds the tool calls of one execution"),
 }
 
 // ReplyTo returns the answer about an execution that has ended without completing.
@@ -122,6 +135,18 @@ func ReplyTo(o engine.Outcome, style ErrorStyle) (Reply, error) {
 		return e.inline(o), nil
 	}
 	return e.reply(o), nil
+}
+
+// WhyOf returns the reason of an end, a word that stays the same, and in words what there is to tell
+// beyond the reply to it. Both are empty if the execution has completed.
+func WhyOf(o engine.Outcome) (reason, detail string) {
+	if o.State == engine.Completed {
+		return "", ""
+	}
+	if e := endings[wayOf(o)]; e.detail != nil {
+		detail = e.detail(o)
+	}
+	return cmp.Or(string(o.Reason), string(o.State)), detail
 }
 
 // ExitOf returns how a program without tools has ended, seen as a process.
@@ -148,6 +173,12 @@ func says(status int, text string) func(engine.Outcome) Reply {
 // counts returns a reply whose text has the outcome's Code in it.
 func counts(status int, format string) func(engine.Outcome) Reply {
 	return func(o engine.Outcome) Reply { return Reply{status, fmt.Sprintf(format, o.Code)} }
+}
+
+// because adds a detail to an ending.
+func (e ending) because(detail string) ending {
+	e.detail = func(engine.Outcome) string { return detail }
+	return e
 }
 
 // same is the ending of a program that was killed, which all clients are told with the same

@@ -28,6 +28,9 @@ type Error struct {
 
 	// Text says what is wrong. Some texts are codes that clients know.
 	Text string `json:"error"`
+	// Reason and Detail tell how an execution has ended which is over.
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
 	// Details says more, where clients expect it.
 	Details string `json:"details,omitempty"`
 	// Code is Permanent, or empty.
@@ -186,6 +189,9 @@ var answers = []struct {
 func ErrorOf(ctx context.Context, err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
+	}
+	if over, ok := errors.AsType[*engine.ExpiredError](err); ok {
+		return &Error{Status: http.StatusBadRequest, Text: "Execution expired", Reason: over.Reason, Detail: over.Detail}
 	}
 	if many, ok := errors.AsType[*engine.TooManyError](err); ok {
 		return tooManyExecutions(many.Max)

@@ -97,6 +97,10 @@ type Record struct {
 	// Answer is the last answer to the client, kept for a retry of the same request.
 	// It is empty while the execution runs.
 	Answer json.RawMessage `json:"answer,omitempty"`
+	// Reason and Detail tell more of the end of an execution than its State, in the engine's own
+	// words.
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
 	// Journal says how the journal of the execution is kept, in the engine's own words. Events
 	// counts the events in it. Printed tells how much of the program's output is in it, in the
 	// engine's own form.

@@ -173,7 +173,7 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 	}
 	c.Note(events...)
 	c.End(&journal.Ended{
-		Status: statusOf(o.State), Reason: string(o.Reason), Error: text, ExitCode: exitCodeOf(o),
+		Status: statusOf(o.State), Reason: string(o.Reason), Detail: o.Why(), Error: text, ExitCode: exitCodeOf(o),
 		Ran: (r.Spent + ran).Milliseconds(), Rounds: r.Round, Calls: r.Issued,
 		Truncated: o.Reason == StdoutFlood || o.Reason == StderrFlood,
 	})

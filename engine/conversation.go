@@ -96,7 +96,7 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	case c.record.Request != c.record.Start:
 		return nil, ErrKeySpent
 	case c.standing != undelivered && c.segment == nil:
-		return nil, ErrExpired // It ended before any program of its start ran here.
+		return nil, overOf(c.record) // It ended before any program of its start ran here.
 	case c.standing != undelivered:
 		err := c.save(ctx)
 		return c.segment, err
@@ -127,17 +127,17 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	}
 	switch state := State(c.record.State); {
 	case state.terminal():
-		return nil, ErrExpired
+		return nil, overOf(c.record)
 	case claims.Round != c.record.Round:
 		return nil, continuation.ErrToken
 	case state == Running && (c.standing != undelivered || r.Request != c.record.Request):
 		return nil, ErrInFlight
 	case expired != nil:
-		return nil, expired
+		return nil, &ExpiredError{string(Expired), ranOut(c.record)}
 	}
 	select {
 	case <-c.cancelled:
-		return nil, ErrExpired
+		return nil, &ExpiredError{string(Cancelled), overDetails[Cancelled]}
 	default:
 	}
 	results, err := matchResults(c.record.Pending, r.Results)
@@ -278,6 +278,7 @@ func (c *conversation) end(state State, outcome Outcome, output *printed, ran ti
 				next.Deadline = next.Deadline.Add(c.o.KeepAnswers)
 			}
 			next.Pending, next.Tools = nil, nil
+			next.Reason, next.Detail = string(outcome.Reason), outcome.Why()
 			next.Answer = c.kept(*next, answer)
 		}, event{kind: endedEvent, outcome: outcome})
 	}
@@ -305,8 +306,8 @@ func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.
 	return answer
 }
 
-// leave ends the execution in its pause. It reports false if a claim came first.
-func (c *conversation) leave(to State) bool {
+// leave ends the execution in its pause; why tells what for. It reports false if a claim came first.
+func (c *conversation) leave(to State, why string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.standing {
@@ -319,7 +320,7 @@ func (c *conversation) leave(to State) bool {
 		return true
 	}
 	// end has logged the error. An execution that is lost is another server's to end.
-	_ = c.end(to, Outcome{State: to, Session: c.record.Session}, nil, 0)
+	_ = c.end(to, leftAs(to, why, c.record), nil, 0)
 	return true
 }
 
@@ -368,7 +369,7 @@ func (c *conversation) saveLate(stop <-chan struct{}) {
 func lastAnswer(record continuation.Record) (Outcome, error) {
 	var outcome Outcome
 	if len(record.Answer) == 0 {
-		return outcome, ErrExpired // See kept.
+		return outcome, overOf(record) // See kept.
 	}
 	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
 		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)

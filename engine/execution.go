@@ -81,7 +81,7 @@ func (x *execution) relive(at standing) {
 		x.live(delivery{})
 		return
 	case at == paused && !x.inItsPause():
-		if _, claimed := x.leave(Expired); claimed {
+		if _, claimed := x.leave(Expired, pauseUnclaimed); claimed {
 			x.settle(failed(SandboxLost, "", 0))
 		}
 	default:
@@ -166,12 +166,12 @@ func (x *execution) settle(e ending) bool {
 }
 
 // leave ends the execution in its pause, unless a claim came first. Then it returns what the
-// claim has delivered.
-func (x *execution) leave(to State) (delivery, bool) {
+// claim has delivered. why tells what the execution ends for.
+func (x *execution) leave(to State, why string) (delivery, bool) {
 	// What the pause has stored leaves room for the answer.
 	x.counted.Release(x.stored)
 	x.stored = 0
-	if !x.conversation.leave(to) {
+	if !x.conversation.leave(to, why) {
 		return <-x.conversation.deliveries, true
 	}
 	return delivery{}, false
@@ -223,7 +223,7 @@ func (x *execution) pause() (delivery, bool) {
 			case sandbox.Ran:
 				x.conversation.spend(event.Time)
 				if x.conversation.budget() == 0 {
-					return x.leave(TimedOut)
+					return x.leave(TimedOut, pauseSpent)
 				}
 			case sandbox.Output:
 				if x.conversation.chronicle.noteOutput(event) {
@@ -231,17 +231,17 @@ func (x *execution) pause() (delivery, bool) {
 				}
 			default:
 				// The sandbox has died or has broken the protocol: the program cannot go on.
-				return x.leave(Expired)
+				return x.leave(Expired, pauseLost)
 			}
 		case <-restless.C:
 			x.conversation.spend(m.stop(time.Now()))
-			return x.leave(TimedOut)
+			return x.leave(TimedOut, pauseSpent)
 		case <-timer.C:
-			return x.leave(Expired)
+			return x.leave(Expired, pauseRanOut)
 		case <-x.conversation.left:
 			return delivery{}, false
 		case <-x.conversation.cancelled:
-			return x.leave(Cancelled)
+			return x.leave(Cancelled, pauseCancelled)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (t *router) route(ctx context.Context, claims continuation.Claims, r Resume
 func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Resume) (*execution, Outcome, error) {
 	record, err := t.o.Store.Get(ctx, claims.Execution)
 	if errors.Is(err, continuation.ErrNotFound) {
-		return nil, Outcome{}, ErrExpired
+		return nil, Outcome{}, t.over(ctx, claims.Execution)
 	}
 	if err != nil {
 		return nil, Outcome{}, err
@@ -74,7 +74,7 @@ func (t *router) handOver(ctx context.Context, address string, r Resume) (Outcom
 // it.
 func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
 	if record.Round != claims.Round || record.Request != r.Request {
-		return Outcome{}, ErrExpired
+		return Outcome{}, overOf(record)
 	}
 	return lastAnswer(record)
 }

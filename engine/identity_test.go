@@ -42,7 +42,7 @@ func TestOutcomesNameTheirExecution(t *testing.T) {
 		{"a forged token", "a.1", "ada", paused.Token + "x", "r", good, "", continuation.ErrToken},
 		{"another's", "a.1", "bob", paused.Token, "r", good, x.id, ErrForbidden},
 		{"another's, elsewhere", "b.1", "bob", paused.Token, "r", good, x.id, ErrForbidden},
-		{"an expired token", "a.1", "ada", old, "r", good, x.id, continuation.ErrTokenExpired},
+		{"an expired token", "a.1", "ada", old, "r", good, x.id, ErrExpired},
 		{"a wrong result", "a.1", "ada", paused.Token, "r", []Result{{CallID: "call_002"}}, x.id, &ResultError{"call_002"}},
 		{"a wrong result, elsewhere", "b.1", "ada", paused.Token, "r", []Result{{CallID: "call_002"}}, x.id, &ResultError{"call_002"}},
 		{"an execution that is gone", "b.1", "ada", wrong, "r", good, "11111111-1111-4111-8111-111111111111", ErrExpired},

@@ -123,9 +123,9 @@ var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)
 func (c *conversation) bury() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	outcome := Outcome{State: Expired, Session: c.record.Session}
+	outcome := Outcome{State: Expired, Session: c.record.Session, Reason: SandboxLost, Detail: lossOf(c.record)}
 	if State(c.record.State) == Running {
-		outcome.State, outcome.Reason = Failed, SandboxLost
+		outcome.State = Failed
 	}
 	if err := c.end(outcome.State, outcome, nil, 0); err != nil {
 		return err

@@ -305,7 +305,8 @@ type Outcome struct {
 	// if there was more.
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
-	// Reason, Detail and Code are set when State is Failed.
+	// Reason, Detail and Code are set when State is Failed. In other terminal states Detail may say
+	// more, and Reason is SandboxLost if that was the cause.
 	Reason Reason `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Code   int    `json:"code,omitempty"`
@@ -337,6 +338,15 @@ func (s Skipped) Count() (n int) {
 		n += c
 	}
 	return n
+}
+
+// Why says more of an end than State and Reason do, in words for the client; it may be empty. What the
+// program has said of its end is no part of it.
+func (o Outcome) Why() string {
+	if o.State == Failed && o.Reason != SandboxLost {
+		return ""
+	}
+	return o.Detail
 }
 
 // encode returns the JSON form of o. The inputs of calls keep their bytes.

@@ -29,6 +29,7 @@ func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle, prefix string) 
 			return 0, nil, err
 		}
 		status, ended.Status, ended.Error = reply.Status, "error", reply.Text
+		ended.Reason, ended.Detail = api.WhyOf(outcome)
 		if len(ended.Files) == 0 {
 			ended.Files = nil
 		}
@@ -93,8 +94,11 @@ type endedAnswer struct {
 	Status    string `json:"status"`
 	SessionID string `json:"session_id"`
 	Error     string `json:"error,omitempty"`
-	Stdout    string `json:"stdout"`
-	Stderr    string `json:"stderr"`
+	// Reason and Detail tell why the execution has not completed.
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
 	// Value is what the program has returned or left on its last line.
 	Value jsontext.Value `json:"value,omitzero"`
 	Files []output       `json:"files,omitzero"`

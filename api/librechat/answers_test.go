@@ -30,7 +30,7 @@ func failed(reason engine.Reason, detail string, code int) engine.Outcome {
 
 func TestOutcomes(t *testing.T) {
 	ended := func(text string) string {
-		return `{"status":"error","session_id":"` + session + `","error":` + quote(text) + `,"stdout":"out","stderr":"err"}`
+		return `{"status":"error","session_id":"` + session + `","error":` + quote(text) + `,WHY"stdout":"out","stderr":"err"}`
 	}
 	for _, c := range []struct {
 		name    string
@@ -39,6 +39,8 @@ func TestOutcomes(t *testing.T) {
 		body    string
 		// inlined is the body in the inline style, where it differs; its status is 200.
 		inlined string
+		// reason and detail are where the body has WHY.
+		reason, detail string
 	}{
 		{
 			name: "paused",
@@ -74,31 +76,67 @@ func TestOutcomes(t *testing.T) {
 		},
 		{
 			name:    "timed out",
-			outcome: engine.Outcome{State: engine.TimedOut, Session: session, Stdout: "out", Stderr: "err"},
-			status:  408, body: ended("Execution timeout"), inlined: ended("Time limit exceeded"),
+			outcome: engine.Outcome{State: engine.TimedOut, Session: session, Stdout: "out", Stderr: "err", Detail: "It stood at line 3"},
+			status:  408, body: ended("Execution timeout"), inlined: ended("Time limit exceeded"), reason: "timed_out", detail: "It stood at line 3",
 		},
 		{
 			name:    "cancelled",
 			outcome: engine.Outcome{State: engine.Cancelled, Session: session, Stdout: "out", Stderr: "err"},
-			status:  200, body: ended("Programmatic execution request cancelled"),
+			status:  200, body: ended("Programmatic execution request cancelled"), reason: "cancelled",
 		},
 		{
 			name: "too many rounds", outcome: failed(engine.TooManyRounds, "", 20),
 			status: 400, body: ended("Exceeded maximum round trips (20)"), inlined: ended("Exceeded maximum round trips (20)"),
+			reason: "too_many_rounds", detail: "FERMATA_MAX_ROUNDS bounds how often a program may pause; calls that wait together are one round",
 		},
 		{
 			name: "too many calls", outcome: failed(engine.TooManyCalls, "", 10000),
 			status: 400, body: ended("Execution exceeded maximum tool calls (10000)"), inlined: ended("Execution exceeded maximum tool calls (10000)"),
+			reason: "too_many_calls", detail: "FERMATA_MAX_CALLS bounds the tool calls of one execution",
 		},
-		{name: "raised", outcome: failed(engine.RaisedError, "ZeroDivisionError: division by zero", 0), status: 200, body: ended("ZeroDivisionError: division by zero")},
-		{name: "raised nothing", outcome: failed(engine.RaisedError, "", 0), status: 200, body: ended("Execution failed or timed out")},
-		{name: "exited", outcome: failed(engine.ExitedCode, "", 3), status: 200, body: ended("Sandbox exited with code 3")},
-		{name: "killed", outcome: failed(engine.ExitedCode, "", -9), status: 200, body: ended("Sandbox exited with code -9")},
-		{name: "out of memory", outcome: failed(engine.OutOfMemory, "", 0), status: 200, body: ended("Out of memory")},
-		{name: "stdout flood", outcome: failed(engine.StdoutFlood, "", 0), status: 200, body: ended("stdout length exceeded")},
-		{name: "stderr flood", outcome: failed(engine.StderrFlood, "", 0), status: 200, body: ended("stderr length exceeded")},
-		{name: "ungranted tool", outcome: failed(engine.UngrantedTool, "X", 0), status: 200, body: ended("Sandbox requested an unregistered tool: X")},
-		{name: "sandbox lost", outcome: failed(engine.SandboxLost, "", 0), status: 200, body: ended("Sandbox execution failed")},
+		{
+			name: "raised", outcome: failed(engine.RaisedError, "ZeroDivisionError: division by zero", 0),
+			status: 200, body: ended("ZeroDivisionError: division by zero"),
+			reason: "raised",
+		},
+		{name: "raised nothing", outcome: failed(engine.RaisedError, "", 0), status: 200, body: ended("Execution failed or timed out"), reason: "raised"},
+		{name: "exited", outcome: failed(engine.ExitedCode, "", 3), status: 200, body: ended("Sandbox exited with code 3"), reason: "exited"},
+		{
+			name: "killed", outcome: failed(engine.ExitedCode, "", -9),
+			status: 200, body: ended("Sandbox exited with code -9"),
+			reason: "exited", detail: "Killed by SIGKILL",
+		},
+		{
+			name: "out of memory", outcome: failed(engine.OutOfMemory, "", 0),
+			status: 200, body: ended("Out of memory"),
+			reason: "out_of_memory", detail: "The program needed more memory than FERMATA_MEMORY allows",
+		},
+		{
+			name: "stdout flood", outcome: failed(engine.StdoutFlood, "", 0),
+			status: 200, body: ended("stdout length exceeded"),
+			reason: "stdout_flood", detail: "The program printed more than FERMATA_OUTPUT allows",
+		},
+		{
+			name: "stderr flood", outcome: failed(engine.StderrFlood, "", 0),
+			status: 200, body: ended("stderr length exceeded"),
+			reason: "stderr_flood", detail: "The program printed more than FERMATA_OUTPUT allows",
+		},
+		{
+			name: "ungranted tool", outcome: failed(engine.UngrantedTool, "X", 0),
+			status: 200, body: ended("Sandbox requested an unregistered tool: X"),
+			reason: "ungranted_tool", detail: "The request that started the program did not define this tool",
+		},
+		{
+			name: "sandbox lost", outcome: failed(engine.SandboxLost, "", 0),
+			status: 200, body: ended("Sandbox execution failed"),
+			reason: "sandbox_lost", detail: "The sandbox ended, and the program was not the cause",
+		},
+
+		{
+			name: "a pause that has run out", outcome: engine.Outcome{State: engine.Expired, Session: session, Detail: "The pause ran out after 300 s"},
+			status: 400, body: `{"status":"error","session_id":"` + session + `","error":"Execution expired",WHY"stdout":"","stderr":""}`,
+			reason: "expired", detail: "The pause ran out after 300 s",
+		},
 
 		{name: "running is no answer", outcome: engine.Outcome{State: engine.Running}, status: 500},
 		{name: "nor is nothing", outcome: engine.Outcome{}, status: 500},
@@ -114,6 +152,11 @@ func TestOutcomes(t *testing.T) {
 				}
 				h := newHandler(&script{outcome: c.outcome}, o)
 				first := call{body: `{"code":"#","session_id":"` + session + `"}`}.do(t, h)
+				why := `"reason":"` + c.reason + `",`
+				if c.detail != "" {
+					why += `"detail":` + quote(c.detail) + `,`
+				}
+				body = strings.Replace(body, "WHY", why, 1)
 				if status == http.StatusInternalServerError {
 					body = `{"status":"error","session_id":"` + session + `","error":"Internal server error"}`
 				}

@@ -21,6 +21,9 @@ type plainAnswer struct {
 	Message  *string `json:"message"`
 	Status   *string `json:"status"`
 	WallTime int64   `json:"wall_time"`
+	// Reason and Detail tell why the program has not completed.
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
 }
 
 // plainAnswerOf returns the answer for the end of a program without tools. Clients show the model
@@ -36,6 +39,7 @@ func plainAnswerOf(outcome engine.Outcome, prefix string) (plainAnswer, error) {
 		Signal: orNull(exit.Signal), Message: orNull(exit.Message), Status: orNull(exit.Status),
 		WallTime: outcome.Ran.Milliseconds(),
 	}
+	answer.Reason, answer.Detail = api.WhyOf(outcome)
 	if exit.Signal == "" {
 		answer.Code = &exit.Code
 	}

@@ -62,7 +62,7 @@ func (h *handlers) list(c echo.Context) error {
 
 // show returns what a viewer is told of a summary.
 func show(s journal.Summary, v journal.Viewer) journal.Summary {
-	s.Tools, s.Mode = nil, ""
+	s.Tools, s.Mode, s.Reason, s.Detail = nil, "", "", ""
 	if !v.Operator {
 		s.Principal = ""
 	}

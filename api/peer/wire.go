@@ -62,6 +62,9 @@ type answer struct {
 	CallID string `json:"call_id,omitempty"`
 	Size   int64  `json:"size,omitzero"`
 	Limit  int64  `json:"limit,omitzero"`
+	// Reason and Detail are those of an ExpiredError.
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
 }
 
 // An outcome is an engine.Outcome.
@@ -191,6 +194,9 @@ func refusal(err error) (answer, bool) {
 	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
 		return answer{Size: large.Size, Limit: large.Limit}, true
 	}
+	if over, ok := errors.AsType[*engine.ExpiredError](err); ok {
+		return answer{Error: "expired", Reason: over.Reason, Detail: over.Detail}, true
+	}
 	for _, known := range knownErrors {
 		if errors.Is(err, known.err) {
 			return answer{Error: known.name}, true
@@ -206,6 +212,8 @@ func (a answer) err() error {
 		return &engine.ResultError{CallID: a.CallID}
 	case a.Limit != 0:
 		return &engine.ResultsError{Size: a.Size, Limit: a.Limit}
+	case a.Reason != "":
+		return &engine.ExpiredError{Reason: a.Reason, Detail: a.Detail}
 	}
 	for _, known := range knownErrors {
 		if a.Error == known.name {

@@ -58,6 +58,7 @@ func TestWire(t *testing.T) {
 	handedOver := resume
 	handedOver.HandedOver = true
 	cancelled := cancelRequest{Principal: "ada", RequestID: "0123456789abcdef"}
+	over := &engine.ExpiredError{Reason: "expired", Detail: "The pause ran out after 300 s"}
 	execution := cancelRequest{Execution: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f"}
 	for _, c := range []struct {
 		name string
@@ -73,6 +74,7 @@ func TestWire(t *testing.T) {
 		{"ended", answer{Outcome: outcomeOf(ended)}, outcomeIn, ended},
 		{"cancelling", answer{Cancelling: engine.CancelRequested}, func(t *testing.T, body []byte) any { return decoded[answer](t, body).Cancelling }, engine.CancelRequested},
 		{"error", refused(t, engine.ErrInFlight), errorIn, engine.ErrInFlight.Error()},
+		{"expired", refused(t, over), func(t *testing.T, body []byte) any { return decoded[answer](t, body).err() }, over},
 		{"result_error", refused(t, &engine.ResultError{CallID: "call_999"}), errorIn, (&engine.ResultError{CallID: "call_999"}).Error()},
 		{"results_error", refused(t, &engine.ResultsError{Size: 12001, Limit: 12000}), errorIn, (&engine.ResultsError{Size: 12001, Limit: 12000}).Error()},
 	} {

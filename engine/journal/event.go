@@ -147,8 +147,10 @@ const (
 // Ended is the last event.
 type Ended struct {
 	Head
-	Status      string `json:"status"`
-	Reason      string `json:"reason,omitempty"`
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
+	// Detail says more of the reason. Only the summary keeps it.
+	Detail      string `json:"-"`
 	Error       string `json:"error,omitempty"`
 	ExitCode    *int   `json:"exit_code,omitempty"`
 	Ran         int64  `json:"ran_ms"`
@@ -183,6 +185,9 @@ type Summary struct {
 	Principal    string            `json:"principal,omitempty"`
 	// Tools are the names of the granted tools. Lists filter by them and do not show them.
 	Tools []string `json:"tools,omitempty"`
+	// Reason and Detail tell more of the end of the execution. Lists do not show them.
+	Reason string `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
 	// Mode is the Mode of the journal. Lists do not show it.
 	Mode Mode `json:"mode,omitempty"`
 }

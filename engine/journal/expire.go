@@ -8,6 +8,10 @@ import (
 	"fermata/continuation"
 )
 
+// MachineRestarted tells clients why an execution is over that was alive when its machine was
+// restarted.
+const MachineRestarted = "The server's machine was restarted"
+
 // Expire returns the end of the journal of an execution that has expired with nobody there to see
 // it, such as one that was alive when its machine was restarted. r is its last record, and stored
 // its summary.
@@ -26,7 +30,7 @@ func (o Options) Expire(r continuation.Record, stored continuation.Summary) (con
 			open = append(open, CallStarted{Head: Head{Time: Moment(c.Started)}, Call: c.ID, Record: RecordName(r.ID, c.ID)})
 		}
 	}
-	w.Expire(open, &Ended{Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds()})
+	w.Expire(open, &Ended{Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds(), Reason: "sandbox_lost", Detail: MachineRestarted})
 	return w.Chapter(&r)
 }
 

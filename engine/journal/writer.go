@@ -337,6 +337,7 @@ func (w *Writer) End(e *Ended) {
 	at := Moment(w.last) // the time of e
 	w.summary.Status, w.summary.Ended = e.Status, &at
 	w.summary.Rounds, w.summary.Calls, w.summary.Ran, w.summary.Error = e.Rounds, e.Calls, e.Ran, e.Error
+	w.summary.Reason, w.summary.Detail = e.Reason, e.Detail
 	w.ended, w.unsaved = true, true
 }
 

@@ -50,7 +50,7 @@ func TestMembersOfAnswers(t *testing.T) {
 			t.Errorf("session_id = %q at the end, %q at the pause; want one", end.Session, pause.Session)
 		}
 		failed := c.Post(t, harness.Program{Code: "1/0"})
-		members(t, failed, "status", "session_id", "error", "stdout", "stderr")
+		members(t, failed, "status", "session_id", "error", "reason", "stdout", "stderr")
 
 		const own = "own-session_012345678"
 		if a := c.Post(t, harness.Program{Code: "print(1)", Session: own}); a.Session != own {

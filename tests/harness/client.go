@@ -126,6 +126,8 @@ type Answer struct {
 	Stdout  string `json:"stdout"`
 	Stderr  string `json:"stderr"`
 	Error   string `json:"error"`
+	Reason  string `json:"reason"`
+	Detail  string `json:"detail"`
 	// RoundsLeft is how often the program may still pause.
 	RoundsLeft int `json:"rounds_left"`
 	// PartialStdout and PartialStderr are what a pause tells of the program's output.

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+)
+
+// An ExpiredError refuses a request for an execution that is over, and tells how it has ended. It is
+// an ErrExpired.
+type ExpiredError struct {
+	// Reason is OverFinished, a State or a Reason.
+	Reason string
+	// Detail says more, in words for the client.
+	Detail string
+}
+
+// OverFinished is the reason of an ExpiredError about a program that has come to its end, well or not.
+const OverFinished = "finished"
+
+func (e *ExpiredError) Error() string { return "engine: execution is over: " + e.Reason }
+
+// Unwrap returns ErrExpired.
+func (e *ExpiredError) Unwrap() error { return ErrExpired }
+
+// errForgotten is about an execution of which nobody knows anything any more.
+var errForgotten = &ExpiredError{string(Expired), "Nothing is known of this execution any more: it has ended, or its record is lost"}
+
+// overOf tells how the execution of a record has ended.
+func overOf(r continuation.Record) *ExpiredError {
+	switch state := State(r.State); {
+	case state == Completed:
+		return &ExpiredError{OverFinished, "The program has completed"}
+	case state == Failed && Reason(r.Reason) != SandboxLost:
+		return &ExpiredError{OverFinished, "The program has ended with an error"}
+	default:
+		return &ExpiredError{cmp.Or(r.Reason, r.State), cmp.Or(r.Detail, overDetails[state])}
+	}
+}
+
+// overDetails say how executions have ended whose records do not say more.
+var overDetails = map[State]string{
+	Failed:    sandboxEnded,
+	TimedOut:  "The program has used up its run budget",
+	Cancelled: "The execution was cancelled",
+	Expired:   "The pause ran out",
+}
+
+// over tells how an execution has ended of which the store has no record any more.
+func (t *router) over(ctx context.Context, id string) error {
+	stored, err := t.o.Store.Summary(ctx, id)
+	var s journal.Summary
+	if err == nil {
+		err = json.Unmarshal(stored.Content, &s)
+	}
+	if err != nil || !stored.Ended {
+		return errForgotten
+	}
+	state := State(s.Status)
+	if s.Status == journal.StatusError {
+		state = Failed
+	}
+	return overOf(continuation.Record{State: string(state), Reason: s.Reason, Detail: s.Detail})
+}
+
+// What ends an execution in its pause.
+const (
+	pauseRanOut    = "a pause ran out: no continuation came in time"
+	pauseLost      = "a paused program lost its sandbox"
+	pauseSpent     = "a program used up its run budget although it was paused"
+	pauseCancelled = "a paused execution was cancelled"
+	pauseUnclaimed = "an execution whose server had died was ended: it could not go on where it stood"
+)
+
+// sandboxEnded tells that nothing more is known of why a sandbox has gone.
+const sandboxEnded = "The sandbox ended, and the program was not the cause"
+
+// leftAs returns the outcome of an execution, whose record is r, that ends in its pause.
+func leftAs(to State, why string, r continuation.Record) Outcome {
+	o := Outcome{State: to, Session: r.Session}
+	switch why {
+	case pauseRanOut:
+		o.Detail = ranOut(r)
+	case pauseLost, pauseUnclaimed:
+		o.Reason, o.Detail = SandboxLost, lossOf(r)
+	case pauseSpent:
+		o.Detail = fmt.Sprintf("The program has used up its run budget of %s, since a part of it ran during the pause", inSeconds(r.Budget))
+	}
+	return o
+}
+
+// ranOut tells that the pause of a record has run out.
+func ranOut(r continuation.Record) string {
+	if r.Since.IsZero() {
+		return overDetails[Expired]
+	}
+	return "The pause ran out after " + inSeconds(r.Deadline.Sub(r.Since))
+}
+
+// inSeconds spells a time for clients.
+func inSeconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'g', -1, 64) + " s"
+}
+
+// lossOf tells why the sandbox of an execution, whose record is r, is gone.
+func lossOf(r continuation.Record) string {
+	if booted, known := bootTime(); known && booted.After(r.Since) {
+		return journal.MachineRestarted
+	}
+	return sandboxEnded
+}
+
+// bootTime returns when this machine was started, if it tells.
+func bootTime() (time.Time, bool) {
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return time.Time{}, false
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	seconds, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return time.Now().Add(-time.Duration(seconds * float64(time.Second))), true
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+)
+
+// A continuation of an execution that is over is told how it has ended: by the record, and once that
+// has run out, by the summary of the journal. Another principal is told nothing.
+func TestOver(t *testing.T) {
+	p := newPair(t, time.Minute)
+	e := p.engines["a.1"]
+	for name, c := range map[string]struct {
+		state          State
+		reason, detail string
+		want           ExpiredError
+	}{
+		"completed":               {Completed, "", "", ExpiredError{"finished", "The program has completed"}},
+		"failed":                  {Failed, "raised", "", ExpiredError{"finished", "The program has ended with an error"}},
+		"lost":                    {Failed, "sandbox_lost", "", ExpiredError{"sandbox_lost", sandboxEnded}},
+		"timed out":               {TimedOut, "", "It stood at line 3", ExpiredError{"timed_out", "It stood at line 3"}},
+		"timed out, of old":       {TimedOut, "", "", ExpiredError{"timed_out", "The program has used up its run budget"}},
+		"cancelled":               {Cancelled, "", "", ExpiredError{"cancelled", "The execution was cancelled"}},
+		"expired":                 {Expired, "", "The pause ran out after 300 s", ExpiredError{"expired", "The pause ran out after 300 s"}},
+		"the machine was started": {Expired, "sandbox_lost", journal.MachineRestarted, ExpiredError{"sandbox_lost", journal.MachineRestarted}},
+	} {
+		for kept, ttl := range map[string]time.Duration{"a record": time.Hour, "a journal": time.Millisecond} {
+			r := continuation.Record{
+				ID: uuid.NewString(), Session: "s", Principal: "ada", State: string(c.state), Version: 1, Round: 1, Created: time.Now(),
+				Reason: c.reason, Detail: c.detail,
+			}
+			summary, err := json.Marshal(journal.Summary{Status: statusOf(c.state), Reason: c.reason, Detail: c.detail})
+			if err != nil {
+				t.Fatal(err)
+			}
+			chapter := continuation.Chapter{First: 1, Life: time.Hour, Summary: &continuation.Summary{
+				ID: r.ID, Principal: r.Principal, Created: r.Created, Ended: true, Content: summary,
+			}}
+			if err := e.o.Store.Put(t.Context(), r, ttl, chapter); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Millisecond)
+			token, err := e.o.Signer.Sign(continuation.Claims{Execution: r.ID, Session: "s", Principal: "ada", Round: 1, Expires: time.Now().Add(time.Minute)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = e.Resume(t.Context(), Resume{Principal: "ada", Token: token, Request: "r", Results: []Result{{CallID: "call_001"}}})
+			if over, ok := errors.AsType[*ExpiredError](err); !ok || *over != c.want || !errors.Is(err, ErrExpired) {
+				t.Errorf("%s, of which there is %s: got %+v, want %+v", name, kept, err, c.want)
+			}
+			if _, err = e.Resume(t.Context(), Resume{Principal: "bob", Token: token, Request: "r"}); !errors.Is(err, ErrForbidden) {
+				t.Errorf("%s, another principal: got %v, want %v", name, err, ErrForbidden)
+			}
+		}
+	}
+}
+
+// A record of before the machine was started belongs to a sandbox that ended with the machine.
+func TestLossOf(t *testing.T) {
+	booted, known := bootTime()
+	if !known || time.Since(booted) < 0 {
+		t.Fatalf("this machine was started at %v (%t)", booted, known)
+	}
+	for want, since := range map[string]time.Time{
+		journal.MachineRestarted: booted.Add(-time.Hour),
+		sandboxEnded:             time.Now(),
+	} {
+		if got := lossOf(continuation.Record{Since: since}); got != want {
+			t.Errorf("a record of %v: %q, want %q", since, got, want)
+		}
+	}
+}
