@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import keyword
+import re
 import textwrap
 import types
 from typing import Any
@@ -111,7 +112,7 @@ def _run_with_every_name(worker_process: WorkerProcess) -> Any:
     )
 
     def run(code: str) -> Run:
-        return worker_process.run({"code": textwrap.dedent(code), "stubs": stubs}, echo)
+        return worker_process.run({"code": textwrap.dedent(code), "stubs": stubs, "value": True}, echo)
 
     return run
 
@@ -147,12 +148,12 @@ def test_errors_do_not_depend_on_names_of_tools(run_with_every_name: Any) -> Non
         """
     )
     assert got.done == {"exit": 1, "error": "Mine: mine", "memory": False}
-    assert got.stderr == textwrap.dedent(
+    # Versions of Python differ in what they mark.
+    assert re.sub(r"^ +[~^]+\n", "", got.stderr, flags=re.MULTILINE) == textwrap.dedent(
         """\
         Traceback (most recent call last):
           File "<program>", line 9, in <module>
             1 / 0
-            ~~^~~
         ZeroDivisionError: division by zero
 
         During handling of the above exception, another exception occurred:
@@ -165,6 +166,13 @@ def test_errors_do_not_depend_on_names_of_tools(run_with_every_name: Any) -> Non
         Mine: mine
         """
     )
+
+
+@pytest.mark.parametrize("last", ["x", "return x", "builtins.repr(x)"])
+def test_values_do_not_depend_on_names_of_tools(run_with_every_name: Any, last: str) -> None:
+    got = run_with_every_name(f"import builtins\nx = (await dict_tool(a=[1.5, 'é', None]))['a']\n{last}")
+    value: Any = [1.5, "é", None]
+    assert got.done == {"exit": 0, "value": repr(value) if "repr" in last else value}
 
 
 def test_exits_and_warnings_do_not_depend_on_names_of_tools(run_with_every_name: Any) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fermata import tools, values
 
@@ -258,6 +260,42 @@ def test_refused_at_the_call(identifier: str, args: tuple[Any, ...], kwargs: dic
     assert str(caught.value) == message
     assert caught.value.__context__ is None, "the traceback shows more than the call"
     assert made == []
+
+
+@given(
+    required=st.integers(0, 3),
+    optional=st.lists(st.booleans(), max_size=3),
+    closed=st.booleans(),
+    given_args=st.integers(0, 7),
+    given_names=st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "g", "x-y"]), unique=True),
+)
+def test_binding_is_that_of_python(
+    required: int, optional: list[bool], closed: bool, given_args: int, given_names: list[str]
+) -> None:
+    """A stub takes what a function with its signature takes, in which nothing that is required has a default."""
+    names = ["a", "b", "c", "d", "e", "f"][: required + len(optional)]
+    defaults = dict(zip(names[required:], ("..." if late else "None" for late in optional)))
+    parameters = [f"{name}: Any = {defaults[name]}" if name in defaults else f"{name}: Any" for name in names]
+    signature = ", ".join(parameters + ["**extra: Any"] * (not closed))
+    stub = tools.define(f'@tool("t", "t", False)\nasync def _({signature}) -> Any:\n    ""\n', invoke)["t"]
+    args, kwargs = range(given_args), dict.fromkeys(given_names, "by name")
+    scope: dict[str, Any] = {"Any": Any}
+    exec(f"def function({signature}): pass", scope)
+    want: dict[str, Any] | None
+    try:
+        bound = inspect.signature(scope["function"]).bind(*args, **kwargs).arguments
+        want = bound | bound.pop("extra", {})
+        if not {name for name, default in defaults.items() if default == "..."} <= want.keys():
+            want = None
+    except TypeError:
+        want = None
+    made.clear()
+    try:
+        asyncio.run(stub(*args, **kwargs))  # type: ignore[arg-type]
+        got = made[0][1]
+    except TypeError:
+        got = None
+    assert got == want
 
 
 def test_signature_of_many_arguments_is_cut() -> None:
