@@ -14,6 +14,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+// lineRoom is how many attributes most lines of the log have at most.
+const lineRoom = 20
+
 // requestIDHeader carries the name of a request in the log.
 const requestIDHeader = "X-Request-Id"
 
@@ -49,25 +52,25 @@ func (r *Router) around(next echo.HandlerFunc) echo.HandlerFunc {
 		if r.observe != nil {
 			r.observe(route, methodOf(request), status, took)
 		}
-		attrs := []slog.Attr{
+		f := factsOf(c)
+		attrs := append(make([]slog.Attr, 0, lineRoom),
 			slog.String("method", methodOf(request)),
 			slog.String("route", route),
 			slog.Int("status", status),
-			slog.Int64("duration_ms", took.Milliseconds()),
-			slog.String("principal", PrincipalOf(c).ID),
-			slog.String("request_id", id),
+			slog.Int64("duration_ms", took.Milliseconds()))
+		if f.principal != nil {
+			attrs = append(attrs, slog.String("principal", f.principal.ID))
 		}
-		attrs = append(attrs, factsOf(c).notes...)
-		level := slog.LevelInfo
-		if warning := factsOf(c).warning; warning != "" {
-			level = slog.LevelWarn
-			attrs = append(attrs, slog.String("warning", warning))
+		attrs = append(attrs, slog.String("request_id", id))
+		attrs = f.line.attrs(attrs, f, request, status)
+		attrs = append(attrs, f.notes...)
+		if f.warning != "" {
+			attrs = append(attrs, slog.String("warning", Bounded(f.warning)))
 		}
-		if cause := factsOf(c).cause; cause != nil {
-			level = slog.LevelError
-			attrs = append(attrs, slog.Any("err", cause))
+		if f.cause != nil {
+			attrs = append(attrs, slog.Any("err", f.cause))
 		}
-		r.log.LogAttrs(context.WithoutCancel(request.Context()), level, "request", attrs...)
+		r.log.LogAttrs(context.WithoutCancel(request.Context()), levelOf(status, f), "request", attrs...)
 		return nil
 	}
 }
@@ -98,7 +101,7 @@ func (r *Router) fail(c echo.Context, err error) {
 
 // failure returns what is answered to a request that has ended with err.
 func (r *Router) failure(c echo.Context, err error) (f *Error, body any) {
-	f = ErrorOf(c.Request().Context(), err)
+	f = SetReason(c, err)
 	if f.Status >= http.StatusInternalServerError {
 		SetCause(c, err)
 	}

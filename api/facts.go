@@ -21,8 +21,10 @@ type facts struct {
 	cause error
 	// warning is what an operator should know of a request that was served all the same.
 	warning string
-	// notes are what else the log tells of the request.
+	// notes are what else the log tells of the request, and line is what it tells of an execution
+	// and of a refusal.
 	notes []slog.Attr
+	line  line
 	// compressors compress the answer; they are nil if nothing does.
 	compressors *compressors
 	// held is the memory that the request holds.
@@ -67,10 +69,11 @@ func Note(c echo.Context, notes ...slog.Attr) {
 	f.notes = append(f.notes, notes...)
 }
 
-// SetExecution tells the client to which execution the answer belongs. It must come before the answer,
-// and does nothing if execution is empty.
+// SetExecution tells the client, and the log, to which execution the answer belongs. It must come
+// before the answer, and does nothing if execution is empty.
 func SetExecution(c echo.Context, execution string) {
 	if execution != "" {
+		factsOf(c).line.execution = execution
 		c.Response().Header().Set(executionHeader, execution)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fermata/continuation"
@@ -24,6 +25,8 @@ type conversation struct {
 	// claim is accepted.
 	cancelled chan struct{}
 	cancel    func()
+	// stopping is true if the server's end is what cancels the execution.
+	stopping atomic.Bool
 	// segment is the latest segment, which answers the request whose hash is in the record. It is
 	// nil while the execution is undelivered. ledger.mu guards it.
 	segment *segment
@@ -98,8 +101,7 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	case c.standing != undelivered && c.segment == nil:
 		return nil, overOf(c.record) // It ended before any program of its start ran here.
 	case c.standing != undelivered:
-		err := c.save(ctx)
-		return c.segment, err
+		return c.attend(ctx)
 	}
 	if err := redeliver(ctx, c.record); err != nil {
 		return nil, err
@@ -107,7 +109,7 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	if err := c.stand(running); err != nil {
 		return nil, err
 	}
-	return c.begin(0, s.Request, delivery{program: program}), nil
+	return c.begin(newSegment(0, s.Request, 0), delivery{program: program}), nil
 }
 
 // resume claims the round for a request and returns the segment that answers it. A request that
@@ -122,8 +124,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	case c.standing == lost:
 		return nil, ErrOwnerAway
 	case c.segment.answers(claims, r):
-		err := c.save(ctx)
-		return c.segment, err
+		return c.attend(ctx)
 	}
 	switch state := State(c.record.State); {
 	case state.terminal():
@@ -145,9 +146,11 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		return nil, err
 	}
 	events := c.record.Events
+	next := newSegment(claims.Round, r.Request, 0)
 	if c.standing == undelivered {
 		err = c.stand(running) // The round is claimed already.
 	} else {
+		next.waited = time.Since(c.record.Since)
 		err = c.claim(ctx, r)
 	}
 	if err != nil {
@@ -156,7 +159,17 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	if r.Began != nil {
 		r.Began(c.id, events)
 	}
-	return c.begin(claims.Round, r.Request, delivery{results: results}), nil
+	return c.begin(next, delivery{results: results}), nil
+}
+
+// attend returns the latest segment to a request that is identical to the one that began it. mu is
+// held.
+func (c *conversation) attend(ctx context.Context) (*segment, error) {
+	if err := c.save(ctx); err != nil {
+		return nil, err
+	}
+	c.segment.audience.enter()
+	return c.segment, nil
 }
 
 // claim moves the execution from paused to running. The store accepts the claim of one server
@@ -189,10 +202,11 @@ func (c *conversation) claim(ctx context.Context, r Resume) error {
 }
 
 // begin begins the segment of a request and delivers what the request has brought. mu is held.
-func (c *conversation) begin(round int, request string, d delivery) *segment {
-	c.segment = newSegment(round, request)
+func (c *conversation) begin(s *segment, d delivery) *segment {
+	s.audience.enter()
+	c.segment = s
 	c.deliveries <- d
-	return c.segment
+	return s
 }
 
 // settle records how the latest segment came to rest, and answers its request. It reports
@@ -211,11 +225,11 @@ func (c *conversation) settle(e ending) bool {
 		if !errors.Is(err, ErrOwnerAway) {
 			err = nil // The program has ended, whether the store has recorded it or not.
 		}
-		s.finish(outcome, err)
+		c.answer(s, outcome, err)
 		return false
 	}
 	outcome, err := c.pause(e)
-	s.finish(outcome, err)
+	c.answer(s, outcome, err)
 	// An execution whose pause is not recorded goes on if its client can ask for the pause
 	// again: with the token of the round before it, or with the key of the start.
 	if c.standing == pausedUnsaved && s.round == 0 && c.record.Start == "" {
@@ -223,6 +237,17 @@ func (c *conversation) settle(e ending) bool {
 		_ = c.end(Cancelled, Outcome{State: Cancelled, Session: c.record.Session}, nil, 0)
 	}
 	return err == nil || c.standing == pausedUnsaved
+}
+
+// answer gives a segment its answer. mu is held.
+func (c *conversation) answer(s *segment, outcome Outcome, err error) {
+	outcome.Step = stepOf(c.record)
+	outcome.Step.Waited = s.waited
+	unheard := s.audience.empty()
+	s.finish(outcome, err)
+	if unheard && c.standing != lost {
+		c.logUnheard(outcome)
+	}
 }
 
 // pause records a pause and returns the answer with its calls and its token. mu is held.
@@ -319,9 +344,21 @@ func (c *conversation) leave(to State, why string) bool {
 	default:
 		return true
 	}
+	if why == pauseCancelled && c.stopping.Load() {
+		why = pauseStopped
+	}
+	since, outcome := c.record.Since, leftAs(to, why, c.record)
 	// end has logged the error. An execution that is lost is another server's to end.
-	_ = c.end(to, leftAs(to, why, c.record), nil, 0)
+	if err := c.end(to, outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
+		c.logPauseEnd(why, since, outcome)
+	}
 	return true
+}
+
+// stop cancels the execution because the server stops.
+func (c *conversation) stop() {
+	c.stopping.Store(true)
+	c.cancel()
 }
 
 // save writes the record of a pause or an end, if the store did not accept it before. From then
@@ -367,7 +404,8 @@ func (c *conversation) saveLate(stop <-chan struct{}) {
 
 // lastAnswer returns the answer that a record keeps.
 func lastAnswer(record continuation.Record) (Outcome, error) {
-	var outcome Outcome
+	outcome := Outcome{Step: stepOf(record)}
+	outcome.Step.Repeated = true
 	if len(record.Answer) == 0 {
 		return outcome, overOf(record) // See kept.
 	}

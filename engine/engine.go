@@ -143,7 +143,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		for _, x := range executions {
 			go func() {
 				if !e.o.KeepPaused || !x.conversation.part() {
-					x.conversation.cancel()
+					x.conversation.stop()
 				}
 			}()
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"fermata/continuation"
 	"fermata/engine/journal"
@@ -52,8 +53,13 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 		Owner: s.members.instance,
 	}
 	// Of several servers that notice, the first one writes.
-	if err := s.newLedger(r, &chronicle{Writer: w, id: id}).put(ctx, &r); err != nil && !errors.Is(err, continuation.ErrConflict) {
-		return err
+	err = s.newLedger(r, &chronicle{Writer: w, id: id}).put(ctx, &r)
+	if err == nil {
+		r.Round, r.Issued, r.Spent = at.Rounds, at.Calls, time.Duration(summary.Ran)*time.Millisecond
+		s.logForgotten(r)
 	}
-	return nil
+	if errors.Is(err, continuation.ErrConflict) {
+		return nil
+	}
+	return err
 }

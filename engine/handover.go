@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"fermata/continuation"
+	"fermata/engine/journal"
 )
 
 // A router takes requests to the server on which their execution lives.
@@ -48,6 +49,7 @@ func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 				r.Began(record.ID, record.Events)
 			}
 			outcome, err := t.handOver(ctx, address, r)
+			outcome.Step.Server = journal.ServerName(record.Owner)
 			return nil, outcome, err
 		}
 		if !errors.Is(err, continuation.ErrNotFound) {

@@ -71,15 +71,6 @@ func (t *router) over(ctx context.Context, id string) error {
 	return overOf(continuation.Record{State: string(state), Reason: s.Reason, Detail: s.Detail})
 }
 
-// What ends an execution in its pause.
-const (
-	pauseRanOut    = "a pause ran out: no continuation came in time"
-	pauseLost      = "a paused program lost its sandbox"
-	pauseSpent     = "a program used up its run budget although it was paused"
-	pauseCancelled = "a paused execution was cancelled"
-	pauseUnclaimed = "an execution whose server had died was ended: it could not go on where it stood"
-)
-
 // sandboxEnded tells that nothing more is known of why a sandbox has gone.
 const sandboxEnded = "The sandbox ended, and the program was not the cause"
 

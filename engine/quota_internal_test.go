@@ -28,7 +28,7 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 	}
 	record := continuation.Record{ID: "x", State: string(Running)}
 	c := newConversation(m.newLedger(record, m.newChronicle(Start{}, record)))
-	c.segment = newSegment(0, "")
+	c.segment = newSegment(0, "", 0)
 	if err := c.open(t.Context(), Start{}); err != nil {
 		t.Fatal(err)
 	}

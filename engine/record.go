@@ -251,6 +251,7 @@ func (l *ledger) part() bool {
 		return false
 	}
 	l.lose()
+	l.logKept()
 	return true
 }
 

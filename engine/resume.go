@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"fermata/continuation"
@@ -24,7 +23,15 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 		return Outcome{}, err
 	}
 	// The token is genuine, so that its holder may learn what it is for.
-	defer func() { outcome.Execution = claims.Execution }()
+	begun := false
+	defer func() {
+		outcome.Execution = claims.Execution
+		if err != nil {
+			outcome.Session, outcome.Step.Round = claims.Session, claims.Round
+		} else if !begun && outcome.Step.Round > 0 {
+			outcome.Step.Repeated = true
+		}
+	}()
 	if claims.Principal != r.Principal {
 		return Outcome{}, ErrForbidden
 	}
@@ -37,9 +44,15 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 		return answerCancelled(claims.Session, Outcome{}, err)
 	}
 	defer done()
-	if began := r.Began; began != nil {
-		var once sync.Once // An attempt may fail after it has begun, and be made again.
-		r.Began = func(execution string, events int64) { once.Do(func() { began(execution, events) }) }
+	began := r.Began
+	r.Began = func(execution string, events int64) {
+		if begun {
+			return // An attempt may fail after it has begun, and be made again.
+		}
+		begun = true
+		if began != nil {
+			began(execution, events)
+		}
 	}
 	try := func() (Outcome, error) { return c.try(known, claims, r, expired) }
 	if r.HandedOver {

@@ -51,7 +51,7 @@ func (s *stretch) collect(e *ending) {
 // wait delivers d and returns how the program came to rest: it paused, ended, or was killed.
 func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 	if err := d.to(s.sandbox); err != nil {
-		return sandboxLost(s.sandbox.Err())
+		return s.sandboxLost(s.sandbox.Err())
 	}
 	unpublished := time.NewTimer(publishAfter)
 	defer unpublished.Stop()
@@ -60,7 +60,7 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 		select {
 		case event, ok := <-s.sandbox.Events():
 			if !ok {
-				return sandboxLost(s.sandbox.Err())
+				return s.sandboxLost(s.sandbox.Err())
 			}
 			if output, ok := event.(sandbox.Output); ok {
 				if s.conversation.chronicle.noteOutput(output) && !soon {
@@ -85,10 +85,11 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 
 // sandboxLost returns the ending of a program whose sandbox has gone, or does not read what it
 // is sent. err is why the stream has ended, or nil if that is not known.
-func sandboxLost(err error) ending {
+func (s *stretch) sandboxLost(err error) ending {
 	if errors.Is(err, sandbox.ErrOutOfMemory) {
 		return failed(OutOfMemory, "", 0)
 	}
+	s.logSandboxLost(err)
 	return failed(SandboxLost, "", 0)
 }
 

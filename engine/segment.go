@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"fermata/continuation"
 )
@@ -17,19 +18,23 @@ type segment struct {
 	round int
 	// request is the hash of the request.
 	request string
+	// waited is how long the start waited for its sandbox, or how long the pause was.
+	waited time.Duration
+	// audience are the requests that wait for the answer.
+	audience audience
 	// done is closed when outcome and err are set.
 	done    chan struct{}
 	outcome Outcome
 	err     error
 }
 
-func newSegment(round int, request string) *segment {
-	return &segment{round: round, request: request, done: make(chan struct{})}
+func newSegment(round int, request string, waited time.Duration) *segment {
+	return &segment{round: round, request: request, waited: waited, done: make(chan struct{})}
 }
 
 // answered returns a segment that has its answer.
 func answered(round int, request string, outcome Outcome, err error) *segment {
-	s := newSegment(round, request)
+	s := newSegment(round, request, 0)
 	s.finish(outcome, err)
 	return s
 }
@@ -46,7 +51,7 @@ func (s *segment) finish(outcome Outcome, err error) {
 	close(s.done)
 }
 
-// await waits for the answer, or until ctx ends. If ctx ends because the request was cancelled,
+// await waits for the answer, or until ctx ends, for a request of the audience. If ctx ends because the request was cancelled,
 // and not because its client has gone, await calls cancel and waits for the answer to that.
 func (s *segment) await(ctx context.Context, cancel func()) (Outcome, error) {
 	select {
@@ -55,6 +60,7 @@ func (s *segment) await(ctx context.Context, cancel func()) (Outcome, error) {
 	case <-ctx.Done():
 	}
 	if err := context.Cause(ctx); !errors.Is(err, errCancelled) {
+		s.audience.leave()
 		return Outcome{}, err
 	}
 	cancel()

@@ -99,11 +99,12 @@ func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Pro
 		}
 	}()
 	x := st.executions.find(id)
+	var launched *segment
 	if x == nil {
 		record, err := st.o.Store.Get(ctx, id)
 		switch {
 		case errors.Is(err, continuation.ErrNotFound):
-			x, _, err = st.launch(ctx, s, program)
+			x, launched, err = st.launch(ctx, s, program)
 			found = err == nil
 		case err != nil:
 			found = false
@@ -123,7 +124,14 @@ func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Pro
 		return Outcome{}, err
 	}
 	x.requestID.Store(&s.RequestID)
-	return first.await(ctx, x.conversation.cancel)
+	if launched != nil {
+		launched.audience.leave() // From now on this request waits as one that restart knows.
+	}
+	outcome, err = first.await(ctx, x.conversation.cancel)
+	if launched == nil && err == nil {
+		outcome.Step.Repeated = true
+	}
+	return outcome, err
 }
 
 // started returns the outcome of an earlier start with the same key, whose execution does not
@@ -181,10 +189,13 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, st.o.QueueTimeout, errQueue)
 	defer cancel()
+	asked := time.Now()
 	sb, err := st.pool.Take(waiting, s.kind(), s.Principal)
+	waited := time.Since(asked)
 	if errors.Is(err, errQueue) && st.pool.Full() {
 		err = &FullError{Room: st.executions.nextRoom(), cause: err}
 	}
+	st.logWaited(s, waited, err)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,7 +226,8 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 		st.pool.Release(sb)
 		return nil, nil, err
 	}
-	first := newSegment(0, s.Request)
+	first := newSegment(0, s.Request, waited)
+	first.audience.enter()
 	c.segment = first
 	if err := st.executions.register(x); err != nil {
 		st.pool.Release(sb)

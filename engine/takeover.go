@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )
 
@@ -61,22 +62,22 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	if err != nil {
 		return nil, err
 	}
+	from := journal.ServerName(record.Owner)
 	if !here {
-		return nil, c.bury()
+		return nil, c.bury(from, nil)
 	}
 	if State(record.State) == Running && !repeatable(record) {
 		// Its client was waiting for the server that has died, and cannot ask again.
 		defer s.pool.Destroy(s.clearing, record.Sandbox)
-		return nil, c.bury()
+		return nil, c.bury(from, nil)
 	}
 	sb, err := s.pool.Adopt(ctx, record.Sandbox, record.Marker)
 	if err != nil && s.executions.isClosed() {
 		return nil, ErrClosing // The next server can try again.
 	}
 	if err != nil {
-		s.o.Log.Warn("an execution is lost with its sandbox", "execution", record.ID, "err", err)
 		defer s.pool.Destroy(s.clearing, record.Sandbox)
-		return nil, c.bury()
+		return nil, c.bury(from, err)
 	}
 	c.spend(max(0, sb.Hello.Ran))
 	at, err := c.inherit(sb.Hello)
@@ -93,6 +94,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 		return nil, err
 	}
 	s.tally.note([]event{{kind: takenOverEvent}})
+	s.logTakenOver(record, at)
 	go func() {
 		defer s.executions.forget(x)
 		x.relive(at)
@@ -118,9 +120,9 @@ func (s *successor) reaches(ctx context.Context, ref string) (bool, error) {
 // caller finds the answer in the record when it tries again.
 var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)
 
-// bury records the end of an execution whose sandbox is gone, and returns errBuried if that
-// succeeds.
-func (c *conversation) bury() error {
+// bury records the end of an execution of the server from, whose sandbox is gone, and returns
+// errBuried if that succeeds. cause tells the log more, if it is not nil.
+func (c *conversation) bury(from string, cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	outcome := Outcome{State: Expired, Session: c.record.Session, Reason: SandboxLost, Detail: lossOf(c.record)}
@@ -130,6 +132,7 @@ func (c *conversation) bury() error {
 	if err := c.end(outcome.State, outcome, nil, 0); err != nil {
 		return err
 	}
+	c.logBuried(outcome, from, cause)
 	return errBuried
 }
 
@@ -153,7 +156,7 @@ func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
 		at = undelivered
 	default:
 		// The program runs, or has come to rest since; the supervisor repeats what it said.
-		c.segment = newSegment(r.Round, r.Request)
+		c.segment = newSegment(r.Round, r.Request, 0)
 	}
 	return at, errors.Join(err, c.stand(at))
 }

@@ -292,7 +292,7 @@ type Outcome struct {
 	// Execution is the id of the execution, if the request has found or made one. Start and
 	// Resume also set it beside an error.
 	Execution string `json:"-"`
-	// Session is the execution's session.
+	// Session is the execution's session. Resume also sets it beside an error.
 	Session string `json:"session"`
 	// Token and Calls are set when State is Paused.
 	Token string `json:"token,omitempty"`
@@ -322,6 +322,8 @@ type Outcome struct {
 	Deleted     []string     `json:"deleted,omitempty"`
 	Skipped     Skipped      `json:"skipped,omitzero"`
 	Undelivered int          `json:"undelivered,omitempty"`
+	// Step is for the log. Start and Resume set what they know of it beside an error, too.
+	Step Step `json:"-"`
 }
 
 // Skipped tells which of the files that a program has left are not kept.

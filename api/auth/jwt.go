@@ -54,7 +54,7 @@ type JWTOptions struct {
 	// HMACSecret is a secret for HS256, and HMACKeyID its kid.
 	HMACSecret []byte
 	HMACKeyID  string
-	// Log is told what goes wrong with keys and, at level debug, why a token is refused.
+	// Log is told what goes wrong with keys.
 	Log *slog.Logger
 }
 

@@ -19,6 +19,20 @@ var (
 	ErrToken = errors.New("auth: invalid token")
 )
 
+// A RefusedError tells why the credentials of a request are refused. It is an ErrKey or an ErrToken.
+type RefusedError struct {
+	// Err is ErrKey or ErrToken.
+	Err error
+	// Why is for the log: the client is not told what is wrong with its credentials. It may have
+	// parts that the client chose.
+	Why string
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() + ": " + e.Why }
+
+// Unwrap returns Err.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // A Principal is the sender of a request. Executions belong to its ID.
 type Principal struct {
 	// ID is the name of the client's key, or is made of tenant and user.
@@ -71,8 +85,8 @@ func HasCredentials(header http.Header) bool {
 	return header.Get("X-API-Key") != "" || header.Get("Authorization") != ""
 }
 
-// Authenticate returns the principal of a request, ErrKey or ErrToken. Proxies add
-// headers, so a wrong key in one header does not spoil a good one in the other.
+// Authenticate returns the principal of a request, or a RefusedError. Proxies add headers, so a
+// wrong key in one header does not spoil a good one in the other.
 func (a *Authenticator) Authenticate(header http.Header) (Principal, error) {
 	if who, ok := a.principalOf(header.Get("X-API-Key")); ok {
 		return who, nil
@@ -91,14 +105,17 @@ func (a *Authenticator) Authenticate(header http.Header) (Principal, error) {
 	if ok {
 		return who, nil
 	}
-	if a.tokens == nil || scheme != "bearer" || !looksLikeToken(credentials) {
-		return Principal{}, ErrKey
+	switch {
+	case !HasCredentials(header):
+		return Principal{}, &RefusedError{ErrKey, "the request has no credentials"}
+	case scheme != "bearer" || !looksLikeToken(credentials):
+		return Principal{}, &RefusedError{ErrKey, "the key is not one of this server"}
+	case a.tokens == nil:
+		return Principal{}, &RefusedError{ErrKey, "the credentials look like a token, and this server accepts none: it has no keys for tokens"}
 	}
 	who, err := a.tokens.verify(credentials)
 	if err != nil {
-		// The client is not told what is wrong with its token.
-		a.tokens.o.Log.Debug("refused a token", "err", err)
-		return Principal{}, ErrToken
+		return Principal{}, &RefusedError{ErrToken, err.Error()}
 	}
 	return who, nil
 }

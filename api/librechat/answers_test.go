@@ -285,7 +285,7 @@ func TestLog(t *testing.T) {
 		lines []string
 	}{
 		{call{path: "/v1" + path, body: `{"code":"secret-code"}`}, nil, []string{`"msg":"request"`, `"method":"POST"`, `"route":"/v1/exec/programmatic"`, `"status":200`, `"principal":"ada"`, `"duration_ms":`, `"request_id":"`, `"level":"INFO"`}},
-		{call{path: "/secret-path", body: `{}`}, nil, []string{`"route":"none"`, `"status":404`, `"principal":""`}},
+		{call{path: "/secret-path", body: `{}`}, nil, []string{`"route":"none"`, `"status":404`, `"reason":"Not found"`}},
 		{call{method: "PUT"}, nil, []string{`"route":"/exec/programmatic"`, `"status":405`}},
 		{call{body: `{"continuation_token":"secret-token","tool_results":[{"call_id":"call_001","result":"secret-result"}]}`}, engine.ErrNoCapacity, []string{`"status":503`, `"level":"ERROR"`, `no sandbox is free`}},
 		{call{body: `{"code":"secret-code"}`}, errTest, []string{`"status":500`, `"err":"the disk is on fire"`}},

@@ -3,6 +3,7 @@ package librechat
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -105,14 +106,17 @@ func (h *cancels) cancel(c echo.Context) error {
 	switch t.member {
 	case "request_id":
 		which.RequestID = t.value
+		api.SetClientRequestID(c, t.value)
 		missing = nil // It may still come.
 	case "continuation_token":
 		which.Token = t.value
 	case "session_id":
+		api.Note(c, slog.String("session", api.Bounded(t.value)))
 		n, state, err := h.executions.CancelSession(c.Request().Context(), engine.CancelSession{Principal: principal, Session: t.value})
 		return h.answer(c, state, err, &n, errCancelSession)
 	default:
 		which.Execution = t.value
+		api.Note(c, slog.String("execution", api.Bounded(t.value)))
 	}
 	state, err := h.executions.Cancel(c.Request().Context(), which)
 	return h.answer(c, state, err, nil, missing)
@@ -130,6 +134,7 @@ func (h *cancels) answer(c echo.Context, state engine.Cancelling, err error, can
 		api.SetCause(c, err)
 		return errCancelUnavailable
 	}
+	api.Note(c, slog.String("cancelling", string(state)))
 	switch state {
 	case engine.CancelCompleted:
 		return api.Answer(c, http.StatusOK, cancelAnswer{"already_completed", cancelled})

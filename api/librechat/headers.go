@@ -14,7 +14,6 @@ const (
 	expectedProfileHeader = "X-CodeAPI-Expected-Profile"
 	workerHeader          = "X-LibreChat-Code-Worker-ID"
 	workspaceHeader       = "X-LibreChat-Code-Workspace-ID"
-	clientRequestIDHeader = "X-LibreChat-Code-Request-ID"
 	// idempotencyKeyHeader is our own addition: it makes a start safe to repeat.
 	idempotencyKeyHeader = "Idempotency-Key"
 )
@@ -68,7 +67,7 @@ func checkWorkspace(header http.Header, r request) error {
 // idsOf returns the id and the key that the client has given to a request. Either may be
 // empty.
 func idsOf(header http.Header) (id, key string, err error) {
-	id = header.Get(clientRequestIDHeader)
+	id = header.Get(api.ClientRequestIDHeader)
 	if id != "" && !api.ValidRequestID(id) {
 		return "", "", errClientRequestID
 	}

@@ -55,6 +55,7 @@ func (l *live) answer(c echo.Context, t task) error {
 	if err := l.relay(ctx, c, s, r); err != nil {
 		leave()
 		<-r.ended.Done()
+		api.SetStep(c, r.outcome)
 		if !s.Opened() {
 			return err
 		}
@@ -64,6 +65,7 @@ func (l *live) answer(c echo.Context, t task) error {
 		return nil
 	}
 	<-r.ended.Done()
+	api.SetStep(c, r.outcome)
 	if r.err != nil && !s.Opened() {
 		return r.err
 	}

@@ -26,6 +26,7 @@ type programs struct {
 
 // exec runs a program without tools to its end.
 func (p *programs) exec(c echo.Context) error {
+	api.SetContract(c, engine.Exec)
 	header := c.Request().Header
 	if err := checkRouting(header); err != nil {
 		return err
@@ -55,6 +56,7 @@ func (p *programs) exec(c echo.Context) error {
 
 // programmatic starts or continues an execution of a program with tools.
 func (p *programs) programmatic(c echo.Context) error {
+	api.SetContract(c, engine.Programmatic)
 	header := c.Request().Header
 	if err := checkRouting(header); err != nil {
 		return err
@@ -114,6 +116,7 @@ func (p *programs) answer(c echo.Context, t task) error {
 	}
 	outcome, err := t.run(c.Request().Context(), nil)
 	api.SetExecution(c, outcome.Execution)
+	api.SetStep(c, outcome)
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,7 @@ func (h *handlers) find(c echo.Context) (*journal.Execution, error) {
 	if err != nil {
 		return nil, missing(err)
 	}
+	api.Note(c, slog.String("execution", x.ID()))
 	if who.Operator && x.Principal() != who.Principal {
 		h.o.Log.Info("an operator looks at an execution", "principal", who.Principal, "route", c.Path(), "execution", x.ID(), "of", x.Principal())
 	}

@@ -6,6 +6,7 @@ package peer
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -66,7 +67,11 @@ func (h *handler) resume(c echo.Context) error {
 		return err
 	}
 	defer done()
+	api.SetContract(c, engine.Programmatic)
+	api.SetClientRequestID(c, r.RequestID)
+	api.Note(c, slog.String("principal", r.Principal))
 	o, err := h.executions.Resume(c.Request().Context(), r.resume())
+	api.SetStep(c, o)
 	if err != nil {
 		return h.refuse(c, err)
 	}
@@ -81,6 +86,10 @@ func (h *handler) cancel(c echo.Context) error {
 		return err
 	}
 	defer done()
+	api.SetClientRequestID(c, r.RequestID)
+	if r.Execution != "" {
+		api.Note(c, slog.String("execution", r.Execution))
+	}
 	state, err := h.executions.Cancel(c.Request().Context(), engine.Cancel{
 		Principal: r.Principal, RequestID: r.RequestID, Execution: r.Execution, HandedOver: true,
 	})
@@ -124,7 +133,7 @@ func (h *handler) refuse(c echo.Context, err error) error {
 	if !known {
 		return err
 	}
-	if api.ErrorOf(c.Request().Context(), err).Status >= http.StatusInternalServerError {
+	if api.SetReason(c, err).Status >= http.StatusInternalServerError {
 		api.SetCause(c, err)
 	}
 	return h.answer(c, http.StatusConflict, a)

@@ -85,6 +85,8 @@ type outcome struct {
 	Deleted     []string        `json:"deleted,omitempty"`
 	Skipped     *skipped        `json:"skipped,omitzero"`
 	Undelivered int             `json:"undelivered,omitzero"`
+
+	Step *step `json:"step,omitzero"`
 }
 
 // A call is an engine.Call.
@@ -134,6 +136,7 @@ func outcomeOf(o engine.Outcome) *outcome {
 			return outputFile{f.Session, f.ID, f.Name, f.Size, f.Type, (*inputFile)(f.Input), f.Inherited}
 		}),
 	}
+	w.Step = stepOf(o.Step)
 	if o.Skipped.Reasons != nil || o.Skipped.Names != nil {
 		w.Skipped = (*skipped)(&o.Skipped)
 	}
@@ -151,6 +154,7 @@ func (w *outcome) outcome() engine.Outcome {
 			}
 		}),
 	}
+	o.Step = w.Step.step()
 	if w.Skipped != nil {
 		o.Skipped = engine.Skipped(*w.Skipped)
 	}

@@ -37,6 +37,7 @@ var (
 	paused = engine.Outcome{
 		State: engine.Paused, Session: "abcdefghijklmnopqrstu", Token: "t.o/k", RoundsLeft: new(7),
 		Calls: []engine.Call{{ID: "call_001", Name: "get-weather", Input: json.RawMessage(`{"b":1.0,"s":"\ud800<>"}`)}},
+		Step:  engine.Step{Round: 2, Calls: 3, Ran: 4 * time.Millisecond, Waited: 5 * time.Millisecond, Repeated: true},
 	}
 	ended = engine.Outcome{
 		State: engine.Failed, Session: "abcdefghijklmnopqrstu", Stdout: "a\n\x00é<", Stderr: "warning",

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+)
+
+// The log has one line for each request, which the HTTP contracts write. The lines here tell what
+// happens to executions without a request, and what a request cannot know.
+
+// longWait is from when on a wait for a sandbox is worth a line.
+const longWait = time.Second
+
+// What ends an execution in its pause, in the words of the log. leftAs has those for clients.
+const (
+	pauseRanOut    = "a pause ran out: no continuation came in time"
+	pauseLost      = "a paused program lost its sandbox"
+	pauseSpent     = "a program used up its run budget although it was paused"
+	pauseCancelled = "a paused execution was cancelled"
+	pauseStopped   = "a paused execution was ended because the server stops"
+	pauseUnclaimed = "an execution whose server had died was ended: it could not go on where it stood"
+)
+
+// of returns what each line about an execution tells. principal may hold text that clients chose;
+// the handlers of the log quote it.
+func of(r continuation.Record, more ...slog.Attr) []slog.Attr {
+	return append([]slog.Attr{
+		slog.String("execution", r.ID),
+		slog.String("session", r.Session),
+		slog.String("principal", r.Principal),
+		slog.Int("round", r.Round),
+		slog.Int("calls", r.Issued),
+		slog.Int64("ran_ms", r.Spent.Milliseconds()),
+	}, more...)
+}
+
+func (o *Options) log(level slog.Level, message string, attrs []slog.Attr) {
+	o.Log.LogAttrs(context.Background(), level, message, attrs...)
+}
+
+// logPauseEnd tells that an execution has ended in its pause, which began at since. mu is held.
+func (l *ledger) logPauseEnd(why string, since time.Time, o Outcome) {
+	level := slog.LevelInfo
+	if why == pauseLost || why == pauseUnclaimed {
+		level = slog.LevelWarn
+	}
+	l.o.log(level, why, of(l.record, slog.String("outcome", o.Ending()), slog.Int64("waited_ms", time.Since(since).Milliseconds())))
+}
+
+// logUnheard tells how a stretch has come to rest for whose answer no request waits: the client has
+// gone, or the server before this one has died. mu is held.
+func (l *ledger) logUnheard(o Outcome) {
+	l.o.log(slog.LevelInfo, "a program came to rest and no request waits for its answer", of(l.record, slog.String("outcome", o.Ending())))
+}
+
+// logKept tells that a paused execution is left to the next server. mu is held.
+func (l *ledger) logKept() {
+	l.o.log(slog.LevelInfo, "a paused execution is kept for the next server", of(l.record))
+}
+
+// logTakenOver tells that this server goes on with an execution of another one, former. r is its
+// record as that one left it.
+func (m *common) logTakenOver(r continuation.Record, at standing) {
+	m.o.log(slog.LevelInfo, "took an execution over from a server that has died",
+		of(r, slog.String("state", string(at)), slog.String("from", journal.ServerName(r.Owner))))
+}
+
+// logBuried tells that an execution of a dead server was ended, since its program cannot go on. err
+// tells more, if it is not nil. mu is held.
+func (l *ledger) logBuried(o Outcome, from string, err error) {
+	attrs := of(l.record, slog.String("outcome", o.Ending()), slog.String("from", from))
+	if err != nil {
+		attrs = append(attrs, slog.Any("err", err))
+	}
+	l.o.log(slog.LevelWarn, "an execution is lost: its server has died, and its program cannot go on", attrs)
+}
+
+// logSandboxLost tells why the sandbox of a running program has gone.
+func (s *stretch) logSandboxLost(err error) {
+	attrs := of(s.conversation.copy())
+	if err != nil {
+		attrs = append(attrs, slog.Any("err", err))
+	}
+	s.log.LogAttrs(context.Background(), slog.LevelWarn, "a running program lost its sandbox", attrs...)
+}
+
+// logForgotten tells that a journal was ended whose execution no server was there to end.
+func (s *successor) logForgotten(r continuation.Record) {
+	s.o.log(slog.LevelInfo, "ended the journal of an execution that ran out while no server had it", of(r))
+}
+
+// logWaited tells that a start has waited long for a sandbox. err tells why it got none.
+func (m *common) logWaited(s Start, waited time.Duration, err error) {
+	if waited < longWait {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("session", s.Session),
+		slog.String("principal", s.Principal),
+		slog.String("kind", string(s.kind())),
+		slog.Int64("waited_ms", waited.Milliseconds()),
+	}
+	if s.RequestID != "" {
+		attrs = append(attrs, slog.String("client_request_id", s.RequestID))
+	}
+	if err != nil {
+		attrs = append(attrs, slog.Any("err", err))
+	}
+	m.o.log(slog.LevelWarn, "a start waited long for a sandbox", attrs)
+}
