@@ -77,7 +77,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 		go func() { served <- peers.Serve(peerListener) }()
 		log.Info("answering other servers", "addr", peerListener.Addr().String())
 	}
-	log.Info("serving", "addr", listener.Addr().String(), "version", version())
+	log.LogAttrs(ctx, slog.LevelInfo, "serving", append([]slog.Attr{slog.String("addr", listener.Addr().String())}, handlers.about...)...)
 
 	select {
 	case err := <-served:

@@ -79,7 +79,9 @@ type served struct {
 	// handler is for clients. peers is for other servers, or nil if those use the same
 	// address as clients.
 	handler, peers http.Handler
-	bound          *api.Connections
+	// about is what the log tells of the server when it serves.
+	about []slog.Attr
+	bound *api.Connections
 }
 
 // wire opens the parts of a server and connects them. The caller must close opened when no
@@ -150,6 +152,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 		return handlers, opened, err
 	}
 	opened.add("sandboxes", func(context.Context) error { return provider.Close() })
+	handlers.about = s.about(ctx, dir, provider)
 	var signed continuation.Registry
 	if registry != nil {
 		signed = peer.NewRegistry(registry, peerKey, s.Files.bucket(), log)

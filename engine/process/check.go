@@ -63,16 +63,12 @@ func checkKernel() sandbox.Finding {
 		fmt.Sprintf("use a machine with Linux %d.%d or later, or FERMATA_SANDBOX=docker", oldestMajor, oldestMinor))
 }
 
-// libraries are the ones that programs find ready where they are installed.
-var libraries = []string{"numpy", "pandas", "matplotlib", "scipy", "sklearn"}
-
 func checkLibraries(ctx context.Context, python interpreter) sandbox.Finding {
-	const absent = `import sys, importlib.util; print(*[name for name in sys.argv[1:] if not importlib.util.find_spec(name)])`
-	out, err := exec.CommandContext(ctx, python.path, append([]string{"-I", "-c", absent}, libraries...)...).Output()
+	_, missing, err := python.libraries(ctx)
 	if err != nil {
 		return sandbox.Finding{What: "libraries", State: sandbox.Weaker, Detail: err.Error(), Remedy: "see whether " + python.path + " works"}
 	}
-	if missing := strings.Fields(string(out)); len(missing) > 0 {
+	if len(missing) > 0 {
 		return sandbox.Finding{
 			What: "libraries", State: sandbox.Weaker, Detail: "programs do without " + strings.Join(missing, ", "),
 			Remedy: "install them for " + python.path,

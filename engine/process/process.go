@@ -50,6 +50,7 @@ type Options struct {
 
 // A Provider is a sandbox.Provider of process sandboxes.
 type Provider struct {
+	python  interpreter
 	cgroups *cgroups
 	users   *users
 	zygotes *zygotes
@@ -89,7 +90,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	if err != nil {
 		return nil, errors.Join(err, z.close())
 	}
-	return &Provider{cgroups: l.cgroups, users: z.users, zygotes: z}, nil
+	return &Provider{python: l.python, cgroups: l.cgroups, users: z.users, zygotes: z}, nil
 }
 
 // Create starts a sandbox of a kind.

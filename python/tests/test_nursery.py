@@ -63,3 +63,18 @@ def test_a_signal_is_told(ends: int) -> None:
     nursery._reap({worker: write})
     assert struct.unpack("i", os.read(read, 100)) == (-9,)
     os.close(read)
+
+
+def test_tells_whether_a_supervisor_has_ended() -> None:
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    pidfd = os.pidfd_open(child)
+    try:
+        assert not nursery._ends(pidfd)
+        os.kill(child, signal.SIGKILL)
+        assert nursery._ends(pidfd)
+    finally:
+        os.waitpid(child, 0)
+        os.close(pidfd)

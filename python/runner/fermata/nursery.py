@@ -43,6 +43,8 @@ _MAX_FDS: Final = 16
 _REQUESTS: Final = 3
 # A supervisor sends its worker this first: the namespaces of the sandbox are there.
 _ENTER: Final = b"\0"
+# How long a process may take to end that is about to, in milliseconds.
+_LAST_MOMENT: Final = 200
 # How much memory is taken for each size of objects, in bytes.
 _HOLES: Final = 1 << 16
 
@@ -190,6 +192,13 @@ def _reap(statuses: dict[int, int]) -> None:
                 os.close(status)
 
 
+def _ends(pidfd: int) -> bool:
+    """Whether a process has ended. One that is about to gets a moment for it."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(_LAST_MOMENT))
+
+
 def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
     """Move this process into its supervisor's sandbox for good and run a program."""
     from fermata import worker
@@ -202,7 +211,12 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
         os.write(cgroup, b"0")
     if os.read(control, len(_ENTER)) != _ENTER:
         return
-    linux.setns(supervisor, linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
+    try:
+        linux.setns(supervisor, linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
+    except OSError:
+        if _ends(supervisor):
+            return  # The sandbox was destroyed before it was ready, as when the server stops.
+        raise
     linux.unshare(linux.CLONE_NEWCGROUP)
     os.chdir(WORKSPACE)
     die_first()
