@@ -59,7 +59,7 @@ func (r *Router) around(next echo.HandlerFunc) echo.HandlerFunc {
 			slog.Int("status", status),
 			slog.Int64("duration_ms", took.Milliseconds()))
 		if f.principal != nil {
-			attrs = append(attrs, slog.String("principal", f.principal.ID))
+			attrs = append(attrs, slog.String("principal", Bounded(f.principal.ID)))
 		}
 		attrs = append(attrs, slog.String("request_id", id))
 		attrs = f.line.attrs(attrs, f, request, status)

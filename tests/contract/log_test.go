@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 
 	"fermata/tests/harness"
 )
@@ -167,6 +170,45 @@ func TestLogNamesRequests(t *testing.T) {
 		for _, key := range []string{"principal", "execution", "session", "round", "outcome", "reason", "calls", "contract"} {
 			if _, has := line[key]; has {
 				t.Errorf("line %v about a health check has %q", line, key)
+			}
+		}
+	})
+}
+
+// TestLogTellsWhyTokens checks that the log tells what is wrong with a refused token of LibreChat, and
+// has nothing of the token.
+func TestLogTellsWhyTokens(t *testing.T) {
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		const secret = "hs256-0123456789abcdef0123456789abcdef"
+		server := harness.Serve(t, s, harness.With(harness.JSONLog, harness.Settings{"JWT_HS256_SECRET": secret, "JWT_ALGORITHMS": "HS256"}))
+		for _, c := range []struct{ claim, value, kid, why string }{
+			{"principal_source", "my-own", "hs256-dev", "principal_source is not known"},
+			{"iss", "somebody", "hs256-dev", "token has invalid claims: token has invalid issuer"},
+			{"jti", "secret-jti", "another-kid", "token is unverifiable: error while executing keyfunc: kid is not known"},
+		} {
+			claims := jwt.MapClaims{
+				"iss": "librechat", "aud": "codeapi", "sub": "secret-user", "jti": "1", "principal_source": "librechat_jwt", "auth_context_hash": "h",
+				"iat": time.Now().Unix(), "nbf": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(),
+			}
+			claims[c.claim] = c.value
+			token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
+			token.Header["kid"] = c.kid
+			signed, err := token.SignedString([]byte(secret))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := harness.Client{URL: server.URL, Key: signed}.Request(t.Context(), http.MethodPost, "/exec", nil, `{"code":"1","lang":"py"}`)
+			if err != nil || a.HTTPStatus != http.StatusUnauthorized {
+				t.Fatalf("got %v (%v), want 401", a, err)
+			}
+			line := server.Log.AwaitLines(t, 1, harness.LogLine{"msg": "request", "request_id": a.Header.Get("X-Request-Id")})[0]
+			if line.Text("level") != "WARN" || line.Text("why") != c.why || line.Text("reason") != "Invalid bearer token" || line.Text("peer") == "" {
+				t.Errorf("line %v, want a warning because %q", line, c.why)
+			}
+			for _, secret := range []string{"secret-", signed[:40], secret} {
+				if strings.Contains(server.Log.All(), secret) {
+					t.Errorf("the log has %q", secret)
+				}
 			}
 		}
 	})
