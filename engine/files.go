@@ -27,6 +27,16 @@ type Files interface {
 	Drop(ctx context.Context, scope json.RawMessage, f InputFile) error
 }
 
+// A Staging stores the input files that a start itself contains. The engine asks it when nothing but a
+// failure keeps the program from beginning, so that a start that is refused, or gets the answer of an
+// earlier one, stores nothing.
+type Staging interface {
+	// Stage stores the files, and returns all input files of the program.
+	Stage(ctx context.Context) ([]InputFile, error)
+	// Discard removes the files that Stage has stored, if there are any: the program has not begun.
+	Discard(ctx context.Context)
+}
+
 // An InputFile is a file that is in the workspace before the program starts. The
 // implementation of Files makes it for Start.Inputs. Its JSON form is stored in
 // continuation.Record.Inputs, and in the Outcome as the origin of an OutputFile.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -42,6 +43,26 @@ func (s Start) program() (*sandbox.Program, error) {
 		Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args,
 		Value: s.Mode == Python && s.Contract == Programmatic,
 	}, nil
+}
+
+// stage stores the files that the start contains, and returns all input files as the record keeps
+// them. encoded are those of Inputs.
+func (s Start) stage(ctx context.Context, encoded json.RawMessage, limit int64) (json.RawMessage, error) {
+	if s.Staging == nil {
+		return encoded, nil
+	}
+	inputs, err := s.Staging.Stage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return encodeInputs(inputs, limit)
+}
+
+// discard removes what stage has stored.
+func (s Start) discard(ctx context.Context) {
+	if s.Staging != nil {
+		s.Staging.Discard(ctx)
+	}
 }
 
 // A starter starts executions.
@@ -185,6 +206,7 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 	defer func() {
 		if !begun {
 			counted.drop()
+			s.discard(ctx)
 		}
 	}()
 	waiting, cancel := context.WithTimeoutCause(ctx, st.o.QueueTimeout, errQueue)
@@ -197,6 +219,10 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 	}
 	st.logWaited(s, waited, err)
 	if err != nil {
+		return nil, nil, err
+	}
+	if inputs, err = s.stage(ctx, inputs, st.o.MaxInputSize); err != nil {
+		st.pool.Release(sb)
 		return nil, nil, err
 	}
 	sb.CountBy(counted)

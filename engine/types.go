@@ -68,6 +68,9 @@ type Start struct {
 	// stores them in the record and passes them back to Files. It never reads Scope.
 	Inputs []InputFile
 	Scope  json.RawMessage
+	// Staging, if it is set, stores files that the request contains. What it returns takes the place
+	// of Inputs.
+	Staging Staging
 	// Contract names the contract of the request. Title, Labels and Parent, the id of the call on
 	// whose behalf the program runs, are the client's own words for the execution.
 	Contract string

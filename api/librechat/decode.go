@@ -75,6 +75,12 @@ type fileMembers struct {
 	Resource       jsontext.Value `json:"resource_id"`
 	Kind           jsontext.Value `json:"kind"`
 	Version        jsontext.Value `json:"version"`
+	// FileID and Filename are the names of ID and Name in answers to uploads.
+	FileID   jsontext.Value `json:"fileId"`
+	Filename jsontext.Value `json:"filename"`
+	// Content is there if the file is not a stored one; Encoding says how it is written.
+	Content  jsontext.Value `json:"content"`
+	Encoding jsontext.Value `json:"encoding"`
 }
 
 // continues tells a continuation from an initial request.

@@ -63,6 +63,8 @@ type inputs interface {
 	Inputs(ctx context.Context, references []files.Reference) ([]engine.InputFile, error)
 	// SessionInputs returns the files of a session.
 	SessionInputs(ctx context.Context, owner files.Owner, session string) ([]engine.InputFile, error)
+	// Staging returns what stores the contents of a request when its program is about to begin.
+	Staging(owner files.Owner, session string, references []files.Reference, contents map[int][]byte) engine.Staging
 	// Foreign reports whether a session belongs to another owner.
 	Foreign(ctx context.Context, owner files.Owner, session string) (bool, error)
 }

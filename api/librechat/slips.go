@@ -93,6 +93,7 @@ var (
 	}
 	fileWords = vocabulary{
 		members: fileNames,
+		guesses: map[string]string{"base64": "content", "data": "content", "text": "content", "body": "content"},
 		passes: []string{
 			// Answers have these, and clients send the files of answers.
 			"inherited", "path", "modifiedfrom", "entityid", "size", "mime", "url",

@@ -46,19 +46,19 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 	if err != nil {
 		return engine.Start{}, err
 	}
-	references, err := p.referencesOf(r.body.Files, who, program.callsTools)
+	wanted, err := p.filesOf(c, r.body.Files, program.callsTools)
 	if err != nil {
 		return engine.Start{}, err
 	}
 	api.SetSession(c, session)
-	inputs, scope, session, err := p.inputsOf(c.Request().Context(), who, session, given, references)
+	at, err := p.place(c.Request().Context(), who, session, given, wanted)
 	if err != nil {
 		return engine.Start{}, err
 	}
-	api.SetSession(c, session)
+	api.SetSession(c, at.session)
 	return engine.Start{
 		Principal: who.ID,
-		Session:   session,
+		Session:   at.session,
 		Code:      json.RawMessage(r.body.Code),
 		Tools:     program.tools,
 		Args:      program.args,
@@ -67,8 +67,9 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Request:   r.hashWith(about),
 		RequestID: r.id,
 		Key:       r.key,
-		Inputs:    inputs,
-		Scope:     scope,
+		Inputs:    at.inputs,
+		Staging:   at.staging,
+		Scope:     at.scope,
 		Contract:  contractOf(program),
 		Title:     about.title,
 		Labels:    about.labels,

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -10,14 +11,16 @@ import (
 
 // A Reference is a client's request that its program be given a file.
 type Reference struct {
-	// Owner, Session and ID say which file.
+	// Owner, Session and ID say which file. If ID is empty, it is the latest file of the session that
+	// has the Name.
 	Owner       Owner
 	Session, ID string
 	// Name is the path of the file in the program's workspace. It may differ from the name
 	// under which the file is stored.
 	Name string
 	// Resource is the client's id for what the file belongs to. If the owner is an agent or a
-	// skill, it is the owner's id. Answers about the file repeat it.
+	// skill, it is the owner's id. Answers about the file repeat it. If it is empty, it is the id of
+	// the file.
 	Resource string
 }
 
@@ -26,6 +29,10 @@ type Reference struct {
 // ErrForeign. Of several references that cannot all have their places, the last one counts
 // (see place).
 func (s *Store) Inputs(ctx context.Context, references []Reference) ([]engine.InputFile, error) {
+	references, err := identified(ctx, s, references)
+	if err != nil {
+		return nil, err
+	}
 	inputs := make([]engine.InputFile, len(references))
 	errs := inParallel(len(references), func(i int) error {
 		r := references[i]
@@ -39,6 +46,47 @@ func (s *Store) Inputs(ctx context.Context, references []Reference) ([]engine.In
 		}
 	}
 	return place(inputs), nil
+}
+
+// identified returns the references with the ids of the files that some of them name. It returns
+// ErrNotFound if a session has no file of such a name, and ErrForeign.
+func identified(ctx context.Context, s *Store, references []Reference) ([]Reference, error) {
+	type place struct {
+		owner   Owner
+		session string
+	}
+	listed := map[place][]File{}
+	complete := slices.Clone(references)
+	for i, r := range references {
+		if r.ID == "" {
+			at := place{r.Owner, r.Session}
+			found, ok := listed[at]
+			if !ok {
+				var err error
+				if found, err = s.List(ctx, r.Owner, r.Session); err != nil {
+					return nil, err
+				}
+				listed[at] = found
+			}
+			f, err := latest(found, r.Name)
+			if err != nil {
+				return nil, err
+			}
+			complete[i].ID = f.ID
+		}
+		complete[i].Resource = cmp.Or(r.Resource, complete[i].ID)
+	}
+	return complete, nil
+}
+
+// latest returns the latest file of the name in a list that is sorted as List sorts, or ErrNotFound.
+func latest(sorted []File, name string) (File, error) {
+	for _, f := range slices.Backward(sorted) {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	return File{}, ErrNotFound
 }
 
 // SessionInputs returns the files that a program finds when it continues a session, in the form

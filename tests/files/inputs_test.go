@@ -86,12 +86,12 @@ func TestRefusedFileReferences(t *testing.T) {
 			text  string
 		}{
 			"an object":               {`{}`, 400, "files must be an array"},
-			"a text in it":            {`[{` + good + `,"name":"a"},"x"]`, 400, "files[1] must be an object"},
-			"no id":                   {`[{}]`, 400, "files[0].id is invalid"},
+			"a text in it":            {`[{` + good + `,"name":"a"},"x"]`, 400, "files[1] must be an object: id, session_id and name of a stored file, or name and content of a new one"},
+			"no id":                   {`[{}]`, 400, "files[0].id is missing"},
 			"short id":                {`[{"id":"x"}]`, 400, "files[0].id is invalid"},
 			"no name":                 {`[{` + good + `}]`, 400, "files[0].name must be a string"},
 			"name a number":           {`[{` + good + `,"name":1}]`, 400, "files[0].name must be a string"},
-			"no session":              {`[{"id":"` + f.ID + `","name":"a"}]`, 400, "files[0].session_id is invalid"},
+			"no session":              {`[{"id":"` + f.ID + `","name":"a"}]`, 400, "files[0].session_id is missing"},
 			"storage session counts":  {`[{` + good + `,"storage_session_id":"x","name":"a"}]`, 400, "files[0].storage_session_id is invalid"},
 			"resource":                {`[{` + good + `,"name":"a","resource_id":"a b"}]`, 400, "files[0].resource_id is invalid"},
 			"kind":                    {`[{` + good + `,"name":"a","kind":"session"}]`, 400, "files[0].kind must be one of: skill, agent, user"},
