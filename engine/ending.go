@@ -16,6 +16,8 @@ type ending struct {
 	reason Reason
 	detail string
 	code   int
+	// line is where the program stood when it was killed, as it claims, or 0.
+	line int
 	// value is what the program has returned, if it was asked for.
 	value json.RawMessage
 	// calls are the calls of a pause as the client sees them, and pending are the same calls as
@@ -69,9 +71,9 @@ func failed(reason Reason, detail string, code int) ending {
 	return ending{state: Failed, reason: reason, detail: detail, code: code}
 }
 
-// with returns e with the program's output, and with whether the program has left files.
+// with returns e with the program's output, with where it stood, and with whether it has left files.
 func (e ending) with(x sandbox.Exit) ending {
-	e.printed, e.leftFiles = &printed{x.Stdout, x.Stderr}, x.Files
+	e.printed, e.leftFiles, e.line = &printed{x.Stdout, x.Stderr}, x.Files, x.Line
 	return e
 }
 

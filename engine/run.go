@@ -74,7 +74,7 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 			soon = false
 			s.conversation.publisher.publish()
 		case <-timeout:
-			return s.kill(ending{state: TimedOut})
+			return s.timedOut()
 		case <-s.conversation.cancelled:
 			return s.kill(ending{state: Cancelled})
 		case <-s.conversation.left:
@@ -149,6 +149,20 @@ func (s *stretch) hold(e *ending) error {
 	return err
 }
 
+// timedOut kills a program whose run budget is spent, and tells where it stood.
+func (s *stretch) timedOut() ending {
+	e := s.kill(ending{state: TimedOut})
+	what := "The program ran"
+	if s.conversation.o.WallClock {
+		what = "The program and its pauses lasted"
+	}
+	e.detail = fmt.Sprintf("%s for its whole timeout of %d ms", what, s.conversation.copy().Budget.Milliseconds())
+	if e.line > 0 {
+		e.detail += fmt.Sprintf(" and was stopped at line %d", e.line)
+	}
+	return e
+}
+
 // killTimeout is how long a sandbox may take to report the exit of a program that it was told to
 // kill. After that the sandbox is destroyed, and the output of the program is lost.
 const killTimeout = 3 * time.Second
@@ -158,7 +172,11 @@ func (s *stretch) kill(e ending) ending {
 	if !s.conversation.owned() {
 		return e
 	}
-	if err := s.sandbox.Kill(); err != nil {
+	kill := s.sandbox.Kill
+	if e.state == TimedOut {
+		kill = s.sandbox.KillAndTell
+	}
+	if err := kill(); err != nil {
 		return e
 	}
 	timer := time.NewTimer(killTimeout)

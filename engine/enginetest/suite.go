@@ -46,7 +46,7 @@ func testPrograms(t *testing.T, p sandbox.Provider) {
 		},
 		{
 			"spins", "print('x')\nwhile True: pass", time.Second,
-			engine.Outcome{State: engine.TimedOut, Stdout: "x\n"},
+			engine.Outcome{State: engine.TimedOut, Stdout: "x\n", Detail: "The program ran for its whole timeout of 1000 ms and was stopped at line 2"},
 		},
 		{
 			"takes too much memory", "print('x')\nx = b'x' * (1 << 30)", time.Minute,
@@ -72,7 +72,7 @@ func testPrograms(t *testing.T, p sandbox.Provider) {
 				got.Stdout, got.Stderr = tt.want.Stdout, tt.want.Stderr
 			}
 			if got.State != tt.want.State || got.Stdout != tt.want.Stdout || got.Stderr != tt.want.Stderr ||
-				got.Reason != tt.want.Reason || got.Code != tt.want.Code {
+				got.Reason != tt.want.Reason || got.Detail != tt.want.Detail || got.Code != tt.want.Code {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})

@@ -123,6 +123,9 @@ type Exit struct {
 	Over string `json:"over"`
 	// Files says that the workspace is not empty.
 	Files bool `json:"files"`
+	// Line is the line at which the program stood when it was killed, or 0 if that is not known.
+	// The program may have forged it.
+	Line int `json:"-"`
 
 	Stdout, Stderr []byte `json:"-"`
 }
@@ -245,8 +248,9 @@ func readExit(payload []byte) (Exit, error) {
 	}
 	var head struct {
 		Exit
-		Stdout int `json:"stdout"`
-		Stderr int `json:"stderr"`
+		Stdout int            `json:"stdout"`
+		Stderr int            `json:"stderr"`
+		Line   jsontext.Value `json:"line"`
 	}
 	if err := json.Unmarshal(payload[4:4+length], &head); err != nil {
 		return Exit{}, fmt.Errorf("exit: %w", err)
@@ -256,6 +260,6 @@ func readExit(payload []byte) (Exit, error) {
 		return Exit{}, errors.New("exit: lengths do not fit")
 	}
 	e := head.Exit
-	e.Stdout, e.Stderr = output[:head.Stdout], output[head.Stdout:]
+	e.Stdout, e.Stderr, e.Line = output[:head.Stdout], output[head.Stdout:], readLine(head.Line)
 	return e, nil
 }

@@ -17,8 +17,8 @@ func exitPayload(head, output string) []byte {
 func TestReadExit(t *testing.T) {
 	code := -9
 	x, err := readExit(exitPayload(
-		`{"code":-9,"oom":true,"broken":true,"files":true,"stdout":3,"stderr":2,"over":"stderr","new":1}`, "outer"))
-	want := Exit{Code: &code, OutOfMemory: true, Broken: true, Over: "stderr", Files: true, Stdout: []byte("out"), Stderr: []byte("er")}
+		`{"code":-9,"oom":true,"broken":true,"files":true,"stdout":3,"stderr":2,"over":"stderr","line":7,"new":1}`, "outer"))
+	want := Exit{Code: &code, OutOfMemory: true, Broken: true, Over: "stderr", Files: true, Line: 7, Stdout: []byte("out"), Stderr: []byte("er")}
 	if diff := cmp.Diff(want, x); diff != "" || err != nil {
 		t.Errorf("readExit = %v, and (-want +got):\n%s", err, diff)
 	}
@@ -39,6 +39,15 @@ func TestReadExit(t *testing.T) {
 	} {
 		if x, err := readExit(payload); err == nil {
 			t.Errorf("readExit(%q) = %+v, want an error", payload, x)
+		}
+	}
+}
+
+// A line that no program can have is forged, and is no reason to doubt the rest.
+func TestLineOfAnExit(t *testing.T) {
+	for value, want := range map[string]int{`3`: 3, `0`: 0, `-1`: 0, `99999999`: 0, `"3"`: 0, `null`: 0, `1.5`: 0} {
+		if x, err := readExit(exitPayload(`{"line":`+value+`}`, "")); err != nil || x.Line != want {
+			t.Errorf("line %s: got %d, %v, want %d", value, x.Line, err, want)
 		}
 	}
 }

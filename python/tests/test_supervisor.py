@@ -124,6 +124,24 @@ def test_output_that_ends_early(sandbox: Sandbox) -> None:
     assert server.exit()[1] == b"before"
 
 
+def test_nobody_asks_for_the_line(sandbox: Sandbox) -> None:
+    server = sandbox.running()
+    server.send(frames.KILL)
+    assert "line" not in server.exit()[0]
+
+
+def test_the_line_of_a_worker_without_a_name(sandbox: Sandbox) -> None:
+    server = sandbox.running()
+    server.send(frames.KILL, b"line")
+    assert "line" not in server.exit()[0]
+
+
+def test_the_line_of_a_paused_program(sandbox: Sandbox) -> None:
+    server = sandbox.paused()
+    server.send(frames.KILL, b"line")
+    assert "line" not in server.exit()[0]
+
+
 def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     def signal_worker(number: signal.Signals) -> None:
         if worker_process.pid:
@@ -135,15 +153,16 @@ def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monke
     assert server.attach()["state"] == "ready"
     stubs = '@tool("t", "t", False)\nasync def _(**extra: Any) -> Any: ""\n'
     printed = tmp_path / "printed"
-    code = f"print(await t(a=1))\nopen({str(printed)!r}, 'w')\nwhile True: pass"
+    code = f"print(await t(a=1))\nopen({str(printed)!r}, 'w')\n\nwhile True: pass"
     server.send(frames.PROGRAM, json.dumps({"code": code, "stubs": stubs}).encode())
     assert server.receive() == Frame(frames.CALLS, b'[{"n":1,"tool":"t","line":1,"input":{"a":1}}]')
     server.send(frames.STOP)
     wait_for_state(worker_process.pid, "T")
     server.send(frames.RESULTS, b'[{"n": 1, "value": 5}]')
     wait_until(printed.exists, "the worker has not printed")
-    server.send(frames.KILL)
-    assert server.exit()[0]["killed"]
+    server.send(frames.KILL, b"line")
+    report = server.exit()[0]
+    assert (report["killed"], report["line"]) == (True, 4)
     assert worker_process.wait() == -signal.SIGKILL
     assert worker_process.printed()[0] == "5\n"
     sandbox.close()

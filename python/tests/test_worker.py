@@ -332,7 +332,7 @@ def test_output_is_in_order(run: Runner) -> None:
 def test_ready_tells_the_version(worker_process: WorkerProcess) -> None:
     kind, payload = worker_process.receive()
     assert kind == frames.READY
-    assert list(json.loads(payload)) == ["python"]
+    assert list(json.loads(payload)) == ["python", "pid"]
 
 
 def test_no_program_comes(worker_process: WorkerProcess) -> None:

@@ -20,7 +20,7 @@ HEADER: Final = struct.Struct(">IB")
 ATTACH: Final = ord("A")  # a server has attached: say hello, and repeat what it may have missed
 PROGRAM: Final = ord("G")  # for the worker: run this program
 RESULTS: Final = ord("R")  # for the worker: the results of the last calls
-KILL: Final = ord("K")  # end the program and report its exit
+KILL: Final = ord("K")  # end the program and report its exit, with a payload also at which line it stood
 FILE: Final = ord("F")  # for the worker: a piece of an input file
 LIST: Final = ord("L")  # list the files that the ended program left
 TAKE: Final = ord("T")  # send one of the files that the ended program left
@@ -235,6 +235,10 @@ class WorkerChannel(Channel):
         if received or flags & socket.MSG_CTRUNC:
             raise ProtocolError("a worker has sent descriptors")
         return data
+
+    def read_text(self, size: int) -> bytes:
+        """Read what comes after the last frame, nothing at the end of the stream. No frame can be read after it."""
+        return self._read(size)
 
     def close(self) -> None:
         """Close the stream and drop what waits to be written."""

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from json import dumps, loads
 from typing import Protocol
 
-from fermata import PROTOCOL, frames, sandbox, states, stopping, workspace
+from fermata import PROTOCOL, frames, sandbox, states, stopping, whereabouts, workspace
 from fermata.control import Control
 from fermata.events import Events
 from fermata.files import Files
-from fermata.frames import Channel, Frame, ProtocolError
+from fermata.frames import Channel, Frame, ProtocolError, WorkerChannel
 from fermata.output import Outputs
 from fermata.pauses import Meter, Pauses
 from fermata.servers import Servers
@@ -48,7 +48,7 @@ class ExitStatus(Protocol):
 class Worker:
     """The worker process as its supervisor sees it."""
 
-    control: Channel
+    control: WorkerChannel
     stdout: int
     stderr: int
     status: ExitStatus
@@ -78,6 +78,8 @@ class Supervisor:
         self._finished = False
         # The worker's version of Python.
         self._python = ""
+        # The worker's process, as it names itself before its program comes; 0 if it does not.
+        self._pid = 0
         # How often the program has paused.
         self._rounds = 0
         self._events = Events()
@@ -142,7 +144,7 @@ class Supervisor:
                 # The program runs again, or has ended, or another server has sent this.
                 pass
             case frames.KILL:
-                self._end({"killed": True})
+                self._end(self._whereabouts(frame) | {"killed": True})
             case frames.FILE if self._state == states.READY:
                 self._control.send(frame)
                 self._pace_files()
@@ -213,10 +215,17 @@ class Supervisor:
             case frames.DONE if self._state == states.RUNNING:
                 self._end({}, frames.encode(*frame))
             case frames.READY if self._state == states.STARTING:
-                self._python = str(loads(frame.payload)["python"])
+                ready = loads(frame.payload)
+                self._python, self._pid = str(ready["python"]), int(ready.get("pid", 0))
                 self._move(states.READY)
             case _:
                 raise ProtocolError(f"frame {frame.kind} from the worker while {self._state}")
+
+    def _whereabouts(self, kill: Frame) -> dict[str, object]:
+        """Return what the report of the end says of where the program stood, if the server asks for that."""
+        if not kill.payload or self._state != states.RUNNING or not self._pid:
+            return {}
+        return {"line": whereabouts.ask(self._worker.control, self._pid)}
 
     def _broken(self) -> None:
         self._end({"broken": True})

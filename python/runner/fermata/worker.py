@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, workspace
+from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, whereabouts, workspace
 from fermata import names as tool_names
 from fermata.figures import Figures
 from fermata.libraries import Ready
@@ -54,7 +54,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
     ``stream`` leads to the supervisor. ``ready`` is what preload has returned.
     """
     _prepare_process()
-    stream.sendall(frames.encode(frames.READY, dumps({"python": sys.version.split()[0]}).encode()))
+    whereabouts.answer_on(stream)
+    ready_frame = {"python": sys.version.split()[0], "pid": os.getpid()}
+    stream.sendall(frames.encode(frames.READY, dumps(ready_frame).encode()))
     # What follows is done while the server sends the program.
     pending = calls.Calls(stream)
     loops.install(pending)
