@@ -50,6 +50,9 @@ const Permanent = "unsupported_capability"
 
 func (e *Error) Error() string { return "api: " + e.Text }
 
+// Unauthorized refuses credentials. The log tells why, and the client is not told.
+func Unauthorized(why string) error { return &auth.RefusedError{Err: auth.ErrKey, Why: why} }
+
 // BadRequest refuses a request with status 400.
 func BadRequest(text string) *Error {
 	return &Error{Status: http.StatusBadRequest, Text: text}

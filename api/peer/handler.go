@@ -99,13 +99,16 @@ func (h *handler) cancel(c echo.Context) error {
 	return h.answer(c, http.StatusOK, answer{Cancelling: state})
 }
 
+// errSignature refuses what no server of the group has sent.
+var errSignature = api.Unauthorized("the signature of a server of the group is missing, too old, or made with another secret")
+
 // read reads a request of another server, of at most limit bytes, into v. The connection
 // works for that server until done is called.
 func (h *handler) read(c echo.Context, path string, limit int64, v any) (done func(), err error) {
 	r := c.Request()
 	hash, ok := h.key.verify(r.Header.Get(signatureHeader), time.Now(), path)
 	if !ok {
-		return nil, api.ErrUnauthorized
+		return nil, errSignature
 	}
 	leave := api.Occupy(r.Context(), principal)
 	defer func() {
@@ -118,7 +121,7 @@ func (h *handler) read(c echo.Context, path string, limit int64, v any) (done fu
 		return nil, err
 	}
 	if hexHash(body) != hash {
-		return nil, api.ErrUnauthorized
+		return nil, errSignature
 	}
 	if err := decode(body, v); err != nil {
 		return nil, api.ErrNotJSON

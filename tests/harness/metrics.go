@@ -12,7 +12,7 @@ import (
 )
 
 // metricsLine matches the line of the log that tells the address of the metrics.
-var metricsLine = regexp.MustCompile(`msg="metrics are served" addr=(\S+)`)
+var metricsLine = regexp.MustCompile(`metrics are served",?\s*"?addr"?[=:]"?([^\s"]+)`)
 
 // MetricsAddr returns the address of the server's metrics.
 func (s *Server) MetricsAddr(t testing.TB) string {

@@ -18,7 +18,7 @@ func OverReplicas(t *testing.T, sandboxes []Part, test func(t *testing.T, server
 			group := Settings{"REDIS_URL": redis.URL(), "FILES_URL": Bucket(t)}
 			var servers []*Server
 			for range 3 {
-				all := With(Common, e.Settings, Quick(t))
+				all := With(Common, e.Settings, Quick(t), JSONLog)
 				servers = append(servers, LaunchAlone(t, Setup{e.Name, With(all, group)}))
 			}
 			test(t, servers)

@@ -133,6 +133,34 @@ func TestLogTellsLostSandbox(t *testing.T) {
 	})
 }
 
+// TestLogTellsHandOver checks that the lines of two servers tell which of them ran a step, and how it
+// was left.
+func TestLogTellsHandOver(t *testing.T) {
+	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
+		c := harness.Alices(servers)
+		pause := c[0].Pause(t, harness.AskOnce)
+		execution := executionOf(t, pause)
+		c[1].Post(t, pause.Continue(harness.Value("1"))).Completes(t, "1\n")
+		line := servers[1].Log.AwaitLines(t, 1, harness.LogLine{"msg": "request", "execution": execution, "outcome": "completed"})[0]
+		if line.Text("by") == "" || line.Number("round") != 1 || line.Number("calls") != 1 || line.Number("ran_ms") < 0 || line["repeated"] != nil {
+			t.Errorf("line %v, want the server that ran the step, and what it knows", line)
+		}
+		servers[0].Log.AwaitLines(t, 1, harness.LogLine{
+			"msg": "request", "execution": execution, "outcome": "completed", "route": "/internal/resume", "principal": "alice", "round": 1.0,
+		})
+		c[1].Post(t, pause.Continue(harness.Value("1"))).Completes(t, "1\n")
+		servers[1].Log.AwaitLines(t, 1, harness.LogLine{"msg": "request", "execution": execution, "repeated": true})
+		a, err := harness.Client{URL: servers[0].URL}.Request(t.Context(), http.MethodPost, "/internal/resume", nil, `{}`)
+		if err != nil || a.HTTPStatus != http.StatusUnauthorized {
+			t.Fatalf("got %v (%v), want 401", a, err)
+		}
+		line = servers[0].Log.AwaitLines(t, 1, harness.LogLine{"msg": "request", "status": 401.0, "level": "WARN"})[0]
+		if line.Text("why") == "" || line.Text("peer") == "" {
+			t.Errorf("line %v, want why and from where", line)
+		}
+	})
+}
+
 // TestLogTellsLongWait checks that a start that waits long for a sandbox leaves a line, and that its
 // request tells why it got none.
 func TestLogTellsLongWait(t *testing.T) {
