@@ -122,7 +122,7 @@ func (s *Store) open(path string) (err error) {
 // same to the next server.
 func now() (int64, error) {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+	if err := unix.ClockGettime(bootClock, &t); err != nil {
 		return 0, fmt.Errorf("read the clock: %w", err)
 	}
 	return t.Nano() / int64(time.Millisecond), nil

@@ -54,7 +54,7 @@ func lockFile(path string) (*os.File, error) {
 // that its records belong to. The database itself cannot say so: after a crash of the
 // machine it may not even open.
 func (s *Store) openRecords(path string) (*bolt.DB, error) {
-	this, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	this, err := bootID()
 	if err != nil {
 		return nil, fmt.Errorf("read the boot id of the machine: %w", err)
 	}

@@ -71,7 +71,7 @@ func (r *Redis) Start() error {
 		return err
 	}
 	r.cmd = exec.Command("redis-server", r.Args...)
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	r.cmd.SysProcAttr = dieWithParent()
 	if err := r.cmd.Start(); err != nil {
 		return fmt.Errorf("start redis-server, which these tests need: %w", err)
 	}

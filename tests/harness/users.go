@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 )
 
 const (
@@ -48,7 +47,7 @@ func (s *Server) as(user string) error {
 		text = "nobody:400000:5000\n"
 	}
 	errs = append(errs, os.WriteFile(ranges, []byte(text), 0o644))
-	s.Attributes = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	s.Attributes = ownMounts()
 	see := fmt.Sprintf(`mount --bind %[1]s /etc/subuid && mount --bind %[1]s /etc/subgid && exec "$@"`, ranges)
 	s.Become = append([]string{"/bin/sh", "-c", see, "sh"}, s.Become...)
 	return errors.Join(errs...)

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package hostile attacks a server with the programs in the folders beside this file, and with
 // random system calls, frames and connections. After each attack the server must answer,
 // another client's program must go on, and nothing may be left behind. README.md tells how

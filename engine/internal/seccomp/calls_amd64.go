@@ -1,51 +1,51 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import "fermata/engine/internal/seccomp/abi"
 
-const auditArch = unix.AUDIT_ARCH_X86_64
+const auditArch = abi.AUDIT_ARCH_X86_64
 
 // archCalls returns the older calls that only this architecture has.
 func archCalls() map[string]int {
 	return map[string]int{
-		"access":       unix.SYS_ACCESS,
-		"alarm":        unix.SYS_ALARM,
-		"arch_prctl":   unix.SYS_ARCH_PRCTL,
-		"chmod":        unix.SYS_CHMOD,
-		"chown":        unix.SYS_CHOWN,
-		"creat":        unix.SYS_CREAT,
-		"dup2":         unix.SYS_DUP2,
-		"epoll_create": unix.SYS_EPOLL_CREATE,
-		"epoll_wait":   unix.SYS_EPOLL_WAIT,
-		"eventfd":      unix.SYS_EVENTFD,
-		"fork":         unix.SYS_FORK,
-		"futimesat":    unix.SYS_FUTIMESAT,
-		"getdents":     unix.SYS_GETDENTS,
-		"getpgrp":      unix.SYS_GETPGRP,
-		"lchown":       unix.SYS_LCHOWN,
-		"link":         unix.SYS_LINK,
-		"lstat":        unix.SYS_LSTAT,
-		"mkdir":        unix.SYS_MKDIR,
-		"mknod":        unix.SYS_MKNOD,
-		"newfstatat":   unix.SYS_NEWFSTATAT,
-		"open":         unix.SYS_OPEN,
-		"pause":        unix.SYS_PAUSE,
-		"pipe":         unix.SYS_PIPE,
-		"poll":         unix.SYS_POLL,
-		"readlink":     unix.SYS_READLINK,
-		"rename":       unix.SYS_RENAME,
-		"rmdir":        unix.SYS_RMDIR,
-		"select":       unix.SYS_SELECT,
-		"signalfd":     unix.SYS_SIGNALFD,
-		"stat":         unix.SYS_STAT,
-		"symlink":      unix.SYS_SYMLINK,
-		"time":         unix.SYS_TIME,
-		"unlink":       unix.SYS_UNLINK,
-		"utime":        unix.SYS_UTIME,
-		"utimes":       unix.SYS_UTIMES,
-		"vfork":        unix.SYS_VFORK,
+		"access":       abi.SYS_ACCESS,
+		"alarm":        abi.SYS_ALARM,
+		"arch_prctl":   abi.SYS_ARCH_PRCTL,
+		"chmod":        abi.SYS_CHMOD,
+		"chown":        abi.SYS_CHOWN,
+		"creat":        abi.SYS_CREAT,
+		"dup2":         abi.SYS_DUP2,
+		"epoll_create": abi.SYS_EPOLL_CREATE,
+		"epoll_wait":   abi.SYS_EPOLL_WAIT,
+		"eventfd":      abi.SYS_EVENTFD,
+		"fork":         abi.SYS_FORK,
+		"futimesat":    abi.SYS_FUTIMESAT,
+		"getdents":     abi.SYS_GETDENTS,
+		"getpgrp":      abi.SYS_GETPGRP,
+		"lchown":       abi.SYS_LCHOWN,
+		"link":         abi.SYS_LINK,
+		"lstat":        abi.SYS_LSTAT,
+		"mkdir":        abi.SYS_MKDIR,
+		"mknod":        abi.SYS_MKNOD,
+		"newfstatat":   abi.SYS_NEWFSTATAT,
+		"open":         abi.SYS_OPEN,
+		"pause":        abi.SYS_PAUSE,
+		"pipe":         abi.SYS_PIPE,
+		"poll":         abi.SYS_POLL,
+		"readlink":     abi.SYS_READLINK,
+		"rename":       abi.SYS_RENAME,
+		"rmdir":        abi.SYS_RMDIR,
+		"select":       abi.SYS_SELECT,
+		"signalfd":     abi.SYS_SIGNALFD,
+		"stat":         abi.SYS_STAT,
+		"symlink":      abi.SYS_SYMLINK,
+		"time":         abi.SYS_TIME,
+		"unlink":       abi.SYS_UNLINK,
+		"utime":        abi.SYS_UTIME,
+		"utimes":       abi.SYS_UTIMES,
+		"vfork":        abi.SYS_VFORK,
 	}
 }
 
 // archMissing returns the older calls that only this architecture has and that fail as if
 // the kernel did not have them.
-func archMissing() map[string]int { return map[string]int{"inotify_init": unix.SYS_INOTIFY_INIT} }
+func archMissing() map[string]int { return map[string]int{"inotify_init": abi.SYS_INOTIFY_INIT} }

@@ -1,13 +1,13 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import "fermata/engine/internal/seccomp/abi"
 
-const auditArch = unix.AUDIT_ARCH_AARCH64
+const auditArch = abi.AUDIT_ARCH_AARCH64
 
 // archCalls returns the calls that have another name on this architecture.
 func archCalls() map[string]int {
 	return map[string]int{
-		"newfstatat": unix.SYS_FSTATAT,
+		"newfstatat": abi.SYS_NEWFSTATAT,
 	}
 }
 

@@ -10,15 +10,17 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"syscall"
 
 	"golang.org/x/net/bpf"
-	"golang.org/x/sys/unix"
+
+	"fermata/engine/internal/seccomp/abi"
 )
 
 const (
-	retAllow = unix.SECCOMP_RET_ALLOW
-	retKill  = unix.SECCOMP_RET_KILL_PROCESS
-	retErrno = unix.SECCOMP_RET_ERRNO
+	retAllow = abi.SECCOMP_RET_ALLOW
+	retKill  = abi.SECCOMP_RET_KILL_PROCESS
+	retErrno = abi.SECCOMP_RET_ERRNO
 
 	// Offsets in struct seccomp_data. The low half of an argument comes first.
 	offsetNumber = 0
@@ -53,7 +55,7 @@ func program() []bpf.Instruction {
 		bpf.RetConstant{Val: retKill},
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
-		bpf.RetConstant{Val: errno(unix.EPERM)},
+		bpf.RetConstant{Val: errno(abi.EPERM)},
 	}
 	return append(p, search(runs())...)
 }
@@ -74,7 +76,7 @@ func runs() []run {
 	for _, r := range rules() {
 		answers[r.number] = r.answer()
 	}
-	refused := []bpf.Instruction{bpf.RetConstant{Val: errno(unix.EPERM)}}
+	refused := []bpf.Instruction{bpf.RetConstant{Val: errno(abi.EPERM)}}
 	all := []run{{0, refused}}
 	for number := range slices.Max(slices.Collect(maps.Keys(answers))) + 2 {
 		answer, ok := answers[number]
@@ -109,7 +111,7 @@ func search(runs []run) []bpf.Instruction {
 	return slices.Concat(p, below, above)
 }
 
-func errno(number unix.Errno) uint32 { return retErrno | uint32(number) }
+func errno(number syscall.Errno) uint32 { return retErrno | uint32(number) }
 
 // answer returns the instructions that apply a rule. They end the filter program.
 func (r rule) answer() []bpf.Instruction {
