@@ -4,57 +4,13 @@ package process
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
-
-// An interpreter is a Python that is recent enough for the runner.
-type interpreter struct {
-	path    string
-	version string
-}
-
-// Oldest minor version of Python 3 that the runner works with.
-const oldestPython = 11
-
-// pythonTimeout bounds the start of an interpreter.
-const pythonTimeout = 8 * time.Second
-
-// findPython finds the interpreter behind a name, which may be a wrapper such as
-// those of version managers.
-func findPython(ctx context.Context, name string) (interpreter, error) {
-	asking, cancel := context.WithTimeout(ctx, pythonTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(asking, name, "-I", "-c",
-		`import sys; print(sys.executable, *sys.version_info[:3], sep="\n")`)
-	// A process that a wrapper has started may keep the pipe open.
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	if asking.Err() != nil && ctx.Err() == nil {
-		return interpreter{}, fmt.Errorf("run Python interpreter %q: it does not start within %s, which a "+
-			"sitecustomize or a .pth file of its site-packages may cause", name, pythonTimeout)
-	}
-	if err != nil {
-		return interpreter{}, fmt.Errorf("run Python interpreter %q: %w", name, err)
-	}
-	lines := strings.Fields(string(out))
-	if len(lines) != 4 {
-		return interpreter{}, fmt.Errorf("%q is not a Python interpreter", name)
-	}
-	found := interpreter{path: lines[0], version: strings.Join(lines[1:], ".")}
-	if minor, err := strconv.Atoi(lines[2]); err != nil || lines[1] != "3" || minor < oldestPython {
-		return interpreter{}, fmt.Errorf("%s is Python %s, 3.%d or later is needed", found.path, found.version, oldestPython)
-	}
-	return found, nil
-}
 
 // explain adds to an error of isolation what an operator can do about it.
 func explain(err error) error {

@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -20,19 +21,34 @@ func Quick(t *testing.T) Settings {
 	return Settings{"PYTHON": python, "ADDR": FreeAddr(t), "POOL_SIZE": "4"}
 }
 
-// BarePython returns a Python without libraries, which is made once.
+// BarePython returns a Python without libraries, which is made once. It is not in a directory of
+// temporary files, since each sandbox has one of its own.
 var BarePython = sync.OnceValues(func() (string, error) {
-	dir, err := Scratch()
+	parent, err := os.UserCacheDir()
+	if os.Geteuid() == 0 {
+		parent, err = "/var/cache", nil // where servers of other users find it, too
+	}
 	if err != nil {
 		return "", err
 	}
-	dir = filepath.Join(dir, "python")
-	out, err := exec.Command(Common["PYTHON"], "-m", "venv", "--without-pip", dir).CombinedOutput()
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", err
+	}
+	if barePythonDir, err = os.MkdirTemp(parent, "fermata-tests-"); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(barePythonDir, 0o755); err != nil {
+		return "", err
+	}
+	out, err := exec.Command(Common["PYTHON"], "-m", "venv", "--without-pip", barePythonDir).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("make a Python without libraries: %w\n%s", err, out)
 	}
-	return filepath.Join(dir, "bin", "python3"), nil
+	return filepath.Join(barePythonDir, "bin", "python3"), nil
 })
+
+// barePythonDir is where BarePython is, once it is made.
+var barePythonDir string
 
 // FreeAddr returns an address of this machine that nobody listened on a moment ago.
 func FreeAddr(t *testing.T) string {

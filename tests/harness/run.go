@@ -41,6 +41,9 @@ func Main(m *testing.M) {
 	if dir, err := Scratch(); err == nil {
 		_ = os.RemoveAll(dir)
 	}
+	if barePythonDir != "" {
+		_ = os.RemoveAll(barePythonDir)
+	}
 	os.Exit(code)
 }
 
