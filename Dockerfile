@@ -1,6 +1,6 @@
 # The images of Fermata: `server`, and `sandbox`, from which each program gets a container of its own.
 #
-#   docker build --target server -t fermata .
+#   docker build --target server --build-arg VERSION="$(git describe --tags --always --dirty)" -t fermata .
 #   docker build --target sandbox -t fermata-sandbox .
 #
 # Any image with Python 3.11 or later becomes a sandbox image with the libraries that it has:
@@ -43,7 +43,9 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 # The state is kept in a volume on /var/lib/fermata. A new volume takes over the owner of this directory.
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/usr/local/bin/fermata ./cmd/fermata \
+# What `fermata version` says; the image is built without the repository, which would tell.
+ARG VERSION=unreleased
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.release=${VERSION}" -o /out/usr/local/bin/fermata ./cmd/fermata \
     && mkdir -p /out/var/lib/fermata /out/etc/ssl/certs \
     && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/
 
@@ -55,5 +57,6 @@ USER 65532:65532
 WORKDIR /var/lib/fermata
 ENV FERMATA_ADDR=:8000 FERMATA_SANDBOX=docker FERMATA_STATE_DIR=/var/lib/fermata
 EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=6s --start-period=60s --start-interval=1s CMD ["/usr/local/bin/fermata", "health"]
 ENTRYPOINT ["/usr/local/bin/fermata"]
 CMD ["serve"]

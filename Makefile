@@ -139,7 +139,7 @@ hostile: ## attack a server with programs, system calls, frames and connections 
 .PHONY: images
 images: ## the Docker images fermata and fermata-sandbox
 	$(call need,docker,https://docs.docker.com/engine/install)
-	docker build $(DOCKERFLAGS) --target server --tag fermata .
+	docker build $(DOCKERFLAGS) --target server --build-arg VERSION="$$(git describe --tags --always --dirty 2>/dev/null || echo unreleased)" --tag fermata .
 	docker build $(DOCKERFLAGS) --target sandbox --tag fermata-sandbox .
 
 bin/versitygw:

@@ -48,7 +48,7 @@ func CheckKeys(keys []Key) []error {
 	for _, k := range keys {
 		// A name ends at the first colon, so whoever writes jwt:tenant:user:key gets the name jwt.
 		if k.Name == Anonymous || k.Name+":" == tokenPrefix || strings.HasPrefix(k.Name, tokenPrefix) {
-			mistakes = append(mistakes, fmt.Errorf("no key may have the name %q: %q is everyone with FERMATA_AUTH=off, "+
+			mistakes = append(mistakes, fmt.Errorf("no key in FERMATA_API_KEYS or FERMATA_OPERATOR_KEYS may have the name %q: %q is everyone with FERMATA_AUTH=off, "+
 				"and names that begin with %q are users of LibreChat", k.Name, Anonymous, tokenPrefix))
 			continue
 		}
@@ -58,7 +58,7 @@ func CheckKeys(keys []Key) []error {
 			mistakes = append(mistakes, fmt.Errorf("FERMATA_API_KEYS and FERMATA_OPERATOR_KEYS have the same key, as that of %s and of %s: "+
 				"an operator needs a key of its own", sameKey.Name, k.Name))
 		case found && sameKey.Name != k.Name:
-			mistakes = append(mistakes, fmt.Errorf("%s and %s have the same key: each principal needs one of its own", sameKey.Name, k.Name))
+			mistakes = append(mistakes, fmt.Errorf("%s and %s have the same key in FERMATA_API_KEYS or FERMATA_OPERATOR_KEYS: each principal needs one of its own", sameKey.Name, k.Name))
 		}
 		if sameName, found := byName[k.Name]; found && sameName.Operator != k.Operator {
 			mistakes = append(mistakes, fmt.Errorf("FERMATA_OPERATOR_KEYS and FERMATA_API_KEYS have the name %s: an operator needs a name of its own", k.Name))

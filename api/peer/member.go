@@ -102,8 +102,8 @@ func (r *Registry) describe(ctx context.Context, server, address string, ttl tim
 			return err
 		}
 		if !slices.Contains(other.Keys, self.Keys[0]) {
-			r.log.Warn("another server does not know the secret with which this one signs, and refuses its tokens: "+
-				"put a new secret behind the old one in FERMATA_SECRET until all servers know it", "server", other.Address)
+			// A new secret belongs behind the old one until all servers know it.
+			r.log.Warn("another server does not know the secret with which this one signs, and refuses its tokens", "server", other.Address)
 		}
 	}
 	r.compared.Store(true)

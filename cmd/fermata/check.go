@@ -36,11 +36,11 @@ func (*check) Validate() error { return nil }
 const checkTimeout = 2 * time.Minute
 
 // run prints what this machine can isolate and what it cannot. It returns an error if a
-// server with these settings would not start.
-func (c *check) run(ctx context.Context, stdout io.Writer) error {
+// server with these settings would not start. strays are environment variables to warn of.
+func (c *check) run(ctx context.Context, stdout io.Writer, strays []stray) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	findings := append(c.checkSettings(), c.checkSandbox(ctx, slog.New(slog.DiscardHandler), "")...)
+	findings := append(c.checkSettings(strays), c.checkSandbox(ctx, slog.New(slog.DiscardHandler), "")...)
 	findings = append(findings, c.tryProgram(ctx)...)
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	missing := 0
@@ -66,10 +66,16 @@ func (c *check) run(ctx context.Context, stdout io.Writer) error {
 }
 
 // checkSettings checks the settings and the state directory.
-func (c *check) checkSettings() []sandbox.Finding {
+func (c *check) checkSettings(strays []stray) []sandbox.Finding {
 	findings := []sandbox.Finding{{What: "settings", State: sandbox.OK}}
 	if err := c.settings.Validate(); err != nil {
 		findings[0] = sandbox.Finding{What: "settings", State: sandbox.Missing, Detail: err.Error(), Remedy: "see `fermata serve --help`"}
+	}
+	for _, one := range strays {
+		findings = append(findings, sandbox.Finding{What: "ignored", State: sandbox.Weaker, Detail: one.warning()})
+	}
+	for _, sentence := range c.idle() {
+		findings = append(findings, sandbox.Finding{What: "ignored", State: sandbox.Weaker, Detail: sentence})
 	}
 	dir, err := c.Executions.stateDirName()
 	if err != nil {

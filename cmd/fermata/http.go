@@ -47,6 +47,10 @@ func (s *httpSettings) check(m *mistakes) {
 			*m = append(*m, fmt.Errorf("--cors-origins has %q: %w", origin, err))
 		}
 	}
+	m.address("addr", s.Addr)
+	if s.MetricsAddr != "" {
+		m.address("metrics-addr", s.MetricsAddr)
+	}
 	m.unless(s.MaxBody > 0, "max-body", "more than 0")
 	m.unless(s.BodyBudget > 0, "body-budget", "more than 0")
 	m.unless(s.MaxConnections > 0, "max-connections", "more than 0")

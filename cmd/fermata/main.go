@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -43,12 +46,19 @@ func leaveProcessors() {
 type commands struct {
 	Serve   settings `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
 	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
+	Health  health   `cmd:"" help:"Ask a running server whether it lives; the exit code is 0 if it does."`
 	Version struct{} `cmd:"" help:"Print the version."`
+	Help    struct{} `cmd:"" help:"Print this help, or that of a command: fermata help serve."`
+
+	VersionFlag kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 }
 
 // run executes the command that args name. Help, version and findings go to stdout, the log
 // to stderr. It returns when the command is done or ctx has ended.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	var c commands
 	exited := false
 	parser, err := newParser(&c, kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }))
@@ -56,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	parsed, err := parser.Parse(args)
-	if exited { // kong has printed the help that was asked for.
+	if exited { // kong has printed the help or the version that was asked for.
 		return nil
 	}
 	if err != nil {
@@ -67,9 +77,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, err := fmt.Fprintln(stdout, version())
 		return err
 	case "check":
-		return c.Check.run(ctx, stdout)
+		return c.Check.run(ctx, stdout, straysIn(os.Environ(), parsed.Selected().Flags))
+	case "health":
+		return c.Health.run(ctx, stdout)
 	default:
-		return c.Serve.run(ctx, stderr)
+		return c.Serve.run(ctx, stderr, straysIn(os.Environ(), parsed.Selected().Flags))
 	}
 }
 
@@ -78,6 +90,8 @@ func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("fermata"),
 		kong.Description("Runs programs in sandboxes, pauses them at their tool calls, and resumes them with the results."),
 		kong.DefaultEnvars("FERMATA"),
+		kong.Vars{"version": version(), "defaultPython": defaultPython, "defaultImage": defaultImage},
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "http", Title: "HTTP"},
@@ -92,10 +106,34 @@ func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 	}, options...)...)
 }
 
-// version returns the version of the module that the go command has recorded.
+// release is the version that a build was given, as the images are:
+//
+//	go build -ldflags "-X main.release=v1.2.3"
+var release string //nolint:gochecknoglobals // the linker sets it
+
+// version returns the version that the build was given, or else what the go command has recorded
+// of the module and its repository.
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+	info, ok := debug.ReadBuildInfo()
+	switch {
+	case release != "":
+		return release
+	case !ok:
+		return "unknown"
+	case info.Main.Version != "" && info.Main.Version != "(devel)":
 		return info.Main.Version
 	}
-	return "unknown"
+	recorded := map[string]string{}
+	for _, s := range info.Settings {
+		recorded[s.Key] = s.Value
+	}
+	const short = 12 // characters of a revision that tell it from all others
+	revision := recorded["vcs.revision"]
+	if revision == "" {
+		return "(devel)"
+	}
+	if recorded["vcs.modified"] == "true" {
+		return revision[:min(short, len(revision))] + "+changes"
+	}
+	return revision[:min(short, len(revision))]
 }

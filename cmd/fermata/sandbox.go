@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"fermata/engine/docker"
 	"fermata/engine/process"
 	"fermata/engine/sandbox"
@@ -16,11 +18,21 @@ import (
 // from its server.
 const orphanSlack = time.Minute
 
+// The defaults of what programs run in.
+const (
+	defaultPython = "python3"
+	defaultImage  = "fermata-sandbox"
+)
+
+// leastMemory is the least memory of a sandbox in which a program can run: Python and the runner
+// take most of it.
+const leastMemory = 16 << 20
+
 // sandboxSettings are the settings of sandboxes.
 type sandboxSettings struct {
 	Provider       string        `name:"sandbox" enum:"process,docker" default:"process" help:"What programs run in. process: processes of this machine in namespaces of their own; docker: containers of the Docker engine that DOCKER_HOST names."`
-	Python         string        `default:"python3" help:"Python interpreter of process sandboxes, 3.11 or later: a path, or a name to look up."`
-	DockerImage    string        `default:"fermata-sandbox" help:"Image of the containers."`
+	Python         string        `default:"${defaultPython}" help:"Python interpreter of process sandboxes, 3.11 or later: a path, or a name to look up."`
+	DockerImage    string        `default:"${defaultImage}" help:"Image of the containers."`
 	DockerRuntime  string        `placeholder:"NAME" help:"OCI runtime of the containers, for example runsc for gVisor. Default: the default runtime of the Docker engine."`
 	Cgroups        string        `enum:"required,optional" default:"required" help:"Whether cgroups must limit process sandboxes. required: the server does not start without them; optional: it starts, but then one program may take FERMATA_PIDS times FERMATA_MEMORY, three times FERMATA_DISK on top of that, and all processors. Use optional for your own programs only."`
 	PoolSize       int           `default:"4" help:"How many idle sandboxes to keep ready. One half is plain; the other half is scientific: these have imported the libraries and serve programs whose text names one."`
@@ -28,7 +40,7 @@ type sandboxSettings struct {
 	PoolScientific *int          `placeholder:"N" help:"How many idle scientific sandboxes to keep ready. Default: half of FERMATA_POOL_SIZE, rounded down."`
 	MaxSandboxes   int           `default:"256" help:"Most sandboxes at once, paused ones included."`
 	QueueTimeout   time.Duration `default:"10s" help:"How long a start waits for a sandbox, at most 60s."`
-	Memory         byteSize      `default:"512MiB" help:"Memory of one sandbox."`
+	Memory         byteSize      `default:"512MiB" help:"Memory of one sandbox, at least 16MiB."`
 	CPUs           float64       `name:"cpus" default:"1" help:"Processors of one sandbox; 1.5 is one and a half."`
 	PIDs           int           `name:"pids" default:"64" help:"Processes and threads of one program."`
 	Output         byteSize      `default:"1MiB" help:"Most bytes that a program may print to stdout, and as many to stderr."`
@@ -36,13 +48,18 @@ type sandboxSettings struct {
 }
 
 func (s *sandboxSettings) check(m *mistakes) {
-	m.unless(s.PoolSize >= 0 && s.PoolSize <= s.MaxSandboxes, "pool-size", "between 0 and --max-sandboxes")
 	plain, scientific := s.poolSizes()[sandbox.Plain], s.poolSizes()[sandbox.Scientific]
-	m.unless(plain >= 0 && plain <= s.MaxSandboxes, "pool-plain", "between 0 and --max-sandboxes")
-	m.unless(scientific >= 0 && plain+scientific <= s.MaxSandboxes, "pool-scientific", "between 0 and --max-sandboxes less --pool-plain")
+	atMost := func(what string, most, is int) string {
+		return fmt.Sprintf("between 0 and %s, which is %d, and is %d", what, most, is)
+	}
+	m.unless(s.PoolSize >= 0 && s.PoolSize <= s.MaxSandboxes, "pool-size", atMost("--max-sandboxes", s.MaxSandboxes, s.PoolSize))
+	m.unless(plain >= 0 && plain <= s.MaxSandboxes, "pool-plain", atMost("--max-sandboxes", s.MaxSandboxes, plain))
+	m.unless(scientific >= 0 && plain+scientific <= s.MaxSandboxes, "pool-scientific",
+		atMost("--max-sandboxes less --pool-plain", s.MaxSandboxes-plain, scientific))
 	m.unless(s.MaxSandboxes > 0, "max-sandboxes", "more than 0")
-	m.unless(s.QueueTimeout >= 0 && s.QueueTimeout <= maxQueueTimeout, "queue-timeout", fmt.Sprintf("between 0s and %s", maxQueueTimeout))
-	m.unless(s.Memory > 0, "memory", "more than 0")
+	m.unless(s.QueueTimeout >= 0 && s.QueueTimeout <= maxQueueTimeout, "queue-timeout", fmt.Sprintf("between 0s and %s, and is %s", maxQueueTimeout, s.QueueTimeout))
+	m.unless(s.Memory >= leastMemory, "memory", fmt.Sprintf("at least %s, since Python itself needs some, and is %s",
+		humanize.IBytes(leastMemory), humanize.IBytes(uint64(max(0, s.Memory)))))
 	m.unless(s.CPUs > 0, "cpus", "more than 0")
 	m.unless(s.PIDs > 0, "pids", "more than 0")
 	m.unless(s.Output > 0, "output", "more than 0")

@@ -27,9 +27,15 @@ const (
 )
 
 // run serves until ctx ends. Then it answers the requests that are under way and closes the
-// parts of the server.
-func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
+// parts of the server. strays are environment variables to warn of.
+func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (err error) {
 	log := s.Log.logger(stderr)
+	for _, one := range strays {
+		log.Warn("a setting is ignored", "reason", one.warning())
+	}
+	for _, sentence := range s.idle() {
+		log.Warn("a setting is ignored", "reason", sentence)
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.HTTP.Addr)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -65,7 +71,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer) (err error) {
 
 	for _, k := range slices.Concat(s.HTTP.APIKeys, s.HTTP.OperatorKeys) {
 		if k.length() < goodKey {
-			log.Warn("an API key is short enough to be guessed: make one with openssl rand -hex 24", "principal", k.Name, "characters", k.length())
+			log.Warn("a key in FERMATA_API_KEYS or FERMATA_OPERATOR_KEYS is short enough to be guessed: make one with openssl rand -hex 24", "principal", k.Name, "characters", k.length())
 		}
 	}
 

@@ -27,14 +27,28 @@ func TestVersion(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	var stdout bytes.Buffer
-	if err := run(t.Context(), []string{"serve", "--help"}, &stdout, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{"--addr", "$FERMATA_API_KEYS", "Executions", "Serve the API until"} {
-		if !strings.Contains(stdout.String(), part) {
-			t.Errorf("the help lacks %q:\n%s", part, stdout.String())
+	of := func(args ...string) string {
+		t.Helper()
+		var stdout bytes.Buffer
+		if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
+			t.Fatalf("fermata %v: %v", args, err)
 		}
+		return stdout.String()
+	}
+	text := of("serve", "--help")
+	for _, part := range []string{"--addr", "$FERMATA_API_KEYS", "Executions", "Serve the API until"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the help lacks %q:\n%s", part, text)
+		}
+	}
+	if got := of("help", "serve"); got != text {
+		t.Errorf("fermata help serve prints\n%s\nwant what fermata serve --help prints", got)
+	}
+	if got := of("help"); got != of("--help") || !strings.Contains(got, "health") {
+		t.Errorf("fermata help prints\n%s\nwant what fermata --help prints, with all commands", got)
+	}
+	if got, want := of("--version"), of("version"); got != want {
+		t.Errorf("fermata --version prints %q, want %q", got, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,12 @@ type serverSettings struct {
 func (s *serverSettings) check(m *mistakes) {
 	m.unless(s.PeerAddr == "" || s.RedisURL.reveal() != "", "peer-addr", "empty without FERMATA_REDIS_URL: there are no other servers")
 	m.unless(s.PeerURL == "" || s.RedisURL.reveal() != "", "peer-url", "empty without FERMATA_REDIS_URL: there are no other servers")
+	if s.PeerAddr != "" {
+		m.address("peer-addr", s.PeerAddr)
+	}
+	scheme, _, _ := strings.Cut(s.RedisURL.reveal(), "://")
+	m.unless(s.RedisURL.reveal() == "" || slices.Contains([]string{"redis", "rediss", "unix"}, scheme), "redis-url",
+		"a URL that begins with redis://, rediss:// or unix://, such as redis://localhost:6379") // It may contain a password, so it is not shown.
 	m.unless(s.DrainDelay >= 0 && s.DrainDelay <= maxDrainDelay, "drain-delay", fmt.Sprintf("between 0s and %s", maxDrainDelay))
 	m.unless(s.DrainTimeout >= 0, "drain-timeout", "0s or more")
 }
@@ -51,7 +58,7 @@ func (s *serverSettings) store(dir string, j *journalSettings, log *slog.Logger)
 	}
 	store, err := redisstore.New(s.RedisURL.reveal(), options...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("open the store of records (FERMATA_REDIS_URL, FERMATA_REDIS_SECRET): %w", err)
 	}
 	return store, store, nil
 }

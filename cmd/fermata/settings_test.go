@@ -95,9 +95,16 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--memory=much"}, []string{"--memory", "512MiB", `"much"`}},
 		{[]string{"--memory=1EiB", "--disk=100EiB"}, []string{"--disk"}},
 		{[]string{"--log-level=loud"}, []string{"--log-level"}},
-		{[]string{"--pause-ttl=300"}, []string{"--pause-ttl"}},
+		{[]string{"--pause-ttl=300"}, []string{"--pause-ttl", "such as 500ms, 30s, 5m or 24h", `got "300"`}},
+		{[]string{"--auth=off", "--pause-ttl=0s"}, []string{"--pause-ttl must be more than 0 (FERMATA_PAUSE_TTL)"}},
+		{[]string{"--auth=off", "--memory=1MiB"}, []string{"--memory must be at least 16 MiB", "is 1.0 MiB (FERMATA_MEMORY)"}},
+		{[]string{"--auth=off", "--addr=8000"}, []string{"--addr must be HOST:PORT, such as 127.0.0.1:8000", `is "8000" (FERMATA_ADDR)`}},
+		{[]string{"--auth=off", "--addr=::1:8006"}, []string{"--addr must be", "[::1]:8000"}},
+		{[]string{"--auth=off", "--metrics-addr=:99999"}, []string{"--metrics-addr must be", "from 0 to 65535"}},
+		{[]string{"--auth=off", "--redis-url=very-secret:6379", "--secret=x"}, []string{"--redis-url must be", "redis://localhost:6379", "FERMATA_REDIS_URL"}},
+		{[]string{"--auth=off", "--drain-delay=6m"}, []string{"--drain-delay must be between 0s and 5m0s"}},
 		{[]string{"--pids=0", "--cpus=0", "--max-body=0B"}, []string{"no API keys", "--pids must be", "--cpus must be", "--max-body must be"}},
-		{[]string{"--queue-timeout=61s"}, []string{"--queue-timeout must be between 0s and 1m0s"}},
+		{[]string{"--queue-timeout=61s"}, []string{"--queue-timeout must be between 0s and 1m0s, and is 1m1s"}},
 		{[]string{"--rate-executions=20"}, []string{"--rate-executions", `such as 20/30s, or off, got "20"`}},
 		{[]string{"--rate-uploads=0/5m"}, []string{"--rate-uploads"}},
 		{[]string{"--rate-lists=5/0s"}, []string{"--rate-lists"}},
@@ -132,7 +139,7 @@ func TestMistakes(t *testing.T) {
 			[]string{"--auth=off", "--redis-url=redis://a", "--secret=very-secret", "--peer-url=http://a:8000", "--files-url=file:///a"},
 			[]string{"FERMATA_PEER_URL", "FERMATA_FILES_URL", "s3://my-bucket"},
 		},
-		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes"}},
+		{[]string{"--pool-size=300"}, []string{"--pool-size must be between 0 and --max-sandboxes, which is 256, and is 300 (FERMATA_POOL_SIZE)"}},
 	} {
 		_, err := parse(t, c.args...)
 		if err == nil {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/alecthomas/kong"
 	"github.com/dustin/go-humanize"
 
 	"fermata/api"
@@ -84,6 +86,22 @@ const (
 
 // length returns the number of characters of the key.
 func (k apiKey) length() int { return utf8.RuneCountInString(k.Key.reveal()) }
+
+// readDuration reads the value of a setting that is a duration. kong's own does not tell how to write
+// one.
+func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("duration")
+	if err != nil {
+		return err
+	}
+	text := token.String()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("want a duration with a unit, such as 500ms, 30s, 5m or 24h, got %q", text)
+	}
+	target.SetInt(int64(d))
+	return nil
+}
 
 // A byteSize is a number of bytes, written like 512MiB or 50MB.
 type byteSize int64

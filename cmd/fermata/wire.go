@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/google/uuid"
 
 	"fermata/api"
@@ -23,6 +24,7 @@ import (
 	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/journal"
+	"fermata/engine/sandbox"
 )
 
 const (
@@ -199,6 +201,9 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 		MaxStored:     int64(s.Executions.MaxStored),
 		Limits:        s.limits(),
 	})
+	if errors.Is(err, sandbox.ErrGone) {
+		err = fmt.Errorf("%w (it ended at once: FERMATA_MEMORY, which is %s, may be too small)", err, humanize.IBytes(uint64(s.Sandbox.Memory)))
+	}
 	if err != nil {
 		return handlers, opened, fmt.Errorf("start engine: %w", err)
 	}

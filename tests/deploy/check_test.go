@@ -116,7 +116,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name: "no Docker", settings: harness.Settings{"SANDBOX": "docker"}, code: 1,
-			states: map[string]string{"Docker": "missing", "program": "missing"}, says: []string{"set DOCKER_HOST"},
+			states: map[string]string{"ignored": "weaker", "Docker": "missing", "program": "missing"}, says: []string{"set DOCKER_HOST", "FERMATA_PYTHON has no effect"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
