@@ -175,6 +175,37 @@ func TestStrictAnswers(t *testing.T) {
 	})
 }
 
+// TestForgedValues forges what programs return: the server takes what its runner could have sent, and
+// nothing else.
+func TestForgedValues(t *testing.T) {
+	cases := []struct{ name, value, want string }{
+		{"one that the runner could send", `b'{"v": 1.0}'`, `{"v":1.0}`},
+		{"bytes that are not UTF-8", `b'"\xff"'`, `"�"`},
+		{"null", `b'null'`, ``},
+		{"a name twice", `b'{"v":1,"v":2}'`, ``},
+		{"too deep", `b"[" * 501 + b"]" * 501`, ``},
+		{"too large", `b'"' + b"x" * 64_001 + b'"'`, ``},
+	}
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		for _, tc := range cases {
+			t.Run(tc.name, func(t *testing.T) {
+				t.Parallel()
+				code := harness.Py(forge) + `send("D", b'{"exit":0,"value":' + ` + tc.value + ` + b'}'); time.sleep(60)`
+				a := c.Post(t, harness.Program{Code: code, Timeout: 10_000})
+				a.Completes(t, "so far\n")
+				if string(a.Value) != tc.want || !jsontext.Value(a.Raw).IsValid() {
+					t.Errorf("value = %.100q in %v, want %q", a.Value, a, tc.want)
+				}
+				e := c.Exec(t, nil, harness.ExecRequest{Lang: "py", Code: code, Timeout: 10_000})
+				if e.HTTPStatus != 200 || e.Value != nil {
+					t.Errorf("got %v, want no value without tools", e.Answer)
+				}
+			})
+		}
+	})
+}
+
 // TestBrokenChannel runs programs that break their own channel: the answer says that the program
 // did it, on both routes.
 func TestBrokenChannel(t *testing.T) {
@@ -192,6 +223,7 @@ func TestBrokenChannel(t *testing.T) {
 		{"an exit of its own", `send("X", struct.pack(">I", 2) + b"{}"); time.sleep(60)`},
 		{"a ready of its own", `send("Y", b"{}"); time.sleep(60)`},
 		{"an end with wrong types", `send("D", b'{"exit":"x"}'); time.sleep(60)`},
+		{"a value that is no JSON", `send("D", b'{"exit":0,"value":[}'); time.sleep(60)`},
 	}
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		c := harness.Serve(t, s, nil).Alice()
