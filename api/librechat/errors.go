@@ -102,6 +102,7 @@ var (
 	errScopeVersion   = api.BadRequest("version is required for kind: 'skill'")
 	errScopeNoVersion = api.BadRequest("version is only valid for kind: 'skill'")
 	errNotMultipart   = api.BadRequest("Invalid content type. Must be multipart/form-data.")
+	errUploadSession  = api.BadRequest("session_id must be 21 characters of A-Z, a-z, 0-9, _ and -")
 	errNoFile         = api.BadRequest("No file provided")
 	errNoFiles        = api.BadRequest("No files provided")
 	errTooManyFiles   = api.BadRequestf("Too many files provided. Maximum is %d.", maxUploads)
@@ -111,5 +112,6 @@ var (
 	// errLongRest refuses a file that is so long that the files behind it cannot be reached.
 	errLongRest      = &api.Error{Status: http.StatusRequestEntityTooLarge, Text: "File size limit exceeded"}
 	errUploadTimeout = &api.Error{Status: http.StatusGatewayTimeout, Text: "Upload timeout"}
+	errRange         = &api.Error{Status: http.StatusRequestedRangeNotSatisfiable, Text: "The range begins behind the end of the file"}
 	errNoDownload    = &api.Error{Status: http.StatusNotFound, Text: "File not found", Details: "The file may have expired or does not exist"}
 )

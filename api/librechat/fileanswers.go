@@ -18,12 +18,12 @@ func lastModified(f files.File) string {
 func inDetail(detail string, f files.File) any {
 	switch detail {
 	case "summary":
-		return fileSummary{objectName(f), f.Size, lastModified(f), f.ETag}
+		return fileSummary{objectName(f), f.Size, lastModified(f), f.ETag, f.Name}
 	case "full":
 		return fullFile{
 			Name: objectName(f), ID: f.ID, SessionID: f.Session, StorageSession: f.Session,
 			Size: f.Size, LastModified: lastModified(f), ETag: f.ETag, ContentType: f.Type,
-			Metadata: fileMetadata{f.Name, f.Type},
+			Metadata: fileMetadata{f.Name, f.Type}, Filename: f.Name,
 		}
 	case "normalized":
 		return normalizedFile{f.ID, f.Name, f.Session, f.Size, f.Type, lastModified(f), f.ReadOnly}
@@ -36,6 +36,7 @@ type fileSummary struct {
 	Size         int64  `json:"size"`
 	LastModified string `json:"lastModified"`
 	ETag         string `json:"etag"`
+	Filename     string `json:"filename"`
 }
 
 type fullFile struct {
@@ -48,6 +49,7 @@ type fullFile struct {
 	ETag           string       `json:"etag"`
 	ContentType    string       `json:"contentType"`
 	Metadata       fileMetadata `json:"metadata"`
+	Filename       string       `json:"filename"`
 }
 
 type fileMetadata struct {
@@ -101,11 +103,15 @@ type batchAnswer struct {
 	MaxFiles     int  `json:"maxFiles,omitzero"`
 }
 
-// An uploaded file is one of the files of a request, either stored with an ID or refused
-// with an Error. Its Status is told in a batch only.
+// An uploaded file is one of the files of a request, either stored or refused with an Error. Its
+// Status is told in a batch only. ID, Name and SessionID say the same as other members: with them the
+// entry is a reference, as programs take it.
 type uploaded struct {
-	Status   string `json:"status,omitempty"`
-	Filename string `json:"filename"`
-	ID       string `json:"fileId,omitempty"`
-	Error    string `json:"error,omitempty"`
+	Status    string `json:"status,omitempty"`
+	Filename  string `json:"filename"`
+	FileID    string `json:"fileId,omitempty"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+	Error     string `json:"error,omitempty"`
 }

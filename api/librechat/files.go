@@ -1,16 +1,9 @@
 package librechat
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
-	"net/url"
-	"path"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -130,54 +123,4 @@ func (h *sessionFiles) remove(c echo.Context) error {
 		return err
 	}
 	return api.Answer(c, http.StatusOK, deletedAnswer{"File deleted successfully", session, id})
-}
-
-// download sends a file as it is. Browsers save it and display none of it, since a program or a
-// client has chosen what it is.
-func (h *sessionFiles) download(c echo.Context) error {
-	owner, session, id, err := fileOf(c)
-	if err != nil {
-		return err
-	}
-	content, f, err := h.store.Read(c.Request().Context(), owner, session, id)
-	switch {
-	case errors.Is(err, files.ErrNotFound):
-		return errNoDownload
-	case err != nil:
-		return err
-	}
-	defer func() { _ = content.Close() }()
-	header := c.Response().Header()
-	header.Set(echo.HeaderContentType, harmless(f.Type))
-	header.Set(echo.HeaderContentSecurityPolicy, "sandbox")
-	header.Set(echo.HeaderContentLength, strconv.FormatInt(f.Size, 10))
-	// The header contains a name, not a path.
-	header.Set(echo.HeaderContentDisposition, "attachment; filename*=UTF-8''"+percent(path.Base(f.Name)))
-	c.Response().WriteHeader(http.StatusOK)
-	_, err = io.Copy(api.PacedWriter(c), content)
-	if err != nil && c.Request().Context().Err() == nil {
-		// The client sees that bytes are missing; net/http closes the connection after
-		// them.
-		api.SetCause(c, fmt.Errorf("send file: %w", err))
-	}
-	return nil
-}
-
-// harmless returns the type under which to send a file. Clients expect the type of the file. Browsers
-// get only those that they never run or draw, whatever the file contains: no page, picture, style
-// or script comes from here.
-func harmless(declared string) string {
-	media, parameters, err := mime.ParseMediaType(declared)
-	if err != nil || media != "text/plain" && media != "text/csv" {
-		return echo.MIMEOctetStream
-	}
-	if strings.EqualFold(parameters["charset"], "utf-8") {
-		return media + "; charset=utf-8"
-	}
-	return media
-}
-
-// percent escapes everything in a text that RFC 5987 may want escaped.
-func percent(text string) string {
-	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }

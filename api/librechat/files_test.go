@@ -19,9 +19,9 @@ const unknown = "zzzzzzzzzzzzzzzzzzzzz"
 func TestDownload(t *testing.T) {
 	h, _ := withFiles(t)
 	for name, c := range map[string]struct{ disposition, contentType string }{
-		"a.csv":          {"attachment; filename*=UTF-8''a.csv", "text/csv; charset=utf-8"},
-		"out/ü 名.txt":    {"attachment; filename*=UTF-8''%C3%BC%20%E5%90%8D.txt", "text/plain; charset=utf-8"},
-		"a';x=y+z&.html": {"attachment; filename*=UTF-8''a%27%3Bx%3Dy%2Bz%26.html", "application/octet-stream"},
+		"a.csv":          {`attachment; filename="a.csv"; filename*=UTF-8''a.csv`, "text/csv; charset=utf-8"},
+		"out/ü 名.txt":    {`attachment; filename="_ _.txt"; filename*=UTF-8''%C3%BC%20%E5%90%8D.txt`, "text/plain; charset=utf-8"},
+		"a';x=y+z&.html": {`attachment; filename="a';x=y+z&.html"; filename*=UTF-8''a%27%3Bx%3Dy%2Bz%26.html`, "application/octet-stream"},
 	} {
 		content := "<script>\x00\xff" + name
 		sid, fid := put(t, h, name, content)
@@ -122,10 +122,10 @@ func TestListShapes(t *testing.T) {
 		"?detail=unknown":          simple,
 		"?detail=simple&kind=user": simple,
 		"?entity_id=x":             simple,
-		"?detail=summary":          `[{"name":"` + name + `","size":4,"lastModified":"` + when + `","etag":"` + f.ETag + `"}]`,
+		"?detail=summary":          `[{"name":"` + name + `","size":4,"lastModified":"` + when + `","etag":"` + f.ETag + `","filename":"out/a.csv"}]`,
 		"?detail=full": `[{"name":"` + name + `","id":"` + fid + `","session_id":"` + sid + `","storage_session_id":"` + sid + `","size":4,` +
 			`"lastModified":"` + when + `","etag":"` + f.ETag + `","contentType":"text/csv; charset=utf-8",` +
-			`"metadata":{"original-filename":"out/a.csv","content-type":"text/csv; charset=utf-8"}}]`,
+			`"metadata":{"original-filename":"out/a.csv","content-type":"text/csv; charset=utf-8"},"filename":"out/a.csv"}]`,
 		"?detail=normalized": `[{"id":"` + fid + `","name":"out/a.csv","storage_session_id":"` + sid + `","size":4,` +
 			`"contentType":"text/csv; charset=utf-8","lastModified":"` + when + `","read_only":true}]`,
 	} {
@@ -279,6 +279,10 @@ func TestMalformedFileRequests(t *testing.T) {
 		for _, r := range fileRoutes(ids[0], ids[1]) {
 			if ids[0] == sid && r.method == "GET" && strings.HasPrefix(r.path, "/files/") {
 				continue // It has no file id.
+			}
+			if ids[0] == sid && strings.HasPrefix(r.path, "/download/") && !strings.Contains(r.path, "%00") {
+				want(t, r.do(t, h), 404, `{"error":"File not found","details":"The file may have expired or does not exist"}`)
+				continue // It may be a name.
 			}
 			want(t, r.do(t, h), 400, `{"error":"Bad request"}`)
 		}

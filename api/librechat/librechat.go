@@ -73,13 +73,15 @@ type inputs interface {
 type fileStore interface {
 	List(ctx context.Context, owner files.Owner, session string) ([]files.File, error)
 	Stat(ctx context.Context, owner files.Owner, session, id string) (files.File, error)
-	Read(ctx context.Context, owner files.Owner, session, id string) (io.ReadCloser, files.File, error)
+	// Content opens a part of the contents of a file that List or Stat has described.
+	Content(ctx context.Context, f files.File, from, to int64) (io.ReadCloser, error)
 	Delete(ctx context.Context, owner files.Owner, session, id string) error
 }
 
 // An uploadStore stores new files.
 type uploadStore interface {
 	Put(ctx context.Context, n files.New) (files.File, error)
+	Foreign(ctx context.Context, owner files.Owner, session string) (bool, error)
 	Delete(ctx context.Context, owner files.Owner, session, id string) error
 }
 
@@ -140,7 +142,9 @@ func Register(r *api.Router, o Options) {
 		handle(api.Change, http.MethodPost, "/upload/batch", u.uploadBatch, limit(api.UploadRequests))
 		handle(api.See, http.MethodGet, "/files/:session", f.list, limit(api.ListRequests))
 		handle(api.See, http.MethodGet, "/sessions/:session/objects/:file", f.stat, limit(api.ListRequests))
-		handle(api.See, http.MethodGet, "/download/:session/:file", f.download, limit(api.DownloadRequests))
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			handle(api.See, method, "/download/:session/:file", f.download, limit(api.DownloadRequests))
+		}
 		handle(api.Change, http.MethodDelete, "/files/:session/:file", f.remove)
 		handle(api.Change, http.MethodDelete, "/sessions/:session/objects/:file", f.remove)
 	}

@@ -111,6 +111,8 @@ type form struct {
 	body    *headReader
 	who     auth.Principal
 	session string
+	// into is the session that the client has named for the files, if any.
+	into string
 	// partly is true if a file with a mistake is no reason to refuse the others.
 	partly   bool
 	scope    scope
@@ -136,7 +138,7 @@ func (h *uploads) open(c echo.Context) (*form, error) {
 	if err != nil {
 		return nil, errNotMultipart
 	}
-	return &form{store: h.store, parts: parts, body: body, who: api.PrincipalOf(c), session: files.NewID()}, nil
+	return &form{store: h.store, parts: parts, body: body, who: api.PrincipalOf(c), session: files.NewID(), into: c.QueryParam("session_id")}, nil
 }
 
 // readAll reads the form and stores its files.
@@ -191,6 +193,8 @@ func (f *form) field(name string, part io.Reader) error {
 		to = &f.scope.id
 	case "version":
 		to = &f.scope.version
+	case "session_id":
+		to = &f.into
 	case "read_only":
 		f.readOnly = string(value) == "true"
 		to = new(string)
@@ -213,21 +217,36 @@ func (f *form) field(name string, part io.Reader) error {
 	return nil
 }
 
+// place decides whose the files are and in which session they are stored: a new one, or the one that
+// the client has named, if that is not another owner's.
+func (f *form) place(ctx context.Context) (err error) {
+	if f.owner, err = f.scope.owner(f.who); err != nil || f.into == "" {
+		return err
+	}
+	if !files.ValidID(f.into) {
+		return errUploadSession
+	}
+	foreign, err := f.store.Foreign(ctx, f.owner, f.into)
+	if err == nil && foreign {
+		err = files.ErrForeign
+	}
+	f.session = f.into
+	return err
+}
+
 // file stores a file of the form.
 func (f *form) file(ctx context.Context, name string, part *multipart.Part) error {
 	if len(f.done) == 0 {
-		owner, err := f.scope.owner(f.who)
-		if err != nil {
+		if err := f.place(ctx); err != nil {
 			return err
 		}
-		f.owner = owner
 	}
 	stored, err := f.store.Put(ctx, files.New{
 		Owner: f.owner, Session: f.session, Name: name, ReadOnly: f.readOnly,
 		Type: part.Header.Get(echo.HeaderContentType), Content: partReader{part},
 	})
 	if err == nil {
-		f.done = append(f.done, uploaded{Filename: name, ID: stored.ID})
+		f.done = append(f.done, uploaded{Filename: name, FileID: stored.ID, ID: stored.ID, Name: stored.Name, SessionID: f.session})
 		return nil
 	}
 	// A form that has broken off has no further files.
@@ -259,7 +278,7 @@ func (f *form) discard(ctx context.Context) {
 	for _, file := range f.done {
 		if file.Error == "" {
 			// A file that stays is swept like all others when its life is over.
-			_ = f.store.Delete(ctx, f.owner, f.session, file.ID)
+			_ = f.store.Delete(ctx, f.owner, f.session, file.FileID)
 		}
 	}
 }

@@ -214,7 +214,8 @@ func TestUploadAnswer(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &ids); err != nil || len(ids.F) != 1 {
 		t.Fatalf("got %s, %v", w.Body, err)
 	}
-	want(t, w, 200, `{"message":"success","storage_session_id":"`+ids.S+`","session_id":"`+ids.S+`","files":[{"filename":"a.csv","fileId":"`+ids.F[0].ID+`"}]}`)
+	want(t, w, 200, `{"message":"success","storage_session_id":"`+ids.S+`","session_id":"`+ids.S+`","files":[{"filename":"a.csv","fileId":"`+ids.F[0].ID+`",`+
+		`"id":"`+ids.F[0].ID+`","name":"a.csv","session_id":"`+ids.S+`"}]}`)
 	if !files.ValidID(ids.S) || !files.ValidID(ids.F[0].ID) {
 		t.Errorf("ids %q and %q are not of 21 characters", ids.S, ids.F[0].ID)
 	}

@@ -140,6 +140,18 @@ func (s *Store) Read(ctx context.Context, owner Owner, session, id string) (io.R
 	return content, f, nil
 }
 
+// Content opens the contents of a file that the Store has described, from the byte from up to the byte
+// before to, and reads no others. They can be read until ctx ends; the caller closes them. It returns
+// ErrNotFound if the file is gone.
+func (s *Store) Content(ctx context.Context, f File, from, to int64) (io.ReadCloser, error) {
+	part := section{from, to}
+	if from == 0 && to == f.Size {
+		part = whole
+	}
+	content, _, err := s.bucket.open(ctx, contentKey(f.Owner, f.Session, f.ID), part)
+	return content, err
+}
+
 // Delete deletes a file. The errors are those of Stat.
 func (s *Store) Delete(ctx context.Context, owner Owner, session, id string) error {
 	f, err := s.Stat(ctx, owner, session, id)

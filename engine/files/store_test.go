@@ -368,3 +368,31 @@ func TestStoredForm(t *testing.T) {
 		t.Errorf("Foreign = %v, %v, want true", got, err)
 	}
 }
+
+// TestContent reads parts of a file that is larger than the parts in which it was stored.
+func TestContent(t *testing.T) {
+	onEach(t, func(t *testing.T, b bucket) {
+		o := limits()
+		o.MaxFile, o.Quota = 16<<20, 16<<20
+		s := b.open(o)
+		content := strings.Repeat("0123456789abcdef", 12<<16)
+		size := int64(len(content))
+		f := put(t, s, ada, sid, "a", content)
+		for _, part := range [][2]int64{{0, size}, {0, 1}, {5, 9}, {5 << 20, 5<<20 + 3}, {size - 1, size}, {3, size}} {
+			r, err := s.Content(t.Context(), f, part[0], part[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(r)
+			if err := errors.Join(err, r.Close()); err != nil || string(got) != content[part[0]:part[1]] {
+				t.Errorf("Content from %d to %d: %d bytes, %v, want %d others", part[0], part[1], len(got), err, part[1]-part[0])
+			}
+		}
+		if err := s.Delete(t.Context(), ada, sid, f.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Content(t.Context(), f, 0, 1); !errors.Is(err, files.ErrNotFound) {
+			t.Errorf("Content of a deleted file = %v, want ErrNotFound", err)
+		}
+	})
+}

@@ -26,6 +26,14 @@ func TestFilesInABucket(t *testing.T) {
 	}
 	content := strings.Repeat("0123456789abcdef", 1<<20)
 	f := clients[0].Upload(t, harness.OneFile("in put/ü", content))
+	if got := ranged(t, clients[1], "/download/"+f.Storage+"/in%20put%2F%C3%BC", "bytes=16777212-"); got.HTTPStatus != 206 || got.Body != "cdef" {
+		t.Errorf("the last bytes by name: got %v, want cdef", got)
+	}
+	written := clients[1].Post(t, inline{Session: f.Storage, Code: "print(open('a').read())", Files: []map[string]any{{"name": "a", "content": "written out"}}})
+	written.Completes(t, "written out\n")
+	if got := clients[0].Download(t, written.File(t, "a").FileRef); got != "written out" || written.Session != f.Storage {
+		t.Errorf("a file of a request: downloaded %q from session %s, want it in %s", got, written.Session, f.Storage)
+	}
 	a := clients[1].Post(t, harness.Program{Files: []harness.FileRef{f}, Code: harness.Py(`
 		text = open("in put/ü").read()
 		open("copy", "w").write(text)

@@ -40,7 +40,7 @@ func testOneFile(t *testing.T, c harness.Client, prefix string) {
 		t.Errorf("download: got %v, want what was uploaded", download)
 	}
 	for header, want := range map[string]string{
-		"Content-Disposition": "attachment; filename*=UTF-8''%C3%BC%201.csv", "Content-Length": "4",
+		"Content-Disposition": `attachment; filename="_ 1.csv"; filename*=UTF-8''%C3%BC%201.csv`, "Content-Length": "4",
 		"Content-Type": "text/csv; charset=utf-8", "X-Content-Type-Options": "nosniff",
 	} {
 		if got := download.Header.Get(header); got != want {
@@ -82,8 +82,8 @@ func testLists(t *testing.T, c harness.Client) {
 	for detail, want := range map[string][]string{
 		"":           nil,
 		"simple":     nil,
-		"summary":    {"name", "size", "lastModified", "etag"},
-		"full":       {"name", "id", "session_id", "storage_session_id", "size", "lastModified", "etag", "contentType", "metadata"},
+		"summary":    {"name", "size", "lastModified", "etag", "filename"},
+		"full":       {"name", "id", "session_id", "storage_session_id", "size", "lastModified", "etag", "contentType", "metadata", "filename"},
 		"normalized": {"id", "name", "storage_session_id", "size", "contentType", "lastModified"},
 	} {
 		got := c.Files(t, http.MethodGet, "/files/"+f.Storage+"?detail="+detail)

@@ -112,6 +112,20 @@ func (c Client) SendFiles(method, path, contentType string, body io.Reader) (Rep
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
+	return c.replyTo(r)
+}
+
+// SendRange asks for a part of a file, as the header Range names it.
+func (c Client) SendRange(path, part string) (Reply, error) {
+	r, err := http.NewRequest(http.MethodGet, c.URL+path, nil)
+	if err != nil {
+		return Reply{}, err
+	}
+	r.Header.Set("Range", part)
+	return c.replyTo(r)
+}
+
+func (c Client) replyTo(r *http.Request) (Reply, error) {
 	c.Authorize(r)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
