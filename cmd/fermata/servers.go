@@ -56,6 +56,7 @@ func (s *serverSettings) store(dir string, j *journalSettings, log *slog.Logger)
 	if len(s.RedisSecret) > 0 {
 		options = append(options, redisstore.WithKey(reveal(s.RedisSecret)...))
 	}
+	redisstore.LogClient(log)
 	store, err := redisstore.New(s.RedisURL.reveal(), options...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the store of records (FERMATA_REDIS_URL, FERMATA_REDIS_SECRET): %w", err)

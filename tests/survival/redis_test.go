@@ -96,6 +96,11 @@ func TestRedisDownAtStart(t *testing.T) {
 		if !strings.Contains(server.Log.All(), "the store is not available") {
 			t.Errorf("the log does not say what is wrong:\n%s", server.Log.Tail())
 		}
+		for line := range strings.Lines(server.Log.All()) {
+			if !strings.HasPrefix(line, "time=") {
+				t.Errorf("the log has a line of another form: %s", line)
+			}
+		}
 		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
