@@ -1,8 +1,10 @@
 package boltstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -113,5 +115,7 @@ func (s *Store) salvage(d desk, id string) (v volume, ok bool, err error) {
 		v.summary = *c.Summary
 	}
 	v.end = stored.LifeEnd(time.Now(), c.Life)
+	s.log.LogAttrs(context.Background(), slog.LevelInfo, "an execution has ended with its machine, which was restarted",
+		slog.String("execution", id), slog.String("session", r.Session), slog.String("principal", r.Principal), slog.Int("round", r.Round))
 	return v, true, nil
 }
