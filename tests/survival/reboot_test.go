@@ -12,7 +12,7 @@ import (
 // machine was restarted in between. The owner of the token is told so, nobody else is.
 func TestMachineRestarted(t *testing.T) {
 	t.Parallel()
-	server := harness.ServeAlone(t, harness.ProcessSetup(), nil)
+	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.JSONLog)
 	pause := server.Alice().Pause(t, harness.AskOnce)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
@@ -27,6 +27,9 @@ func TestMachineRestarted(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
+	server.Log.AwaitLines(t, 1, harness.LogLine{
+		"msg": "an execution has ended with its machine, which was restarted", "execution": executionOf(t, pause), "principal": "alice", "round": 1.0,
+	})
 	a := server.Alice().Post(t, pause.Continue(harness.Echo))
 	a.Fails(t, 400, "Execution expired")
 	if a.Reason != "sandbox_lost" || a.Detail != "The server's machine was restarted" {
