@@ -11,8 +11,14 @@ import (
 
 var errNotLinux = errors.New("process sandboxes need Linux: with FERMATA_SANDBOX=docker, programs run in containers")
 
-// New refuses: there are no namespaces here.
-func New(context.Context, Options) (sandbox.Provider, error) { return nil, errNotLinux }
+// A Provider cannot be made here: there are no namespaces.
+type Provider struct {
+	sandbox.Provider
+	python interpreter
+}
+
+// New refuses.
+func New(context.Context, Options) (*Provider, error) { return nil, errNotLinux }
 
 // Check tells the same.
 func Check(context.Context, Options) []sandbox.Finding {
