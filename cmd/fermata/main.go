@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w (see fermata --help)", err)
+		return fmt.Errorf("%s (see fermata --help)", withoutSecrets(err, parser))
 	}
 	switch parsed.Command() {
 	case "version":

@@ -38,13 +38,13 @@ func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (e
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.HTTP.Addr)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listen at FERMATA_ADDR: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // the HTTP server has closed it, if it came to serving
 	peerListener := listener
 	if s.Servers.PeerAddr != "" {
 		if peerListener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.Servers.PeerAddr); err != nil {
-			return fmt.Errorf("listen for other servers: %w", err)
+			return fmt.Errorf("listen at FERMATA_PEER_ADDR: %w", err)
 		}
 		defer func() { _ = peerListener.Close() }()
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -218,6 +219,32 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		if strings.Contains(printed, "very-secret") {
 			t.Errorf("printed %s", printed)
 		}
+	}
+}
+
+// Errors about variables of the environment tell their values, but not those of secrets.
+func TestSecretsOfTheEnvironmentAreNotPrinted(t *testing.T) {
+	for name, value := range map[string]string{
+		"FERMATA_API_KEYS": `ada:very-secret,:very"secret`, "FERMATA_OPERATOR_KEYS": ":very-secret", "FERMATA_SECRET": "very-secret, ",
+		"FERMATA_REDIS_SECRET": "very-secret,,", "FERMATA_REDIS_URL": "very-secret", "FERMATA_JWT_HS256_SECRET": " ",
+		"CODEAPI_JWT_HS256_SECRET": " ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			for _, command := range []string{"serve", "check"} {
+				err := run(t.Context(), []string{command, "--memory=much"}, io.Discard, io.Discard)
+				if err == nil {
+					t.Fatalf("fermata %s accepts %s=%q", command, name, value)
+				}
+				if text := err.Error(); strings.Contains(text, "very") || strings.Contains(text, "much") == strings.Contains(text, name) {
+					t.Errorf("fermata %s with %s=%q says %s", command, name, value, text)
+				}
+			}
+		})
+	}
+	t.Setenv("FERMATA_PAUSE_TTL", "300")
+	if err := run(t.Context(), []string{"serve"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), `FERMATA_PAUSE_TTL="300"`) {
+		t.Errorf("got %v, want an error that tells the value", err)
 	}
 }
 

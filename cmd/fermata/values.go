@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -38,6 +39,25 @@ func (s *secret) UnmarshalText(text []byte) error {
 		return errors.New("there is an empty one")
 	}
 	return nil
+}
+
+// withoutSecrets returns the text of an error of the parser. The parser quotes variables of the
+// environment that it cannot read, those with secrets as well, whose values are left out here.
+func withoutSecrets(err error, parser *kong.Kong) string {
+	text := err.Error()
+	for _, command := range parser.Model.Children {
+		for _, f := range command.Flags {
+			switch f.Target.Interface().(type) {
+			case secret, []secret, []apiKey:
+			default:
+				continue
+			}
+			for _, name := range f.Envs {
+				text = strings.ReplaceAll(text, fmt.Sprintf("%s=%q", name, os.Getenv(name)), name)
+			}
+		}
+	}
+	return text
 }
 
 // reveal returns the texts of secrets.

@@ -124,7 +124,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 	}
 	signer, err := continuation.NewSigner(secrets)
 	if err != nil {
-		return handlers, opened, err
+		return handlers, opened, fmt.Errorf("%w (FERMATA_SECRET): make one with openssl rand -hex 32", err)
 	}
 	peerKey, err := peer.NewKey(secrets)
 	if err != nil {

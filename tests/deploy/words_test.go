@@ -37,6 +37,8 @@ func TestSettingsInWords(t *testing.T) {
 		{harness.Settings{"ADDR": ":99999"}, []string{"FERMATA_ADDR", "from 0 to 65535"}},
 		{harness.Settings{"POOL_SIZE": "500"}, []string{"FERMATA_POOL_SIZE", "--max-sandboxes, which is 256", "is 500"}},
 		{harness.Settings{"QUEUE_TIMEOUT": "90s"}, []string{"FERMATA_QUEUE_TIMEOUT", "between 0s and 1m0s", "is 1m30s"}},
+		{harness.Settings{"API_KEYS": "me:canary-a,:canary-b"}, []string{"FERMATA_API_KEYS", "there is an empty name"}},
+		{harness.Settings{"SECRET": "canary"}, []string{"FERMATA_SECRET", "has 6 bytes, want at least 32", "openssl rand -hex 32"}},
 		{harness.Settings{"API_KEYS": "me:same-key,you:same-key"}, []string{"FERMATA_API_KEYS", "me and you have the same key"}},
 	} {
 		s, err := harness.NewServer(harness.With(harness.Common, c.settings))
@@ -53,6 +55,9 @@ func TestSettingsInWords(t *testing.T) {
 		}
 		if err := s.RemoveGroups(); err != nil {
 			t.Error(err)
+		}
+		if strings.Contains(s.Log.All(), "canary") {
+			t.Errorf("a server with %v tells a secret: %s", c.settings, s.Log.All())
 		}
 		for _, part := range c.says {
 			if text := s.Log.All(); !strings.Contains(text, part) {
