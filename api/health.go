@@ -38,11 +38,15 @@ type reason struct {
 
 // reasons are all reasons, in the order in which answers tell them.
 var reasons = []reason{
+	{errStarting, "starting", "The server is starting.", false},
 	{engine.ErrClosing, "draining", "The server is shutting down.", false},
 	{engine.ErrNoCapacity, "full", "All sandboxes (FERMATA_MAX_SANDBOXES) are in use by programs that run or are paused.", false},
 	{continuation.ErrUnavailable, "store", "The execution store does not answer, or refuses to write.", true},
 	{files.ErrNoAnswer, "files", "The bucket of files (FERMATA_FILES_URL) has not answered yet.", true},
 }
+
+// healthPaths are the paths of the routes of Health.
+var healthPaths = []string{"/health", "/ready", "/v1/health", "/v1/ready"}
 
 // unknownReason stands for an error that is in no entry of reasons.
 var unknownReason = reason{nil, "internal", "The log of the server says why.", true}

@@ -172,12 +172,12 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 	if err != nil {
 		return surroundings{}, err
 	}
-	log := slog.New(slog.DiscardHandler)
-	handlers, opened, err := s.wire(ctx, ctx, log, listener.Addr())
+	log, watched := slog.New(slog.DiscardHandler), newMetrics()
+	handlers, opened, err := s.wire(ctx, ctx, log, watched, listener.Addr())
 	if err != nil {
 		return surroundings{}, errors.Join(err, listener.Close())
 	}
-	server := httpServer(handlers.handler, handlers.bound, log)
+	server := httpServer(handlers.handler, s.HTTP.connections(log, s.Sandbox.MaxSandboxes, watched.pushedOut.Inc), log)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

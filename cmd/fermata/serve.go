@@ -48,11 +48,19 @@ func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (e
 		}
 		defer func() { _ = peerListener.Close() }()
 	}
+	watched := newMetrics()
+	bound := s.HTTP.connections(log, s.Sandbox.MaxSandboxes, watched.pushedOut.Inc)
+	// Health checks are answered while the parts of the server start; other requests wait.
+	door := api.NewDoorway(api.New(s.options(log, watched)), version()) //nolint:contextcheck // each request has a context of its own
+	server := httpServer(door, bound, log)
+	defer func() { _ = server.Close() }() // It has been shut down, if it came to serving.
+	served := make(chan error, 2)
+	go func() { served <- server.Serve(listener) }()
 	// serving ends when the server stops to serve, which is FERMATA_DRAIN_DELAY after ctx.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	// The parts must outlive ctx, because requests that are under way when it ends need them.
-	handlers, opened, err := s.wire(ctx, serving, log, peerListener.Addr())
+	handlers, opened, err := s.wire(ctx, serving, log, watched, peerListener.Addr())
 	if err != nil && ctx.Err() != nil {
 		log.Info("shutting down before serving", "err", err)
 		return nil
@@ -75,10 +83,8 @@ func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (e
 		}
 	}
 
-	server := httpServer(handlers.handler, handlers.bound, log)
-	served := make(chan error, 2)
-	go func() { served <- server.Serve(listener) }()
-	peers := httpServer(handlers.peers, handlers.bound, log)
+	door.Open(handlers.handler)
+	peers := httpServer(handlers.peers, bound, log)
 	if handlers.peers != nil {
 		go func() { served <- peers.Serve(peerListener) }()
 		log.Info("answering other servers", "addr", peerListener.Addr().String())

@@ -83,13 +83,12 @@ type served struct {
 	handler, peers http.Handler
 	// about is what the log tells of the server when it serves.
 	about []slog.Attr
-	bound *api.Connections
 }
 
 // wire opens the parts of a server and connects them. The caller must close opened when no
 // request is being handled any more. After an error nothing is left open. From the end of ctx on
-// the server says that it is not ready; streams end with serving.
-func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net.Addr) (handlers served, opened closers, err error) {
+// the server says that it is not ready; streams end with serving. watched shows what the parts do.
+func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched *metrics, addr net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
@@ -107,7 +106,6 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 		return handlers, opened, err
 	}
 	opened.add("state directory", func(context.Context) error { return release() })
-	watched := newMetrics()
 	if s.HTTP.MetricsAddr != "" {
 		// Metrics are opened before the other parts and closed after them, to show how those
 		// start and stop.
@@ -209,13 +207,8 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 	}
 	opened.add("engine", executions.Close)
 	watched.watch(executions.Stats)
-	handlers.bound = s.HTTP.connections(log, s.Sandbox.MaxSandboxes, watched.pushedOut.Inc)
-	options := s.HTTP.options(log)
-	// Other servers call this one by this name.
-	if u, err := url.Parse(s.Servers.PeerURL); err == nil && u.Hostname() != "" {
-		options.Hosts = append(options.Hosts, u.Hostname())
-	}
-	options.Auth, options.Observe = auth.New(s.HTTP.keys(), verifier), watched.request
+	options := s.options(log, watched)
+	options.Auth = auth.New(s.HTTP.keys(), verifier)
 	clients := api.New(options)
 	clients.Health(version(), draining(ctx), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
 	history := journal.NewHistory(store, executions.EndForgotten)
@@ -240,6 +233,17 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, addr net
 	}
 	handlers.handler = clients
 	return handlers, opened, nil
+}
+
+// options returns the settings that all contracts share, except for who may use them.
+func (s *settings) options(log *slog.Logger, watched *metrics) api.Options {
+	o := s.HTTP.options(log)
+	// Other servers call this one by this name.
+	if u, err := url.Parse(s.Servers.PeerURL); err == nil && u.Hostname() != "" {
+		o.Hosts = append(o.Hosts, u.Hostname())
+	}
+	o.Observe = watched.request
+	return o
 }
 
 // draining returns a check of readiness that fails as soon as signalled has ended.

@@ -16,7 +16,7 @@ func TestReadyWhenFull(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		const sandboxes, ttl = 2, 60
 		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{
-			"MAX_SANDBOXES": strconv.Itoa(sandboxes), "POOL_SIZE": "1", "QUEUE_TIMEOUT": "100ms", "PAUSE_TTL": strconv.Itoa(ttl) + "s",
+			"MAX_SANDBOXES": strconv.Itoa(sandboxes), "POOL_SIZE": "1", "QUEUE_TIMEOUT": "2s", "PAUSE_TTL": strconv.Itoa(ttl) + "s",
 		}))
 		c := server.Alice()
 		first := c.Pause(t, harness.AskOnce)
@@ -39,7 +39,7 @@ func TestReadyWhenFull(t *testing.T) {
 		c.Post(t, first.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
 		reportsReady(t, c)
 		begun := harness.NewMark()
-		running := sendLater(t, c, harness.Program{Code: "import time\n" + begun.Line() + "time.sleep(2)\nprint(1)"})
+		running := sendLater(t, c, harness.Program{Code: "import time\n" + begun.Line() + "time.sleep(6)\nprint(1)"})
 		begun.Await(t, 1)
 		if seconds := refused(); seconds != 2 {
 			t.Errorf("Retry-After is %d while a program runs, which may end at any moment: want 2", seconds)
@@ -114,4 +114,40 @@ func TestSecondSignal(t *testing.T) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestStarting asks a server while it starts, which takes a while since its Python imports
+// libraries: it lives and says that it is starting. A program that comes then runs as soon as it can.
+func TestStarting(t *testing.T) {
+	t.Parallel()
+	s, err := harness.NewServer(harness.With(harness.Common, harness.Settings{"ADDR": harness.FreeAddr(t)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	harness.StopAfter(t, s)
+	c := harness.Client{URL: "http://" + s.Settings["ADDR"], Key: "key-a"}
+	var first harness.Answer
+	err = harness.Within(answerLimit, func() error {
+		first, err = c.Request(t.Context(), http.MethodGet, "/ready", nil, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := readyFor(first, []string{"starting"}); err != nil {
+		t.Errorf("the first answer to GET /ready: %v", err)
+	}
+	if a := health(t, c, "/health"); a.HTTPStatus != http.StatusOK {
+		t.Errorf("GET /health of a server that starts: got %v, want 200", a)
+	}
+	answer := sendLater(t, c, harness.Program{Code: "print(1)"})
+	if err := s.Await(); err != nil {
+		t.Fatal(err)
+	}
+	early := <-answer
+	early.Completes(t, "1\n")
+	reportsReady(t, c)
 }
