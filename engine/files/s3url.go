@@ -12,6 +12,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 )
 
 const (
@@ -116,6 +117,9 @@ func (p s3Parameters) credentials() *credentials.Credentials {
 func openS3(u *url.URL) (*s3Objects, error) {
 	if u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
 		return nil, errors.New("the URL of a bucket has the form s3://bucket")
+	}
+	if err := s3utils.CheckValidBucketName(u.Host); err != nil {
+		return nil, fmt.Errorf("the bucket %q: %w", u.Host, err)
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

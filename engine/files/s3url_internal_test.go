@@ -35,25 +35,25 @@ func open(t *testing.T, address string) (*s3Objects, error) {
 func TestEndpointOfABucket(t *testing.T) {
 	clearAWS(t)
 	for address, want := range map[string]string{
-		"s3://b":                     "https://s3.amazonaws.com",
-		"s3://b?region=eu-central-1": "https://s3.amazonaws.com",
-		"s3://b?endpoint=http://h:9000&use_path_style=true": "http://h:9000",
-		"s3://b?endpoint=https://h/":                        "https://h",
-		"s3://b?endpoint=h:9000":                            "https://h:9000",
-		"s3://b?endpoint=h:9000&disable_https=true":         "http://h:9000",
+		"s3://bucket":                     "https://s3.amazonaws.com",
+		"s3://bucket?region=eu-central-1": "https://s3.amazonaws.com",
+		"s3://bucket?endpoint=http://h:9000&use_path_style=true": "http://h:9000",
+		"s3://bucket?endpoint=https://h/":                        "https://h",
+		"s3://bucket?endpoint=h:9000":                            "https://h:9000",
+		"s3://bucket?endpoint=h:9000&disable_https=true":         "http://h:9000",
 	} {
 		s, err := open(t, address)
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 			continue
 		}
-		if got := s.client.EndpointURL().String(); got != want || s.name != "b" {
-			t.Errorf("%s: bucket %q at %s, want b at %s", address, s.name, got, want)
+		if got := s.client.EndpointURL().String(); got != want || s.name != "bucket" {
+			t.Errorf("%s: bucket %q at %s, want bucket at %s", address, s.name, got, want)
 		}
 	}
 	t.Setenv("AWS_ENDPOINT_URL", "http://general")
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://special")
-	if s, err := open(t, "s3://b"); err != nil || s.client.EndpointURL().Host != "special" {
+	if s, err := open(t, "s3://bucket"); err != nil || s.client.EndpointURL().Host != "special" {
 		t.Errorf("with AWS_ENDPOINT_URL_S3: %v, want the host special", err)
 	}
 }
@@ -84,16 +84,17 @@ func TestParametersOfABucket(t *testing.T) {
 func TestRefusedURLs(t *testing.T) {
 	clearAWS(t)
 	for address, want := range map[string]string{
-		"":                                "file:///directory or s3://bucket",
-		"/tmp":                            "file:///directory or s3://bucket",
-		"file://host/tmp":                 "file:///directory",
-		"file:///tmp?metadata=skip":       `has "metadata=skip"`,
-		"s3://":                           "s3://bucket",
-		"s3://b/prefix":                   "s3://bucket",
-		"s3://b?nonsense=1":               `the parameter "nonsense" is not known; known are anonymous, disable_https, dualstack, endpoint`,
-		"s3://b?use_path_style=perhaps":   `the parameter use_path_style must be true or false, and is "perhaps"`,
-		"s3://b?endpoint=ftp://h":         "endpoint must be http://host or https://host",
-		"s3://b?endpoint=http://h/prefix": "endpoint must be http://host or https://host",
+		"":                                     "file:///directory or s3://bucket",
+		"/tmp":                                 "file:///directory or s3://bucket",
+		"file://host/tmp":                      "file:///directory",
+		"file:///tmp?metadata=skip":            `has "metadata=skip"`,
+		"s3://b":                               `the bucket "b": Bucket name cannot be shorter than 3 characters`,
+		"s3://":                                "s3://bucket",
+		"s3://bucket/prefix":                   "s3://bucket",
+		"s3://bucket?nonsense=1":               `the parameter "nonsense" is not known; known are anonymous, disable_https, dualstack, endpoint`,
+		"s3://bucket?use_path_style=perhaps":   `the parameter use_path_style must be true or false, and is "perhaps"`,
+		"s3://bucket?endpoint=ftp://h":         "endpoint must be http://host or https://host",
+		"s3://bucket?endpoint=http://h/prefix": "endpoint must be http://host or https://host",
 	} {
 		if got, err := openObjects(address); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, %v, want an error with %q", address, got, err, want)
@@ -121,18 +122,18 @@ func TestCredentialsOfABucket(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".aws", "credentials"), []byte(shared), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := key("s3://b"); got != "shared" {
+	if got := key("s3://bucket"); got != "shared" {
 		t.Errorf("with shared files: got the key %q, want shared", got)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "environment")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
-	if got := key("s3://b"); got != "environment" {
+	if got := key("s3://bucket"); got != "environment" {
 		t.Errorf("with variables and shared files: got the key %q, want environment", got)
 	}
-	if got := key("s3://b?profile=other"); got != "other" {
+	if got := key("s3://bucket?profile=other"); got != "other" {
 		t.Errorf("with a profile: got the key %q, want other", got)
 	}
-	if got := key("s3://b?anonymous=true"); got != "" {
+	if got := key("s3://bucket?anonymous=true"); got != "" {
 		t.Errorf("anonymous: got the key %q, want none", got)
 	}
 }

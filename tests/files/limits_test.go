@@ -166,7 +166,7 @@ func TestLargeFiles(t *testing.T) {
 				ids = append(ids, field)
 			}
 		}
-		f := harness.FileRef{Storage: ids[0], ID: ids[len(ids)-1], Name: "large"}
+		f := harness.FileRef{Storage: ids[0], ID: ids[2], Name: "large"} // Two members name the session.
 		a := c.Post(t, harness.Program{Files: []harness.FileRef{f}, Code: "print(os.path.getsize('large'))"})
 		a.Completes(t, strconv.Itoa(size)+"\n")
 		a.Leaves(t, "large inherited")
