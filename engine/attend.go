@@ -29,7 +29,7 @@ type attendant struct {
 func (a *attendant) join(ctx context.Context) error {
 	if !a.members.alone() {
 		if err := a.members.renew(ctx); err != nil {
-			return a.storeAway(err)
+			return a.storeAway(ctx, err)
 		}
 	}
 	swept := make(chan error, 1)
@@ -38,7 +38,7 @@ func (a *attendant) join(ctx context.Context) error {
 	defer patience.Stop()
 	select {
 	case err := <-swept:
-		return a.storeAway(err)
+		return a.storeAway(ctx, err)
 	case <-patience.C:
 		a.log.Warn("what an earlier server left is not cleared up yet; that goes on in the background")
 		return nil
@@ -48,9 +48,9 @@ func (a *attendant) join(ctx context.Context) error {
 }
 
 // storeAway tolerates, and logs, that the store is away: the engine waits for it to come
-// back. It returns any other error.
-func (a *attendant) storeAway(err error) error {
-	if errors.Is(err, continuation.ErrUnavailable) {
+// back. It returns any other error, and each if the server has been told to stop.
+func (a *attendant) storeAway(ctx context.Context, err error) error {
+	if errors.Is(err, continuation.ErrUnavailable) && ctx.Err() == nil {
 		a.log.Error("the store is not available; executions are refused until it is", "err", err)
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 // logSettings are the settings of the log.
 type logSettings struct {
 	Level  logLevel `default:"info" help:"Lowest level to log: debug, info, warn or error."`
-	Format string   `enum:"text,json" default:"text" help:"Format of the log (${enum})."`
+	Format string   `enum:"text,json" default:"text" help:"Format of the log: text for people, json for machines."`
 }
 
 // logger returns the log of the server, which it writes to w.

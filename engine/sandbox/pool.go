@@ -280,8 +280,8 @@ func (p *Pool) make(kind Kind, again bool) error {
 		return nil
 	}
 	p.live--
-	if p.closed {
-		return err
+	if p.closed || p.ctx.Err() != nil {
+		return err // The server stops.
 	}
 	p.counts[kind].Failed++
 	p.o.Log.Error("cannot make a sandbox", "kind", kind, "err", err)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -232,6 +233,10 @@ func TestStoppedAtStart(t *testing.T) {
 			endBySignal(t, server, syscall.SIGTERM)
 			if err := server.Cleared(family); err != nil {
 				t.Error(err)
+			}
+			// To stop early is no trouble.
+			if log := server.Log.All(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "sandbox process said") {
+				t.Errorf("the log has noise:\n%s", log)
 			}
 		}
 		if err := server.Start(); err != nil {
