@@ -57,6 +57,6 @@ USER 65532:65532
 WORKDIR /var/lib/fermata
 ENV FERMATA_ADDR=:8000 FERMATA_SANDBOX=docker FERMATA_STATE_DIR=/var/lib/fermata
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=6s --start-period=60s --start-interval=1s CMD ["/usr/local/bin/fermata", "health"]
+HEALTHCHECK --interval=5s --timeout=6s --start-period=60s CMD ["/usr/local/bin/fermata", "health"]
 ENTRYPOINT ["/usr/local/bin/fermata"]
 CMD ["serve"]
