@@ -130,7 +130,7 @@ func TestDownloadsAreHarmless(t *testing.T) {
 		got := alice.Files(t, http.MethodGet, "/download/"+f.Storage+"/"+f.ID)
 		for name, value := range map[string]string{
 			"Content-Type": "application/octet-stream", "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox",
-			"Cross-Origin-Resource-Policy": "same-origin", "Content-Disposition": "attachment; filename*=UTF-8''" + f.Name,
+			"Cross-Origin-Resource-Policy": "same-origin", "Content-Disposition": `attachment; filename="` + f.Name + `"; filename*=UTF-8''` + f.Name,
 		} {
 			if f.Name == "a" && name == "Content-Type" {
 				continue // Text without a name that tells otherwise is text.

@@ -212,7 +212,7 @@ func (v app) runs(t *testing.T, user visitor, f harness.FileRef) {
 		t.Errorf("download: got %v, want what the program wrote", r)
 	}
 	for header, want := range map[string]string{
-		"Content-Disposition": "attachment; filename*=UTF-8''gr%C3%B6%C3%9Fe%201.txt", "Content-Length": "8",
+		"Content-Disposition": "attachment; filename=\"gr__e 1.txt\"; filename*=UTF-8''gr%C3%B6%C3%9Fe%201.txt", "Content-Length": "8",
 		"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff",
 	} {
 		if got := r.Header.Get(header); got != want {
