@@ -82,6 +82,8 @@ func leftAs(to State, why string, r continuation.Record) Outcome {
 		o.Detail = ranOut(r)
 	case pauseLost, pauseUnclaimed:
 		o.Reason, o.Detail = SandboxLost, lossOf(r)
+	case pauseStopped:
+		o.Detail = "The server was stopped (FERMATA_DRAIN=end)"
 	case pauseSpent:
 		o.Detail = fmt.Sprintf("The program has used up its run budget of %s, since a part of it ran during the pause", inSeconds(r.Budget))
 	}
