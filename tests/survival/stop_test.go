@@ -86,8 +86,13 @@ func TestDrainEnds(t *testing.T) {
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
-		c.Post(t, waits.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
-		c.Post(t, next.Continue(harness.Echo)).Fails(t, 400, "Execution expired")
+		for _, stopped := range []harness.Answer{waits, next} {
+			over := c.Post(t, stopped.Continue(harness.Echo))
+			over.Fails(t, 400, "Execution expired")
+			if over.Reason != "cancelled" || over.Detail != "The server was stopped (FERMATA_DRAIN=end)" {
+				t.Errorf("got %v, want to be told that the server was stopped", over)
+			}
+		}
 		ends(t, c, seen, "cancelled")
 		ends(t, c, &harness.Journal{ID: next.Execution()}, "cancelled")
 		tells(t, c, nil, ran)
