@@ -159,7 +159,9 @@ func newIndex(client redis.UniversalClient, limits continuation.JournalLimits, l
 	return x
 }
 
-// note hears of a write to an execution whose journal has size bytes now.
+// note hears of a write to an execution whose journal has size bytes now. A large journal of a live
+// execution counts as much as it may have until the index hears of it again, so that all of them
+// together never have more bytes than they count.
 func (x *index) note(r continuation.Record, c continuation.Chapter, size int64) {
 	x.mu.Lock()
 	grown := size-x.noted[r.ID] >= notedGrowth
@@ -168,6 +170,9 @@ func (x *index) note(r continuation.Record, c continuation.Chapter, size int64) 
 		delete(x.noted, r.ID)
 	case grown && len(x.noted) < indexQueue:
 		x.noted[r.ID] = size
+	}
+	if noted := x.noted[r.ID]; noted > 0 {
+		size = noted + notedGrowth
 	}
 	x.mu.Unlock()
 	if c.Summary != nil || c.Life > 0 || grown {
