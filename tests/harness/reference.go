@@ -48,7 +48,10 @@ func (c *compared) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	public := response.Header.Get("X-Request-Id") != "" && !strings.HasPrefix(r.URL.Path, "/internal/")
-	if media == "application/json" && public && r.Method != http.MethodHead {
+	// A balancer of a test passes on answers that are still compressed. They are compared where the
+	// test's client reads them.
+	plain := response.Header.Get("Content-Encoding") == ""
+	if media == "application/json" && public && plain && r.Method != http.MethodHead {
 		response.Body = &comparedBody{ReadCloser: response.Body, done: func(body []byte) {
 			c.compare(r.Method, r.URL.Path, response.StatusCode, body)
 		}}
