@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
 import pytest
 from conftest import WorkerProcess
 
-from fermata import frames, whereabouts
+from fermata import asking, frames
 from fermata.frames import WorkerChannel
+from fermata.program import FILENAME
 
 STUBS = """
 @tool("ask", "ask", False)
@@ -34,7 +37,7 @@ def _ask(worker_process: WorkerProcess) -> Ask:
             time.sleep(0.01)
         time.sleep(0.1)
         began = time.monotonic()
-        line = whereabouts.ask(WorkerChannel(worker_process.stream), pid)
+        line = asking.ask(WorkerChannel(worker_process.stream), pid)
         assert time.monotonic() - began < 0.5
         return line
 
@@ -94,7 +97,7 @@ def test_ended(worker_process: WorkerProcess) -> None:
     pid = worker_process.pid
     os.kill(pid, 9)
     worker_process.wait()
-    assert whereabouts.ask(WorkerChannel(worker_process.stream), pid) == 0
+    assert asking.ask(WorkerChannel(worker_process.stream), pid) == 0
 
 
 STACK = b"""Stack (most recent call first):
@@ -121,5 +124,16 @@ TEXTS: dict[str, tuple[bytes, int, int | None]] = {
 
 @pytest.mark.parametrize("text, whole, part", TEXTS.values(), ids=TEXTS.keys())
 def test_texts(text: bytes, whole: int, part: int | None) -> None:
-    assert whereabouts._line(text, final=True) == whole
-    assert whereabouts._line(text, final=False) == part
+    assert asking._line(text, final=True) == whole
+    assert asking._line(text, final=False) == part
+
+
+def test_name_of_the_program() -> None:
+    assert asking._PROGRAM == FILENAME.encode()
+
+
+def test_supervisors_stay_small() -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import fermata.supervisor; print(*sys.modules)"
+    runner = os.path.dirname(os.path.dirname(asking.__file__))
+    loaded = subprocess.run([sys.executable, "-I", "-c", code, runner], capture_output=True, check=True, text=True)
+    assert not {"asyncio", "faulthandler", "fermata.program", "fermata.whereabouts"} & {*loaded.stdout.split()}

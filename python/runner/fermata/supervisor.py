@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from json import dumps, loads
 from typing import Protocol
 
-from fermata import PROTOCOL, frames, sandbox, states, stopping, whereabouts, workspace
+from fermata import PROTOCOL, asking, frames, sandbox, states, stopping, workspace
 from fermata.control import Control
 from fermata.events import Events
 from fermata.files import Files
@@ -225,7 +225,7 @@ class Supervisor:
         """Return what the report of the end says of where the program stood, if the server asks for that."""
         if not kill.payload or self._state != states.RUNNING or not self._pid:
             return {}
-        return {"line": whereabouts.ask(self._worker.control, self._pid)}
+        return {"line": asking.ask(self._worker.control, self._pid)}
 
     def _broken(self) -> None:
         self._end({"broken": True})
