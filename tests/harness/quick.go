@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -50,15 +51,19 @@ var BarePython = sync.OnceValues(func() (string, error) {
 // barePythonDir is where BarePython is, once it is made.
 var barePythonDir string
 
-// FreeAddr returns an address of this machine that nobody listened on a moment ago.
+// FreeAddr returns an address of this machine that nobody listened on a moment ago. Linux does not
+// give its port to whoever asks for any port, so that no other test takes it meanwhile.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if l, err := net.Listen("tcp4", addr); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return addr
+		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
