@@ -55,14 +55,15 @@ func Bash(tools []Tool) (string, error) {
 			return "", &BashCollisionError{CollisionError{First: tools[j].Name, Second: t.Name, Identifier: id}}
 		}
 		index[id] = i
-		define(&source, id, i)
+		define(&source, id, strconv.Itoa(i))
 		if plain := strings.TrimSuffix(id, "_tool"); plain != id && plain == strip(t.Name) && slices.Contains(shellHarmless, plain) {
-			define(&source, plain, i)
+			define(&source, plain, strconv.Itoa(i))
 		}
 	}
 	return source.String(), nil
 }
 
-func define(source *strings.Builder, id string, index int) {
-	source.WriteString(id + "() { __fermata_call " + strconv.Itoa(index) + ` "$@"; }` + "\n")
+// define writes the function id of a tool, which is an index or a method of a toolset.
+func define(source *strings.Builder, id, tool string) {
+	source.WriteString(id + "() { __fermata_call " + tool + ` "$@"; }` + "\n")
 }

@@ -18,23 +18,34 @@ const (
 // are named as in JSON Schema, values are written as in Python.
 func appendDoc(dst []byte, description string, properties []property) []byte {
 	dst = append(dst, description[:min(len(description), maxDoc+1)]...)
-	if len(properties) > 0 {
-		if len(dst) > 0 {
-			dst = append(dst, "\n\n"...)
-		}
-		dst = append(dst, "Args:"...)
+	return cutText(appendSection(dst, "Args:", properties), maxDoc)
+}
+
+// appendSection appends a title, and a line for each property, unless there are none.
+func appendSection(dst []byte, title string, properties []property) []byte {
+	if len(properties) == 0 {
+		return dst
 	}
+	if len(dst) > 0 {
+		dst = append(dst, "\n\n"...)
+	}
+	dst = append(dst, title...)
 	for i := range properties {
 		if len(dst) > maxDoc {
 			break
 		}
 		dst = appendDocProperty(append(dst, "\n    "...), &properties[i])
 	}
-	if len(dst) <= maxDoc {
+	return dst
+}
+
+// cutText cuts off what is beyond limit, in bytes.
+func cutText(dst []byte, limit int) []byte {
+	if len(dst) <= limit {
 		return dst
 	}
-	end := maxDoc - len(docCut)
-	for !utf8.RuneStart(dst[end]) && end > maxDoc-len(docCut)-utf8.UTFMax {
+	end := limit - len(docCut)
+	for !utf8.RuneStart(dst[end]) && end > limit-len(docCut)-utf8.UTFMax {
 		end--
 	}
 	return append(dst[:end], docCut...)
@@ -45,8 +56,7 @@ func appendDoc(dst []byte, description string, properties []property) []byte {
 //	units: The scale (string, one of "c", "f", default "c").
 //	"user-id": string, required. Pass it as **{"user-id": ...}.
 func appendDocProperty(dst []byte, p *property) []byte {
-	named := isParameter(p.name)
-	if named {
+	if p.named {
 		dst = append(dst, p.name...)
 	} else {
 		dst = appendReadable(dst, []byte(p.name))
@@ -57,7 +67,49 @@ func appendDocProperty(dst []byte, p *property) []byte {
 	if len(description) > 0 {
 		dst = append(dst, " ("...)
 	}
-	dst = appendKinds(dst, p.allKinds())
+	dst = appendFacts(dst, p)
+	if len(description) > 0 {
+		dst = append(dst, ')')
+	}
+	dst = append(dst, '.')
+	if !p.named && !p.result {
+		dst = append(appendReadable(append(dst, " Pass it as **{"...), []byte(p.name)), ": ...}."...)
+	}
+	return dst
+}
+
+// appendFacts appends what the schema of a property tells: string, required, default "c".
+func appendFacts(dst []byte, p *property) []byte {
+	return appendRules(appendKeys(appendKinds(dst, p.allKinds()), &p.schema), p)
+}
+
+// appendKeys appends the names of the properties of an object, or of the objects in an array.
+func appendKeys(dst []byte, s *schema) []byte {
+	keys, listed := s.allKeys()
+	opening := " {"
+	if listed {
+		opening = " of {"
+	}
+	for i, name := range keys {
+		if i == 0 {
+			dst = append(dst, opening...)
+		} else {
+			dst = append(dst, ", "...)
+		}
+		if isParameter(name) {
+			dst = append(dst, name...)
+		} else {
+			dst = appendReadable(dst, []byte(name))
+		}
+	}
+	if len(keys) > 0 {
+		dst = append(dst, '}')
+	}
+	return dst
+}
+
+// appendRules appends whether a property is required, the values that it may have, and its default.
+func appendRules(dst []byte, p *property) []byte {
 	if p.required {
 		dst = append(dst, ", required"...)
 	}
@@ -69,13 +121,6 @@ func appendDocProperty(dst []byte, p *property) []byte {
 	}
 	if p.preset != nil && len(p.preset) <= maxDefault {
 		dst = appendLiteral(append(dst, ", default "...), p.preset, appendReadable)
-	}
-	if len(description) > 0 {
-		dst = append(dst, ')')
-	}
-	dst = append(dst, '.')
-	if !named {
-		dst = append(appendReadable(append(dst, " Pass it as **{"...), []byte(p.name)), ": ...}."...)
 	}
 	return dst
 }

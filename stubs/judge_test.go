@@ -30,8 +30,14 @@ type judge struct {
 	out *bufio.Reader
 }
 
-// newJudge starts a judge, which ends with the test.
+// newJudge starts a judge of the stubs of plain tools, which ends with the test.
 func newJudge(tb testing.TB) *judge {
+	tb.Helper()
+	return startJudge(tb, "testdata/judge.py")
+}
+
+// startJudge starts a judge that is this script.
+func startJudge(tb testing.TB, script string) *judge {
 	tb.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -41,7 +47,7 @@ func newJudge(tb testing.TB) *judge {
 	}
 	// The process is not bound to the context of tb, which ends before the cleanup and would
 	// kill the process before it can end by itself.
-	cmd := exec.Command("python3", "-I", "testdata/judge.py")
+	cmd := exec.Command("python3", "-I", script)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -68,9 +74,23 @@ func newJudge(tb testing.TB) *judge {
 // judge returns the stubs that source defines.
 func (j *judge) judge(tb testing.TB, source string) []stub {
 	tb.Helper()
+	var verdict struct {
+		Stubs []stub `json:"stubs"`
+		Error string `json:"error"`
+	}
+	j.ask(tb, source, &verdict)
+	if verdict.Error != "" {
+		tb.Fatalf("Python refuses the stubs: %s\n%s", verdict.Error, source)
+	}
+	return verdict.Stubs
+}
+
+// ask sends a question to the judge and decodes its verdict.
+func (j *judge) ask(tb testing.TB, question, verdict any) {
+	tb.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	line, err := json.Marshal(source)
+	line, err := json.Marshal(question)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -81,15 +101,7 @@ func (j *judge) judge(tb testing.TB, source string) []stub {
 	if err != nil {
 		tb.Fatalf("read from the judge: %v", err)
 	}
-	var verdict struct {
-		Stubs []stub `json:"stubs"`
-		Error string `json:"error"`
-	}
-	if err := json.Unmarshal(answer, &verdict); err != nil {
+	if err := json.Unmarshal(answer, verdict); err != nil {
 		tb.Fatalf("the judge's verdict: %v", err)
 	}
-	if verdict.Error != "" {
-		tb.Fatalf("Python refuses the stubs: %s\n%s", verdict.Error, source)
-	}
-	return verdict.Stubs
 }

@@ -1,6 +1,7 @@
 package stubs
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 
@@ -10,7 +11,11 @@ import (
 // appendString appends s as a Python string literal in ASCII. Bytes that are not UTF-8
 // become U+FFFD.
 func appendString(dst, s []byte) []byte {
-	dst = append(dst, '"')
+	return append(appendEscaped(append(dst, '"'), s), '"')
+}
+
+// appendEscaped appends s as in a string literal, without the quotes around it.
+func appendEscaped(dst, s []byte) []byte {
 	plain := 0 // the start of the current run of characters that need no escape
 	for i := 0; i < len(s); {
 		if c := s[i]; ' ' <= c && c < 0x7F && c != '"' && c != '\\' {
@@ -22,7 +27,7 @@ func appendString(dst, s []byte) []byte {
 		i += size
 		plain = i
 	}
-	return append(append(dst, s[plain:]...), '"')
+	return append(dst, s[plain:]...)
 }
 
 func appendEscape(dst []byte, r rune) []byte {
@@ -96,4 +101,17 @@ func stringLen(v []byte) int {
 		i++
 	}
 	return i + 1
+}
+
+// firstOf returns the first value of a JSON array that is not empty.
+func firstOf(array jsontext.Value) jsontext.Value {
+	d := jsontext.NewDecoder(bytes.NewReader(array), jsontext.AllowInvalidUTF8(true))
+	if _, err := d.ReadToken(); err != nil {
+		return nil
+	}
+	first, err := d.ReadValue()
+	if err != nil {
+		return nil
+	}
+	return first.Clone()
 }

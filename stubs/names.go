@@ -10,7 +10,7 @@ import (
 // change.
 func Identifier(name string) string {
 	id := strip(name)
-	if isKeyword(id) {
+	if IsKeyword(id) {
 		id += "_tool"
 	}
 	return id
@@ -51,9 +51,9 @@ func isWord(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_' || isDigit(r)
 }
 
-// isKeyword reports whether s is a keyword of Python. Soft keywords, such as match and
+// IsKeyword reports whether s is a keyword of Python. Soft keywords, such as match and
 // type, are not included: they can be names.
-func isKeyword(s string) bool {
+func IsKeyword(s string) bool {
 	switch s {
 	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
 		"del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
@@ -67,7 +67,7 @@ func isKeyword(s string) bool {
 // beyond ASCII are refused, because Python normalizes them: the program would see another
 // name than the schema's.
 func isParameter(name string) bool {
-	if name == "" || isDigit(rune(name[0])) || isKeyword(name) || name == "__debug__" {
+	if name == "" || isDigit(rune(name[0])) || IsKeyword(name) || name == "__debug__" {
 		return false
 	}
 	return !strings.ContainsFunc(name, func(r rune) bool { return !isWord(r) })

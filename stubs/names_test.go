@@ -166,7 +166,7 @@ func FuzzIdentifier(f *testing.F) {
 		if id != "" && !valid.MatchString(id) {
 			t.Errorf("Identifier(%q) = %q, which is no identifier", name, id)
 		}
-		if isKeyword(id) {
+		if IsKeyword(id) {
 			t.Errorf("Identifier(%q) = %q, which is a keyword", name, id)
 		}
 		if again := Identifier(id); again != id {

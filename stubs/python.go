@@ -74,41 +74,35 @@ type writer struct {
 	out    []byte
 	doc    []byte // the docstring of the current stub; its memory is reused
 	reader reader
+	hidden []string // names of types that are hidden where the stubs are
 }
 
 func (w *writer) stub(t Tool, identifier string) {
 	properties, closed := w.reader.parameters(t.Parameters)
-	first := slices.IndexFunc(properties, func(p property) bool { return isParameter(p.name) })
-
 	w.out = appendString(append(w.out, "@tool("...), []byte(t.Name))
 	w.out = appendString(append(w.out, ", "...), []byte(identifier))
-	if first >= 0 && properties[first].mayBeObject() {
-		w.out = append(w.out, ", True"...)
-	} else {
-		w.out = append(w.out, ", False"...)
-	}
-	w.others(properties)
+	w.traits(properties)
 	w.out = append(w.out, ")\nasync def _("...)
-	w.parameters(properties)
-	if closed {
-		w.out = bytes.TrimSuffix(w.out, []byte(", "))
-	} else {
-		w.out = append(w.out, "**"...)
-		w.out = append(w.out, extraName(properties)...)
-		w.out = append(w.out, ": Any"...)
-	}
+	w.parameters(properties, closed)
 	w.out = append(w.out, ") -> Any:\n    "...)
 	w.doc = appendDoc(w.doc[:0], t.Description, properties)
 	w.out = appendString(w.out, w.doc)
 	w.out = append(w.out, "\n\n"...)
 }
 
-// others writes the properties that cannot be parameters.
-func (w *writer) others(properties []property) {
+// traits writes the last arguments of tool: whether the first parameter may be an object, and the
+// properties that cannot be parameters.
+func (w *writer) traits(properties []property) {
+	first := slices.IndexFunc(properties, func(p property) bool { return p.named })
+	if first >= 0 && properties[first].mayBeObject() {
+		w.out = append(w.out, ", True"...)
+	} else {
+		w.out = append(w.out, ", False"...)
+	}
 	opening, closing := ", {", ""
 	for i := range properties {
 		p := &properties[i]
-		if isParameter(p.name) {
+		if p.named {
 			continue
 		}
 		w.out = appendString(append(w.out, opening...), []byte(p.name))
@@ -122,16 +116,18 @@ func (w *writer) others(properties []property) {
 	w.out = append(w.out, closing...)
 }
 
-func (w *writer) parameters(properties []property) {
+// parameters writes the parameters of a function, and a double-star parameter unless the tool is
+// closed.
+func (w *writer) parameters(properties []property, closed bool) {
 	defaults := false // whether a parameter has a default: then Python wants one for all that follow
 	for i := range properties {
 		p := &properties[i]
-		if !isParameter(p.name) {
+		if !p.named {
 			continue
 		}
 		w.out = append(w.out, p.name...)
 		w.out = append(w.out, ": "...)
-		w.out = append(w.out, p.annotation()...)
+		w.out = append(w.out, w.annotation(&p.schema)...)
 		switch {
 		case p.required && !defaults:
 		case p.required:
@@ -145,6 +141,22 @@ func (w *writer) parameters(properties []property) {
 		}
 		w.out = append(w.out, ", "...)
 	}
+	if closed {
+		w.out = bytes.TrimSuffix(w.out, []byte(", "))
+		return
+	}
+	w.out = append(w.out, "**"...)
+	w.out = append(w.out, extraName(properties)...)
+	w.out = append(append(w.out, ": "...), w.annotation(&schema{})...)
+}
+
+// annotation returns s as a Python type. In a class that hides the name of a type, the type has
+// another name.
+func (w *writer) annotation(s *schema) string {
+	if w.hidden == nil {
+		return s.annotation()
+	}
+	return renamed(s.annotation(), w.hidden)
 }
 
 // extraName returns a name for the double-star parameter, one that no property has.

@@ -14,6 +14,7 @@ const (
 	maxProperties   = 250
 	maxAlternatives = 8 // branches of one anyOf
 	maxDepth        = 3 // levels of nested schemas; the schema of a property is the first
+	maxKeys         = 20
 )
 
 // kinds is a set of JSON types.
@@ -32,7 +33,9 @@ const (
 // A property is one member of the properties of a tool's parameters.
 type property struct {
 	name     string
+	named    bool // whether a parameter of a stub can have this name
 	required bool
+	result   bool // whether it is a property of a result, which no call passes
 	schema
 }
 
@@ -47,6 +50,7 @@ type schema struct {
 	members     int            // the number of values in enum
 	values      kinds          // the types of the values in enum
 	items       *schema
+	keys        []string // the names of the properties of an object, if the reader reads them
 	anyOf       []schema
 }
 
@@ -85,6 +89,23 @@ func (s *schema) allKinds() kinds {
 	return ks
 }
 
+// allKeys returns the names of the properties of an object that s or one of its branches allows, or
+// else those of the objects in an array. listed reports that it is an array.
+func (s *schema) allKeys() (keys []string, listed bool) {
+	if len(s.keys) > 0 {
+		return s.keys, false
+	}
+	if s.items != nil && len(s.items.keys) > 0 {
+		return s.items.keys, true
+	}
+	for i := range s.anyOf {
+		if keys, listed = s.anyOf[i].allKeys(); len(keys) > 0 {
+			return keys, listed
+		}
+	}
+	return nil, false
+}
+
 // A reader reads schemas in one pass. After the first error, which it keeps, all its
 // methods return zero values.
 type reader struct {
@@ -92,7 +113,25 @@ type reader struct {
 	src        []byte
 	err        error
 	properties []property // the result of readProperties; its memory is reused
+	deep       bool       // whether it also reads the names of properties of nested objects
 	partial    bool       // whether there are properties that readProperties has not read
+}
+
+// reset makes r read src.
+func (r *reader) reset(src []byte) {
+	// The decoder reads a bytes.Buffer in place. Lone surrogates are valid JSON but not
+	// valid UTF-8; they become U+FFFD.
+	r.dec.Reset(bytes.NewBuffer(src), jsontext.AllowInvalidUTF8(true))
+	r.src, r.err, r.properties, r.partial = src, nil, r.properties[:0], false
+}
+
+// ended reports whether all of the source was read without an error.
+func (r *reader) ended() bool {
+	if r.err != nil {
+		return false
+	}
+	_, err := r.dec.ReadToken()
+	return errors.Is(err, io.EOF)
 }
 
 // parameters returns the properties that src, the parameters of a tool, declares, in their
@@ -101,11 +140,7 @@ type reader struct {
 // not valid JSON or not the schema of an object, there are no properties and the tool takes
 // everything. The result is valid until the next call.
 func (r *reader) parameters(src []byte) (properties []property, closed bool) {
-	// The decoder reads a bytes.Buffer in place. Lone surrogates are valid JSON but not
-	// valid UTF-8; they become U+FFFD.
-	r.dec.Reset(bytes.NewBuffer(src), jsontext.AllowInvalidUTF8(true))
-	r.src, r.err, r.properties, r.partial = src, nil, r.properties[:0], false
-
+	r.reset(src)
 	var required [][]byte
 	isObject, elsewhere := true, false // elsewhere: further properties may be declared in other schemas
 	if r.enter(jsontext.KindBeginObject) {
@@ -131,10 +166,7 @@ func (r *reader) parameters(src []byte) (properties []property, closed bool) {
 			}
 		}
 	}
-	if r.err != nil || !isObject {
-		return nil, false
-	}
-	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
+	if !r.ended() || !isObject {
 		return nil, false
 	}
 	closed = closed && !elsewhere && !r.partial
@@ -151,7 +183,7 @@ func (r *reader) require(names [][]byte, add bool) {
 		case i >= 0:
 			r.properties[i].required = true
 		case add:
-			r.properties = append(r.properties, property{name: string(name), required: true})
+			r.properties = append(r.properties, property{name: string(name), named: isParameter(string(name)), required: true})
 		}
 	}
 }
@@ -168,7 +200,7 @@ func (r *reader) readProperties() {
 				r.skip()
 				continue
 			}
-			r.properties = append(r.properties, property{name: name, schema: r.schema(1)})
+			r.properties = append(r.properties, property{name: name, named: isParameter(name), schema: r.schema(1)})
 		}
 	}
 }
@@ -213,6 +245,8 @@ func (r *reader) schema(depth int) schema {
 		case "const":
 			s.members, s.values = 1, kindOf(r.dec.PeekKind())
 			s.enum = append(append(jsontext.Value("["), r.value()...), ']')
+		case "properties":
+			s.keys = r.keys()
 		case "items":
 			items := r.schema(depth + 1)
 			s.items = &items
@@ -223,6 +257,24 @@ func (r *reader) schema(depth int) schema {
 		}
 	}
 	return s
+}
+
+// keys reads the names of the properties of an object within another, if r is asked for them.
+func (r *reader) keys() []string {
+	if !r.deep {
+		r.skip()
+		return nil
+	}
+	var names []string
+	if r.enter(jsontext.KindBeginObject) {
+		for r.more() {
+			if name := r.text(); len(name) <= maxName && len(names) < maxKeys {
+				names = append(names, string(name))
+			}
+			r.skip()
+		}
+	}
+	return names
 }
 
 // enum reads the values of an enum. It also returns their number and their types.

@@ -1,0 +1,70 @@
+package stubs
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// An inputReader reads what the methods of a toolset take.
+type inputReader struct{ reader reader }
+
+func newInputReader() inputReader { return inputReader{reader{deep: true}} }
+
+// methodParameters returns the properties of a tool's input, those that are required first. closed
+// reports that the tool takes nothing else. The result is valid until the next call.
+func (r *inputReader) methodParameters(src json.RawMessage) (properties []property, closed bool) {
+	properties, closed = r.reader.parameters(withoutReferences(src))
+	for i := range properties {
+		p := &properties[i]
+		// Python changes such names inside of classes.
+		p.named = p.named && (!strings.HasPrefix(p.name, "__") || strings.HasSuffix(p.name, "__"))
+	}
+	slices.SortStableFunc(properties, func(a, b property) int { return cmp.Compare(rank(a), rank(b)) })
+	return properties, closed
+}
+
+func rank(p property) int {
+	if p.required {
+		return 0
+	}
+	return 1
+}
+
+// A resultReader reads the schemas of results.
+type resultReader struct{ reader reader }
+
+func newResultReader() resultReader { return resultReader{reader{deep: true}} }
+
+// schema returns the schema of a result. It allows everything if src is not a schema.
+func (r *resultReader) schema(src json.RawMessage) *schema {
+	r.reader.reset(withoutReferences(src))
+	if s := r.reader.schema(1); r.reader.ended() {
+		return &s
+	}
+	return &schema{}
+}
+
+// members returns the properties of a result that is an object, or a list of objects. They are
+// valid until the next call.
+func (r *resultReader) members(src json.RawMessage) (properties []property, list bool) {
+	if len(src) == 0 {
+		return nil, false
+	}
+	src = withoutReferences(src)
+	if r.schema(src).allKinds() == arrayKind {
+		var array struct {
+			Items json.RawMessage `json:"items"`
+		}
+		if json.Unmarshal(src, &array) != nil || len(array.Items) == 0 {
+			return nil, false
+		}
+		src, list = array.Items, true
+	}
+	properties, _ = r.reader.parameters(src)
+	for i := range properties {
+		properties[i].required, properties[i].result = false, true
+	}
+	return properties, list
+}
