@@ -1,0 +1,190 @@
+// Package schema checks the inputs of tools against JSON Schemas, and brings inputs into their
+// canonical form.
+//
+// Schemas come from strangers: from OpenAPI documents and MCP servers. So nothing is ever loaded
+// for one, its size is bounded when it is compiled, and each check has a budget of work. Package
+// jsonschema compiles schemas of all drafts. Its own validation could not be stopped: 1 kB of nested
+// alternatives keep it busy for seconds. So the checks here walk over what it has compiled.
+package schema
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The limits of a schema.
+const (
+	MaxSchema      = 64 << 10 // bytes
+	MaxSchemaDepth = 32       // schemas within schemas, references included
+	MaxNodes       = 10_000   // schemas, counted again for each reference to them
+)
+
+// location is the address of each schema while it is compiled. It is never shown.
+const location = "urn:tool"
+
+// A Schema checks inputs. It is safe for concurrent use.
+type Schema struct {
+	root *jsonschema.Schema
+	// texts are the parameters that are sent as text.
+	texts map[string]bool
+}
+
+// Compile compiles the schema of a tool's input or result. Without $schema it is one of draft
+// 2020-12. Formats and contents of texts are not checked: they are for the reader.
+func Compile(raw json.RawMessage) (*Schema, error) {
+	if len(raw) > MaxSchema {
+		return nil, fmt.Errorf("the schema has %d bytes; at most %d are allowed", len(raw), MaxSchema)
+	}
+	if err := checkText(raw, MaxSchema); err != nil {
+		return nil, errors.New(strings.Replace(err.Error(), "the input", "the schema", 1))
+	}
+	if _, err := parse(raw); err != nil {
+		return nil, errors.New(strings.Replace(err.Error(), "the input", "the schema", 1))
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, errors.New("the schema is not strict JSON")
+	}
+	if err := checkDocument(document); err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(compilePattern)
+	if err := c.AddResource(location, document); err != nil {
+		return nil, errors.New("the schema cannot be read")
+	}
+	root, err := c.Compile(location)
+	if err != nil {
+		return nil, compileError(err)
+	}
+	if err := (&measure{}).visit(root, nil); err != nil {
+		return nil, err
+	}
+	return &Schema{root: root}, nil
+}
+
+// WithTexts returns the schema for a tool some parameters of which are sent as text, in the path or
+// the query: a text that reads as a number, true or false passes for these where they are asked for.
+func (s *Schema) WithTexts(names ...string) *Schema {
+	texts := map[string]bool{}
+	for _, name := range names {
+		texts[name] = true
+	}
+	return &Schema{root: s.root, texts: texts}
+}
+
+// noLoader refuses to load whatever a schema refers to.
+type noLoader struct{}
+
+// Load implements jsonschema.URLLoader.
+func (noLoader) Load(string) (any, error) { return nil, errRemote }
+
+var errRemote = errors.New("nothing is loaded")
+
+// compileError tells in our words why a schema does not compile. The words of the library have
+// addresses in them.
+func compileError(err error) error {
+	var (
+		load   *jsonschema.LoadURLError
+		regex  *jsonschema.InvalidRegexError
+		meta   *jsonschema.SchemaValidationError
+		anchor *jsonschema.AnchorNotFoundError
+		ptr    *jsonschema.JSONPointerNotFoundError
+	)
+	switch {
+	case errors.As(err, &load):
+		return errors.New("the schema refers to something outside of itself ($ref or $schema), and nothing is loaded for a schema")
+	case errors.As(err, &regex):
+		return fmt.Errorf("the schema has a pattern that %w", regex.Err)
+	case errors.As(err, &anchor), errors.As(err, &ptr):
+		return errors.New("the schema has a $ref to something that is not in it")
+	case errors.As(err, &meta):
+		return fmt.Errorf("the schema is not valid%s", metaPlace(meta))
+	default:
+		return errors.New("the schema is not a valid JSON Schema")
+	}
+}
+
+// metaPlace tells the deepest place at which a schema breaks the rules for schemas.
+func metaPlace(err *jsonschema.SchemaValidationError) string {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err.Err, &invalid) {
+		return ""
+	}
+	var places []string
+	var visit func(e *jsonschema.ValidationError)
+	visit = func(e *jsonschema.ValidationError) {
+		if len(e.Causes) == 0 && len(e.InstanceLocation) > 0 {
+			places = append(places, strings.Join(e.InstanceLocation, "."))
+		}
+		for _, cause := range e.Causes {
+			visit(cause)
+		}
+	}
+	visit(invalid)
+	if len(places) == 0 {
+		return ""
+	}
+	// The alternatives of a rule all fail, and the one that was meant goes deepest.
+	return " at " + shown(slices.MaxFunc(places, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(b, a))
+	}))
+}
+
+// checkDocument refuses keywords whose meaning depends on how a check came to them, and patterns of
+// which the library would not tell what is wrong.
+func checkDocument(document any) error {
+	switch v := document.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if err := checkKeyword(name, v[name]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if err := checkDocument(element); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkKeyword does so for one member of a schema, or of a map of schemas.
+func checkKeyword(name string, value any) error {
+	text, isText := value.(string)
+	var patterns []string
+	switch name {
+	case "$dynamicRef", "$recursiveRef":
+		if isText {
+			return fmt.Errorf("the schema uses %s, which is not supported; use $ref", name)
+		}
+	case "pattern":
+		if isText {
+			patterns = []string{text}
+		}
+	case "patternProperties":
+		if members, ok := value.(map[string]any); ok {
+			patterns = slices.Sorted(maps.Keys(members))
+		}
+	case "enum", "const", "default", "examples", "example":
+		return nil
+	}
+	for _, pattern := range patterns {
+		if err := CheckPattern(pattern); err != nil {
+			return fmt.Errorf("the schema has a pattern that %w", err)
+		}
+	}
+	return checkDocument(value)
+}
