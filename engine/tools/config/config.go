@@ -1,0 +1,230 @@
+// Package config reads the file in which an operator describes toolsets, policies and principals.
+// It checks all that can be checked without a connection. It knows nothing of how tools are called
+// and of how policies are applied.
+package config
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"fermata/engine/tools/schema"
+)
+
+// A File is what the toolsets file says, or all files of a directory together.
+type File struct {
+	// Toolsets are in the order in which the files name them.
+	Toolsets []Toolset
+	// Policies are the policies by name.
+	Policies map[string]Policy
+	// Principals tells the name of the policy of each principal that has one.
+	Principals map[string]string
+}
+
+// Toolset returns the toolset with a key, or nil.
+func (f *File) Toolset(key string) *Toolset {
+	for i := range f.Toolsets {
+		if f.Toolsets[i].Key == key {
+			return &f.Toolsets[i]
+		}
+	}
+	return nil
+}
+
+// A Toolset is a set of tools of one source. Exactly one of HTTP, OpenAPI and MCP is set.
+type Toolset struct {
+	// Key names the toolset: in requests, in policies, and as the module that programs import.
+	Key string
+	// Title is the toolset's name for people.
+	Title string
+	// Class is the name of the class that programs import.
+	Class       string
+	Description string
+	// Concurrency bounds the calls that run at the same time, over all executions of the server. 0
+	// means that the toolset has no bound of its own.
+	Concurrency int
+	// Private allows addresses of private networks.
+	Private bool
+	// Proxy is the URL of the proxy through which all calls go, or empty.
+	Proxy string
+	// Validate tells whether inputs are checked against the schemas of the tools.
+	Validate bool
+	// Shared lets all principals use one connection to the MCP server, and one process of it.
+	Shared bool
+	// Trusted lets the MCP server run with the rights of this server.
+	Trusted bool
+	// Timeout bounds a whole call with all of its retries.
+	Timeout time.Duration
+
+	HTTP    *HTTP
+	OpenAPI *OpenAPI
+	MCP     *MCP
+
+	// Secrets are the texts that must never leave this server, except to the source of the toolset.
+	// Each of them has at least MinSecret bytes.
+	Secrets []string
+}
+
+// String returns the key. What else a toolset has may be secret.
+func (t Toolset) String() string { return t.Key }
+
+// GoString returns the key, as String does.
+func (t Toolset) GoString() string { return t.Key }
+
+// LogValue returns the key, as String does.
+func (t Toolset) LogValue() slog.Value { return slog.StringValue(t.Key) }
+
+// MarshalText returns the key, as String does.
+func (t Toolset) MarshalText() ([]byte, error) { return []byte(t.Key), nil }
+
+// Source tells where the tools come from: http, openapi or mcp.
+func (t Toolset) Source() string {
+	switch {
+	case t.OpenAPI != nil:
+		return "openapi"
+	case t.MCP != nil:
+		return "mcp"
+	default:
+		return "http"
+	}
+}
+
+// HTTP is an HTTP API, the tools of which the file describes.
+type HTTP struct {
+	// BaseURL is where the paths of the tools begin. It may have a query, which is sent with every
+	// call.
+	BaseURL string
+	// Headers are sent with every call.
+	Headers map[string]string
+	// Retries is how often a call is repeated that may be.
+	Retries int
+	Tools   []HTTPTool
+}
+
+// An HTTPTool is a tool that is one HTTP request.
+type HTTPTool struct {
+	Name        string
+	Description string
+	// Method is GET, HEAD, POST, PUT, PATCH or DELETE.
+	Method string
+	// Path begins with a slash. Each {name} in it is a required parameter.
+	Path string
+	// Parameters is the JSON Schema of the input, an object.
+	Parameters json.RawMessage
+	// Result is the JSON Pointer of the result within the answer. It is empty for the whole answer.
+	Result string
+	Rules
+}
+
+// OpenAPI is an HTTP API, the tools of which an OpenAPI document describes.
+type OpenAPI struct {
+	// File is the document's name, and Document what it contains.
+	File     string
+	Document []byte
+	// BaseURL replaces the servers of the document. It is empty if the document is to tell the URL.
+	BaseURL string
+	// Headers are sent with every call.
+	Headers map[string]string
+	// Retries is how often a call is repeated that may be.
+	Retries int
+	// Only are the ids of the operations that become tools, or nil if all do.
+	Only []string
+	// Tools are rules for tools by name.
+	Tools map[string]Rules
+}
+
+// MCP is an MCP server: either URL or Command is set.
+type MCP struct {
+	URL string
+	// Headers are sent with every request to the URL.
+	Headers map[string]string
+	// Command is the program of the server and its arguments.
+	Command []string
+	// Env is the whole environment of the command.
+	Env map[string]string
+	// Only are the names of the tools that are offered, or nil if all are.
+	Only []string
+	// Tools are rules for tools by name.
+	Tools map[string]Rules
+}
+
+// Who approves calls of a tool.
+const (
+	ApprovalNever    = "never"    // nobody: they need no approval
+	ApprovalAlways   = "always"   // the client, its owner, or an operator
+	ApprovalOperator = "operator" // an operator
+)
+
+// Who calls a tool.
+const (
+	CallerCode   = "code"   // programs
+	CallerDirect = "direct" // requests for one call without a program
+)
+
+// Rules are what the operator says about one tool.
+type Rules struct {
+	// Cost is what a successful call costs, in credits.
+	Cost int64
+	// Idempotent tells whether a call may be repeated. If it is nil, the source tells.
+	Idempotent *bool
+	// Approval is one of the constants above, or empty, which means ApprovalNever.
+	Approval string
+	// Callers are those who may call the tool. It is nil if all may.
+	Callers []string
+	// Lane names what the tool shares with others, so that their calls never overlap. It may be empty.
+	Lane string
+	// Envelope tells that answers are {ok, error, ret}.
+	Envelope bool
+	// Hide takes the tool away.
+	Hide bool
+	// Text leaves a result that is a text as it is, even if it is JSON.
+	Text bool
+}
+
+// NeedsApproval tells whether somebody has to approve each call of the tool.
+func (r Rules) NeedsApproval() bool { return r.Approval != "" && r.Approval != ApprovalNever }
+
+// A Policy is what the principals that have it may use. A name in it is the key of a toolset, or
+// the key, a dot and the tool's own name.
+type Policy struct {
+	// Off refuses all toolsets.
+	Off bool
+	// Allow are the names that may be used, or nil for all.
+	Allow []string
+	// Block are the names that may not be used, even if Allow has them.
+	Block []string
+	// MaxCost bounds the costs of one execution. It is nil if there is no bound.
+	MaxCost *int64
+}
+
+// The limits of a toolsets file.
+const (
+	MaxFile        = 1 << 20 // bytes of all files of a directory together
+	MaxFiles       = 100     // files in a directory
+	MaxDocument    = 16 << 20
+	MaxToolsets    = 100
+	MaxTools       = 500 // tools, operations or rules of one toolset
+	MaxDescription = 4 << 10
+	MaxSchema      = schema.MaxSchema // bytes of the schema of a tool's input
+	MaxCost        = 1_000_000_000
+	MaxConcurrency = 256
+	MaxTimeout     = 300 * time.Second
+	MaxRetries     = 5
+	MaxSecrets     = 100     // secrets of one toolset
+	MaxSecret      = 8 << 10 // bytes of a secret
+	// MinSecret is the least number of bytes of a secret. A shorter one could be guessed by an
+	// execution which watches what is masked.
+	MinSecret = 16
+
+	// DefaultTimeout is the timeout of toolsets that have none, and DefaultRetries the number of
+	// retries.
+	DefaultTimeout = 30 * time.Second
+	DefaultRetries = 2
+
+	maxDepth     = 40 // of a file, in which a schema begins at the seventh level
+	maxTitle     = 200
+	maxNames     = 1000 // entries of lists and maps that have no limit of their own
+	maxText      = 8 << 10
+	maxMistakes  = 100
+	maxPrincipal = 256
+)
