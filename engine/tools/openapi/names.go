@@ -1,0 +1,36 @@
+package openapi
+
+import (
+	"regexp"
+	"strings"
+)
+
+const maxName = 64
+
+var (
+	goodName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+	others   = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+)
+
+// toolName returns the name of an operation's tool: its id, or its method and path. What a name
+// cannot have becomes an underscore.
+func toolName(id, method, path string) string {
+	name := id
+	if id == "" {
+		name = strings.ToLower(method) + "_" + strings.TrimLeft(path, "/{")
+	}
+	if goodName.MatchString(name) {
+		return name
+	}
+	name = strings.Trim(others.ReplaceAllString(name, "_"), "_")
+	if name == "" || name[0] == '-' || name[0] >= '0' && name[0] <= '9' {
+		name = "op_" + name
+	}
+	if len(name) > maxName {
+		name = strings.TrimRight(name[:maxName], "_-")
+	}
+	return name
+}
+
+// methodName returns what a tool's name becomes in a class. Two tools must differ in it.
+func methodName(name string) string { return strings.ReplaceAll(name, "-", "_") }
