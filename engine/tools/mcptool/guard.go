@@ -1,0 +1,190 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// An exchange is what is known of a request: whether the server may have got it, and its answer, the
+// bytes of which the SDK would not keep.
+type exchange struct {
+	sent   atomic.Bool
+	status atomic.Int32 // of an answer of HTTP that is no success, or 0
+	answer atomic.Pointer[jsonrpc.Response]
+}
+
+type exchangeKey struct{}
+
+// withExchange returns a context for a request the exchange of which is of interest.
+func withExchange(ctx context.Context) (context.Context, *exchange) {
+	x := &exchange{}
+	return context.WithValue(ctx, exchangeKey{}, x), x
+}
+
+// exchangeOf returns the exchange of a request. It is one of no interest if nobody asked for it.
+func exchangeOf(ctx context.Context) *exchange {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
+	}
+	return &exchange{}
+}
+
+// A waiting request has been sent and not been answered.
+type waiting struct {
+	method string
+	x      *exchange
+}
+
+// A guard stands between a connection and the SDK. It lets through only answers to requests that were
+// made. Each other message ends the connection, is answered here, or is dropped.
+type guard struct {
+	inner   mcp.Connection
+	patient time.Duration // for answers to requests of the server
+
+	version atomic.Value // string: the version of the protocol
+	changed atomic.Bool  // whether the server has said that its tools have changed
+
+	mu      sync.Mutex
+	waiting map[jsonrpc.ID]waiting
+	second  time.Time // when the present second began
+	heard   int       // notifications and requests within it
+	why     error     // what the server did wrong first
+}
+
+// Connect implements mcp.Transport: the guard is the connection.
+func (g *guard) Connect(context.Context) (mcp.Connection, error) { return g, nil }
+
+// SessionID implements mcp.Connection.
+func (g *guard) SessionID() string { return g.inner.SessionID() }
+
+// Close implements mcp.Connection.
+func (g *guard) Close() error { return g.inner.Close() }
+
+// Write implements mcp.Connection.
+func (g *guard) Write(ctx context.Context, m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+		g.mu.Lock()
+		if len(g.waiting) >= maxWaiting {
+			g.mu.Unlock()
+			return g.fail(errManyWaiting)
+		}
+		g.waiting[r.ID] = waiting{r.Method, exchangeOf(ctx)}
+		g.mu.Unlock()
+	}
+	if err := g.inner.Write(ctx, m); err != nil {
+		return g.note(err)
+	}
+	return nil
+}
+
+// Read implements mcp.Connection.
+func (g *guard) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		m, err := g.inner.Read(ctx)
+		if err != nil {
+			return nil, g.note(err)
+		}
+		switch m := m.(type) {
+		case *jsonrpc.Response:
+			if err := g.accept(m); err != nil {
+				return nil, err
+			}
+			return m, nil
+		case *jsonrpc.Request:
+			if err := g.hear(ctx, m); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// accept takes an answer.
+func (g *guard) accept(m *jsonrpc.Response) error {
+	g.mu.Lock()
+	w, ok := g.waiting[m.ID]
+	delete(g.waiting, m.ID)
+	g.mu.Unlock()
+	if !ok {
+		return g.fail(errUnasked)
+	}
+	var told *jsonrpc.Error
+	if m.Error != nil && !errors.As(m.Error, &told) {
+		return nil // it is the SDK that says that there will be no answer
+	}
+	if w.method == "initialize" {
+		var r struct {
+			Version string `json:"protocolVersion"`
+		}
+		if json.Unmarshal(m.Result, &r) == nil {
+			g.version.Store(r.Version)
+		}
+	}
+	w.x.answer.Store(m)
+	return nil
+}
+
+// hear takes a notification or a request of the server. This server offers nothing that a server
+// could ask for.
+func (g *guard) hear(ctx context.Context, m *jsonrpc.Request) error {
+	g.mu.Lock()
+	if now := time.Now(); now.Sub(g.second) >= time.Second {
+		g.second, g.heard = now, 0
+	}
+	g.heard++
+	tooMany := g.heard > MaxNotifications
+	g.mu.Unlock()
+	if tooMany {
+		return g.fail(errFlood)
+	}
+	if !m.IsCall() {
+		if m.Method == "notifications/tools/list_changed" {
+			g.changed.Store(true)
+		}
+		return nil
+	}
+	answer := &jsonrpc.Response{ID: m.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found"}}
+	if m.Method == "ping" {
+		answer = &jsonrpc.Response{ID: m.ID, Result: json.RawMessage("{}")}
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.patient)
+	defer cancel()
+	if err := g.inner.Write(ctx, answer); err != nil {
+		return g.note(err)
+	}
+	return nil
+}
+
+// fail ends the connection for what the server did wrong.
+func (g *guard) fail(r reason) error {
+	_ = g.inner.Close()
+	return g.note(r)
+}
+
+// note keeps the first reason for which the connection has ended.
+func (g *guard) note(err error) error {
+	if r, ok := errors.AsType[reason](err); ok {
+		g.mu.Lock()
+		if g.why == nil {
+			g.why = r
+		}
+		g.mu.Unlock()
+	}
+	return err
+}
+
+// reason returns why the connection has ended if the transport knows it, or else err.
+func (g *guard) reason(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.why != nil {
+		return errors.Join(g.why, err)
+	}
+	return err
+}

@@ -1,0 +1,153 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/engine/tools/schema"
+	"fermata/engine/tools/source"
+)
+
+// A listed tool is a tool as a server lists it.
+type listed struct {
+	tool   source.Tool
+	digest [sha256.Size]byte
+	flaw   string // why the tool cannot be offered, or empty
+}
+
+// A page is a page of the list of tools.
+type page struct {
+	Tools []json.RawMessage `json:"tools"`
+	Next  string            `json:"nextCursor"`
+}
+
+// definition is all of a tool that says what it is.
+type definition struct {
+	Name        string          `json:"name"`
+	Title       json.RawMessage `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Input       json.RawMessage `json:"inputSchema"`
+	Output      json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+}
+
+// list asks a server for its tools. It returns nil without an error if the server has said before that
+// the list does not change within this time.
+func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
+	var all []listed
+	size, cursors, names := 0, map[string]bool{}, map[string]bool{}
+	for cursor, pages := "", 1; ; pages++ {
+		if pages > MaxPages {
+			return nil, errManyPages
+		}
+		ctx, x := withExchange(ctx)
+		_, err := s.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		answer := x.answer.Load()
+		switch {
+		case answer == nil && err == nil:
+			return nil, nil //nolint:nilnil // as the comment of list says
+		case answer == nil:
+			if status := x.status.Load(); status != 0 {
+				err = errors.Join(statusReason(status), err)
+			}
+			return nil, err
+		case answer.Error != nil:
+			return nil, errors.Join(errBrokenList, answer.Error)
+		}
+		if size += len(answer.Result); size > MaxList {
+			return nil, errLargeList
+		}
+		var p page
+		if err := json.Unmarshal(answer.Result, &p); err != nil {
+			return nil, errors.Join(errBrokenList, err)
+		}
+		if len(all)+len(p.Tools) > MaxTools {
+			return nil, errManyTools
+		}
+		for _, raw := range p.Tools {
+			t, err := read(raw)
+			if err != nil {
+				return nil, errors.Join(errBrokenList, err)
+			}
+			if names[t.tool.Name] {
+				return nil, reason("it offers two tools with the name " + quote(t.tool.Name))
+			}
+			names[t.tool.Name] = true
+			all = append(all, t)
+		}
+		if p.Next == "" {
+			break
+		}
+		if cursors[p.Next] {
+			return nil, errSamePage
+		}
+		cursors[p.Next], cursor = true, p.Next
+	}
+	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(a.tool.Name, b.tool.Name) })
+	return slices.Clip(append([]listed{}, all...)), nil
+}
+
+// read reads the definition of a tool.
+func read(raw json.RawMessage) (listed, error) {
+	strict, err := schema.Canonical(raw) // so that nobody reads another of two members of one name
+	if err != nil {
+		return listed{}, err
+	}
+	var d definition
+	if err := json.Unmarshal(strict, &d); err != nil {
+		return listed{}, err
+	}
+	if d.Name == "" || len(d.Name) > 256 || !utf8.ValidString(d.Name) {
+		return listed{}, errors.New("a tool has no name, or one of more than 256 bytes")
+	}
+	whole, err := json.Marshal(d)
+	if err != nil {
+		return listed{}, err
+	}
+	if string(d.Output) == "null" {
+		d.Output = nil
+	}
+	// What its annotations say is never believed: idempotent is what the operator says.
+	t := listed{
+		tool:   source.Tool{Name: d.Name, Description: short(d.Description), Input: d.Input, Output: d.Output},
+		digest: sha256.Sum256(whole),
+	}
+	switch {
+	case !bytes.HasPrefix(d.Input, []byte("{")):
+		t.flaw = "its input schema is no object"
+	case len(d.Output) > 0 && !bytes.HasPrefix(d.Output, []byte("{")):
+		t.flaw = "its output schema is no object"
+	case len(d.Input) > MaxSchema || len(d.Output) > MaxSchema:
+		t.flaw = fmt.Sprintf("it has a schema of more than %d bytes", MaxSchema)
+	}
+	return t, nil
+}
+
+// short cuts a description.
+func short(s string) string {
+	if len(s) <= MaxDescription {
+		return s
+	}
+	cut := MaxDescription - len(" …")
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + " …"
+}
+
+// quote returns a name that a server has chosen, fit for a log and a reason.
+func quote(name string) string {
+	if len(name) > 64 {
+		name = name[:64]
+	}
+	return fmt.Sprintf("%+q", name)
+}

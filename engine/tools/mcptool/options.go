@@ -1,0 +1,180 @@
+// Package mcptool runs the tools of an MCP server.
+//
+// The protocol is the official SDK's. Below it are transports of our own, because an MCP server may
+// send anything: they bound what is read, answer each request of the server with "method not found",
+// and drop its notifications. So nothing but answers to our own requests reaches the SDK.
+//
+// Each principal has a session, and a process, of its own, unless the operator says that all may
+// share one. The tools are pinned when the server is first asked for them: a tool that is another one
+// later is hidden until the toolsets file is read again.
+package mcptool
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The limits of an MCP server.
+const (
+	MaxMessage       = 8 << 20 // bytes of one message
+	MaxList          = 4 << 20 // bytes of the list of tools
+	MaxTools         = 1000
+	MaxPages         = 100 // of the list of tools
+	MaxNotifications = 100 // notifications and requests that a server sends within a second
+	MaxSessions      = 16  // sessions of one principal
+	MaxProcesses     = 64  // processes of this server, for all principals
+	MaxStderr        = 64 << 10
+	MaxSchema        = 64 << 10
+	MaxDescription   = 4 << 10
+
+	maxWaiting  = 1000  // requests without an answer in a session
+	maxSlots    = 10000 // principals that a source remembers
+	maxReported = 100   // changes that a source remembers
+	maxText     = 8 << 10
+)
+
+// times are the waits of a source. Tests have shorter ones.
+type times struct {
+	start, idle, stop, write, fresh time.Duration
+	backOff, backOffMax             time.Duration
+	steady                          time.Duration // a session that has lived as long did not fail at its start
+}
+
+var usual = times{
+	start: 30 * time.Second, idle: 5 * time.Minute, stop: 5 * time.Second, write: 5 * time.Second,
+	fresh: 5 * time.Minute, backOff: time.Second, backOffMax: 5 * time.Minute, steady: 10 * time.Second,
+}
+
+// Options describe an MCP server. Either Command or URL is set.
+type Options struct {
+	// Toolset is the key of the toolset, for the log.
+	Toolset string
+	// Version is the version of this server, which MCP servers are told.
+	Version string
+
+	// Command is the program of a server that speaks over its standard input and output, and its
+	// arguments.
+	Command []string
+	// Env is the environment of the command, to which only PATH is added.
+	Env map[string]string
+	// Trusted lets the command run with the rights of this server. Without it there is no source for
+	// a command.
+	Trusted bool
+
+	// URL is the endpoint of a server that speaks streamable HTTP.
+	URL string
+	// Headers are sent with each request to the URL.
+	Headers map[string]string
+	// Transport returns what makes the requests of a principal. It must not repeat requests.
+	Transport func(principal string) http.RoundTripper
+
+	// Shared lets all principals use one session.
+	Shared bool
+	// Only are the names of the tools that are offered, or nil if all are.
+	Only []string
+	// Named are tools for which the file has rules. If the server does not offer one of them, or of
+	// Only, the toolset is unavailable: its rules could be for a tool that has another name now.
+	Named []string
+	// Text tells whether a result of a tool that is a text stays a text, even if it is JSON. It may be
+	// nil.
+	Text func(tool string) bool
+
+	// Mask takes secrets out of what is logged. It may be nil.
+	Mask func(string) string
+	// Limits count sessions and processes together with other sources. It may be nil.
+	Limits *Limits
+	// Log gets what the command writes to its standard error, and changes of tools. It may be nil.
+	Log *slog.Logger
+
+	times *times
+}
+
+// check completes options, or says what is wrong with them.
+func (o *Options) check() error {
+	switch {
+	case (len(o.Command) > 0) == (o.URL != ""):
+		return errors.New("an MCP server has either a command or a URL")
+	case len(o.Command) > 0 && !o.Trusted:
+		return errors.New("the command of an MCP server runs with the rights of this server: set `trusted: true` if it may, or use a server with a URL")
+	case o.URL != "" && o.Transport == nil:
+		return errors.New("an MCP server with a URL needs a transport")
+	}
+	if o.URL != "" {
+		if u, err := url.Parse(o.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return errors.New("the URL of an MCP server must begin with http:// or https://, and have a host")
+		}
+	} else if c := o.Command[0]; strings.ContainsRune(c, filepath.Separator) && !filepath.IsAbs(c) {
+		path, err := filepath.Abs(c) // the process has a working directory of its own
+		if err != nil {
+			return errors.New("the command of an MCP server cannot be found")
+		}
+		o.Command = append([]string{path}, o.Command[1:]...)
+	}
+	if o.Text == nil {
+		o.Text = func(string) bool { return false }
+	}
+	if o.Mask == nil {
+		o.Mask = func(s string) string { return s }
+	}
+	if o.Limits == nil {
+		o.Limits = NewLimits()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.times == nil {
+		o.times = &usual
+	}
+	return nil
+}
+
+// Limits count the sessions of each principal, and the processes of all, over all sources that have
+// them.
+type Limits struct {
+	mu        sync.Mutex
+	sessions  map[string]int
+	processes int
+}
+
+// NewLimits returns limits of which nothing is used.
+func NewLimits() *Limits { return &Limits{sessions: map[string]int{}} }
+
+// take counts a session. What all principals share counts for none of them.
+func (l *Limits) take(principal string, process bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if principal != "" && l.sessions[principal] >= MaxSessions {
+		return errManySessions
+	}
+	if process && l.processes >= MaxProcesses {
+		return errManyProcesses
+	}
+	if process {
+		l.processes++
+	}
+	if principal != "" {
+		l.sessions[principal]++
+	}
+	return nil
+}
+
+// give counts a session no longer.
+func (l *Limits) give(principal string, process bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if process {
+		l.processes--
+	}
+	if principal == "" {
+		return
+	}
+	if l.sessions[principal]--; l.sessions[principal] <= 0 {
+		delete(l.sessions, principal)
+	}
+}

@@ -1,0 +1,90 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"fermata/engine/tools/outgoing"
+	"fermata/engine/tools/source"
+)
+
+// A reason says in our own words what is wrong with an MCP server or a call. Reasons contain no
+// address, no URL, and no text of the server but names of tools.
+type reason string
+
+// Error returns the reason.
+func (r reason) Error() string { return string(r) }
+
+// What is wrong with a server.
+const (
+	errLargeMessage  reason = "it sent a message of more than 8 MiB"
+	errBrokenMessage reason = "it sent something that is no JSON-RPC message"
+	errUnasked       reason = "it answered a request that was not made"
+	errFlood         reason = "it sent more than 100 notifications or requests within a second"
+	errManyWaiting   reason = "it left more than 1000 requests unanswered"
+	errNotReading    reason = "it stopped reading its input"
+	errLargeList     reason = "its list of tools has more than 4 MiB"
+	errManyTools     reason = "it offers more than 1000 tools"
+	errManyPages     reason = "its list of tools has more than 100 pages"
+	errSamePage      reason = "its list of tools comes to the same page again"
+	errBrokenList    reason = "its list of tools is not as the protocol says"
+	errNoCommand     reason = "its command cannot be started"
+	errEnded         reason = "its process has ended, or it has closed the connection"
+	errLate          reason = "it was not ready within 30 seconds"
+	errUnreachable   reason = "it cannot be reached, or does not speak the protocol"
+	errClosed        reason = "this server is stopping"
+	errManySessions  reason = "too many MCP sessions of this principal are open; try again later"
+	errManyProcesses reason = "too many processes of MCP servers are running; try again later"
+	errManyUsers     reason = "too many principals use it; try again later"
+)
+
+// statusReason tells an answer of HTTP that is no success.
+func statusReason(status int32) reason {
+	return reason(fmt.Sprintf("it answered with the HTTP status %d", status))
+}
+
+// reasonOf tells an error of a session in our words.
+func reasonOf(err error) reason {
+	var known reason
+	var exchange *outgoing.Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &exchange): // whose texts are ours, too
+		return reason(exchange.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return errLate
+	default:
+		return errUnreachable
+	}
+}
+
+// cause returns an error for the log, without the URL that net/http writes into its errors.
+func cause(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// unavailable is the failure of a call that has found no session.
+func unavailable(err error) *source.Failure {
+	return &source.Failure{Message: "the MCP server of this toolset is unavailable: " + string(reasonOf(err)), Err: cause(err)}
+}
+
+// words makes a text of an MCP server fit for an error message.
+func words(s string) string {
+	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) <= maxText {
+		return s
+	}
+	cut := maxText
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + " …"
+}

@@ -1,0 +1,140 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A session is a connection to an MCP server on behalf of one principal.
+type session struct {
+	times *times
+	mcp   *mcp.ClientSession
+	guard *guard
+	proc  *process // nil over HTTP
+	began time.Time
+	first []listed      // the tools as they were listed at its begin
+	over  chan struct{} // closed when no call begins any more
+
+	listing sync.Mutex // held while the tools are listed again
+
+	mu     sync.Mutex
+	calls  int
+	used   time.Time         // when the last call ended
+	asked  time.Time         // when the tools were listed
+	hidden map[string]string // tools that are not called in this session, and why
+}
+
+// open connects to the server of the options, and lists its tools.
+func open(ctx context.Context, o *Options, principal string) (s *session, err error) {
+	g := &guard{patient: o.times.write, waiting: map[jsonrpc.ID]waiting{}}
+	s = &session{times: o.times, guard: g, began: time.Now(), used: time.Now(), over: make(chan struct{}), hidden: map[string]string{}}
+	if o.URL != "" {
+		if g.inner, err = connectWeb(ctx, o, principal, g); err != nil {
+			return nil, err
+		}
+	} else {
+		if s.proc, err = startProcess(o); err != nil {
+			return nil, err
+		}
+		g.inner = s.proc
+	}
+	defer func() {
+		if err != nil {
+			err = g.reason(err)
+			s.close()
+			s = nil
+		}
+	}()
+	client := mcp.NewClient(&mcp.Implementation{Name: "fermata", Version: o.Version}, &mcp.ClientOptions{
+		Capabilities:   &mcp.ClientCapabilities{}, // none
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	})
+	ctx, x := withExchange(ctx)
+	if s.mcp, err = client.Connect(ctx, g, nil); err != nil {
+		if status := x.status.Load(); status != 0 {
+			err = errors.Join(statusReason(status), err)
+		}
+		return s, err
+	}
+	if s.first, err = list(ctx, s.mcp); err != nil {
+		return s, err
+	}
+	s.asked = time.Now()
+	return s, nil
+}
+
+// wait returns when the session has ended: by itself, because it was idle for too long, or with ctx.
+// No call begins in it then. It must be closed all the same.
+func (s *session) wait(ctx context.Context) {
+	gone := make(chan struct{})
+	go func() { // until close
+		defer close(gone)
+		_ = s.mcp.Wait() // the guard knows why it has ended
+	}()
+	tick := time.NewTicker(max(s.times.idle/4, time.Millisecond))
+	defer tick.Stop()
+	for alive := true; alive; {
+		select {
+		case <-gone:
+			alive = false
+		case <-ctx.Done():
+			alive = false
+		case <-tick.C:
+			alive = !s.expire()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = -1
+	close(s.over)
+}
+
+// expire ends a session that has not been used for long, and tells whether it has.
+func (s *session) expire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls > 0 || time.Since(s.used) < s.times.idle {
+		return false
+	}
+	s.calls = -1
+	return true
+}
+
+// begin counts a call, unless the session has ended.
+func (s *session) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls < 0 {
+		return false
+	}
+	s.calls++
+	return true
+}
+
+// finish counts a call no longer.
+func (s *session) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls > 0 {
+		s.calls--
+	}
+	s.used = time.Now()
+}
+
+// close ends the connection, and the process with all of its group. What waits for answers fails.
+func (s *session) close() {
+	if s.proc != nil {
+		_ = s.proc.Close()
+		<-s.proc.done
+	}
+	if s.mcp != nil {
+		_ = s.mcp.Close() // over HTTP it tells the server
+	} else if s.guard.inner != nil {
+		_ = s.guard.inner.Close()
+	}
+}

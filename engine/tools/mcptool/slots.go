@@ -1,0 +1,123 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// session returns the session of a principal. It makes one if there is none; while that lasts all
+// calls of the principal wait for it, each for no longer than its own time.
+func (s *Source) session(ctx context.Context, principal string) (*session, error) {
+	s.mu.Lock()
+	sl := s.slots[principal]
+	if sl == nil {
+		if s.forget(); len(s.slots) >= maxSlots {
+			s.mu.Unlock()
+			return nil, errManyUsers
+		}
+		sl = &slot{}
+		s.slots[principal] = sl
+	}
+	if sn := sl.session; sn != nil {
+		s.mu.Unlock()
+		return sn, nil
+	}
+	if sl.ready == nil {
+		err := s.ctx.Err()
+		switch {
+		case err != nil:
+			err = errClosed
+		case s.backOff.blocked() != nil:
+			err = s.backOff.blocked()
+		default:
+			err = sl.backOff.blocked()
+		}
+		if err == nil {
+			err = s.o.Limits.take(principal, s.o.URL == "")
+		}
+		if err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		sl.ready, sl.err = make(chan struct{}), nil
+		s.wg.Go(func() { s.live(sl, principal) })
+	}
+	ready := sl.ready
+	s.mu.Unlock()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return nil, errors.Join(errLate, ctx.Err())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case sl.session != nil:
+		return sl.session, nil
+	case sl.err != nil:
+		return nil, sl.err
+	default:
+		return nil, errEnded // right after its start
+	}
+}
+
+// live makes the session of a slot and looks after it to its end.
+func (s *Source) live(sl *slot, principal string) {
+	defer s.o.Limits.give(principal, s.o.URL == "")
+	sn, err := s.open(principal)
+	s.mu.Lock()
+	if err == nil && s.pinned == nil {
+		err = s.pin(sn.first)
+	}
+	if err == nil {
+		sl.session, s.failed, s.backOff = sn, "", backOff{}
+	} else if s.ctx.Err() == nil {
+		s.failed = reasonOf(err)
+		s.backOff.fail(s.o.times, s.failed)
+		s.o.Log.Warn("the MCP server of a toolset is unavailable", "toolset", s.o.Toolset, "reason", string(s.failed), "err", s.o.Mask(cause(err).Error()))
+	}
+	sl.err = err
+	close(sl.ready)
+	s.mu.Unlock()
+	if err != nil {
+		if sn != nil {
+			sn.close()
+		}
+		s.mu.Lock()
+		sl.ready = nil
+		s.mu.Unlock()
+		return
+	}
+	s.compare(sn, sn.first)
+	sn.wait(s.ctx)
+	defer sn.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sl.session, sl.ready = nil, nil
+	if why := sn.guard.reason(nil); why != nil && time.Since(sn.began) < s.o.times.steady {
+		sl.backOff.fail(s.o.times, why)
+	} else {
+		sl.backOff = backOff{}
+		delete(s.slots, principal)
+	}
+}
+
+// open connects for a principal within the time that a server has for its start.
+func (s *Source) open(principal string) (*session, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.times.start)
+	defer cancel()
+	return open(ctx, &s.o, principal)
+}
+
+// forget drops the slots of which nothing must be remembered. The caller holds mu.
+func (s *Source) forget() {
+	if len(s.slots) < maxSlots {
+		return
+	}
+	for principal, sl := range s.slots {
+		if sl.session == nil && sl.ready == nil && sl.backOff.blocked() == nil {
+			delete(s.slots, principal)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package mcptool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// A process is an MCP server that was started here. It is the connection to it: one message in each
+// line.
+type process struct {
+	cmd               *exec.Cmd
+	dir               string // its working directory, which is removed at its end
+	times             *times
+	in                *os.File // what it reads
+	out               *os.File // what it writes
+	lines             *bufio.Reader
+	closing           chan struct{}
+	once, drainedOnce sync.Once
+	drained           chan struct{} // closed when all that it has written is read
+	exited            chan struct{} // closed when the process itself has ended
+	done              chan struct{} // closed when nothing is left of it
+
+	mu sync.Mutex // held while a message is written
+}
+
+// startProcess starts the command of the options in a session, a process group and a working
+// directory of its own.
+func startProcess(o *Options) (*process, error) {
+	dir, err := os.MkdirTemp("", "fermata-mcp-")
+	if err != nil {
+		return nil, errors.Join(errNoCommand, err)
+	}
+	p := &process{dir: dir, times: o.times, closing: make(chan struct{}), drained: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
+	if err := p.start(o); err != nil {
+		return nil, errors.Join(errNoCommand, err, os.RemoveAll(dir))
+	}
+	return p, nil
+}
+
+// start starts the command, and what looks after it.
+func (p *process) start(o *Options) error {
+	var files []*os.File
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err == nil {
+			files = append(files, r, w)
+		}
+		return r, w
+	}
+	theirIn, in := pipe()
+	out, theirOut := pipe()
+	stderr, theirStderr := pipe()
+	closeAll := func(files ...*os.File) {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	if len(files) != 6 {
+		closeAll(files...)
+		return errors.New("no pipes can be made")
+	}
+	// The command's life is the session's and not that of the call for which it was started.
+	p.cmd = exec.Command(o.Command[0], o.Command[1:]...) //nolint:noctx // the operator has named the command
+	p.cmd.Dir = p.dir
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for name, value := range o.Env {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value) // of two of one name the last one holds
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirIn, theirOut, theirStderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err := p.cmd.Start()
+	closeAll(theirIn, theirOut, theirStderr)
+	if err != nil {
+		closeAll(in, out, stderr)
+		return err
+	}
+	p.in, p.out, p.lines = in, out, bufio.NewReaderSize(out, 64<<10)
+	go func() {
+		_ = p.cmd.Wait() // how it ends does not matter
+		close(p.exited)
+	}()
+	go p.end(stderr, o)
+	return nil
+}
+
+// end logs what the process writes to its standard error until the process is to end, and ends it.
+func (p *process) end(stderr *os.File, o *Options) {
+	logged := make(chan struct{})
+	go func() {
+		defer close(logged)
+		logStderr(stderr, o)
+	}()
+	select {
+	case <-p.closing:
+	case <-p.exited:
+	}
+	_ = p.in.Close() // which asks it to end
+	for _, step := range []struct {
+		wait   time.Duration
+		signal syscall.Signal
+	}{{p.times.stop / 4, syscall.SIGTERM}, {p.times.stop * 3 / 4, syscall.SIGKILL}} {
+		select {
+		case <-p.exited:
+		case <-time.After(step.wait):
+			p.signal(step.signal)
+		}
+	}
+	p.signal(syscall.SIGKILL) // what the process has left of its group
+	<-p.exited
+	select { // its last answer may still be in the pipe
+	case <-p.drained:
+	case <-p.closing:
+	case <-time.After(p.times.stop / 4):
+	}
+	_ = p.out.Close()
+	_ = stderr.Close()
+	<-logged
+	_ = os.RemoveAll(p.dir) // which may have become the property of another user
+	close(p.done)
+}
+
+// signal sends a signal to the whole group of the process.
+func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) }
+
+// SessionID implements mcp.Connection.
+func (p *process) SessionID() string { return "" }
+
+// Close implements mcp.Connection. It does not wait for the end of the process: done tells it.
+func (p *process) Close() error {
+	p.once.Do(func() { close(p.closing) })
+	return nil
+}
+
+// Read implements mcp.Connection.
+func (p *process) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		line, err := readLine(p.lines, MaxMessage)
+		switch {
+		case errors.Is(err, errLargeMessage):
+			return nil, err
+		case err != nil:
+			p.drainedOnce.Do(func() { close(p.drained) })
+			return nil, errors.Join(errEnded, err)
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		m, err := jsonrpc.DecodeMessage(line)
+		if err != nil {
+			return nil, errors.Join(errBrokenMessage, err)
+		}
+		return m, nil
+	}
+}
+
+// Write implements mcp.Connection.
+func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
+	line, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	exchangeOf(ctx).sent.Store(true)
+	// The deadline is not the context's: half a message would be the end of the session.
+	if err := p.in.SetWriteDeadline(time.Now().Add(p.times.write)); err != nil {
+		return errors.Join(errEnded, err)
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		_ = p.Close()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return errors.Join(errNotReading, err)
+		}
+		return errors.Join(errEnded, err)
+	}
+	return nil
+}
+
+// readLine reads a line of at most limit bytes, without its end.
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, errLargeMessage
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line[:len(line)-1], nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}
+
+// logStderr logs lines until the end of the stream, as quoted texts and at most MaxStderr bytes of
+// them within a second.
+func logStderr(stderr io.Reader, o *Options) {
+	in := bufio.NewReaderSize(stderr, 4<<10)
+	var second time.Time
+	var logged, dropped int
+	for {
+		line, err := in.ReadSlice('\n') // a longer line is logged in pieces
+		if now := time.Now(); now.Sub(second) >= time.Second {
+			if dropped > 0 {
+				o.Log.Warn("an MCP server wrote more to its standard error than is logged", slog.String("toolset", o.Toolset), slog.Int("bytes", dropped))
+			}
+			second, logged, dropped = now, 0, 0
+		}
+		if line := bytes.TrimSpace(line); len(line) > 0 {
+			if logged+len(line) > MaxStderr {
+				dropped += len(line)
+			} else {
+				logged += len(line)
+				o.Log.Info("an MCP server wrote to its standard error", slog.String("toolset", o.Toolset), slog.String("line", strconv.QuoteToASCII(o.Mask(string(line)))))
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package mcptool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// web makes the HTTP requests of a session below the SDK's transport. It bounds the answers, and hands
+// on only what a stream of events needs: the SDK cannot resume a stream whose events have no ids.
+type web struct {
+	next    http.RoundTripper
+	headers map[string]string
+	guard   *guard
+}
+
+// connectWeb returns the connection of a principal to the URL of the options.
+func connectWeb(ctx context.Context, o *Options, principal string, g *guard) (mcp.Connection, error) {
+	t := &mcp.StreamableClientTransport{
+		Endpoint: o.URL,
+		HTTPClient: &http.Client{
+			Transport:     &web{next: o.Transport(principal), headers: o.Headers, guard: g},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		MaxRetries:           -1,
+		DisableStandaloneSSE: true,
+		MaxEventSize:         MaxMessage + 1<<10,
+	}
+	return t.Connect(ctx)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	r = r.Clone(r.Context())
+	r.GetBody = nil // what has been sent is not sent again
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &watched{r.Body, x}
+	}
+	if v, ok := w.guard.version.Load().(string); ok && r.Header.Get("Mcp-Protocol-Version") == "" {
+		r.Header.Set("Mcp-Protocol-Version", v)
+	}
+	for name, value := range w.headers {
+		if r.Header.Get(name) == "" { // those of the protocol are the SDK's
+			r.Header.Set(name, value)
+		}
+	}
+	r.Header.Set("Accept-Encoding", "identity")
+	resp, err := w.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		x.status.Store(int32(resp.StatusCode))
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind == "text/event-stream" && resp.StatusCode == http.StatusOK {
+		resp.Body = &events{in: bufio.NewReader(resp.Body), body: resp.Body, guard: w.guard}
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxMessage+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > MaxMessage {
+		return nil, w.guard.fail(errLargeMessage)
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp, nil
+}
+
+// A watched body notes when it is read, which is when it is sent.
+type watched struct {
+	io.ReadCloser
+	x *exchange
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (int, error) {
+	w.x.sent.Store(true)
+	return w.ReadCloser.Read(p)
+}
+
+// maxStream is how many bytes a stream of events may have.
+const maxStream = 4 * MaxMessage
+
+// events is a stream of events that has nothing but messages.
+type events struct {
+	in    *bufio.Reader
+	body  io.Closer
+	guard *guard
+	left  []byte // of the present message
+	read  int
+}
+
+// Read implements io.Reader.
+func (e *events) Read(p []byte) (int, error) {
+	for len(e.left) == 0 {
+		data, err := e.next()
+		if len(data) > 0 {
+			e.left = fmt.Appendf(e.left[:0], "data: %s\n\n", data)
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, e.left)
+	e.left = e.left[n:]
+	return n, nil
+}
+
+// next reads an event and returns its data in one line, which is nil if it is no message.
+func (e *events) next() ([]byte, error) {
+	var data []byte
+	message, size := true, 0
+	for {
+		line, err := readLine(e.in, MaxMessage-size)
+		if err != nil && !errors.Is(err, io.EOF) {
+			if errors.Is(err, errLargeMessage) {
+				err = e.guard.fail(errLargeMessage)
+			}
+			return nil, err
+		}
+		size += len(line) + 1
+		if e.read += len(line) + 1; e.read > maxStream {
+			return nil, e.guard.fail(errLargeMessage)
+		}
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			message = len(value) == 0 || string(value) == "message"
+		case "data":
+			if len(data) > 0 {
+				data = append(data, ' ')
+			}
+			data = append(data, bytes.ReplaceAll(value, []byte("\r"), []byte(" "))...)
+		}
+		if len(line) == 0 || err != nil {
+			if !message {
+				data = nil
+			}
+			return data, err
+		}
+	}
+}
+
+// Close implements io.Closer.
+func (e *events) Close() error { return e.body.Close() }
