@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,11 +45,12 @@ func leaveProcessors() {
 // commands is the command line. The flags of serve and check may also be set in the
 // environment.
 type commands struct {
-	Serve   settings `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
-	Check   check    `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
-	Health  health   `cmd:"" help:"Ask a running server whether it lives; the exit code is 0 if it does."`
-	Version struct{} `cmd:"" help:"Print the version."`
-	Help    struct{} `cmd:"" help:"Print this help, or that of a command: fermata help serve."`
+	Serve    settings        `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
+	Check    check           `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
+	Health   health          `cmd:"" help:"Ask a running server whether it lives; the exit code is 0 if it does."`
+	Toolsets toolsetCommands `cmd:"" help:"Check the file that describes tools which the server runs, and call them."`
+	Version  struct{}        `cmd:"" help:"Print the version."`
+	Help     struct{}        `cmd:"" help:"Print this help, or that of a command: fermata help serve."`
 
 	VersionFlag kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 }
@@ -72,7 +74,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s (see fermata --help)", withoutSecrets(err, parser))
 	}
-	switch parsed.Command() {
+	command := parsed.Command()
+	if strings.HasPrefix(command, "toolsets ") {
+		return c.Toolsets.run(ctx, command, os.Stdin, stdout, stderr)
+	}
+	switch command {
 	case "version":
 		_, err := fmt.Fprintln(stdout, version())
 		return err

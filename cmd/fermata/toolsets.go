@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"fermata/engine/tools"
+	"fermata/engine/tools/config"
+	"fermata/engine/tools/policy"
+)
+
+// toolsetCommands are the commands below fermata toolsets.
+type toolsetCommands struct {
+	Check toolsetCheck `cmd:"" help:"Check a toolsets file, or a directory of them, without connecting to anything, and list what is in it."`
+	Call  toolsetCall  `cmd:"" help:"Call one tool as the server will, and print its result as JSON."`
+	Stub  toolsetStub  `cmd:"" help:"Print the source that programs import for a toolset."`
+	Docs  toolsetDocs  `cmd:"" help:"Print Markdown about a toolset for the system prompt of a model."`
+}
+
+// run runs the command that kong has found, such as "toolsets check <file>".
+func (c *toolsetCommands) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
+	switch strings.Fields(command)[1] {
+	case "call":
+		return c.Call.run(ctx, stdin, stdout, stderr)
+	case "stub":
+		return c.Stub.run(ctx, stdout, stderr)
+	case "docs":
+		return c.Docs.run(ctx, stdout, stderr)
+	default:
+		return c.Check.run(ctx, stdout, stderr)
+	}
+}
+
+// toolsetCheck is the command fermata toolsets check.
+type toolsetCheck struct {
+	Path     string          `arg:"" name:"file" help:"Toolsets file, or a directory of them."`
+	As       string          `env:"-" placeholder:"NAME" help:"Tell for each tool whether this principal may use it, and if not, why."`
+	Settings toolsetSettings `embed:""`
+}
+
+// toolsetSettings are the settings that say who may use toolsets.
+type toolsetSettings struct {
+	Mode       policy.Mode  `name:"toolsets-mode" env:"FERMATA_TOOLSETS_MODE,PTC_MODE" placeholder:"MODE" help:"Who may use toolsets: on (all principals), off, or partial (only those in FERMATA_TOOLSETS_USERS)."`
+	Users      []string     `name:"toolsets-users" env:"FERMATA_TOOLSETS_USERS,PTC_USER_ALLOWLIST" placeholder:"NAME" help:"Principals that may use toolsets in the mode partial."`
+	Allow      []string     `name:"toolsets-allow" env:"FERMATA_TOOLSETS_ALLOW,PTC_TOOLSET_ALLOWLIST" placeholder:"TOOLSET[.TOOL]" help:"If set, only these toolsets or tools may be used."`
+	Block      []string     `name:"toolsets-block" env:"FERMATA_TOOLSETS_BLOCK,PTC_TOOLSET_BLOCKLIST" placeholder:"TOOLSET[.TOOL]" help:"Toolsets or tools that may never be used."`
+	Debug      policy.Debug `name:"toolsets-debug" env:"FERMATA_TOOLSETS_DEBUG,PTC_DEBUG" placeholder:"WORD" help:"opt-in: toolsets are only for executions whose title contains useptc; opt-out: for all but those whose title contains nonptc."`
+	Sequential bool         `name:"toolsets-sequential" env:"FERMATA_TOOLSETS_SEQUENTIAL,PTC_SEQUENTIAL" help:"Make every execution sequential: one call at a time."`
+}
+
+// toolsetSynonyms are the variables that mean the same.
+var toolsetSynonyms = [][2]string{
+	{"FERMATA_TOOLSETS_MODE", "PTC_MODE"},
+	{"FERMATA_TOOLSETS_USERS", "PTC_USER_ALLOWLIST"},
+	{"FERMATA_TOOLSETS_ALLOW", "PTC_TOOLSET_ALLOWLIST"},
+	{"FERMATA_TOOLSETS_BLOCK", "PTC_TOOLSET_BLOCKLIST"},
+	{"FERMATA_TOOLSETS_DEBUG", "PTC_DEBUG"},
+	{"FERMATA_TOOLSETS_SEQUENTIAL", "PTC_SEQUENTIAL"},
+}
+
+// policy returns the settings that the policy has to know. Of two names of one setting, none may be
+// passed over, also if the other one is empty: it could forbid something.
+func (s *toolsetSettings) policy() (policy.Settings, error) {
+	var problems []error
+	for _, pair := range toolsetSynonyms {
+		ours, found := os.LookupEnv(pair[0])
+		if theirs, both := os.LookupEnv(pair[1]); found && both && ours != theirs {
+			problems = append(problems, fmt.Errorf("%s and %s are the same setting and have different values: unset one of them", pair[0], pair[1]))
+		}
+	}
+	return policy.Settings{
+		Mode: s.Mode, Users: trimmed(s.Users), Allow: trimmed(s.Allow), Block: trimmed(s.Block), Debug: s.Debug, Sequential: s.Sequential,
+	}, errors.Join(problems...)
+}
+
+// trimmed returns a list without the blanks around its entries.
+func trimmed(list []string) []string {
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return list
+}
+
+// run lists what is in the toolsets file. Mistakes and warnings go to stderr; if there are mistakes
+// nothing is listed.
+func (c *toolsetCheck) run(ctx context.Context, stdout, stderr io.Writer) error {
+	file, err := config.Read(c.Path, os.LookupEnv)
+	if err != nil {
+		return tellMistakes(stderr, config.Mistakes(err))
+	}
+	known, err := c.openable(ctx, file, stderr)
+	if err != nil {
+		return err
+	}
+	settings, err := c.Settings.policy()
+	if err != nil {
+		return err
+	}
+	decided, warnings, err := policy.New(settings, file, known)
+	for _, w := range warnings {
+		if _, err := fmt.Fprintln(stderr, "warning:", w); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l := toolsetList{file: file, known: known, out: stdout}
+	if c.As != "" {
+		rights := decided.Rights(c.As)
+		l.rights = &rights
+	}
+	return l.print()
+}
+
+// tellMistakes prints mistakes, one in each line as compilers do, and returns the error that the
+// command ends with.
+func tellMistakes(stderr io.Writer, mistakes []*config.Mistake) error {
+	for _, m := range mistakes {
+		if _, err := fmt.Fprintln(stderr, m); err != nil {
+			return err
+		}
+	}
+	if len(mistakes) == 1 {
+		return errors.New("the toolsets cannot be used: there is a mistake")
+	}
+	return fmt.Errorf("the toolsets cannot be used: there are %d mistakes", len(mistakes))
+}
+
+// openable opens the toolsets, which connects to nothing, and returns which tools are known. It is an
+// error if one of them cannot be used.
+func (c *toolsetCheck) openable(ctx context.Context, file *config.File, stderr io.Writer) ([]policy.Toolset, error) {
+	opened := tools.Open(ctx, tools.Options{File: file})
+	var known []policy.Toolset
+	var mistakes []*config.Mistake
+	for i, t := range opened.Toolsets() {
+		if t.State == tools.Unavailable {
+			mistakes = append(mistakes, &config.Mistake{File: c.Path, Path: "toolsets." + t.Key + "." + t.Source, Text: config.Printable(t.Reason)})
+		}
+		for _, note := range t.Notes {
+			if _, err := fmt.Fprintf(stderr, "warning: toolsets.%s: %s\n", t.Key, config.Printable(note)); err != nil {
+				return nil, err
+			}
+		}
+		known = append(known, knownTools(file.Toolsets[i], t))
+	}
+	if err := opened.Close(ctx); err != nil {
+		return nil, err
+	}
+	if len(mistakes) > 0 {
+		return nil, tellMistakes(stderr, mistakes)
+	}
+	return known, nil
+}
+
+// knownTools returns which tools of a toolset are known without a connection, also those that are
+// hidden.
+func knownTools(described config.Toolset, opened tools.Toolset) policy.Toolset {
+	names, complete := described.Names()
+	if described.OpenAPI == nil || opened.State != tools.Ready {
+		return policy.Toolset{Key: described.Key, Tools: names, Complete: complete}
+	}
+	names = nil
+	for _, tool := range opened.Tools {
+		names = append(names, tool.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(described.OpenAPI.Tools)) {
+		if described.OpenAPI.Tools[name].Hide {
+			names = append(names, name)
+		}
+	}
+	return policy.Toolset{Key: described.Key, Tools: names, Complete: true}
+}

@@ -1,0 +1,172 @@
+package tools
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"fermata/engine/tools/mask"
+	"fermata/engine/tools/schema"
+	"fermata/engine/tools/source"
+)
+
+// maxMessage is how many bytes a failure tells a program.
+const maxMessage = 20 << 10
+
+// A Request is a call to be made.
+type Request struct {
+	// Toolset is the key of the toolset, and Tool the name of the tool at its source.
+	Toolset, Tool string
+	// Principal is on whose behalf the call is made.
+	Principal string
+	// Input is the input, as it was sent. Empty means an empty object.
+	Input json.RawMessage
+	// Key names the call, also where it is repeated. If it is empty the call gets a key of its own.
+	Key string
+}
+
+// A Result is what a call has returned.
+type Result struct {
+	// Output is the result, which is JSON.
+	Output json.RawMessage
+	// Cost is what the call costs, in credits.
+	Cost int64
+}
+
+// Call makes one call. If it fails the error is a *source.Failure, whose texts contain no secrets; its
+// cause is ErrUnknown if there is no such tool. A tool that is hidden is not there.
+func (t *Tools) Call(ctx context.Context, r Request) (Result, error) {
+	s := t.find(r.Toolset)
+	if s == nil {
+		return Result{}, unknownToolset(r.Toolset)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.described.Timeout)
+	defer cancel()
+	result, err := s.call(ctx, r, t.maxResult)
+	if err == nil {
+		return result, nil
+	}
+	failed := s.hide(err)
+	if failed.Err != nil && !errors.Is(err, ErrUnknown) {
+		t.log.Info("a call of a tool has failed", "toolset", r.Toolset, "tool", quoted(r.Tool), "reason", failed.Message, "err", failed.Err)
+	}
+	return Result{}, failed
+}
+
+// call makes one call. Its errors may contain secrets.
+func (t *toolset) call(ctx context.Context, r Request, maxResult int64) (Result, error) {
+	called, err := t.tool(ctx, r.Tool)
+	if err != nil {
+		return Result{}, err
+	}
+	input, err := called.check(r.Input)
+	if err != nil {
+		return Result{}, failure(nil, "%v", err)
+	}
+	leave, err := t.enter(ctx, r.Principal)
+	if err != nil {
+		return Result{}, err
+	}
+	defer leave()
+	if r.Key == "" {
+		r.Key = rand.Text()
+	}
+	answer, err := t.source.Call(ctx, source.Call{
+		Tool: called.Name, Input: input, Principal: r.Principal, Idempotent: called.Idempotent, Key: r.Key, MaxResult: maxResult,
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	if answer, err = called.unwrap(answer, t.pointer(called.Name)); err != nil {
+		return Result{}, err
+	}
+	if int64(len(answer)) > maxResult {
+		return Result{}, failure(nil, textLarge, len(answer), maxResult)
+	}
+	return Result{Output: t.masker.JSON(answer), Cost: called.Rules.Cost}, nil
+}
+
+// tool returns a tool. The toolset is started if need be.
+func (t *toolset) tool(ctx context.Context, name string) (tool, error) {
+	if err := t.start(ctx); err != nil {
+		return tool{}, failure(err, textUnavailable, t.described.Key, textLateTools)
+	}
+	found, ok := t.find(name)
+	if ok && t.source != nil {
+		return found, nil
+	}
+	if known := t.known(); known.State != Ready {
+		return tool{}, failure(nil, textUnavailable, t.described.Key, known.Reason)
+	}
+	return tool{}, failure(ErrUnknown, textNoTool, t.described.Key, quoted(name))
+}
+
+// check returns an input in its canonical form, if it fits the schema.
+func (t tool) check(input json.RawMessage) (json.RawMessage, error) {
+	if len(input) == 0 {
+		input = json.RawMessage("{}")
+	}
+	canonical, err := schema.Canonical(input)
+	if err != nil {
+		return nil, err
+	}
+	if canonical[0] != '{' {
+		return nil, errors.New(textNoObject)
+	}
+	if t.schema == nil {
+		return canonical, nil
+	}
+	return canonical, t.schema.Check(canonical)
+}
+
+// enter waits until the toolset may run one more call.
+func (t *toolset) enter(ctx context.Context, principal string) (leave func(), err error) {
+	err = t.gate.enter(ctx, principal)
+	switch {
+	case errors.Is(err, errCrowded):
+		return nil, failure(err, textCrowded, t.described.Key, maxWaiting)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, failure(err, textBusy, t.described.Key, t.described.Concurrency)
+	case err != nil:
+		return nil, failure(err, "%s", textCancelled)
+	}
+	return t.gate.leave, nil
+}
+
+// failure returns a failed call.
+func failure(cause error, format string, args ...any) *source.Failure {
+	return &source.Failure{Message: fmt.Sprintf(format, args...), Err: cause}
+}
+
+// hide returns a failure without secrets: neither its message nor its cause has any.
+func (t *toolset) hide(err error) *source.Failure {
+	failed, ok := errors.AsType[*source.Failure](err)
+	if !ok {
+		failed = failure(err, "%s", textFailed)
+	}
+	hidden := &source.Failure{Message: shorten(t.masker.Text(failed.Message), maxMessage), Unknown: failed.Unknown}
+	if hidden.Message == "" {
+		hidden.Message = textFailed
+	}
+	if failed.Err != nil {
+		hidden.Err = maskedError{err: failed.Err, masker: t.masker}
+	}
+	return hidden
+}
+
+// A maskedError is an error whose text has no secrets.
+type maskedError struct {
+	err    error
+	masker *mask.Masker
+}
+
+// Error returns the text without secrets.
+func (e maskedError) Error() string {
+	return shorten(strings.ToValidUTF8(e.masker.Text(e.err.Error()), "\ufffd"), maxMessage)
+}
+
+// Is tells whether the error is another one. It does not give the error away, as Unwrap would.
+func (e maskedError) Is(target error) bool { return errors.Is(e.err, target) }

@@ -1,0 +1,34 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"fermata/engine/tools/mask"
+	"fermata/engine/tools/source"
+)
+
+// TestT10Causes hides secrets in the causes of failures, which are for the log. What a cause is can
+// still be asked.
+func TestT10Causes(t *testing.T) {
+	const secret = "a secret of/27 characters"
+	s := &toolset{masker: mask.New([]string{secret})}
+	cause := fmt.Errorf("get https://api.example.com/?key=a+secret+of%%2F27+characters: %w", &fs.PathError{Op: "dial", Path: secret, Err: fs.ErrClosed})
+	for name, err := range map[string]error{"a failure": &source.Failure{Message: "no", Err: cause, Unknown: true}, "another error": cause} {
+		failed := s.hide(err)
+		if failed.Unknown != (name == "a failure") || failed.Message == "" || !errors.Is(failed, fs.ErrClosed) {
+			t.Errorf("%s: got %+v", name, failed)
+		}
+		for err := error(failed); err != nil; err = errors.Unwrap(err) {
+			if text := fmt.Sprintf("%v %+v %#v", err, err, err.Error()); strings.Contains(text, "secret") {
+				t.Errorf("%s: told %s", name, text)
+			}
+		}
+		if _, found := errors.AsType[*fs.PathError](failed); found {
+			t.Errorf("%s: the cause itself is given away", name)
+		}
+	}
+}

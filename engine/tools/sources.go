@@ -1,0 +1,124 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/netip"
+
+	"fermata/engine/tools/config"
+	"fermata/engine/tools/httptool"
+	"fermata/engine/tools/mask"
+	"fermata/engine/tools/mcptool"
+	"fermata/engine/tools/openapi"
+	"fermata/engine/tools/outgoing"
+	"fermata/engine/tools/source"
+)
+
+// An opener makes toolsets with what they share.
+type opener struct {
+	budget    *outgoing.Budget
+	forbidden []netip.AddrPort
+	limits    *mcptool.Limits
+	log       *slog.Logger
+	version   string
+}
+
+// open makes a toolset. It makes no connection, so that the tools of MCP servers are not known yet.
+func (o opener) open(ctx context.Context, described config.Toolset) *toolset {
+	t := &toolset{
+		described: described, masker: mask.New(described.Secrets), gate: newGate(described.Concurrency),
+		log: o.log, starting: make(chan struct{}, 1), state: Starting,
+	}
+	made, err := o.source(t)
+	if err != nil {
+		t.fail(err)
+		return t
+	}
+	t.source = made
+	if described.MCP == nil {
+		// These sources need not ask anybody.
+		if offered, err := made.Tools(ctx); err != nil {
+			t.fail(err)
+		} else {
+			t.take(offered)
+		}
+	}
+	return t
+}
+
+// source makes the source of a toolset.
+func (o opener) source(t *toolset) (source.Source, error) {
+	switch d := &t.described; {
+	case d.HTTP != nil:
+		operations, err := operationsOf(d.HTTP)
+		if err != nil {
+			return nil, err
+		}
+		return o.http(t, httptool.Options{BaseURL: d.HTTP.BaseURL, Headers: d.HTTP.Headers, Retries: d.HTTP.Retries, Operations: operations})
+	case d.OpenAPI != nil:
+		return o.openAPI(t, d.OpenAPI)
+	default:
+		return o.mcp(t, d.MCP)
+	}
+}
+
+// http makes a source of HTTP requests.
+func (o opener) http(t *toolset, options httptool.Options) (source.Source, error) {
+	options.Timeout, options.Private, options.Proxy = t.described.Timeout, t.described.Private, t.described.Proxy
+	options.Budget, options.Forbidden, options.Mask = o.budget, o.forbidden, t.masker.Text
+	made, err := httptool.New(options)
+	if err != nil {
+		return nil, unusable("%v", err)
+	}
+	return made, nil
+}
+
+// openAPI makes a source of the operations of an OpenAPI document.
+func (o opener) openAPI(t *toolset, d *config.OpenAPI) (source.Source, error) {
+	document, err := openapi.Read(d.Document, d.Only)
+	if err != nil {
+		return nil, unusable("%v", err)
+	}
+	for _, note := range document.Notes {
+		t.note(note)
+	}
+	base := cmp.Or(d.BaseURL, document.BaseURL)
+	if base == "" {
+		return nil, unusable(textNoServer)
+	}
+	return o.http(t, httptool.Options{BaseURL: base, Headers: d.Headers, Retries: d.Retries, Operations: document.Operations})
+}
+
+// operationsOf returns the operations of the tools that the file describes.
+func operationsOf(h *config.HTTP) ([]httptool.Operation, error) {
+	operations := make([]httptool.Operation, 0, len(h.Tools))
+	for _, tool := range h.Tools {
+		parameters, rest, err := httptool.Place(tool.Method, tool.Path, tool.Parameters)
+		if err != nil {
+			return nil, unusable("its tool %s: the path %v", tool.Name, err)
+		}
+		operation := httptool.Operation{
+			Name: tool.Name, Description: tool.Description, Method: tool.Method, Path: tool.Path,
+			Parameters: parameters, Rest: rest, Input: tool.Parameters, Result: tool.Result,
+		}
+		if tool.Envelope {
+			operation.Result = "" // It leads to a part of what is in the envelope.
+		}
+		operations = append(operations, operation)
+	}
+	return operations, nil
+}
+
+// pointer returns where in an envelope's ret the result of a tool is.
+func (t *toolset) pointer(tool string) string {
+	if t.described.HTTP == nil {
+		return ""
+	}
+	for _, h := range t.described.HTTP.Tools {
+		if h.Name == tool {
+			return h.Result
+		}
+	}
+	return ""
+}

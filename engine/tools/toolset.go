@@ -1,0 +1,274 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"fermata/engine/tools/config"
+	"fermata/engine/tools/mask"
+	"fermata/engine/tools/schema"
+	"fermata/engine/tools/source"
+)
+
+const (
+	maxName   = 128  // bytes of the name of a tool
+	maxReason = 1000 // bytes of the reason why a toolset is unavailable, and of a note
+)
+
+// A toolset is a toolset that has been opened.
+type toolset struct {
+	described config.Toolset
+	source    source.Source // nil if it could not be opened
+	masker    *mask.Masker
+	gate      *gate
+	log       *slog.Logger
+
+	// starting is held by who asks the source for its tools.
+	starting chan struct{}
+
+	mu     sync.Mutex
+	state  State
+	reason string
+	tools  []tool
+	notes  []string
+}
+
+// A tool is a tool and what its inputs are checked against.
+type tool struct {
+	Tool
+	schema *schema.Schema // nil if inputs are not checked
+}
+
+// now returns what is known of the toolset.
+func (t *toolset) now() Toolset {
+	s := t.known()
+	if m, ok := t.source.(mcpSource); ok {
+		m.observe(&s)
+		s.Reason = shorten(t.masker.Text(s.Reason), maxReason)
+		for i, note := range s.Notes {
+			s.Notes[i] = shorten(t.masker.Text(note), maxReason)
+		}
+	}
+	return s
+}
+
+// known returns what is known of the toolset without its source.
+func (t *toolset) known() Toolset {
+	d := &t.described
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := Toolset{
+		Key: d.Key, Title: d.Title, Class: d.Class, Description: t.masker.Text(d.Description), Source: d.Source(),
+		State: t.state, Reason: t.reason, Notes: slices.Clone(t.notes),
+	}
+	for _, known := range t.tools {
+		s.Tools = append(s.Tools, known.Tool)
+	}
+	return s
+}
+
+// find returns a tool.
+func (t *toolset) find(name string) (tool, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.tools, func(known tool) bool { return known.Name == name })
+	if i < 0 {
+		return tool{}, false
+	}
+	return t.tools[i], true
+}
+
+// start asks the source for its tools, unless they are known. It is an error if ctx ends before.
+func (t *toolset) start(ctx context.Context) error {
+	if t.source == nil || t.isReady() {
+		return nil
+	}
+	select {
+	case t.starting <- struct{}{}:
+		defer func() { <-t.starting }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if t.isReady() {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, t.described.Timeout)
+	defer cancel()
+	offered, err := t.source.Tools(bounded)
+	switch {
+	case err != nil && ctx.Err() != nil: // nothing is known of the toolset
+		return ctx.Err()
+	case err != nil:
+		t.fail(err)
+	default:
+		t.take(offered)
+	}
+	return nil
+}
+
+func (t *toolset) isReady() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state == Ready
+}
+
+// fail makes the toolset unavailable. What is not a text of ours goes to the log only.
+func (t *toolset) fail(err error) {
+	reason := textNoTools
+	if failure, ok := errors.AsType[*source.Failure](err); ok {
+		reason = failure.Message
+	} else if own, ok := errors.AsType[*unusableError](err); ok {
+		reason = own.Error()
+	}
+	t.mu.Lock()
+	t.state, t.reason = Unavailable, shorten(t.masker.Text(reason), maxReason)
+	t.mu.Unlock()
+	t.log.Warn("a toolset is unavailable", "toolset", t.described.Key, "err", t.masker.Text(causes(err)))
+}
+
+// take makes the toolset ready with the tools that its source offers.
+func (t *toolset) take(offered []source.Tool) {
+	tools, err := t.choose(offered)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state, t.reason, t.tools = Ready, "", tools
+}
+
+// An unusableError tells the operator why a toolset cannot be used.
+type unusableError struct{ text string }
+
+// Error returns the text.
+func (e *unusableError) Error() string { return e.text }
+
+func unusable(format string, args ...any) error {
+	return &unusableError{text: fmt.Sprintf(format, args...)}
+}
+
+// choose applies what the file says to the tools that the source offers.
+func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
+	only, rules := t.named()
+	if missing := missing(offered, only, rules); len(missing) > 0 {
+		return nil, unusable(textMissing, strings.Join(missing, ", "))
+	}
+	var tools []tool
+	seen := map[string]bool{}
+	for _, o := range offered {
+		if only != nil && !slices.Contains(only, o.Name) || t.described.Rules(o.Name).Hide {
+			continue
+		}
+		switch {
+		case seen[o.Name]:
+			return nil, unusable(textTwice, quoted(o.Name))
+		case !isName(o.Name) || t.masker.Text(o.Name) != o.Name:
+			return nil, unusable(textBadName, quoted(o.Name))
+		case len(tools) == config.MaxTools:
+			return nil, unusable(textTooMany, len(offered), config.MaxTools)
+		}
+		seen[o.Name] = true
+		made, err := t.make(o)
+		if err != nil {
+			return nil, err
+		}
+		tools = append(tools, made)
+	}
+	if len(tools) == 0 {
+		return nil, unusable(textEmpty)
+	}
+	return tools, t.checkMethods(tools)
+}
+
+// named returns the only tools that the file wants, or nil for all, and the tools that it has rules
+// for.
+func (t *toolset) named() (only []string, rules map[string]config.Rules) {
+	switch d := &t.described; {
+	case d.OpenAPI != nil: // its operations have been chosen already
+		return nil, d.OpenAPI.Tools
+	case d.MCP != nil:
+		return d.MCP.Only, d.MCP.Tools
+	default:
+		return nil, nil
+	}
+}
+
+// missing returns those tools that the file names and the source does not have.
+func missing(offered []source.Tool, only []string, rules map[string]config.Rules) []string {
+	var names []string
+	look := func(name string) {
+		if !slices.ContainsFunc(offered, func(o source.Tool) bool { return o.Name == name }) && !slices.Contains(names, quoted(name)) {
+			names = append(names, quoted(name))
+		}
+	}
+	for _, name := range only {
+		look(name)
+	}
+	for name := range rules {
+		look(name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// make prepares one tool. What the source says of it is a text of a stranger.
+func (t *toolset) make(o source.Tool) (tool, error) {
+	rules := t.described.Rules(o.Name)
+	made := tool{Tool: Tool{
+		Name: o.Name, Description: shorten(t.masker.Text(o.Description), config.MaxDescription),
+		Input: t.masker.JSON(o.Input), Idempotent: o.Idempotent, Rules: rules,
+	}}
+	if rules.Idempotent != nil {
+		made.Idempotent = *rules.Idempotent
+	}
+	compiled, err := schema.Compile(made.Input)
+	if err != nil {
+		return tool{}, unusable(textSchema, quoted(o.Name), err)
+	}
+	if t.described.Validate {
+		made.schema = compiled
+		if s, ok := t.source.(interface{ Texts(tool string) []string }); ok {
+			made.schema = compiled.WithTexts(s.Texts(o.Name)...)
+		}
+	}
+	if len(o.Output) > 0 {
+		made.Output = t.masker.JSON(o.Output)
+		if _, err := schema.Compile(made.Output); err != nil {
+			made.Output = nil // It only helps to read.
+			t.note(fmt.Sprintf("the schema of the result of %s is left out: %v", quoted(o.Name), err))
+		}
+	}
+	return made, nil
+}
+
+// note keeps a sentence for the operator.
+func (t *toolset) note(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notes = append(t.notes, shorten(t.masker.Text(text), maxReason))
+}
+
+// isName tells whether a tool can have this name.
+func isName(name string) bool {
+	return name != "" && len(name) <= maxName && utf8.ValidString(name) && config.Printable(name) == name
+}
+
+// shorten cuts a text that has more than so many bytes.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const dots = "…"
+	end := most - len(dots)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + dots
+}
