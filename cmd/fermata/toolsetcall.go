@@ -100,7 +100,7 @@ func (f *toolsetFile) open(ctx context.Context, key string, stderr io.Writer, do
 // tellFailure prints the cause of a failed call, which programs are not told, and returns the error
 // that the command ends with.
 func tellFailure(stderr io.Writer, err error) error {
-	failed, ok := errors.AsType[*source.Failure](err)
+	failed, ok := errors.AsType[*source.CallError](err)
 	if !ok {
 		return errors.New(config.Printable(err.Error()))
 	}

@@ -36,7 +36,7 @@ type Result struct {
 	Cost int64
 }
 
-// Call makes one call. If it fails the error is a *source.Failure, whose texts contain no secrets; its
+// Call makes one call. If it fails the error is a *source.CallError, whose texts contain no secrets; its
 // cause is ErrUnknown if there is no such tool. A tool that is hidden is not there.
 func (t *Tools) Call(ctx context.Context, r Request) (Result, error) {
 	s := t.find(r.Toolset)
@@ -137,17 +137,17 @@ func (t *toolset) enter(ctx context.Context, principal string) (leave func(), er
 }
 
 // failure returns a failed call.
-func failure(cause error, format string, args ...any) *source.Failure {
-	return &source.Failure{Message: fmt.Sprintf(format, args...), Err: cause}
+func failure(cause error, format string, args ...any) *source.CallError {
+	return &source.CallError{Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
 // hide returns a failure without secrets: neither its message nor its cause has any.
-func (t *toolset) hide(err error) *source.Failure {
-	failed, ok := errors.AsType[*source.Failure](err)
+func (t *toolset) hide(err error) *source.CallError {
+	failed, ok := errors.AsType[*source.CallError](err)
 	if !ok {
 		failed = failure(err, "%s", textFailed)
 	}
-	hidden := &source.Failure{Message: shorten(t.masker.Text(failed.Message), maxMessage), Unknown: failed.Unknown}
+	hidden := &source.CallError{Message: shorten(t.masker.Text(failed.Message), maxMessage), Unknown: failed.Unknown}
 	if hidden.Message == "" {
 		hidden.Message = textFailed
 	}

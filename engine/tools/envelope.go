@@ -22,7 +22,7 @@ func (t tool) unwrap(answer json.RawMessage, pointer string) (json.RawMessage, e
 	if err == nil {
 		result, err = at(result, pointer)
 	}
-	if failed, ok := errors.AsType[*source.Failure](err); ok && failed.Unknown {
+	if failed, ok := errors.AsType[*source.CallError](err); ok && failed.Unknown {
 		// Of a call that may be repeated it does not matter.
 		if failed.Unknown = !t.Idempotent; failed.Unknown {
 			failed.Message += textUnsureAfter

@@ -17,7 +17,7 @@ func TestT10Causes(t *testing.T) {
 	const secret = "a secret of/27 characters"
 	s := &toolset{masker: mask.New([]string{secret})}
 	cause := fmt.Errorf("get https://api.example.com/?key=a+secret+of%%2F27+characters: %w", &fs.PathError{Op: "dial", Path: secret, Err: fs.ErrClosed})
-	for name, err := range map[string]error{"a failure": &source.Failure{Message: "no", Err: cause, Unknown: true}, "another error": cause} {
+	for name, err := range map[string]error{"a failure": &source.CallError{Message: "no", Err: cause, Unknown: true}, "another error": cause} {
 		failed := s.hide(err)
 		if failed.Unknown != (name == "a failure") || failed.Message == "" || !errors.Is(failed, fs.ErrClosed) {
 			t.Errorf("%s: got %+v", name, failed)

@@ -56,7 +56,7 @@ func unknownToolset(key string) error {
 
 // causes returns the text of an error and, if it is a failure, of its cause.
 func causes(err error) string {
-	if f, ok := errors.AsType[*source.Failure](err); ok && f.Err != nil {
+	if f, ok := errors.AsType[*source.CallError](err); ok && f.Err != nil {
 		return f.Message + ": " + f.Err.Error()
 	}
 	return err.Error()

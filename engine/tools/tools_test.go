@@ -69,7 +69,7 @@ func (o opened) call(t *testing.T, tool, input string) (string, error) {
 // mustFail checks a failed call, and tells whether it is unknown if it took effect.
 func mustFail(t *testing.T, err error, message string) (unknown bool) {
 	t.Helper()
-	failed, ok := errors.AsType[*source.Failure](err)
+	failed, ok := errors.AsType[*source.CallError](err)
 	if !ok || failed.Message != message {
 		t.Fatalf("got %v (%T), want %s", err, err, message)
 	}
@@ -136,7 +136,7 @@ func TestT22Refused(t *testing.T) {
 		{"API", "send", `{}`, `there is no toolset "API"`},
 	} {
 		_, err := o.Call(t.Context(), tools.Request{Toolset: c.toolset, Tool: c.tool, Input: json.RawMessage(c.input)})
-		failed, ok := errors.AsType[*source.Failure](err)
+		failed, ok := errors.AsType[*source.CallError](err)
 		if !ok || c.want != "" && failed.Message != c.want || failed.Unknown {
 			t.Errorf("%s.%s(%s): got %v, want %s", c.toolset, c.tool, c.input, err, c.want)
 		}
@@ -228,7 +228,7 @@ func TestT10Secrets(t *testing.T) {
 			t.Errorf("%s: got %s, %v", how, got, err)
 		}
 		told := []string{got, o.log.String()}
-		if failed, ok := errors.AsType[*source.Failure](err); ok {
+		if failed, ok := errors.AsType[*source.CallError](err); ok {
 			told = append(told, failed.Message, fmt.Sprintf("%v %+v %v", err, failed, failed.Err))
 			for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 				told = append(told, cause.Error())

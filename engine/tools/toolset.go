@@ -121,7 +121,7 @@ func (t *toolset) isReady() bool {
 // fail makes the toolset unavailable. What is not a text of ours goes to the log only.
 func (t *toolset) fail(err error) {
 	reason := textNoTools
-	if failure, ok := errors.AsType[*source.Failure](err); ok {
+	if failure, ok := errors.AsType[*source.CallError](err); ok {
 		reason = failure.Message
 	} else if own, ok := errors.AsType[*unusableError](err); ok {
 		reason = own.Error()

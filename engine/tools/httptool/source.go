@@ -186,11 +186,11 @@ func (s *Source) Close(context.Context) error {
 func (s *Source) Call(ctx context.Context, c source.Call) (json.RawMessage, error) {
 	o := s.find(c.Tool)
 	if o == nil {
-		return nil, &source.Failure{Message: "the toolset has no such tool"}
+		return nil, &source.CallError{Message: "the toolset has no such tool"}
 	}
 	r, err := o.build(c.Input)
 	if err != nil {
-		return nil, &source.Failure{Message: err.Error()}
+		return nil, &source.CallError{Message: err.Error()}
 	}
 	s.complete(r, c)
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -214,7 +214,7 @@ func (s *Source) Call(ctx context.Context, c source.Call) (json.RawMessage, erro
 		return result, nil
 	}
 	if failure, ok := errors.AsType[*failed](last); ok {
-		return nil, &failure.Failure
+		return nil, &failure.CallError
 	}
 	return nil, err
 }
@@ -236,7 +236,7 @@ func (s *Source) complete(r *request, c source.Call) {
 
 // failed is a call that has failed, and what that means for the next attempt.
 type failed struct {
-	source.Failure
+	source.CallError
 	again bool          // whether an attempt may be of use
 	wait  time.Duration // for which the endpoint asks, or a negative number
 }
@@ -304,7 +304,7 @@ func (s *Source) fail(message string, unknown bool, err error) *failed {
 	if unknown {
 		message += "; whether the call took effect is unknown"
 	}
-	return &failed{Failure: source.Failure{Message: message, Unknown: unknown, Err: err}, wait: -1}
+	return &failed{CallError: source.CallError{Message: message, Unknown: unknown, Err: err}, wait: -1}
 }
 
 // again tells backoff whether and when to make the next attempt. One that would begin after the

@@ -91,9 +91,9 @@ func wantFailure(t *testing.T, err error, want string) {
 }
 
 // mustFail checks a failed call, and returns the failure.
-func mustFail(t *testing.T, err error, want string) *source.Failure {
+func mustFail(t *testing.T, err error, want string) *source.CallError {
 	t.Helper()
-	var f *source.Failure
+	var f *source.CallError
 	if !errors.As(err, &f) {
 		t.Fatalf("error is %v, want a failure", err)
 	}

@@ -68,7 +68,7 @@ func call(t *testing.T, s *Source, principal, tool, input string) (string, error
 // wantFailure checks the failure of a call.
 func wantFailure(t *testing.T, err error, unknown bool, words string) {
 	t.Helper()
-	var f *source.Failure
+	var f *source.CallError
 	if !errors.As(err, &f) || f.Unknown != unknown || !strings.Contains(f.Message, words) {
 		t.Errorf("error %v (%+v), want a failure with %q, unknown %v", err, f, words, unknown)
 	}

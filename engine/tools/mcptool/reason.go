@@ -72,8 +72,8 @@ func cause(err error) error {
 }
 
 // unavailable is the failure of a call that has found no session.
-func unavailable(err error) *source.Failure {
-	return &source.Failure{Message: "the MCP server of this toolset is unavailable: " + string(reasonOf(err)), Err: cause(err)}
+func unavailable(err error) *source.CallError {
+	return &source.CallError{Message: "the MCP server of this toolset is unavailable: " + string(reasonOf(err)), Err: cause(err)}
 }
 
 // words makes a text of an MCP server fit for an error message.

@@ -24,17 +24,17 @@ type result struct {
 // value returns the value of an answer, as the program gets it.
 func value(raw json.RawMessage, text bool, limit int64) (json.RawMessage, error) {
 	if int64(len(raw)) > limit {
-		return nil, &source.Failure{Message: fmt.Sprintf("the result of the tool has more than %d bytes", limit)}
+		return nil, &source.CallError{Message: fmt.Sprintf("the result of the tool has more than %d bytes", limit)}
 	}
 	var r result
 	if !jsontext.Value(raw).IsValid() {
-		return nil, &source.Failure{Message: "the result of the tool is not valid JSON"}
+		return nil, &source.CallError{Message: "the result of the tool is not valid JSON"}
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, &source.Failure{Message: "the result of the tool is not as the protocol says", Err: err}
+		return nil, &source.CallError{Message: "the result of the tool is not as the protocol says", Err: err}
 	}
 	if r.Type == "input_required" || len(r.Requests) > 0 && string(r.Requests) != "null" {
-		return nil, &source.Failure{Message: "the tool asks for input, which this server does not give to MCP servers", Unknown: true}
+		return nil, &source.CallError{Message: "the tool asks for input, which this server does not give to MCP servers", Unknown: true}
 	}
 	texts, onlyText := textsOf(r.Content)
 	switch {
@@ -43,7 +43,7 @@ func value(raw json.RawMessage, text bool, limit int64) (json.RawMessage, error)
 		if message == "" {
 			message = "the tool has failed and said no reason"
 		}
-		return nil, &source.Failure{Message: message}
+		return nil, &source.CallError{Message: message}
 	case len(r.Structured) > 0 && string(r.Structured) != "null":
 		return r.Structured, nil
 	case len(r.Content) == 1 && onlyText:

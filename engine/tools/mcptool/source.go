@@ -103,7 +103,7 @@ func (s *Source) Tools(ctx context.Context) ([]source.Tool, error) {
 		return tools, nil
 	}
 	if _, err := s.session(ctx, ""); err != nil {
-		return nil, &source.Failure{Message: string(reasonOf(err)), Err: cause(err)}
+		return nil, &source.CallError{Message: string(reasonOf(err)), Err: cause(err)}
 	}
 	return s.known(), nil
 }
@@ -196,9 +196,9 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 	sn.mu.Unlock()
 	switch {
 	case hidden:
-		return nil, true, &source.Failure{Message: "the tool " + quote(c.Tool) + " " + why + "; it is not called until the operator has accepted it"}
+		return nil, true, &source.CallError{Message: "the tool " + quote(c.Tool) + " " + why + "; it is not called until the operator has accepted it"}
 	case !known:
-		return nil, true, &source.Failure{Message: "the MCP server of this toolset has no tool " + quote(c.Tool)}
+		return nil, true, &source.CallError{Message: "the MCP server of this toolset has no tool " + quote(c.Tool)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // which ends the stream of the answer, too
@@ -206,7 +206,7 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 	_, err = sn.mcp.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: c.Input})
 	if answer := x.answer.Load(); answer != nil {
 		if answer.Error != nil {
-			return nil, true, &source.Failure{Message: "the MCP server answered with an error: " + words(answer.Error.Error())}
+			return nil, true, &source.CallError{Message: "the MCP server answered with an error: " + words(answer.Error.Error())}
 		}
 		v, err := value(answer.Result, s.o.Text(c.Tool), c.MaxResult)
 		return v, true, err
@@ -216,15 +216,15 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 		return nil, false, unavailable(errors.Join(errEnded, err)) // the server has forgotten the session
 	}
 	if status >= 400 && status < 500 {
-		return nil, true, &source.Failure{Message: "the MCP server did not take the call: " + string(statusReason(status)), Err: cause(err)}
+		return nil, true, &source.CallError{Message: "the MCP server did not take the call: " + string(statusReason(status)), Err: cause(err)}
 	}
 	if !x.sent.Load() {
 		if ctx.Err() != nil {
-			return nil, false, &source.Failure{Message: "the call has ended before it was sent", Err: ctx.Err()}
+			return nil, false, &source.CallError{Message: "the call has ended before it was sent", Err: ctx.Err()}
 		}
 		return nil, false, unavailable(sn.guard.reason(err))
 	}
-	f := &source.Failure{Unknown: true, Err: cause(sn.guard.reason(err))}
+	f := &source.CallError{Unknown: true, Err: cause(sn.guard.reason(err))}
 	var r reason
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -27,7 +27,7 @@ type Source interface {
 	// Tools returns the tools in an order that does not change. Only the source of an MCP server
 	// connects to something for it, for no longer than ctx.
 	Tools(ctx context.Context) ([]Tool, error)
-	// Call runs a tool and returns its result, which is JSON. An error that is a *Failure tells the
+	// Call runs a tool and returns its result, which is JSON. An error that is a *CallError tells the
 	// program why the call has failed.
 	Call(ctx context.Context, c Call) (json.RawMessage, error)
 	// Close ends all connections and processes of the source.
@@ -51,8 +51,8 @@ type Call struct {
 	MaxResult int64
 }
 
-// A Failure is the error of a call that has failed.
-type Failure struct {
+// A CallError is the error of a call that has failed.
+type CallError struct {
 	// Message tells the program why. It contains no address, no URL and no secret of the server.
 	Message string
 	// Unknown is true if the call may have taken effect all the same.
@@ -62,7 +62,7 @@ type Failure struct {
 }
 
 // Error returns the message for the program.
-func (f *Failure) Error() string { return f.Message }
+func (e *CallError) Error() string { return e.Message }
 
 // Unwrap returns the cause.
-func (f *Failure) Unwrap() error { return f.Err }
+func (e *CallError) Unwrap() error { return e.Err }
