@@ -303,9 +303,9 @@ func TestT31Turns(t *testing.T) {
 	for range 20 {
 		begin("mallory")
 	}
-	time.Sleep(100 * time.Millisecond) // so that Mallory's calls wait first
+	time.Sleep(time.Second) // so that Mallory's calls wait first
 	begin("alice")
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := o.Call(ctx, tools.Request{Toolset: "api", Tool: "wait", Principal: "bob"})

@@ -115,7 +115,7 @@ func TestT6Deadline(t *testing.T) {
 	if f := mustFail(t, err, "did not answer in time: the limit is 200ms"); !f.Unknown {
 		t.Error("the failure does not say that the call may have taken effect")
 	}
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }

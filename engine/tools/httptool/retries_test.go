@@ -89,7 +89,7 @@ func TestRetries(t *testing.T) {
 			if n := requests.Load(); n != test.requests {
 				t.Errorf("%d requests, want %d", n, test.requests)
 			}
-			if took := time.Since(begin); took > 3*time.Second || name == "after a second" && took < time.Second {
+			if took := time.Since(begin); took > 20*time.Second || name == "after a second" && took < time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})

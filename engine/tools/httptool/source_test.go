@@ -46,7 +46,7 @@ func open(t *testing.T, at string, op httptool.Operation, change func(*httptool.
 	if op.Name == "" {
 		op.Name = "tool"
 	}
-	o := httptool.Options{BaseURL: at, Operations: []httptool.Operation{op}, Private: true, Timeout: 5 * time.Second}
+	o := httptool.Options{BaseURL: at, Operations: []httptool.Operation{op}, Private: true, Timeout: 30 * time.Second}
 	if change != nil {
 		change(&o)
 	}

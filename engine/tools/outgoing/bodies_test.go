@@ -154,7 +154,7 @@ func TestT6Deadlines(t *testing.T) {
 			if e := mustFail(t, err, test.want); !e.Sent {
 				t.Error("the error does not say that the request was sent")
 			}
-			if took := time.Since(begin); took > 2*time.Second {
+			if took := time.Since(begin); took > 10*time.Second {
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -170,7 +170,7 @@ func TestT6AnswerBeforeTheRequestIsRead(t *testing.T) {
 	})
 	c := open(t, at, nil)
 	defer close(hang)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	a, err := c.Do(ctx, outgoing.Request{Method: http.MethodPost, URL: mustParse(t, at), Body: make([]byte, 32<<20), Principal: "p", Repeatable: true, MaxBytes: 100})
 	if err != nil || a.Status != http.StatusRequestEntityTooLarge || string(a.Body) != "no" {

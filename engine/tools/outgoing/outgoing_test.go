@@ -47,7 +47,7 @@ func open(t *testing.T, at string, change func(*outgoing.Options)) *outgoing.Cli
 // get makes a repeatable GET of a URL.
 func get(t *testing.T, c *outgoing.Client, at string) (*outgoing.Answer, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	return c.Do(ctx, outgoing.Request{Method: http.MethodGet, URL: mustParse(t, at), Principal: "p", Repeatable: true, MaxBytes: 1 << 20})
 }

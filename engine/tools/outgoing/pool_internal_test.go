@@ -95,7 +95,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if len(c.pool.all) != 0 {
 		t.Errorf("%d connections are open", len(c.pool.all))
 	}
-	for range 100 {
+	for range 1000 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}
