@@ -312,7 +312,8 @@ func TestT31Turns(t *testing.T) {
 	mustFail(t, err, "the call was cancelled")
 	close(release)
 	calls.Wait()
-	if most != 2 || len(order) != 23 || !strings.Contains(strings.Join(order[:5], " "), "alice") {
+	// Alice's call is the second to get a place. Those that get one later may arrive earlier.
+	if most != 2 || len(order) != 23 || !strings.Contains(strings.Join(order[:12], " "), "alice") {
 		t.Errorf("%d calls at the same time; order %v", most, order)
 	}
 }

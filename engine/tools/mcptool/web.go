@@ -89,8 +89,12 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.ReadCloser.Read(p)
 }
 
-// maxStream is how many bytes a stream of events may have.
-const maxStream = 4 * MaxMessage
+const (
+	// maxStream is how many bytes a stream of events may have.
+	maxStream = 4 * MaxMessage
+	// leastLine is how many bytes a line counts at least, since short lines take time as well.
+	leastLine = 64
+)
 
 // events is a stream of events that has nothing but messages.
 type events struct {
@@ -131,7 +135,7 @@ func (e *events) next() ([]byte, error) {
 			return nil, err
 		}
 		size += len(line) + 1
-		if e.read += len(line) + 1; e.read > maxStream {
+		if e.read += max(len(line)+1, leastLine); e.read > maxStream {
 			return nil, e.guard.fail(errLargeMessage)
 		}
 		line = bytes.TrimSuffix(line, []byte("\r"))
