@@ -25,7 +25,8 @@ var (
 	ErrUnavailable = errors.New("continuation: store unavailable")
 )
 
-// A Call is a tool call that the latest pause handed to the client.
+// A Call is a tool call that has not ended: one that the latest pause handed to the client, or one
+// that the server runs.
 type Call struct {
 	// Number is the sandbox's own number for the call. The sandbox expects the result
 	// under this number.
@@ -37,6 +38,15 @@ type Call struct {
 	Answered bool `json:"answered,omitempty"`
 	// Started is when the program made the call.
 	Started time.Time `json:"started,omitzero"`
+	// Toolset and Tool name a tool that the server runs, or that waits for approval.
+	Toolset string `json:"toolset,omitempty"`
+	Tool    string `json:"tool,omitempty"`
+	// Stage says where a call stands that the server runs or that needs approval, in the engine's
+	// own words. Digest is the hash of its input then.
+	Stage  string `json:"stage,omitempty"`
+	Digest []byte `json:"digest,omitempty"`
+	// Cost is what is reserved for the call, in credits.
+	Cost int64 `json:"cost,omitempty"`
 }
 
 // A Record is what the store knows about one execution. Servers of different versions
@@ -77,6 +87,14 @@ type Record struct {
 	Marker []byte `json:"marker,omitempty"`
 	// Tools are the original names of the tools that the program may call.
 	Tools []string `json:"tools,omitempty"`
+	// Granted says which tools the server runs for the program and under which rules, in the
+	// engine's own form.
+	Granted json.RawMessage `json:"granted,omitempty"`
+	// Cost is what the server's calls have cost, and what is reserved for those that run, in credits.
+	Cost int64 `json:"cost,omitempty"`
+	// Rests is how often the program had come to rest at tool calls when the latest pause began. It
+	// is no less than Round, and more if the server has run calls in between.
+	Rests int `json:"rests,omitempty"`
 	// Inputs are the files that the execution was given. Scope says whose files they
 	// are. Both are in the engine's own form.
 	Inputs json.RawMessage `json:"inputs,omitempty"`

@@ -76,6 +76,14 @@ type Options struct {
 	// Journal says how journals are kept, and Words, if it is set, has the words for them.
 	Journal journal.Options
 	Words   Words
+	// Toolsets are the tools that the server itself runs; nil if there are none. Package is the name
+	// of the package from which programs import them.
+	Toolsets Toolsets
+	Package  string
+	// ToolConcurrency bounds the calls that the server runs at the same time for one execution.
+	ToolConcurrency int
+	// Used, if set, is called after each successful call of a tool that the server has run.
+	Used func(principal, toolset string, cost int64)
 	// Waited, if set, is called with the time that each start waited for a sandbox, whether
 	// it got one or not; Made, if set, with the time that it took to make each sandbox.
 	Waited, Made func(time.Duration)

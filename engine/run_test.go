@@ -41,26 +41,26 @@ func TestAccept(t *testing.T) {
 	}{
 		{
 			"a new call", `[{"n":5,"tool":"get-weather","input":{"city":"x"}}]`,
-			[]Call{{"call_005", "get-weather", json.RawMessage(`{"city":"x"}`)}},
+			[]Call{{ID: "call_005", Name: "get-weather", Input: json.RawMessage(`{"city":"x"}`)}},
 			[]continuation.Call{{Number: 5, ID: "call_005"}},
 			1,
 		},
 		{
 			"a call that is asked again keeps its id",
 			`[{"n":4,"tool":"名","input":{}},{"n":5,"tool":"名","input":{}}]`,
-			[]Call{{"call_004", "名", json.RawMessage(`{}`)}, {"call_005", "名", json.RawMessage(`{}`)}},
+			[]Call{{ID: "call_004", Name: "名", Input: json.RawMessage(`{}`)}, {ID: "call_005", Name: "名", Input: json.RawMessage(`{}`)}},
 			[]continuation.Call{{Number: 4, ID: "call_004"}, {Number: 5, ID: "call_005"}},
 			1,
 		},
 		{
 			"numbers are the sandbox's own", `[{"n":-7,"tool":"名","input":{}},{"n":99,"tool":"名","input":{}}]`,
-			[]Call{{"call_005", "名", json.RawMessage(`{}`)}, {"call_006", "名", json.RawMessage(`{}`)}},
+			[]Call{{ID: "call_005", Name: "名", Input: json.RawMessage(`{}`)}, {ID: "call_006", Name: "名", Input: json.RawMessage(`{}`)}},
 			[]continuation.Call{{Number: -7, ID: "call_005"}, {Number: 99, ID: "call_006"}},
 			2,
 		},
 		{
 			"the input is passed on as it is", `[{"n":5,"tool":"名","input":{"b":1.0,"a":1e400,"c":"\ud83d\ude00","n":12345678901234567890}}]`,
-			[]Call{{"call_005", "名", json.RawMessage(`{"b":1.0,"a":1e400,"c":"\ud83d\ude00","n":12345678901234567890}`)}},
+			[]Call{{ID: "call_005", Name: "名", Input: json.RawMessage(`{"b":1.0,"a":1e400,"c":"\ud83d\ude00","n":12345678901234567890}`)}},
 			[]continuation.Call{{Number: 5, ID: "call_005"}},
 			1,
 		},

@@ -28,6 +28,10 @@ var (
 	// ErrKeySpent means that the execution of this key has been continued, so that the answer
 	// to its start is not kept any more.
 	ErrKeySpent = errors.New("engine: the execution of this key has gone on")
+	// ErrNoApproval means that no call with this id waits for approval.
+	ErrNoApproval = errors.New("engine: no such call waits for approval")
+	// ErrDecided means that somebody has decided on the call already.
+	ErrDecided = errors.New("engine: the call is decided already")
 	// ErrOwnerAway means that the owner of an execution does not answer, and that this server
 	// cannot take the execution over, or not yet. The owner may come back.
 	ErrOwnerAway = errors.New("engine: the execution's server is away")
@@ -48,8 +52,19 @@ type Start struct {
 	Session string
 	// Code is the program: a JSON string, as it was sent.
 	Code json.RawMessage
-	// Tools are the tools that the program may call.
-	Tools []stubs.Tool
+	// Tools are the client's tools that the program may call. Traits says more of some of them, by
+	// name.
+	Tools  []stubs.Tool
+	Traits map[string]Traits
+	// Toolsets are the names of toolsets, or of single tools as toolset.tool, that the program may
+	// call and the server runs.
+	Toolsets []string
+	// Sequential makes the server issue one call at a time, in the order made.
+	Sequential bool
+	// MaxCost bounds the costs of the server's calls, in credits; nil is no bound.
+	MaxCost *int64
+	// Approvals is true if the client can answer calls that need approval.
+	Approvals bool
 	// Timeout is the run budget.
 	Timeout time.Duration
 	// Request is the hash of the request's payload. A request with the same hash is a retry.
@@ -82,6 +97,15 @@ type Start struct {
 	Began func(execution string)
 }
 
+// Traits are what a request says of one of its own tools beyond the definition.
+type Traits struct {
+	// Toolset is the key under which programs may import the tool, and Class the name of the class;
+	// both may be empty.
+	Toolset, Class string
+	// Approval is true if each call needs approval.
+	Approval bool
+}
+
 // A Mode is how a program is run. The runner knows its texts.
 type Mode string
 
@@ -103,6 +127,11 @@ type Result struct {
 	// program sees, a JSON string or empty.
 	Failed  bool
 	Message json.RawMessage
+	// Approve is set if the result decides on a call that waits for approval. Reason is why, in the
+	// client's words. Given is true if there is a result beside the approval.
+	Approve *bool
+	Reason  string
+	Given   bool
 }
 
 // A Resume is a request to continue a paused execution.
@@ -161,6 +190,20 @@ const (
 	// CancelRequested: the request, or the execution, is being cancelled.
 	CancelRequested Cancelling = "requested"
 )
+
+// An Approval decides on a call that waits for approval, apart from a continuation.
+type Approval struct {
+	// Principal sends the request. If Operator is true the execution may be anybody's.
+	Principal string
+	Operator  bool
+	// Execution is the id of the execution, and Call that of the call.
+	Execution, Call string
+	Approve         bool
+	// Reason is why, in the words of whoever decides.
+	Reason string
+	// HandedOver is true if another server has passed the request on to this one.
+	HandedOver bool
+}
 
 // cancellings are all outcomes of a Cancel. Of several, the last one in this order counts.
 var cancellings = []Cancelling{CancelUnknown, CancelCompleted, CancelDone, CancelRequested}
@@ -285,7 +328,14 @@ type Call struct {
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
+	// Toolset is the toolset of a tool that has one.
+	Toolset string `json:"toolset,omitempty"`
+	// Approval is ApprovalRequired if the call waits for approval.
+	Approval string `json:"approval,omitempty"`
 }
+
+// ApprovalRequired marks a call that waits for approval.
+const ApprovalRequired = "required"
 
 // An Outcome is how an execution stands after a request: paused or ended. The record keeps its
 // JSON form for an identical retry.

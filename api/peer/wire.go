@@ -32,6 +32,9 @@ type result struct {
 	Value   json.RawMessage `json:"Value"`
 	Failed  bool            `json:"Failed"`
 	Message json.RawMessage `json:"Message"`
+	Approve *bool           `json:"Approve,omitzero"`
+	Reason  string          `json:"Reason,omitempty"`
+	Given   bool            `json:"Given,omitzero"`
 }
 
 func resumeRequestOf(r engine.Resume) resumeRequest {
@@ -91,9 +94,11 @@ type outcome struct {
 
 // A call is an engine.Call.
 type call struct {
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Input    json.RawMessage `json:"input"`
+	Toolset  string          `json:"toolset,omitempty"`
+	Approval string          `json:"approval,omitempty"`
 }
 
 // An outputFile is an engine.OutputFile.

@@ -46,6 +46,7 @@ type CallRecord struct {
 	Created   Moment          `json:"created_at"`
 	Ended     *Moment         `json:"ended_at,omitempty"`
 	Took      *int64          `json:"took_ms,omitempty"`
+	Cost      int64           `json:"cost,omitempty"`
 
 	// seq is the number of the event with which the call began.
 	seq int64
@@ -76,7 +77,7 @@ func (r *CallRecord) end(e Entry) error {
 		if err := e.decode(&completed); err != nil {
 			return err
 		}
-		r.Status, r.Output, r.Ended, r.Took = CallIsCompleted, completed.Output, &completed.Time, &completed.Took
+		r.Status, r.Output, r.Ended, r.Took, r.Cost = CallIsCompleted, completed.Output, &completed.Time, &completed.Took, completed.Cost
 	case TypeCallFailed:
 		var failed CallFailed
 		if err := e.decode(&failed); err != nil {

@@ -21,6 +21,10 @@ const (
 	TypeResumed       = "execution.resumed"
 	TypeFileStored    = "file.stored"
 	TypeEnded         = "execution.ended"
+	// The types of events about calls that need approval.
+	TypeApprovalRequested = "approval.requested"
+	TypeApprovalGiven     = "approval.given"
+	TypeApprovalRefused   = "approval.refused"
 )
 
 // A Head is what all events have. The Writer sets it.
@@ -57,6 +61,7 @@ type Started struct {
 	Contract  string            `json:"contract"`
 	Code      json.RawMessage   `json:"code,omitempty"`
 	Tools     []string          `json:"tools,omitempty"`
+	Toolsets  []string          `json:"toolsets,omitempty"`
 	Timeout   int64             `json:"timeout_ms"`
 	Title     string            `json:"title,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -94,6 +99,12 @@ type CallStarted struct {
 	Line int `json:"line,omitempty"`
 }
 
+// The runners of tools.
+const (
+	RunnerClient = "client"
+	RunnerServer = "server"
+)
+
 // CallCompleted tells that a call has its result.
 type CallCompleted struct {
 	Head
@@ -101,6 +112,22 @@ type CallCompleted struct {
 	Record string          `json:"record"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Took   int64           `json:"took_ms"`
+	// Cost is what the call costs, in credits.
+	Cost int64 `json:"cost,omitempty"`
+}
+
+// ApprovalRequested tells that a call waits for approval. It has the members of CallStarted, which
+// follows when the call begins.
+type ApprovalRequested struct{ CallStarted }
+
+// ApprovalDecided tells who has decided on a call that needs approval. Given tells how; it is in the
+// type of the event.
+type ApprovalDecided struct {
+	Head
+	Call   string `json:"call"`
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	Given  bool   `json:"-"`
 }
 
 // CallFailed tells that a call has no result.

@@ -169,7 +169,7 @@ func encode(e Event) []byte {
 
 // typeOf returns the type of an event.
 func typeOf(e Event) string {
-	switch e.(type) {
+	switch e := e.(type) {
 	case *Started:
 		return TypeStarted
 	case *Output:
@@ -180,6 +180,10 @@ func typeOf(e Event) string {
 		return TypeCallCompleted
 	case *CallFailed:
 		return TypeCallFailed
+	case *ApprovalRequested:
+		return TypeApprovalRequested
+	case *ApprovalDecided:
+		return typeOfDecision(e)
 	case *Paused:
 		return TypePaused
 	case *Resumed:
@@ -189,6 +193,13 @@ func typeOf(e Event) string {
 	default:
 		return TypeEnded
 	}
+}
+
+func typeOfDecision(d *ApprovalDecided) string {
+	if d.Given {
+		return TypeApprovalGiven
+	}
+	return TypeApprovalRefused
 }
 
 // Print adds what the program has printed: the bytes of a stream from an offset on. Those that were

@@ -120,6 +120,19 @@ type Program struct {
 	Args  []string `json:"args,omitempty"`
 	// Value asks for what the program returns or leaves on its last line.
 	Value bool `json:"value,omitempty"`
+	// Package is the name of the package from which programs import Toolsets.
+	Package  string   `json:"package,omitempty"`
+	Toolsets []Module `json:"toolsets,omitempty"`
+}
+
+// A Module is a toolset as a program finds it.
+type Module struct {
+	Key   string `json:"key"`
+	Class string `json:"class"`
+	// Source is the source of the module, for Python.
+	Source string `json:"source,omitempty"`
+	// Methods are the names of the tools by those of their methods, for Bash.
+	Methods map[string]string `json:"methods,omitempty"`
 }
 
 // Run starts the program of a sandbox that is ready.

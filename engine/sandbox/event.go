@@ -42,9 +42,11 @@ func (c *Calls) Release() { c.release() }
 // A Call is one call as the worker has sent it.
 type Call struct {
 	// Number is the program's own, and returns with the Result.
-	Number int            `json:"n"`
-	Tool   string         `json:"tool"`
-	Input  jsontext.Value `json:"input"`
+	Number int `json:"n"`
+	// Toolset is the key of the toolset through which the program has called the tool, if any.
+	Toolset string         `json:"toolset"`
+	Tool    string         `json:"tool"`
+	Input   jsontext.Value `json:"input"`
 	// Line is the line of the program that made the call, or 0 if that is not known. The
 	// program may have forged it.
 	Line int `json:"-"`
