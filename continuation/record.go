@@ -45,6 +45,9 @@ type Call struct {
 	// own words. Digest is the hash of its input then.
 	Stage  string `json:"stage,omitempty"`
 	Digest []byte `json:"digest,omitempty"`
+	// Server is true if the server runs the tool. Reason is why the call was refused, if it was.
+	Server bool   `json:"server,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Cost is what is reserved for the call, in credits.
 	Cost int64 `json:"cost,omitempty"`
 }

@@ -44,11 +44,21 @@ func (k *checker) accept(calls *sandbox.Calls, record continuation.Record) (endi
 	if record.Round >= k.maxRounds {
 		return failed(TooManyRounds, "", k.maxRounds), nil
 	}
-	if calls.Size() > largeBatch {
+	var e ending
+	err := k.gently(calls.Size(), func() (err error) {
+		e, err = checkCalls(calls.All(), record, k.maxCalls)
+		return err
+	})
+	return e, err
+}
+
+// gently checks calls of so many bytes: of large batches one at a time.
+func (k *checker) gently(size int, check func() error) error {
+	if size > largeBatch {
 		k.large.Lock()
 		defer k.large.Unlock()
 	}
-	return checkCalls(calls.All(), record, k.maxCalls)
+	return check()
 }
 
 // checkCalls checks calls, and stops at the first one that it refuses. An error means that no
@@ -62,46 +72,33 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 	}
 	now := time.Now()
 	e := ending{state: Paused, size: weight(record)}
-	seen := map[int]bool{}
-	inputs := 0
+	inspected := inspector{}
 	for c, err := range calls {
 		switch {
 		case err != nil:
 			return ending{}, err
-		case !slices.Contains(record.Tools, c.Tool):
-			return failed(UngrantedTool, detail(c.Tool), 0), nil
-		case c.Input.Kind() != jsontext.KindBeginObject || seen[c.Number]:
-			return ending{}, errors.New("calls: malformed call")
+		case c.Toolset != "" || !slices.Contains(record.Tools, c.Tool):
+			return failed(UngrantedTool, detail(c.Name()), 0), nil
 		}
-		seen[c.Number] = true
+		if err := inspected.meet(c); err != nil {
+			return ending{}, err
+		}
 		pending, again := known[c.Number]
 		issued := record.Issued + len(e.issued)
 		if !again {
 			issued++
-			pending = continuation.Call{Number: c.Number, ID: fmt.Sprintf("call_%03d", issued), Started: now}
+			pending = continuation.Call{Number: c.Number, ID: callID(issued), Started: now}
 		}
 		if issued > maxCalls {
 			return failed(TooManyCalls, "", maxCalls), nil
 		}
-		inputs += len(c.Input)
-		switch {
-		case len(c.Input) > maxInput:
-			return brokenBy(fmt.Sprintf("it sent a tool input of more than %d bytes", maxInput)), nil
-		case inputs > sandbox.MaxInputs:
-			return brokenBy(fmt.Sprintf("it sent tool inputs of more than %d bytes at once", sandbox.MaxInputs)), nil
-		case TooDeep(c.Input):
-			return brokenBy(fmt.Sprintf("it sent a tool input that is nested deeper than %d levels", MaxDepth)), nil
-		}
-		c.Input, err = strict(c.Input)
-		switch {
-		case errors.Is(err, jsontext.ErrDuplicateName):
-			return brokenBy("it sent a tool input with an object that has a name twice"), nil
-		case err != nil:
-			return ending{}, fmt.Errorf("calls: %w", err)
+		if refused, err := inspected.inspect(&c); err != nil || refused.state != "" {
+			return refused, err
 		}
 		call := Call{ID: pending.ID, Name: c.Tool, Input: json.RawMessage(c.Input)}
 		if !again {
-			e.issued = append(e.issued, issuedCall{call, c.Line})
+			e.issued = append(e.issued, issuedCall{call, c.Line, false})
+			e.fresh++
 		}
 		e.calls, e.pending = append(e.calls, call), append(e.pending, pending)
 		e.size += int64(cap(c.Input) + len(c.Tool) + callOverhead)
@@ -112,28 +109,48 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 	return e, nil
 }
 
-// matchResults translates the results of a client for the sandbox, which knows the pending calls
-// by their numbers. A ResultError names the first result whose call is not pending.
-func matchResults(pending []continuation.Call, results []Result) ([]sandbox.Result, error) {
-	numbers := make(map[string]int, len(pending))
-	for _, c := range pending {
-		numbers[c.ID] = c.Number
+// callID returns the id of the call with a number, as the client sees it.
+func callID(number int) string { return fmt.Sprintf("call_%03d", number) }
+
+// An inspector checks the calls of one batch as far as they do not depend on the execution.
+type inspector struct {
+	seen map[int]bool
+	// inputs is how many bytes the inputs have that were inspected.
+	inputs int
+}
+
+// meet refuses a call that no worker of ours has sent.
+func (i *inspector) meet(c sandbox.Call) error {
+	if c.Input.Kind() != jsontext.KindBeginObject || i.seen[c.Number] {
+		return errors.New("calls: malformed call")
 	}
-	matched := make([]sandbox.Result, 0, len(results))
-	for _, r := range results {
-		number, ok := numbers[r.CallID]
-		if !ok {
-			return nil, &ResultError{CallID: r.CallID}
-		}
-		// A second result for the same call finds nothing pending.
-		delete(numbers, r.CallID)
-		value := r.Value
-		if r.Failed {
-			value = r.Message
-		}
-		matched = append(matched, sandbox.Result{Number: number, Value: value, Failed: r.Failed})
+	if i.seen == nil {
+		i.seen = map[int]bool{}
 	}
-	return matched, nil
+	i.seen[c.Number] = true
+	return nil
+}
+
+// inspect checks the input of a call and brings it into a strict form. A program that may not go on
+// gets an ending with a state.
+func (i *inspector) inspect(c *sandbox.Call) (refused ending, err error) {
+	i.inputs += len(c.Input)
+	switch {
+	case len(c.Input) > maxInput:
+		return brokenBy(fmt.Sprintf("it sent a tool input of more than %d bytes", maxInput)), nil
+	case i.inputs > sandbox.MaxInputs:
+		return brokenBy(fmt.Sprintf("it sent tool inputs of more than %d bytes at once", sandbox.MaxInputs)), nil
+	case TooDeep(c.Input):
+		return brokenBy(fmt.Sprintf("it sent a tool input that is nested deeper than %d levels", MaxDepth)), nil
+	}
+	c.Input, err = strict(c.Input)
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return brokenBy("it sent a tool input with an object that has a name twice"), nil
+	case err != nil:
+		return ending{}, fmt.Errorf("calls: %w", err)
+	}
+	return ending{}, nil
 }
 
 // callOverhead is about how many bytes a call takes in the answer and in the record, beyond its
@@ -142,7 +159,7 @@ const callOverhead = 128
 
 // weight returns about how many bytes a record takes, without its calls and its answer.
 func weight(r continuation.Record) int64 {
-	n := len(r.Inputs) + len(r.Scope)
+	n := len(r.Inputs) + len(r.Scope) + len(r.Granted)
 	for _, name := range r.Tools {
 		n += len(name)
 	}

@@ -42,18 +42,18 @@ type claim struct {
 }
 
 // newChronicle returns the chronicle of a new execution, with its first event.
-func (m *common) newChronicle(s Start, r continuation.Record) *chronicle {
+func (m *common) newChronicle(s Start, r continuation.Record, d *mandate) *chronicle {
 	language := cmp.Or(string(s.Mode), "python")
 	contract := cmp.Or(s.Contract, Exec)
 	lines := bytes.Count(s.Code, []byte(`\n`)) + 1 // The code is JSON.
 	w := journal.NewWriter(m.o.Journal, journal.Summary{
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
 		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
-		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
+		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: d.names(r.Tools),
 		Server: journal.ServerName(m.members.instance),
 	}, lines)
 	w.Note(&journal.Started{
-		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools,
+		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools, Toolsets: d.toolsets(),
 		Timeout: r.Budget.Milliseconds(), Title: s.Title, Labels: s.Labels, Parent: s.Parent,
 	})
 	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}
@@ -97,10 +97,11 @@ func (c *chronicle) partial() partial { return partial{c.stdout.String(), c.stde
 func (c *chronicle) notePause(e ending, round int, expires time.Time) {
 	// One after the other, since the values of the first calls may leave no room for those of others.
 	for _, call := range e.issued {
-		c.Note(&journal.CallStarted{
-			Call: call.ID, Record: journal.RecordName(c.id, call.ID), Tool: call.Name, Runner: "client",
-			Input: c.Value(call.Input), Line: c.Line(call.line),
-		})
+		var begun journal.Event = c.begun(call)
+		if call.Approval != "" {
+			begun = &journal.ApprovalRequested{CallStarted: *c.begun(call)}
+		}
+		c.Note(begun)
 	}
 	waiting := make([]string, len(e.calls))
 	for i, call := range e.calls {
@@ -109,8 +110,8 @@ func (c *chronicle) notePause(e ending, round int, expires time.Time) {
 	c.Note(&journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})
 }
 
-// noteClaim notes the results with which a request continues the execution, whose record is r.
-func (c *chronicle) noteClaim(r continuation.Record, request string, results []Result) {
+// noteClaim notes what a request brings that continues the execution, whose record is r.
+func (c *chronicle) noteClaim(r continuation.Record, request string, brought settlement) {
 	if c.claim.stored && c.claim.request == request {
 		return
 	}
@@ -119,16 +120,10 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, results []R
 		started[call.ID] = call.Started
 	}
 	notes := c.Note(&journal.Resumed{Round: r.Round, Waited: journal.Since(r.Since)})
-	for _, result := range results {
-		id, took := result.CallID, journal.Since(started[result.CallID])
-		var e journal.Event
-		if result.Failed {
-			e = c.failure(id, messageOf(result), took)
-		} else {
-			e = &journal.CallCompleted{Call: id, Record: journal.RecordName(c.id, id), Output: c.Value(result.Value), Took: took}
-		}
-		notes = append(notes, c.Note(e)...)
+	for _, result := range brought.plain {
+		notes = append(notes, c.Note(c.outcomeOf(result, started[result.CallID]))...)
 	}
+	notes = append(notes, c.noteDecisions(brought.decisions, r.Principal)...)
 	c.claim = claim{request: request, notes: notes}
 }
 

@@ -10,6 +10,7 @@ type common struct {
 	quota   *quota
 	checker *checker
 	tally   tally
+	lanes   lanes
 }
 
 func newCommon(o Options) *common {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,20 @@ type conversation struct {
 	// segment is the latest segment, which answers the request whose hash is in the record. It is
 	// nil while the execution is undelivered. ledger.mu guards it.
 	segment *segment
+	// rests is how often the program has come to rest at its calls. ledger.mu guards it.
+	rests int
 }
+
+// rest notes that the program has come to rest at its calls.
+func (c *conversation) rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rests++
+}
+
+// restsOf returns how often a program had come to rest when its latest pause began. Servers that ran no
+// calls did not record it: it was the round.
+func restsOf(r continuation.Record) int { return max(r.Rests, r.Round) }
 
 func newConversation(l *ledger) *conversation {
 	cancelled := make(chan struct{})
@@ -141,7 +153,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		return nil, &ExpiredError{string(Cancelled), overDetails[Cancelled]}
 	default:
 	}
-	results, err := matchResults(c.record.Pending, r.Results)
+	brought, err := settlementOf(c.record.Pending, r.Results)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +163,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		err = c.stand(running) // The round is claimed already.
 	} else {
 		next.waited = time.Since(c.record.Since)
-		err = c.claim(ctx, r)
+		err = c.claim(ctx, r, brought)
 	}
 	if err != nil {
 		return nil, err
@@ -159,7 +171,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	if r.Began != nil {
 		r.Began(c.id, events)
 	}
-	return c.begin(next, delivery{results: results}), nil
+	return c.begin(next, delivery{results: brought.results}), nil
 }
 
 // attend returns the latest segment to a request that is identical to the one that began it. mu is
@@ -175,23 +187,18 @@ func (c *conversation) attend(ctx context.Context) (*segment, error) {
 // claim moves the execution from paused to running. The store accepts the claim of one server
 // only. The record keeps the calls, in case this server dies before the results reach the
 // program. Calls without a result are issued again, under the same ids. mu is held.
-func (c *conversation) claim(ctx context.Context, r Resume) error {
+func (c *conversation) claim(ctx context.Context, r Resume, brought settlement) error {
 	received := c.record.Received
-	answered := make(map[string]bool, len(r.Results))
 	for _, result := range r.Results {
 		received += int64(len(result.Value) + len(result.Message))
-		answered[result.CallID] = true
 	}
 	if limit := c.o.MaxResults; limit > 0 && received > limit {
 		return &ResultsError{Size: received, Limit: limit}
 	}
-	c.chronicle.noteClaim(c.record, r.Request, r.Results)
+	c.chronicle.noteClaim(c.record, r.Request, brought)
 	err := c.commit(ctx, Running, func(next *continuation.Record) {
 		next.Received = received
-		next.Pending = slices.Clone(next.Pending)
-		for i, c := range next.Pending {
-			next.Pending[i].Answered = answered[c.ID]
-		}
+		next.Pending = brought.after(next.Pending)
 		next.Request, next.Answer = r.Request, nil
 		next.Deadline = time.Now().Add(next.Budget - next.Spent)
 	})
@@ -272,7 +279,8 @@ func (c *conversation) pause(e ending) (Outcome, error) {
 	c.chronicle.notePause(e, c.record.Round+1, deadline)
 	err = c.commit(context.Background(), Paused, func(next *continuation.Record) {
 		next.Spent += e.ran
-		next.Issued += len(e.issued)
+		next.Issued += e.fresh
+		next.Rests = c.rests
 		next.Pending, next.Answer, next.Deadline = e.pending, answer, deadline
 	}, event{kind: pausedEvent})
 	return outcome, err

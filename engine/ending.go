@@ -21,11 +21,12 @@ type ending struct {
 	// value is what the program has returned, if it was asked for.
 	value json.RawMessage
 	// calls are the calls of a pause as the client sees them, and pending are the same calls as
-	// the record keeps them. issued are those that are new, and size is about how many bytes all
-	// of them take.
+	// the record keeps them. issued are those of which the journal has to be told, fresh is how many of
+	// them no earlier pause had, and size is about how many bytes all of them take.
 	calls   []Call
 	pending []continuation.Call
 	issued  []issuedCall
+	fresh   int
 	size    int64
 	// partial is what the client is told in a pause of what the program has printed so far.
 	partial partial
@@ -46,11 +47,12 @@ type ending struct {
 	held   int64
 }
 
-// An issuedCall is a call that no earlier pause had. line is the line of the program that made it,
-// as the program claims.
+// An issuedCall is a call that begins, or waits for approval, with a pause. line is the line of the
+// program that made it, as the program claims. server tells whether the server runs the tool.
 type issuedCall struct {
 	Call
-	line int
+	line   int
+	server bool
 }
 
 // printed is what a program has printed.

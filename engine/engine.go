@@ -21,6 +21,7 @@ type Engine struct {
 	starter    *starter
 	resumer    *resumer
 	canceller  *canceller
+	approver   *approver
 	successor  *successor
 	attendant  *attendant
 }
@@ -42,6 +43,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			router: &router{common: m, executions: executions, successor: heir},
 		},
 		canceller: &canceller{common: m, requests: inFlight, executions: executions, successor: heir},
+		approver:  &approver{common: m, executions: executions, successor: heir},
 		successor: heir,
 		attendant: &attendant{
 			members: m.members, log: o.Log,

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,11 @@ type execution struct {
 	pool      *sandbox.Pool // of the sandbox
 	members   *membership
 	checker   *checker
-	files     Files
+	// mandate is what the program may call beyond plain tools of its client; nil if that is nothing.
+	mandate *mandate
+	lanes   *lanes
+	places  int
+	files   Files
 	log       *slog.Logger
 	// conversation has the record of the execution and the requests for it.
 	conversation *conversation
@@ -39,7 +44,7 @@ type execution struct {
 	pausedUntil atomic.Pointer[time.Time]
 }
 
-func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share) *execution {
+func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share, d *mandate) *execution {
 	return &execution{
 		id:           c.record.ID,
 		principal:    c.record.Principal,
@@ -48,6 +53,9 @@ func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share)
 		pool:         m.pool,
 		members:      m.members,
 		checker:      m.checker,
+		mandate:      d,
+		lanes:        &m.lanes,
+		places:       cmp.Or(m.o.ToolConcurrency, defaultPlaces),
 		files:        m.o.Files,
 		log:          m.o.Log,
 		conversation: c,
@@ -86,6 +94,10 @@ func (x *execution) relive(at standing) {
 		}
 	default:
 		x.skipRepeated()
+		if d, ok := x.conversation.redeliver(); ok {
+			x.live(d)
+			return
+		}
 		if d, ok := x.pause(); ok {
 			x.live(d)
 			return
@@ -98,7 +110,7 @@ func (x *execution) relive(at standing) {
 // ended; and a store that has lost its latest writes tells of an earlier pause.
 func (x *execution) inItsPause() bool {
 	h := x.sandbox.Hello
-	return h.State == sandbox.Paused && h.Round == x.conversation.copy().Round
+	return h.State == sandbox.Paused && h.Round == restsOf(x.conversation.copy())
 }
 
 // skipRepeated drops the calls that the supervisor of a paused program repeats after a
@@ -131,6 +143,7 @@ func (x *execution) skipRepeated() {
 
 // end gives back what the execution holds: its sandbox and its share of the quota.
 func (x *execution) end() {
+	x.mandate.release()
 	x.counted.drop()
 	defer x.conversation.publisher.end()
 	defer x.conversation.saveLate(x.conversation.cancelled)
@@ -152,10 +165,18 @@ func (x *execution) run(d delivery) ending {
 }
 
 func (x *execution) stretch() *stretch {
-	return &stretch{
+	s := &stretch{
 		id: x.id, sandbox: x.sandbox, conversation: x.conversation, counted: x.counted, checker: x.checker, files: x.files, log: x.log,
 	}
+	if x.mandate != nil {
+		s.dispatcher = &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x, x.lanes)}
+	}
+	return s
 }
+
+// defaultPlaces is how many calls the server runs at the same time for one execution unless its
+// settings say otherwise.
+const defaultPlaces = 16
 
 // settle answers the request of the segment that has come to rest. It reports whether the
 // execution goes on, paused.

@@ -75,7 +75,7 @@ func (t *router) handOver(ctx context.Context, address string, r Resume) (Outcom
 // kept returns the answer in the record of an ended execution, if r is the request that led to
 // it.
 func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
-	if record.Round != claims.Round || record.Request != r.Request {
+	if record.Round != claims.Round || record.Request != requestOf(record, r) {
 		return Outcome{}, overOf(record)
 	}
 	return lastAnswer(record)

@@ -101,7 +101,7 @@ func TestManyCancelsForgetNobodyElses(t *testing.T) {
 func TestCancelFindsNobodyElsesExecution(t *testing.T) {
 	id := "request-0123456789"
 	of := func(principal string) *execution {
-		x := new(common).newExecution(newConversation(&ledger{record: continuation.Record{ID: principal, Principal: principal}}), nil, nil)
+		x := new(common).newExecution(newConversation(&ledger{record: continuation.Record{ID: principal, Principal: principal}}), nil, nil, nil)
 		x.requestID.Store(&id)
 		return x
 	}

@@ -17,8 +17,10 @@ type stretch struct {
 	conversation *conversation
 	counted      *share
 	checker      *checker
-	files        Files
-	log          *slog.Logger
+	// dispatcher decides about the calls of a program with a mandate. It is nil without one.
+	dispatcher *dispatcher
+	files      Files
+	log        *slog.Logger
 }
 
 // run sets the program going with d, waits until it comes to rest, and collects the files of a
@@ -29,6 +31,9 @@ func (s *stretch) run(d delivery) ending {
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
 	e := s.wait(d, timer.C)
+	if s.dispatcher != nil {
+		s.dispatcher.crew.stop()
+	}
 	e.rested = time.Now()
 	e.ran = min(e.rested.Sub(began), budget)
 	if e.state.terminal() {
@@ -56,6 +61,10 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 	unpublished := time.NewTimer(publishAfter)
 	defer unpublished.Stop()
 	soon := false // whether unpublished runs for output
+	var finished <-chan *served
+	if s.dispatcher != nil {
+		finished = s.dispatcher.crew.finished()
+	}
 	for {
 		select {
 		case event, ok := <-s.sandbox.Events():
@@ -69,6 +78,13 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 				}
 			} else if e, rested := s.hear(event); rested {
 				return e
+			}
+		case done := <-finished:
+			if e, rested := s.served(done); rested {
+				return e
+			}
+			if !soon {
+				unpublished.Reset(publishResults)
 			}
 		case <-unpublished.C:
 			soon = false
@@ -111,6 +127,10 @@ func (s *stretch) broken(b sandbox.Broken) ending {
 func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 	switch event := event.(type) {
 	case *sandbox.Calls:
+		s.conversation.rest()
+		if s.dispatcher != nil {
+			return s.rest(event)
+		}
 		e, err := s.checker.accept(event, s.conversation.copy())
 		// From here on hold counts the checked calls; the bytes of the frame count no more.
 		event.Release()
@@ -129,6 +149,11 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 	case sandbox.Ran:
 		s.conversation.spend(event.Time)
 		return ending{}, false
+	case sandbox.Stopped:
+		if s.dispatcher == nil || !s.dispatcher.crew.resting {
+			return s.broken(sandbox.Broken{Err: errors.New("a running program has stopped")}), true
+		}
+		return ending{}, false // A part of it ran while it waited for the server.
 	case sandbox.Broken:
 		return s.broken(event), true
 	default:

@@ -329,9 +329,9 @@ func TestMatchResults(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := matchResults(pending, c.results)
-			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
-				t.Errorf("matchResults = %v, and (-want +got):\n%s", err, diff)
+			got, err := settlementOf(pending, c.results)
+			if diff := cmp.Diff(c.want, got.results); diff != "" || err != nil {
+				t.Errorf("settlementOf = %v, and (-want +got):\n%s", err, diff)
 			}
 		})
 	}
@@ -340,10 +340,10 @@ func TestMatchResults(t *testing.T) {
 		for _, id := range ids {
 			results = append(results, Result{CallID: id})
 		}
-		_, err := matchResults(pending, results)
+		_, err := settlementOf(pending, results)
 		var wrong *ResultError
 		if !errors.As(err, &wrong) || wrong.CallID != ids[len(ids)-1] {
-			t.Errorf("matchResults of %q = %v, want a ResultError of the last", ids, err)
+			t.Errorf("settlementOf of %q = %v, want a ResultError of the last", ids, err)
 		}
 	}
 }

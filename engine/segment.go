@@ -42,7 +42,8 @@ func answered(round int, request string, outcome Outcome, err error) *segment {
 // answers reports whether a request is identical to the one that began the segment. No request is,
 // if there is no segment.
 func (s *segment) answers(claims continuation.Claims, r Resume) bool {
-	return s != nil && s.round == claims.Round && claims.Round > 0 && s.request == r.Request
+	return s != nil && s.round == claims.Round && claims.Round > 0 &&
+		(s.request == r.Request || s.request == decidedRequest && r.byDecision())
 }
 
 // finish sets the answer. It is called once.

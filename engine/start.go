@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,8 +30,9 @@ func (s Start) execution() string {
 	return uuid.NewSHA1(keySpace, []byte(s.Principal+"\x00"+s.Key)).String()
 }
 
-// program returns what the sandbox runs.
-func (s Start) program() (*sandbox.Program, error) {
+// program returns what the sandbox runs. toolsets is the name of the package from which programs import
+// toolsets.
+func (s Start) program(d *mandate, toolsets string) (*sandbox.Program, error) {
 	generate := stubs.Python
 	if s.Mode == Bash {
 		generate = stubs.Bash
@@ -39,10 +41,25 @@ func (s Start) program() (*sandbox.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sandbox.Program{
+	p := &sandbox.Program{
 		Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args,
 		Value: s.Mode == Python && s.Contract == Programmatic,
-	}, nil
+	}
+	if d != nil {
+		p.Package = cmp.Or(toolsets, defaultPackage)
+	}
+	return p, s.modules(p, d)
+}
+
+// defaultPackage is the package from which programs import toolsets, unless the settings name another.
+const defaultPackage = "fermata_tools"
+
+// An outset is what an execution begins with.
+type outset struct {
+	program *sandbox.Program
+	mandate *mandate
+	// used is true when an execution has the mandate.
+	used bool
 }
 
 // stage stores the files that the start contains, and returns all input files as the record keeps
@@ -75,27 +92,35 @@ type starter struct {
 
 // start is Engine.Start.
 func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
-	program, err := s.program()
-	if err != nil {
-		return Outcome{}, err
-	}
 	ctx, done, err := st.requests.begin(ctx, s.Principal, s.RequestID)
 	if err != nil {
 		return answerCancelled(s.Session, Outcome{}, err)
 	}
 	defer done()
+	from := new(outset)
+	if from.mandate, err = st.mandate(ctx, s); err != nil {
+		return answerCancelled(s.Session, Outcome{}, err)
+	}
+	defer func() {
+		if !from.used {
+			from.mandate.release()
+		}
+	}()
+	if from.program, err = s.program(from.mandate, st.o.Package); err != nil {
+		return Outcome{}, err
+	}
 	var outcome Outcome
 	if s.Key == "" {
-		outcome, err = st.startOnce(ctx, s, program)
+		outcome, err = st.startOnce(ctx, s, from)
 	} else {
-		outcome, err = patiently(ctx, func() (Outcome, error) { return st.startKeyed(ctx, s, program) })
+		outcome, err = patiently(ctx, func() (Outcome, error) { return st.startKeyed(ctx, s, from) })
 	}
 	return answerCancelled(s.Session, outcome, err)
 }
 
 // startOnce starts a program without a key, and cancels it if ctx ends first.
-func (st *starter) startOnce(ctx context.Context, s Start, program *sandbox.Program) (Outcome, error) {
-	x, first, err := st.launch(ctx, s, program)
+func (st *starter) startOnce(ctx context.Context, s Start, from *outset) (Outcome, error) {
+	x, first, err := st.launch(ctx, s, from)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -112,7 +137,7 @@ func (st *starter) startOnce(ctx context.Context, s Start, program *sandbox.Prog
 
 // startKeyed starts a program, or finds the execution of an identical start, and waits for the
 // outcome.
-func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Program) (outcome Outcome, err error) {
+func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outcome Outcome, err error) {
 	id, found := s.execution(), true
 	defer func() {
 		if found {
@@ -125,7 +150,7 @@ func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Pro
 		record, err := st.o.Store.Get(ctx, id)
 		switch {
 		case errors.Is(err, continuation.ErrNotFound):
-			x, launched, err = st.launch(ctx, s, program)
+			x, launched, err = st.launch(ctx, s, from)
 			found = err == nil
 		case err != nil:
 			found = false
@@ -138,7 +163,7 @@ func (st *starter) startKeyed(ctx context.Context, s Start, program *sandbox.Pro
 			return Outcome{}, ownerAway(err)
 		}
 	}
-	first, err := x.conversation.restart(ctx, s, program, func(ctx context.Context, record continuation.Record) error {
+	first, err := x.conversation.restart(ctx, s, from.program, func(ctx context.Context, record continuation.Record) error {
 		return give(ctx, st.o.Files, x.sandbox, record)
 	})
 	if err != nil {
@@ -189,7 +214,7 @@ func (st *starter) started(ctx context.Context, record continuation.Record, s St
 // launch takes a sandbox, starts a program in it, and returns the execution and its first
 // segment. A start with a key is recorded first; ErrConflict means that there is an execution
 // with this key already.
-func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program) (*execution, *segment, error) {
+func (st *starter) launch(ctx context.Context, s Start, from *outset) (*execution, *segment, error) {
 	if !st.members.announced() {
 		// The store does not accept writes, so a pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
@@ -225,6 +250,11 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 		st.pool.Release(sb)
 		return nil, nil, err
 	}
+	rights, err := from.mandate.encode()
+	if err != nil {
+		st.pool.Release(sb)
+		return nil, nil, err
+	}
 	sb.CountBy(counted)
 	record := continuation.Record{
 		ID:        s.execution(),
@@ -237,7 +267,8 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 		Owner:     st.members.instance,
 		Sandbox:   sb.Ref,
 		Marker:    sb.Marker,
-		Tools:     program.Tools,
+		Tools:     from.program.Tools,
+		Granted:   rights,
 		Inputs:    inputs,
 		Scope:     s.Scope,
 		Request:   s.Request,
@@ -245,8 +276,8 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 	if s.Key != "" {
 		record.Start = s.Request
 	}
-	c := newConversation(st.newLedger(record, st.newChronicle(s, record)))
-	x := st.newExecution(c, sb, counted)
+	c := newConversation(st.newLedger(record, st.newChronicle(s, record, from.mandate)))
+	x := st.newExecution(c, sb, counted, from.mandate)
 	x.requestID.Store(&s.RequestID)
 	if err := give(ctx, st.o.Files, sb, c.record); err != nil {
 		st.pool.Release(sb)
@@ -265,13 +296,13 @@ func (st *starter) launch(ctx context.Context, s Start, program *sandbox.Program
 		st.pool.Release(sb)
 		return nil, nil, err
 	}
-	begun = true
+	begun, from.used = true, true
 	if s.Began != nil {
 		s.Began(x.id)
 	}
 	go func() {
 		defer st.executions.forget(x)
-		x.live(delivery{program: program})
+		x.live(delivery{program: from.program})
 	}()
 	return x, first, nil
 }

@@ -85,10 +85,16 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 		s.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
 	stored := weight(record) + int64(len(record.Answer))
-	x := s.newExecution(c, sb, s.quota.adopt(record.Principal, stored))
+	mandate, err := s.inherited(record)
+	if err != nil {
+		// It goes on without: the calls that it makes then end it.
+		s.o.Log.Warn("cannot read what an execution may call", "execution", record.ID, "err", err)
+	}
+	x := s.newExecution(c, sb, s.quota.adopt(record.Principal, stored), mandate)
 	x.stored = stored
 	sb.CountBy(x.counted)
 	if err := s.executions.register(x); err != nil {
+		mandate.release()
 		x.counted.drop()
 		s.pool.Abandon(sb)
 		return nil, err
@@ -143,6 +149,7 @@ func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, at := c.record, running
+	c.rests = h.Round
 	var err error
 	switch {
 	case State(r.State) == Paused:
@@ -150,13 +157,16 @@ func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
 		var answer Outcome
 		answer, err = lastAnswer(r)
 		c.segment = answered(r.Round-1, r.Request, answer, err)
-	case h.State == sandbox.Ready && r.Round == 0, h.State == sandbox.Paused && h.Round == r.Round:
+	case h.State == sandbox.Ready && r.Round == 0, h.State == sandbox.Paused && h.Round == restsOf(r):
 		// The start was recorded and the program never arrived, or the round was claimed and
 		// the results never arrived.
 		at = undelivered
 	default:
 		// The program runs, or has come to rest since; the supervisor repeats what it said.
 		c.segment = newSegment(r.Round, r.Request, 0)
+		if h.State == sandbox.Paused {
+			c.rests--
+		}
 	}
 	return at, errors.Join(err, c.stand(at))
 }

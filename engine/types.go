@@ -237,6 +237,21 @@ func (e *ResultsError) Error() string {
 	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
 }
 
+// told is what a program is told whose call has such a result.
+func (e *ResultsError) told() string {
+	return fmt.Sprintf("the results of the execution have %d bytes in all with this one; at most %d are allowed", e.Size, e.Limit)
+}
+
+// An ApprovalError refuses what a result says about the approval of a call. The execution stays paused,
+// and its token stays valid.
+type ApprovalError struct {
+	// CallID is the id of the call, and Problem what is wrong, in words for the client that follow the
+	// id.
+	CallID, Problem string
+}
+
+func (e *ApprovalError) Error() string { return "engine: " + e.CallID + " " + e.Problem }
+
 // A TooManyError refuses a start of a principal that already has Max executions, as many as it
 // may have. It is an ErrTooMany.
 type TooManyError struct {

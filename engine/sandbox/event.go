@@ -52,6 +52,14 @@ type Call struct {
 	Line int `json:"-"`
 }
 
+// Name returns the name of the tool, after the key of its toolset and a dot if it has one.
+func (c Call) Name() string {
+	if c.Toolset == "" {
+		return c.Tool
+	}
+	return c.Toolset + "." + c.Tool
+}
+
 // All yields the calls one at a time, so that a forged list costs no more than what is read
 // of it. An error means that the worker has not sent a list of calls, and is the last.
 func (c *Calls) All() iter.Seq2[Call, error] { return decodeCalls(c.payload) }

@@ -36,6 +36,8 @@ type Options struct {
 type Host struct {
 	tools  *tools.Tools
 	policy *policy.Policy
+	// sequential is that of the settings.
+	sequential bool
 }
 
 // Open opens the toolsets. A mistake in the file is an error; a toolset that cannot be reached is none.
@@ -44,7 +46,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{tools: tools.Open(ctx, tools.Options{File: file, Log: o.Log, Forbidden: o.Forbidden, Version: o.Version, MaxResult: o.MaxResult})}
+	h := &Host{sequential: o.Settings.Sequential, tools: tools.Open(ctx, tools.Options{File: file, Log: o.Log, Forbidden: o.Forbidden, Version: o.Version, MaxResult: o.MaxResult})}
 	h.policy, _, err = policy.New(o.Settings, file, h.known())
 	return h, err
 }
@@ -168,3 +170,6 @@ type UnavailableError struct {
 func (e *UnavailableError) Error() string {
 	return "the toolset " + e.Toolset + " is unavailable: " + e.Reason
 }
+
+// Sequential reports whether the server's settings make every execution sequential.
+func (h *Host) Sequential() bool { return h.sequential }

@@ -1,0 +1,331 @@
+package engine
+
+import (
+	"context"
+
+	"errors"
+	"slices"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+	"fermata/engine/sandbox"
+)
+
+// decidedRequest stands in the record, in place of the hash of a request, for the claim that a server
+// makes itself when the last call of a pause is decided by an Approval. Records have it, so it must not
+// change. No hash is like it.
+const decidedRequest = "decided"
+
+// A decision is what somebody has decided about a call that waits for approval.
+type decision struct {
+	call    continuation.Call
+	approve bool
+	reason  string
+	// answer is the result that came with the approval of a client's tool, or nil.
+	answer *Result
+}
+
+// A settlement is what a continuation brings.
+type settlement struct {
+	// results are for the sandbox, and answered are the ids of their calls.
+	results  []sandbox.Result
+	answered map[string]bool
+	// plain are the results of calls that needed no approval.
+	plain     []Result
+	decisions []decision
+}
+
+// settlementOf translates the results of a client. A ResultError names the first result whose call is
+// not pending, an ApprovalError the first one that does not fit the approval of its call.
+func settlementOf(pending []continuation.Call, results []Result) (settlement, error) {
+	s := settlement{results: []sandbox.Result{}, answered: map[string]bool{}}
+	open := make(map[string]continuation.Call, len(pending))
+	for _, c := range pending {
+		open[c.ID] = c
+		if c.Stage == stageRefused {
+			s.deliver(c, sandbox.Result{Value: quoted(refusedText(c.Reason)), Failed: true})
+		}
+	}
+	for _, r := range results {
+		call, ok := open[r.CallID]
+		if !ok {
+			return s, &ResultError{CallID: r.CallID}
+		}
+		// A second result for the same call finds nothing pending.
+		delete(open, r.CallID)
+		var err error
+		switch call.Stage {
+		case stageApproved, stageRefused: // It has been decided meanwhile.
+		case stageAsked, stageOperator:
+			err = s.decide(call, r)
+		default:
+			err = s.take(call, r)
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// take takes the result of a call that needed no approval.
+func (s *settlement) take(call continuation.Call, r Result) error {
+	if r.Approve != nil {
+		return &ApprovalError{call.ID, "does not wait for approval"}
+	}
+	s.plain = append(s.plain, r)
+	s.deliver(call, r.forSandbox())
+	return nil
+}
+
+// decide takes what a result says of a call that waits for approval.
+func (s *settlement) decide(call continuation.Call, r Result) error {
+	answered := r.Given || r.Failed
+	switch {
+	case r.Approve == nil && (call.Server || !answered):
+		return &ApprovalError{call.ID, "waits for approval: approve must be true or false"}
+	case call.Stage == stageOperator:
+		return &ApprovalError{call.ID, "waits for the approval of an operator"}
+	case answered && call.Server:
+		return &ApprovalError{call.ID, "is run by the server: it takes approve and no result"}
+	}
+	d := decision{call: call, approve: r.Approve == nil || *r.Approve, reason: r.Reason}
+	switch {
+	case !d.approve:
+		s.deliver(call, sandbox.Result{Value: quoted(refusedText(r.Reason)), Failed: true})
+	case answered:
+		d.answer = &r
+		s.deliver(call, r.forSandbox())
+	}
+	s.decisions = append(s.decisions, d)
+	return nil
+}
+
+func (s *settlement) deliver(call continuation.Call, r sandbox.Result) {
+	r.Number = call.Number
+	s.results = append(s.results, r)
+	s.answered[call.ID] = true
+}
+
+// forSandbox returns the result as the sandbox gets it.
+func (r Result) forSandbox() sandbox.Result {
+	if r.Failed {
+		return sandbox.Result{Value: r.Message, Failed: true}
+	}
+	return sandbox.Result{Value: r.Value}
+}
+
+// refusedText is what the program is told of a call that was refused.
+func refusedText(reason string) string {
+	if reason == "" {
+		return textRefused
+	}
+	return textRefused + ": " + reason
+}
+
+// after returns the pending calls of a record after a settlement.
+func (s *settlement) after(pending []continuation.Call) []continuation.Call {
+	pending = slices.Clone(pending)
+	for i, call := range pending {
+		pending[i].Answered = s.answered[call.ID]
+		for _, d := range s.decisions {
+			if d.call.ID == call.ID && d.approve && d.answer == nil {
+				pending[i].Stage = stageApproved
+			}
+		}
+	}
+	return pending
+}
+
+// noteDecisions notes what a principal has decided.
+func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journal.Notes) {
+	for _, d := range decisions {
+		notes = append(notes, c.Note(&journal.ApprovalDecided{Call: d.call.ID, By: by, Reason: c.Text(d.reason), Given: d.approve})...)
+		switch {
+		case !d.approve:
+			notes = append(notes, c.Note(c.failure(d.call.ID, refusedText(d.reason), 0))...)
+		case d.answer != nil:
+			// The client has run it beside its approval.
+			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset}, 0, false}), c.outcomeOf(*d.answer, d.call.Started))...)
+		}
+	}
+	return notes
+}
+
+// outcomeOf returns the event of a client's result.
+func (c *chronicle) outcomeOf(r Result, started time.Time) journal.Event {
+	took := journal.Since(started)
+	if r.Failed {
+		return c.failure(r.CallID, messageOf(r), took)
+	}
+	return &journal.CallCompleted{Call: r.CallID, Record: journal.RecordName(c.id, r.CallID), Output: c.Value(r.Value), Took: took}
+}
+
+// approve decides on one call of a pause. When no call of the pause is left for the client, the program
+// goes on at once.
+func (c *conversation) approve(ctx context.Context, a Approval) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !a.Operator && c.record.Principal != a.Principal {
+		return ErrForbidden
+	}
+	switch c.standing {
+	case lost, unowned, pausedUnsaved:
+		return ErrOwnerAway
+	case paused:
+	default:
+		if State(c.record.State).terminal() {
+			return overOf(c.record)
+		}
+		return c.decided(a)
+	}
+	i := slices.IndexFunc(c.record.Pending, func(p continuation.Call) bool { return p.ID == a.Call })
+	if i < 0 || c.record.Pending[i].Stage != stageAsked && c.record.Pending[i].Stage != stageOperator {
+		return c.decided(a)
+	}
+	call := c.record.Pending[i]
+	if call.Stage == stageOperator && !a.Operator {
+		return ErrForbidden
+	}
+	pending := slices.Clone(c.record.Pending)
+	pending[i].Stage, pending[i].Reason = stageRefused, a.Reason
+	if a.Approve {
+		pending[i].Stage = stageApproved
+	}
+	notes := c.chronicle.noteDecisions([]decision{{call: call, approve: a.Approve, reason: a.Reason}}, a.Principal)
+	if open(pending) {
+		err := c.amend(ctx, func(next *continuation.Record) { next.Pending = pending })
+		if err != nil {
+			c.chronicle.Retract(notes)
+		}
+		return err
+	}
+	return c.goOn(ctx, pending, notes)
+}
+
+// decided returns why a call does not wait for approval. mu is held.
+func (c *conversation) decided(a Approval) error {
+	for _, p := range c.record.Pending {
+		if p.ID == a.Call && p.Stage != "" {
+			return ErrDecided
+		}
+	}
+	return ErrNoApproval
+}
+
+// open reports whether a call of a pause is left for the client.
+func open(pending []continuation.Call) bool {
+	return slices.ContainsFunc(pending, func(p continuation.Call) bool {
+		return !p.Answered && p.Stage != stageApproved && p.Stage != stageRefused
+	})
+}
+
+// goOn claims the round of a pause whose calls are all decided, in place of a client. mu is held.
+func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, notes journal.Notes) error {
+	select {
+	case <-c.cancelled:
+		c.chronicle.Retract(notes)
+		return &ExpiredError{string(Cancelled), overDetails[Cancelled]}
+	default:
+	}
+	s, err := settlementOf(pending, nil)
+	if err != nil {
+		return err
+	}
+	waited := time.Since(c.record.Since)
+	notes = append(notes, c.chronicle.Note(&journal.Resumed{Round: c.record.Round, Waited: journal.Since(c.record.Since)})...)
+	err = c.commit(ctx, Running, func(next *continuation.Record) {
+		next.Pending = s.after(pending)
+		next.Request, next.Answer = decidedRequest, nil
+		next.Deadline = time.Now().Add(next.Budget - next.Spent)
+	})
+	if err != nil {
+		c.chronicle.Retract(notes)
+		return err
+	}
+	c.segment = newSegment(c.record.Round, decidedRequest, waited)
+	c.deliveries <- delivery{results: s.results}
+	return nil
+}
+
+// redeliver returns what a server that has died has not delivered after it had claimed a round itself.
+func (c *conversation) redeliver() (delivery, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.standing != undelivered || c.record.Request != decidedRequest {
+		return delivery{}, false
+	}
+	var results []sandbox.Result
+	for _, p := range c.record.Pending {
+		if p.Stage == stageRefused {
+			results = append(results, sandbox.Result{Number: p.Number, Value: quoted(refusedText(p.Reason)), Failed: true})
+		}
+	}
+	if c.stand(running) != nil {
+		return delivery{}, false
+	}
+	c.segment = newSegment(c.record.Round, decidedRequest, 0)
+	return delivery{results: append([]sandbox.Result{}, results...)}, true
+}
+
+// An approver finds the execution of an Approval.
+type approver struct {
+	*common
+	executions *executionTable
+	successor  *successor
+}
+
+// approve is Engine.Approve.
+func (p *approver) approve(ctx context.Context, a Approval) error {
+	x := p.executions.find(a.Execution)
+	if x == nil {
+		record, err := p.o.Store.Get(ctx, a.Execution)
+		switch {
+		case errors.Is(err, continuation.ErrNotFound):
+			return ErrExpired
+		case err != nil:
+			return err
+		case !a.Operator && record.Principal != a.Principal:
+			return ErrForbidden
+		case State(record.State).terminal():
+			return overOf(record)
+		}
+		if record.Owner != p.members.instance {
+			if address, err := p.members.locate(ctx, record.Owner); err == nil {
+				return p.handOver(ctx, address, a)
+			} else if !errors.Is(err, continuation.ErrNotFound) {
+				return err
+			}
+		}
+		if x, err = p.successor.takeOver(ctx, record); err != nil {
+			return ownerAway(err)
+		}
+	}
+	return x.conversation.approve(ctx, a)
+}
+
+// handOver asks the owner of the execution to decide.
+func (p *approver) handOver(ctx context.Context, address string, a Approval) error {
+	peers, ok := p.o.Peers.(interface {
+		Approve(ctx context.Context, address string, a Approval) error
+	})
+	if a.HandedOver || !ok {
+		return ErrOwnerAway
+	}
+	return ownerAway(peers.Approve(ctx, address, a))
+}
+
+// byDecision reports whether a continuation asks for what has become of a round that was claimed by
+// decisions: it brings no results of its own.
+func (r Resume) byDecision() bool {
+	return !slices.ContainsFunc(r.Results, func(r Result) bool { return r.Approve == nil })
+}
+
+// requestOf returns the request by which the round of a continuation is claimed in a record.
+func requestOf(record continuation.Record, r Resume) string {
+	if record.Request == decidedRequest && r.byDecision() {
+		return decidedRequest
+	}
+	return r.Request
+}

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+	"fermata/engine/sandbox"
+	"fermata/engine/tools"
+	"fermata/engine/tools/source"
+)
+
+// A crew runs the server's calls of one program, and keeps their results until the program takes them.
+// The execution's goroutine uses it; each call has a goroutine of its own, which ends with stop at the
+// latest.
+type crew struct {
+	principal, execution string
+	mandate              *mandate
+	shared               *lanes
+	counted              *share
+	ctx                  context.Context //nolint:containedctx // calls end with the stretch, and no request
+	cancel               context.CancelFunc
+	working              sync.WaitGroup
+	// running are the calls that run, by their numbers, and ready those whose results wait for the
+	// program. done brings each call that has ended.
+	running map[int]*served
+	ready   map[int]*served
+	done    chan *served
+	// resting is true while the program waits for results, and awaited has the numbers of the calls for
+	// which it waits.
+	resting bool
+	awaited map[int]bool
+}
+
+// A served is a call that the server runs.
+type served struct {
+	call  continuation.Call
+	tool  grantedTool
+	input json.RawMessage
+	// held is how many bytes of the quota the call holds while it runs.
+	held int64
+	// output is the result. If the call has failed there is a message, and unknown tells whether it may
+	// have taken effect.
+	output  json.RawMessage
+	message string
+	unknown bool
+}
+
+func newCrew(x *execution, shared *lanes) *crew {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &crew{
+		principal: x.principal, execution: x.id, mandate: x.mandate, shared: shared, counted: x.counted, ctx: ctx, cancel: cancel,
+		running: map[int]*served{}, ready: map[int]*served{}, done: make(chan *served),
+	}
+}
+
+// has reports whether a call runs, or has a result that waits for the program.
+func (w *crew) has(number int) bool { return w.running[number] != nil || w.ready[number] != nil }
+
+// size returns how many calls run.
+func (w *crew) size() int { return len(w.running) }
+
+// idle reports whether no call runs and no result waits.
+func (w *crew) idle() bool { return len(w.running)+len(w.ready) == 0 }
+
+// lanes returns the lanes in which calls of the program run.
+func (w *crew) lanes() map[string]bool {
+	busy := map[string]bool{}
+	for _, s := range w.running {
+		if s.tool.Lane != "" {
+			busy[s.tool.Lane] = true
+		}
+	}
+	return busy
+}
+
+// begin runs the calls of a plan that the record has, and takes the failures of the others.
+func (w *crew) begin(p plan) {
+	for _, b := range p.begin {
+		s := &served{call: b.call, tool: b.tool, input: json.RawMessage(b.Input), message: b.refusal, held: int64(cap(b.Input)) + callOverhead}
+		if s.message != "" {
+			w.ready[b.Number] = s
+			continue
+		}
+		w.running[b.Number] = s
+		w.working.Go(func() {
+			w.run(s)
+			select {
+			case w.done <- s:
+			case <-w.ctx.Done():
+			}
+		})
+	}
+}
+
+// run makes one call.
+func (w *crew) run(s *served) {
+	if s.tool.Lane != "" {
+		leave, err := w.shared.enter(w.ctx, laneOf{w.principal, s.tool.Lane})
+		if err != nil {
+			s.message = fmt.Sprintf("the call did not begin: it waited for the lane %s (%v)", s.tool.Lane, err)
+			return
+		}
+		defer leave()
+	}
+	result, err := w.mandate.grant.Call(w.ctx, tools.Request{
+		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.RecordName(w.execution, s.call.ID),
+	})
+	if err == nil {
+		s.output = result.Output
+		return
+	}
+	s.message, s.unknown = "the call has failed", true
+	if failed, ok := errors.AsType[*source.CallError](err); ok {
+		s.message, s.unknown = failed.Message, failed.Unknown
+	}
+}
+
+// finished brings each call that has ended; end has to be told of it.
+func (w *crew) finished() <-chan *served {
+	if w == nil {
+		return nil
+	}
+	return w.done
+}
+
+// end takes the result of a call that has ended.
+func (w *crew) end(s *served) {
+	delete(w.running, s.call.Number)
+	w.ready[s.call.Number] = s
+}
+
+// results returns the results that the program gets now, and whether it gets any. It gets none as long
+// as a call runs for which it waits, and none of its results is there.
+func (w *crew) results() (results []sandbox.Result, now bool) {
+	if !w.resting {
+		return nil, false
+	}
+	waits := false
+	for number := range w.running {
+		waits = waits || w.awaited[number]
+	}
+	results = []sandbox.Result{}
+	for number, s := range w.ready {
+		if w.awaited[number] {
+			results = append(results, s.result())
+		}
+		delete(w.ready, number) // The program has given up what it does not wait for.
+	}
+	if waits && len(results) == 0 {
+		return nil, false
+	}
+	w.resting = false
+	return results, true
+}
+
+// result returns what the sandbox is told.
+func (s *served) result() sandbox.Result {
+	if s.message == "" {
+		return sandbox.Result{Number: s.call.Number, Value: s.output}
+	}
+	return sandbox.Result{Number: s.call.Number, Value: quoted(s.message), Failed: true}
+}
+
+// quoted returns a text as JSON.
+func quoted(text string) json.RawMessage {
+	value, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // Every string can be encoded.
+	}
+	return value
+}
+
+// stop ends all calls and waits until they have ended.
+func (w *crew) stop() {
+	if w != nil {
+		w.cancel()
+		w.working.Wait()
+	}
+}

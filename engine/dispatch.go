@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/sandbox"
+	"fermata/engine/tools/config"
+)
+
+// The stages of a call in a record that the server runs, or that needs approval. Their texts are
+// stored and must not change.
+const (
+	stageAsked    = "asked"    // it waits for approval
+	stageOperator = "operator" // it waits for the approval of an operator
+	stageApproved = "approved" // it may begin when the program makes it again
+	stageRefused  = "refused"  // the program is told when it goes on
+	stageBegun    = "begun"    // the server runs it
+)
+
+const (
+	// maxApproved bounds the input of a call that can be approved, in bytes: a person reads it.
+	maxApproved = 16 << 10
+	// maxAsked bounds the calls of one execution that wait for approval at the same time. Others are
+	// asked for later.
+	maxAsked = 100
+)
+
+// What programs are told about calls that the dispatcher does not let begin.
+const (
+	textNoApprovals = "this tool needs approval and the client cannot ask for it"
+	textLargeAsk    = "this tool needs approval, and an input of %d bytes is too large to be approved: at most %d are allowed"
+	textTooCostly   = "the call costs %d and is not made: the execution may spend %d in all, and %d are spent or reserved"
+	textRestarted   = "the server was restarted while this call ran; whether it took effect is unknown"
+	textStoreAway   = "the call is not made: the server cannot record it, because its store is not available"
+	textRefused     = "refused"
+)
+
+// A dispatcher decides for each call of one program who runs it, and when. It decides each time the
+// program comes to rest, about all calls that still wait, in the order in which the program has made
+// them. What it does not let begin it leaves alone: the program makes the call again when it comes to
+// rest the next time.
+type dispatcher struct {
+	mandate *mandate
+	// places is how many calls the server runs at the same time for the execution.
+	places   int
+	maxCalls int
+	crew     *crew
+}
+
+// A proposal is a call as a program has made it, and what the dispatcher has decided about it.
+type proposal struct {
+	sandbox.Call
+	// call is the entry in the record. Its ID is empty if the call is new.
+	call continuation.Call
+	// tool is the server's tool; server is false if the client runs the tool.
+	tool   grantedTool
+	server bool
+	// toolset is the key of the toolset that the tool has, whoever runs it.
+	toolset string
+	// refusal is why the call fails at once, if it does.
+	refusal string
+	// unbegun is true if the journal has to be told that the call begins.
+	unbegun bool
+}
+
+// A plan is what the dispatcher has decided about the calls of a program that has come to rest.
+type plan struct {
+	// begin are the calls that begin now, or fail at once, in the order made.
+	begin []*proposal
+	// asked are the calls that are for the client: to run, or to approve.
+	asked []*proposal
+	// awaited are the numbers of the calls for which the program waits.
+	awaited map[int]bool
+}
+
+// plan decides about calls. An ending with a state, or an error, means that the program may not go on.
+func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, ending, error) {
+	p := plan{awaited: map[int]bool{}}
+	known := map[int]continuation.Call{}
+	for _, c := range r.Pending {
+		if !c.Answered {
+			known[c.Number] = c
+		}
+	}
+	x := decider{dispatcher: d, plan: &p, cost: r.Cost, lanes: d.crew.lanes(), now: time.Now()}
+	inspected := inspector{}
+	for c, err := range calls.All() {
+		if err != nil {
+			return p, ending{}, err
+		}
+		next := &proposal{Call: c, toolset: c.Toolset}
+		if next.tool, next.server = d.mandate.find(c.Toolset, c.Tool); !next.server {
+			if !slices.Contains(r.Tools, c.Tool) || c.Toolset != "" && !d.mandate.owns(c.Toolset, c.Tool) {
+				return p, failed(UngrantedTool, detail(c.Name()), 0), nil
+			}
+			next.toolset = d.mandate.traits(c.Tool).Toolset
+		}
+		if err := inspected.meet(c); err != nil {
+			return p, ending{}, err
+		}
+		p.awaited[c.Number] = true
+		if !d.crew.has(c.Number) {
+			if refused, err := inspected.inspect(&next.Call); err != nil || refused.state != "" {
+				return p, refused, err
+			}
+			next.call = known[c.Number]
+			if refused := x.decide(next); refused.state != "" {
+				return p, refused, nil
+			}
+		}
+		if d.mandate.Sequential {
+			break // The others are for later.
+		}
+	}
+	if len(p.awaited) == 0 {
+		return p, ending{}, errors.New("calls: none")
+	}
+	return p, ending{}, nil
+}
+
+// A decider decides about one call after the other.
+type decider struct {
+	*dispatcher
+	plan *plan
+	// cost is what is spent and reserved, with the calls that the plan lets begin.
+	cost int64
+	// lanes are those in which there is a call already.
+	lanes map[string]bool
+	now   time.Time
+}
+
+// decide puts a call into the plan, or leaves it alone. An ending with a state means that the call is
+// not the one that it was.
+func (x *decider) decide(p *proposal) ending {
+	again := p.call.ID != ""
+	if !again {
+		p.call = continuation.Call{Number: p.Number, Started: x.now}
+	}
+	approval, err := x.approval(p)
+	if p.server || approval != "" {
+		digest := sha256.Sum256(p.Input)
+		if p.call.Stage != "" && !(bytes.Equal(p.call.Digest, digest[:]) && p.call.Toolset == p.toolset && p.call.Tool == p.Tool) {
+			return brokenBy("it sent another input for a call that it had made before")
+		}
+		p.call.Digest, p.call.Toolset, p.call.Tool, p.call.Server = digest[:], p.toolset, p.Tool, p.server
+	}
+	switch {
+	case p.call.Stage == stageBegun && !p.tool.Idempotent:
+		x.fail(p, textRestarted)
+	case err != nil:
+		x.fail(p, err.Error())
+	case approval != "" && p.call.Stage != stageApproved && p.call.Stage != stageBegun:
+		x.ask(p, approval)
+	case !p.server:
+		p.unbegun = p.call.Stage == stageApproved
+		p.call.Stage, p.call.Digest = "", nil
+		x.plan.asked = append(x.plan.asked, p)
+	default:
+		x.begin(p)
+	}
+	return ending{}
+}
+
+// approval returns who has to approve a call, or "" if nobody has. An error is why it fails.
+func (x *decider) approval(p *proposal) (string, error) {
+	approval := ""
+	switch {
+	case !p.server:
+		if x.mandate.traits(p.Tool).Approval {
+			approval = config.ApprovalAlways
+		}
+	case x.mandate.grant == nil:
+		return "", errNoToolsets
+	default:
+		var err error
+		if approval, err = x.mandate.grant.Approval(p.tool.of()); err != nil {
+			return "", err
+		}
+	}
+	if approval == config.ApprovalNever {
+		approval = ""
+	}
+	return approval, nil
+}
+
+// ask puts a call into the plan that waits for approval.
+func (x *decider) ask(p *proposal, approval string) {
+	asked := 0
+	for _, other := range x.plan.asked {
+		if other.waits() {
+			asked++
+		}
+	}
+	switch {
+	case !x.mandate.Approvals:
+		x.fail(p, textNoApprovals)
+		return
+	case len(p.Input) > maxApproved:
+		x.fail(p, fmt.Sprintf(textLargeAsk, len(p.Input), maxApproved))
+		return
+	case asked >= maxAsked:
+		return
+	}
+	if p.call.Stage == "" {
+		p.call.Stage = stageAsked
+		if approval == config.ApprovalOperator {
+			p.call.Stage = stageOperator
+		}
+	}
+	x.take(p)
+	x.plan.asked = append(x.plan.asked, p)
+}
+
+// waits reports whether the call waits for approval.
+func (p *proposal) waits() bool { return p.call.Stage == stageAsked || p.call.Stage == stageOperator }
+
+// take takes the lane of a call, and reports whether it was free.
+func (x *decider) take(p *proposal) bool {
+	if p.tool.Lane == "" {
+		return true
+	}
+	busy := x.lanes[p.tool.Lane]
+	x.lanes[p.tool.Lane] = true
+	return !busy
+}
+
+// begin puts a call of a server's tool into the plan, if it may begin now.
+func (x *decider) begin(p *proposal) {
+	if !x.take(p) {
+		return
+	}
+	begins := 0
+	for _, other := range x.plan.begin {
+		if other.refusal == "" {
+			begins++
+		}
+	}
+	if x.crew.size()+begins >= x.places {
+		return
+	}
+	spent := x.cost - p.call.Cost // Its cost is reserved already if another server has begun it.
+	if most := x.mandate.MaxCost; most != nil && p.tool.Cost > *most-spent {
+		x.fail(p, fmt.Sprintf(textTooCostly, p.tool.Cost, *most, spent))
+		return
+	}
+	x.cost = spent + p.tool.Cost
+	p.unbegun = p.call.Stage != stageBegun
+	p.call.Stage, p.call.Cost = stageBegun, p.tool.Cost
+	x.plan.begin = append(x.plan.begin, p)
+}
+
+// fail puts a call into the plan that fails at once.
+func (x *decider) fail(p *proposal, why string) {
+	p.unbegun = p.call.Stage != stageBegun
+	p.refusal = why
+	x.plan.begin = append(x.plan.begin, p)
+}
+
+// number gives ids to the new calls of a list, and returns how many the program has made then.
+func number(list []*proposal, issued int) int {
+	for _, p := range list {
+		if p.call.ID == "" {
+			issued++
+			p.call.ID, p.unbegun = callID(issued), true
+		}
+	}
+	return issued
+}
+
+// pause returns the ending of a program that has nothing to wait for but its client.
+func (d *dispatcher) pause(p plan, r continuation.Record, maxRounds int) ending {
+	if r.Round >= maxRounds {
+		return failed(TooManyRounds, "", maxRounds)
+	}
+	e := ending{state: Paused, size: weight(r)}
+	issued := number(p.asked, r.Issued)
+	if issued > d.maxCalls {
+		return failed(TooManyCalls, "", d.maxCalls)
+	}
+	e.fresh = issued - r.Issued
+	for _, asked := range p.asked {
+		call := Call{ID: asked.call.ID, Name: asked.Tool, Input: json.RawMessage(asked.Input), Toolset: asked.toolset}
+		if asked.waits() {
+			call.Approval = ApprovalRequired
+		}
+		if asked.unbegun {
+			e.issued = append(e.issued, issuedCall{call, asked.Line, asked.server})
+		}
+		e.calls, e.pending = append(e.calls, call), append(e.pending, asked.call)
+		e.size += int64(cap(asked.Input)+len(asked.Tool)) + callOverhead
+	}
+	return e
+}

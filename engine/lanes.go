@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// maxLane is how many calls of one principal may wait in one lane.
+const maxLane = 100
+
+// errLaneFull means that too many calls wait in a lane.
+var errLaneFull = errors.New("engine: too many calls wait in the lane")
+
+// lanes keep calls apart that must not overlap: in each lane of a principal there is one call at a
+// time, in the order of their arrival.
+type lanes struct {
+	mu sync.Mutex
+	// waiting are the calls that wait for a lane in which there is a call.
+	waiting map[laneOf][]chan struct{}
+}
+
+// A laneOf names a lane.
+type laneOf struct{ principal, lane string }
+
+// enter waits until the lane is free, for no longer than ctx. leave frees it.
+func (l *lanes) enter(ctx context.Context, lane laneOf) (leave func(), err error) {
+	l.mu.Lock()
+	queue, busy := l.waiting[lane]
+	switch {
+	case !busy:
+		if l.waiting == nil {
+			l.waiting = map[laneOf][]chan struct{}{}
+		}
+		l.waiting[lane] = nil
+		l.mu.Unlock()
+		return func() { l.leave(lane) }, nil
+	case len(queue) >= maxLane:
+		l.mu.Unlock()
+		return nil, errLaneFull
+	}
+	mine := make(chan struct{})
+	l.waiting[lane] = append(queue, mine)
+	l.mu.Unlock()
+	select {
+	case <-mine:
+		return func() { l.leave(lane) }, nil
+	case <-ctx.Done():
+	}
+	if !l.forget(lane, mine) { // It got the lane at the same moment.
+		l.leave(lane)
+	}
+	return nil, context.Cause(ctx)
+}
+
+// forget takes a call out of those that wait, and reports whether it was among them.
+func (l *lanes) forget(lane laneOf, mine chan struct{}) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting[lane], mine)
+	if i < 0 {
+		return false
+	}
+	l.waiting[lane] = slices.Delete(l.waiting[lane], i, i+1)
+	return true
+}
+
+// leave gives the lane to the call that has waited longest.
+func (l *lanes) leave(lane laneOf) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.waiting[lane]
+	if len(queue) == 0 {
+		delete(l.waiting, lane)
+		return
+	}
+	close(queue[0])
+	l.waiting[lane] = queue[1:]
+}

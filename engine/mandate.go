@@ -1,0 +1,260 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"fermata/continuation"
+	"fermata/engine/sandbox"
+	"fermata/engine/tools/host"
+	"fermata/engine/tools/policy"
+	"fermata/stubs"
+)
+
+// A mandate is what a program may call beyond the plain tools of its client, and under which rules.
+type mandate struct {
+	granted
+	// grant makes the calls of the server's tools; nil if there are none, or if this server has no
+	// toolsets.
+	grant *host.Grant
+}
+
+// granted is what the record of an execution keeps of its mandate.
+type granted struct {
+	Tools      []grantedTool     `json:"tools,omitempty"`
+	Traits     map[string]Traits `json:"traits,omitempty"`
+	Sequential bool              `json:"sequential,omitempty"`
+	MaxCost    *int64            `json:"max_cost,omitempty"`
+	Approvals  bool              `json:"approvals,omitempty"`
+}
+
+// A grantedTool is a host.Tool in the form of the record.
+type grantedTool struct {
+	Toolset    string `json:"toolset"`
+	Tool       string `json:"tool"`
+	Approval   string `json:"approval,omitempty"`
+	Lane       string `json:"lane,omitempty"`
+	Cost       int64  `json:"cost,omitempty"`
+	Idempotent bool   `json:"idempotent,omitempty"`
+}
+
+func (t grantedTool) of() host.Tool {
+	return host.Tool{Name: policy.Name{Toolset: t.Toolset, Tool: t.Tool}, Approval: t.Approval, Lane: t.Lane, Cost: t.Cost, Idempotent: t.Idempotent}
+}
+
+// mandate returns the mandate of a start, or nil if the program may call nothing but plain tools of
+// its client. Whoever has it releases it.
+func (m *common) mandate(ctx context.Context, s Start) (*mandate, error) {
+	if len(s.Toolsets) == 0 && len(s.Traits) == 0 && !s.Sequential && s.MaxCost == nil && !s.Approvals {
+		if m.o.Toolsets == nil || !m.o.Toolsets.Sequential() {
+			return nil, nil //nolint:nilnil // no mandate is no error
+		}
+	}
+	d := &mandate{granted: granted{Traits: s.Traits, Sequential: s.Sequential, MaxCost: s.MaxCost, Approvals: s.Approvals}}
+	if m.o.Toolsets == nil {
+		if len(s.Toolsets) > 0 {
+			return nil, &policy.UnknownError{Asked: s.Toolsets[0]}
+		}
+		return d, nil
+	}
+	grant, err := m.o.Toolsets.Grant(ctx, s.Principal, policy.Start{Toolsets: s.Toolsets, Title: s.Title, Sequential: s.Sequential, MaxCost: s.MaxCost})
+	if err != nil {
+		return nil, err
+	}
+	d.grant, d.Sequential, d.MaxCost = grant, grant.Sequential, grant.MaxCost
+	for _, t := range grant.Tools {
+		d.Tools = append(d.Tools, grantedTool{t.Toolset, t.Tool, t.Approval, t.Lane, t.Cost, t.Idempotent})
+	}
+	return d, nil
+}
+
+// inherited returns the mandate of an execution that another server has started.
+func (m *common) inherited(r continuation.Record) (*mandate, error) {
+	if len(r.Granted) == 0 {
+		return nil, nil //nolint:nilnil // no mandate is no error
+	}
+	d := new(mandate)
+	if err := json.Unmarshal(r.Granted, &d.granted); err != nil {
+		return nil, fmt.Errorf("read what execution %s may call: %w", r.ID, err)
+	}
+	if m.o.Toolsets != nil && len(d.Tools) > 0 {
+		list := make([]host.Tool, len(d.Tools))
+		for i, t := range d.Tools {
+			list[i] = t.of()
+		}
+		d.grant = m.o.Toolsets.Regrant(r.Principal, list, d.Sequential, d.MaxCost)
+	}
+	return d, nil
+}
+
+// release ends the use of the mandate.
+func (d *mandate) release() {
+	if d != nil && d.grant != nil {
+		d.grant.Release()
+	}
+}
+
+// encode returns what the record keeps.
+func (d *mandate) encode() (json.RawMessage, error) {
+	if d == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(d.granted)
+	if err != nil {
+		return nil, fmt.Errorf("encode what an execution may call: %w", err)
+	}
+	return text, nil
+}
+
+// toolsets returns the names of the toolsets that the server runs for the program.
+func (d *mandate) toolsets() (keys []string) {
+	if d == nil {
+		return nil
+	}
+	for _, t := range d.Tools {
+		if !slices.Contains(keys, t.Toolset) {
+			keys = append(keys, t.Toolset)
+		}
+	}
+	return keys
+}
+
+// names returns the names of the tools that the program may call, those of its client first.
+func (d *mandate) names(own []string) []string {
+	if d == nil || len(d.Tools) == 0 {
+		return own
+	}
+	names := slices.Clone(own)
+	for _, t := range d.Tools {
+		if !slices.Contains(names, t.Tool) {
+			names = append(names, t.Tool)
+		}
+	}
+	return names
+}
+
+// find returns the granted tool of a toolset.
+func (d *mandate) find(toolset, tool string) (grantedTool, bool) {
+	if d == nil || toolset == "" {
+		return grantedTool{}, false
+	}
+	i := slices.IndexFunc(d.Tools, func(t grantedTool) bool { return t.Toolset == toolset && t.Tool == tool })
+	if i < 0 {
+		return grantedTool{}, false
+	}
+	return d.Tools[i], true
+}
+
+// owns reports whether the client's tool may be called through a toolset.
+func (d *mandate) owns(toolset, tool string) bool {
+	return d != nil && d.Traits[tool].Toolset == toolset
+}
+
+// traits returns the traits of a client's tool.
+func (d *mandate) traits(tool string) Traits {
+	if d == nil {
+		return Traits{}
+	}
+	return d.Traits[tool]
+}
+
+// A ModuleError refuses the form in which a start's own tools are to be imported.
+type ModuleError struct{ Err error }
+
+func (e *ModuleError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ModuleError) Unwrap() error { return e.Err }
+
+// own returns the toolsets that the client's own tools form.
+func (s Start) own() ([]stubs.Toolset, error) {
+	byKey := map[string]*stubs.Toolset{}
+	for _, t := range s.Tools {
+		traits := s.Traits[t.Name]
+		if traits.Toolset == "" {
+			continue
+		}
+		set := byKey[traits.Toolset]
+		if set == nil {
+			set = &stubs.Toolset{Key: traits.Toolset}
+			byKey[traits.Toolset] = set
+		}
+		switch {
+		case set.Class == "":
+			set.Class = traits.Class
+		case traits.Class != "" && traits.Class != set.Class:
+			return nil, &ModuleError{fmt.Errorf("tools of the toolset %q have the classes %q and %q", set.Key, set.Class, traits.Class)}
+		}
+		set.Tools = append(set.Tools, t)
+	}
+	list := make([]stubs.Toolset, 0, len(byKey))
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		set := *byKey[key]
+		if set.Class == "" {
+			set.Class = stubs.ClassName("", key)
+		}
+		list = append(list, set)
+	}
+	return list, nil
+}
+
+// modules adds to a program the toolsets that it can import.
+func (s Start) modules(p *sandbox.Program, d *mandate) error {
+	if d == nil {
+		return nil
+	}
+	sets, err := s.own()
+	if err != nil {
+		return err
+	}
+	if d.grant != nil {
+		for _, t := range d.grant.Toolsets() {
+			if set := t.ForPrograms(); len(set.Tools) > 0 {
+				sets = append(sets, set)
+			}
+		}
+	}
+	for _, set := range sets {
+		module := sandbox.Module{Key: set.Key, Class: set.Class}
+		if s.Mode == Bash {
+			module.Methods, err = methodsOf(set)
+		} else {
+			module.Source, err = stubs.PythonModule(set)
+		}
+		if err != nil {
+			return &ModuleError{err}
+		}
+		p.Toolsets = append(p.Toolsets, module)
+	}
+	if s.Mode != Bash || len(sets) == 0 {
+		return nil
+	}
+	functions, err := stubs.BashModule(sets...)
+	if err != nil {
+		return &ModuleError{err}
+	}
+	p.Stubs += functions
+	return nil
+}
+
+// methodsOf returns the names of tools by those of their methods.
+func methodsOf(set stubs.Toolset) (map[string]string, error) {
+	methods, err := stubs.Methods(set.Tools)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for i, method := range methods {
+		if method != "" {
+			names[method] = set.Tools[i].Name
+		}
+	}
+	return names, nil
+}
+
+// errNoToolsets is why calls fail whose execution was taken over by a server without toolsets.
+var errNoToolsets = errors.New("this server has no toolsets")

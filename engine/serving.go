@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+	"fermata/engine/sandbox"
+)
+
+// publishResults is how long the journal waits with the results of the server's calls for a write that
+// brings them along, such as that of the next calls.
+const publishResults = 20 * time.Millisecond
+
+// beginCalls records that the calls of a plan begin, before the first of them leaves. If the store is
+// away none of them begins: they fail. The error is ErrOwnerAway if this server has lost the
+// execution.
+func (c *conversation) beginCalls(p plan) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.standing != running {
+		return ErrOwnerAway
+	}
+	issued := number(p.begin, c.record.Issued)
+	begun := make([]continuation.Call, 0, len(p.begin))
+	reserved := int64(0)
+	for _, b := range p.begin {
+		c.chronicle.noteBegin(b)
+		if b.refusal == "" {
+			begun = append(begun, b.call)
+			reserved += b.call.Cost
+		}
+	}
+	err := c.amend(context.Background(), func(next *continuation.Record) {
+		for _, call := range next.Pending {
+			if i := slices.IndexFunc(p.begin, func(b *proposal) bool { return b.Number == call.Number }); i >= 0 {
+				reserved -= call.Cost
+			} else if !call.Answered {
+				begun = append(begun, call)
+			}
+		}
+		next.Pending, next.Issued, next.Cost = begun, issued, next.Cost+reserved
+	})
+	if errors.Is(err, continuation.ErrUnavailable) {
+		c.record.Issued = issued
+		for _, b := range p.begin {
+			if b.refusal == "" {
+				b.refusal = textStoreAway
+				c.chronicle.Note(c.chronicle.failure(b.call.ID, textStoreAway, 0))
+			}
+		}
+		return nil
+	}
+	return err
+}
+
+// endCall notes what has come of a call that the server has run. The next write of the record has it.
+func (c *conversation) endCall(s *served) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool { return p.Number == s.call.Number })
+	received := c.record.Received + int64(len(s.output))
+	if limit := c.o.MaxResults; s.message == "" && limit > 0 && received > limit {
+		s.message, s.output = (&ResultsError{Size: received, Limit: limit}).told(), nil
+	} else if s.message == "" && c.o.Used != nil {
+		c.o.Used(c.record.Principal, s.tool.Toolset, s.tool.Cost)
+	}
+	took := journal.Since(s.call.Started)
+	if s.message != "" {
+		if !s.unknown {
+			c.record.Cost -= s.call.Cost
+		}
+		c.chronicle.Note(c.chronicle.failure(s.call.ID, s.message, took))
+		return
+	}
+	c.record.Received = received
+	c.chronicle.Note(&journal.CallCompleted{
+		Call: s.call.ID, Record: journal.RecordName(c.id, s.call.ID), Output: c.chronicle.Value(s.output), Took: took, Cost: s.tool.Cost,
+	})
+}
+
+// missed notes the calls that a former server has begun, and for which the program does not wait any
+// more: it has their results, though the journal has not.
+func (c *conversation) missed(awaited map[int]bool, w *crew) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool {
+		if p.Stage != stageBegun || awaited[p.Number] || w.has(p.Number) {
+			return false
+		}
+		c.chronicle.Note(&journal.CallCompleted{
+			Call: p.ID, Record: journal.RecordName(c.id, p.ID), Took: journal.Since(p.Started), Cost: p.Cost,
+		})
+		return true
+	})
+}
+
+// noteBegin notes that a call begins, and if it fails at once, that too.
+func (c *chronicle) noteBegin(p *proposal) {
+	if p.unbegun {
+		c.Note(c.begun(issuedCall{Call{ID: p.call.ID, Name: p.Tool, Input: []byte(p.Input), Toolset: p.toolset}, p.Line, p.server}))
+	}
+	if p.refusal != "" {
+		c.Note(c.failure(p.call.ID, p.refusal, 0))
+	}
+}
+
+// begun returns the event with which a call begins.
+func (c *chronicle) begun(call issuedCall) *journal.CallStarted {
+	runner := journal.RunnerClient
+	if call.server {
+		runner = journal.RunnerServer
+	}
+	return &journal.CallStarted{
+		Call: call.ID, Record: journal.RecordName(c.id, call.ID), Tool: call.Name, Toolset: call.Toolset, Runner: runner,
+		Input: c.Value(call.Input), Line: c.Line(call.line),
+	}
+}
+
+// amend writes a change of the record that leaves its state as it is. mu is held.
+func (l *ledger) amend(ctx context.Context, change func(*continuation.Record)) error {
+	next := l.record
+	next.Version++
+	change(&next)
+	if err := l.write(ctx, &next); err != nil {
+		return err
+	}
+	l.record = next
+	return nil
+}
+
+// rest decides about the calls of a program that has come to rest, and lets those begin that the server
+// runs. It reports false if the program goes on, or waits for the server.
+func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
+	defer calls.Release()
+	d := s.dispatcher
+	record := s.conversation.copy()
+	var p plan
+	err := s.checker.gently(calls.Size(), func() (err error) {
+		p, e, err = d.plan(calls, record)
+		return err
+	})
+	switch {
+	case err != nil:
+		return s.broken(sandbox.Broken{Err: err, ByProgram: true}), true
+	case e.state == Failed:
+		return s.kill(e), true
+	}
+	s.conversation.missed(p.awaited, d.crew)
+	d.crew.resting, d.crew.awaited = true, p.awaited
+	if len(p.begin) == 0 && d.crew.idle() {
+		e = d.pause(p, record, s.checker.maxRounds)
+		if e.state == Paused {
+			err = s.hold(&e)
+		}
+		switch {
+		case err != nil:
+			e = s.broken(sandbox.Broken{Err: err, ByProgram: true})
+		case e.state == Failed:
+			e = s.kill(e)
+		}
+		return e, true
+	}
+	return s.begin(p, record)
+}
+
+// begin lets the calls of a plan begin, and gives the program the results that are there.
+func (s *stretch) begin(p plan, record continuation.Record) (ending, bool) {
+	if len(p.begin) > 0 {
+		fresh := 0
+		for _, b := range p.begin {
+			if b.call.ID == "" {
+				fresh++
+			}
+		}
+		if record.Issued+fresh > s.checker.maxCalls {
+			return s.kill(failed(TooManyCalls, "", s.checker.maxCalls)), true
+		}
+		if err := s.conversation.beginCalls(p); err != nil {
+			return s.lostOwner(err)
+		}
+		for _, b := range p.begin {
+			if b.refusal != "" {
+				continue
+			}
+			if err := s.counted.Hold(int64(cap(b.Input)) + callOverhead); err != nil {
+				return s.broken(sandbox.Broken{Err: err, ByProgram: true}), true
+			}
+		}
+		s.dispatcher.crew.begin(p)
+	}
+	return s.goOn()
+}
+
+// lostOwner returns the ending of a program whose calls cannot be recorded. If the execution is another
+// server's by now, that one goes on with it.
+func (s *stretch) lostOwner(err error) (ending, bool) {
+	if errors.Is(err, ErrOwnerAway) {
+		return ending{state: Cancelled}, true
+	}
+	return s.broken(sandbox.Broken{Err: err}), true
+}
+
+// served takes the result of a call that has ended, and those of others that have ended meanwhile.
+func (s *stretch) served(first *served) (ending, bool) {
+	w := s.dispatcher.crew
+	for next := first; next != nil; {
+		s.counted.Release(next.held)
+		s.conversation.endCall(next)
+		w.end(next)
+		select {
+		case next = <-w.finished():
+		default:
+			next = nil
+		}
+	}
+	return s.goOn()
+}
+
+// goOn gives a program that rests the results that are there.
+func (s *stretch) goOn() (ending, bool) {
+	results, now := s.dispatcher.crew.results()
+	if !now {
+		return ending{}, false
+	}
+	if err := s.sandbox.Resume(results); err != nil {
+		return s.sandboxLost(s.sandbox.Err()), true
+	}
+	return ending{}, false
+}
