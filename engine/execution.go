@@ -28,7 +28,7 @@ type execution struct {
 	lanes   *lanes
 	places  int
 	files   Files
-	log       *slog.Logger
+	log     *slog.Logger
 	// conversation has the record of the execution and the requests for it.
 	conversation *conversation
 	// counted is the execution's share of its principal's quota.
