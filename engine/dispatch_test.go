@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fermata/continuation"
+	"fermata/engine/sandbox"
+	"fermata/engine/tools/host"
+	"fermata/engine/tools/policy"
+	"fermata/stubs"
+)
+
+// dispatchFile describes the toolsets of these tests. No call leaves.
+const dispatchFile = `toolsets:
+  shop:
+    http:
+      base_url: https://shop.example.com
+      tools:
+        - {name: look, description: d, method: GET, path: /look}
+        - {name: buy, description: d, method: POST, path: /buy, cost: 3, lane: orders}
+        - {name: sell, description: d, method: POST, path: /sell, lane: orders}
+        - {name: ask, description: d, method: POST, path: /ask, approval: always}
+        - {name: boss, description: d, method: POST, path: /boss, approval: operator}
+`
+
+// dispatching returns a dispatcher whose program may call everything in dispatchFile, the client's tool
+// mine, and its tool careful, which needs approval.
+func dispatching(t *testing.T, change func(*mandate)) *dispatcher {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "toolsets.yaml")
+	if err := os.WriteFile(file, []byte(dispatchFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	toolsets, err := host.Open(t.Context(), host.Options{Path: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = toolsets.Close(t.Context()) })
+	grant, err := toolsets.Grant(t.Context(), "ada", policy.Start{Toolsets: []string{"shop"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(grant.Release)
+	d := &mandate{grant: grant, granted: granted{
+		Approvals: true, Traits: map[string]Traits{"careful": {Approval: true}, "mine": {Toolset: "own", Class: "Own"}},
+	}}
+	for _, tool := range grant.Tools {
+		d.Tools = append(d.Tools, grantedTool{tool.Toolset, tool.Tool, tool.Approval, tool.Lane, tool.Cost, tool.Idempotent})
+	}
+	if change != nil {
+		change(d)
+	}
+	return &dispatcher{
+		mandate: d, places: 3, maxCalls: 100,
+		crew: &crew{mandate: d, running: map[int]*served{}, ready: map[int]*served{}},
+	}
+}
+
+// callsOf returns calls from texts such as shop.look or mine, numbered from 1.
+func callsOf(names ...string) *sandbox.Calls {
+	list := make([]string, len(names))
+	for i, name := range names {
+		toolset, tool, found := strings.Cut(name, ".")
+		if !found {
+			toolset, tool = "", name
+		}
+		list[i] = fmt.Sprintf(`{"n":%d,"toolset":%q,"tool":%q,"input":{}}`, i+1, toolset, tool)
+	}
+	return sandbox.CallsOf([]byte("[" + strings.Join(list, ",") + "]"))
+}
+
+// planned returns a plan as text: what begins, what fails, and what the client is asked for.
+func planned(p plan) string {
+	var words []string
+	for _, b := range p.begin {
+		if b.refusal != "" {
+			words = append(words, fmt.Sprintf("%d fails: %s", b.Number, b.refusal))
+		} else {
+			words = append(words, fmt.Sprintf("%d begins", b.Number))
+		}
+	}
+	for _, a := range p.asked {
+		word := "is for the client"
+		if a.waits() {
+			word = "is " + a.call.Stage
+		}
+		words = append(words, fmt.Sprintf("%d %s", a.Number, word))
+	}
+	return strings.Join(words, "; ")
+}
+
+// TestPlan decides about calls in many situations.
+func TestPlan(t *testing.T) {
+	empty := sha256.Sum256([]byte("{}"))
+	pending := func(tool, stage string, server bool) []continuation.Call {
+		toolset := ""
+		if server {
+			toolset = "shop"
+		}
+		return []continuation.Call{{Number: 1, ID: "call_001", Toolset: toolset, Tool: tool, Stage: stage, Digest: empty[:], Server: server}}
+	}
+	for name, c := range map[string]struct {
+		change  func(*mandate)
+		pending []continuation.Call
+		cost    int64
+		calls   []string
+		want    string
+	}{
+		"servers and clients":         {nil, nil, 0, []string{"shop.look", "mine", "shop.look"}, "1 begins; 3 begins; 2 is for the client"},
+		"a client's in its form":      {nil, nil, 0, []string{"own.mine"}, "1 is for the client"},
+		"no more places":              {nil, nil, 0, []string{"shop.look", "shop.look", "shop.look", "shop.look"}, "1 begins; 2 begins; 3 begins"},
+		"one call of a lane":          {nil, nil, 0, []string{"shop.buy", "shop.sell", "shop.look"}, "1 begins; 3 begins"},
+		"sequential":                  {func(d *mandate) { d.Sequential = true }, nil, 0, []string{"shop.look", "shop.look", "mine"}, "1 begins"},
+		"sequential, a client's":      {func(d *mandate) { d.Sequential = true }, nil, 0, []string{"mine", "shop.look"}, "1 is for the client"},
+		"within the bound of costs":   {func(d *mandate) { d.MaxCost = new(int64(3)) }, nil, 0, []string{"shop.buy"}, "1 begins"},
+		"beyond the bound of costs":   {func(d *mandate) { d.MaxCost = new(int64(5)) }, nil, 3, []string{"shop.buy", "shop.look"}, "1 fails: " + fmt.Sprintf(textTooCostly, 3, 5, 3) + "; 2 begins"},
+		"approval":                    {nil, nil, 0, []string{"shop.ask", "careful", "shop.boss"}, "1 is asked; 2 is asked; 3 is operator"},
+		"approval, nobody to ask":     {func(d *mandate) { d.Approvals = false }, nil, 0, []string{"shop.ask", "careful"}, "1 fails: " + textNoApprovals + "; 2 fails: " + textNoApprovals},
+		"approved":                    {nil, pending("ask", stageApproved, true), 0, []string{"shop.ask"}, "1 begins"},
+		"approved, a client's":        {nil, pending("careful", stageApproved, false), 0, []string{"careful"}, "1 is for the client"},
+		"asked again":                 {nil, pending("ask", stageAsked, true), 0, []string{"shop.ask"}, "1 is asked"},
+		"begun and not to be doubled": {nil, pending("buy", stageBegun, true), 0, []string{"shop.buy"}, "1 fails: " + textRestarted},
+		"begun and idempotent":        {nil, pending("look", stageBegun, true), 0, []string{"shop.look"}, "1 begins"},
+		"another tool than approved":  {nil, pending("ask", stageApproved, true), 0, []string{"shop.boss"}, "it sent another input for a call that it had made before"},
+		"a tool that is not granted":  {nil, nil, 0, []string{"shop.steal"}, "shop.steal"},
+		"a toolset that is another's": {nil, nil, 0, []string{"shop.mine"}, "shop.mine"},
+		"a server's as a client's":    {nil, nil, 0, []string{"look"}, "look"},
+		"no toolsets any more":        {func(d *mandate) { d.grant = nil }, nil, 0, []string{"shop.look"}, "1 fails: this server has no toolsets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := dispatching(t, c.change)
+			p, e, err := d.plan(callsOf(c.calls...), continuation.Record{Tools: []string{"mine", "careful"}, Pending: c.pending, Issued: len(c.pending), Cost: c.cost})
+			got := planned(p)
+			if e.state == Failed {
+				got = e.detail
+			}
+			if got != c.want || err != nil {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestPlanBroken refuses what no runner of ours sends.
+func TestPlanBroken(t *testing.T) {
+	d := dispatching(t, nil)
+	for _, payload := range []string{
+		`[]`, `{}`, `[{"n":1,"toolset":"shop","tool":"look","input":[]}]`,
+		`[{"n":1,"toolset":"shop","tool":"look","input":{}},{"n":1,"toolset":"shop","tool":"look","input":{}}]`,
+	} {
+		if p, e, err := d.plan(sandbox.CallsOf([]byte(payload)), continuation.Record{}); err == nil && e.state != Failed {
+			t.Errorf("%s: got %q", payload, planned(p))
+		}
+	}
+}
+
+// TestSettlement decides what results say about approvals.
+func TestSettlement(t *testing.T) {
+	yes, no := new(true), new(false)
+	pending := []continuation.Call{
+		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: stageAsked, Server: true},
+		{Number: 2, ID: "call_002", Tool: "careful", Stage: stageAsked},
+		{Number: 3, ID: "call_003", Tool: "mine"},
+		{Number: 4, ID: "call_004", Tool: "boss", Stage: stageOperator, Server: true},
+		{Number: 5, ID: "call_005", Tool: "ask", Stage: stageRefused, Server: true, Reason: "too late"},
+		{Number: 6, ID: "call_006", Tool: "ask", Stage: stageApproved, Server: true},
+	}
+	for name, c := range map[string]struct {
+		result Result
+		want   string
+	}{
+		"approved":                  {Result{CallID: "call_001", Approve: yes}, "approved; 5 refused: too late"},
+		"refused":                   {Result{CallID: "call_001", Approve: no, Reason: "no"}, "refused; 5 refused: too late; 1 refused: no"},
+		"refused without a reason":  {Result{CallID: "call_001", Approve: no}, "refused; 5 refused: too late; 1 refused"},
+		"a bare result":             {Result{CallID: "call_001", Given: true}, "call_001 waits for approval: approve must be true or false"},
+		"a result beside":           {Result{CallID: "call_001", Approve: yes, Given: true}, "call_001 is run by the server: it takes approve and no result"},
+		"nothing":                   {Result{CallID: "call_002"}, "call_002 waits for approval: approve must be true or false"},
+		"a client's, with a result": {Result{CallID: "call_002", Approve: yes, Given: true, Value: []byte(`"x"`)}, `approved; 5 refused: too late; 2 "x"`},
+		"a client's, bare":          {Result{CallID: "call_002", Given: true, Value: []byte(`"x"`)}, `approved; 5 refused: too late; 2 "x"`},
+		"none was needed":           {Result{CallID: "call_003", Approve: yes}, "call_003 does not wait for approval"},
+		"only an operator may":      {Result{CallID: "call_004", Approve: yes}, "call_004 waits for the approval of an operator"},
+		"decided meanwhile":         {Result{CallID: "call_005", Approve: yes}, "; 5 refused: too late"},
+		"approved meanwhile":        {Result{CallID: "call_006", Given: true}, "; 5 refused: too late"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := settlementOf(pending, []Result{c.result})
+			got := ""
+			for _, d := range s.decisions {
+				got += map[bool]string{true: "approved", false: "refused"}[d.approve]
+			}
+			for _, r := range s.results {
+				value := string(r.Value)
+				if r.Failed {
+					value = strings.Trim(value, `"`)
+				}
+				got += fmt.Sprintf("; %d %s", r.Number, value)
+			}
+			if wrong, ok := errors.AsType[*ApprovalError](err); ok {
+				got = wrong.CallID + " " + wrong.Problem
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLanes lets calls through a lane one at a time, in the order of their arrival.
+func TestLanes(t *testing.T) {
+	var l lanes
+	leave, err := l.enter(t.Context(), laneOf{"ada", "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := l.enter(t.Context(), laneOf{"bob", "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	order := make(chan int, 3)
+	for i := range 3 {
+		entered := l.length(laneOf{"ada", "orders"})
+		go func() {
+			leave, err := l.enter(t.Context(), laneOf{"ada", "orders"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			order <- i
+			leave()
+		}()
+		for l.length(laneOf{"ada", "orders"}) == entered {
+		}
+	}
+	leave()
+	for i := range 3 {
+		if got := <-order; got != i {
+			t.Errorf("call %d was let in as number %d", got, i)
+		}
+	}
+}
+
+// length returns how many calls wait in a lane.
+func (l *lanes) length(lane laneOf) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting[lane])
+}
+
+// TestOwnToolsets puts the client's own tools into the form of toolsets.
+func TestOwnToolsets(t *testing.T) {
+	s := Start{
+		Tools:  []stubs.Tool{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		Traits: map[string]Traits{"a": {Toolset: "crm", Class: "CRM"}, "b": {Toolset: "crm"}},
+	}
+	sets, err := s.own()
+	if err != nil || len(sets) != 1 || sets[0].Class != "CRM" || len(sets[0].Tools) != 2 {
+		t.Errorf("got %+v, %v", sets, err)
+	}
+	s.Traits["b"] = Traits{Toolset: "crm", Class: "Other"}
+	if _, err := s.own(); err == nil {
+		t.Error("two classes of one toolset were taken")
+	}
+}
