@@ -103,6 +103,7 @@ func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
 			{Key: "http", Title: "HTTP"},
 			{Key: "jwt", Title: "LibreChat tokens"},
 			{Key: "executions", Title: "Executions"},
+			{Key: "tools", Title: "Tools that the server runs"},
 			{Key: "journal", Title: "Journals"},
 			{Key: "files", Title: "Files"},
 			{Key: "servers", Title: "Groups of servers and shutdown"},

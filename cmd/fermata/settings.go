@@ -19,6 +19,7 @@ type settings struct {
 	HTTP       httpSettings      `embed:"" group:"http"`
 	JWT        jwtSettings       `embed:"" prefix:"jwt-" group:"jwt"`
 	Executions executionSettings `embed:"" group:"executions"`
+	Tools      toolsSettings     `embed:"" group:"tools"`
 	Journal    journalSettings   `embed:"" group:"journal"`
 	Files      fileSettings      `embed:"" group:"files"`
 	Servers    serverSettings    `embed:"" group:"servers"`
@@ -73,7 +74,7 @@ func (s *settings) Validate() error {
 		m = append(m, errors.New("FERMATA_AUTH=off lets in everyone, and FERMATA_JWT_... only users of LibreChat: set one of them"))
 	}
 	m = append(m, s.groupMistakes()...)
-	for _, group := range []interface{ check(m *mistakes) }{&s.JWT, &s.HTTP, &s.Executions, &s.Journal, &s.Files, &s.Servers, &s.Sandbox} {
+	for _, group := range []interface{ check(m *mistakes) }{&s.JWT, &s.HTTP, &s.Executions, &s.Tools, &s.Journal, &s.Files, &s.Servers, &s.Sandbox} {
 		group.check(&m)
 	}
 	return errors.Join(m...)

@@ -260,8 +260,8 @@ func TestEverySettingHasHelp(t *testing.T) {
 			t.Errorf("--%s comes from %v, want %s first", f.Name, f.Envs, want)
 		}
 		for _, alias := range f.Envs[min(1, len(f.Envs)):] {
-			if !strings.HasPrefix(alias, "CODEAPI_") {
-				t.Errorf("--%s comes from %s, too, want only names of LibreChat's server", f.Name, alias)
+			if !strings.HasPrefix(alias, "CODEAPI_") && !strings.HasPrefix(alias, "PTC_") {
+				t.Errorf("--%s comes from %s, too, want only names of LibreChat's and Refly's servers", f.Name, alias)
 			}
 		}
 	}

@@ -161,6 +161,15 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	if err != nil {
 		return handlers, opened, err
 	}
+	toolsets, err := s.Tools.open(ctx, log, addr)
+	if err != nil {
+		return handlers, opened, err
+	}
+	var granting engine.Toolsets
+	if toolsets != nil {
+		granting = toolsets
+		opened.add("toolsets", toolsets.Close)
+	}
 	executions, err := engine.New(ctx, engine.Options{
 		Provider: provider,
 		Store:    store,
@@ -194,6 +203,10 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		MaxInputSize: s.Sandbox.inputSize(),
 		Journal:      s.Journal.options(),
 		Words:        librechat.Words{},
+
+		Toolsets:        granting,
+		Package:         s.Tools.Package,
+		ToolConcurrency: s.Tools.Concurrency,
 
 		MaxExecutions: s.maxExecutions(),
 		MaxStored:     int64(s.Executions.MaxStored),

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"regexp"
+
+	"fermata/engine/tools/config"
+	"fermata/engine/tools/host"
+)
+
+// toolsSettings are the settings of a server about the tools that it runs itself.
+type toolsSettings struct {
+	Path        string          `name:"toolsets" env:"FERMATA_TOOLSETS" placeholder:"PATH" help:"Toolsets file, or a directory of them: the tools that the server itself runs. Empty: none."`
+	Package     string          `name:"tools-package" default:"fermata_tools" help:"Name of the package from which programs import toolsets."`
+	Concurrency int             `name:"tool-concurrency" default:"16" help:"Calls that the server runs at the same time for one execution, 1 to 64."`
+	Rules       toolsetSettings `embed:""`
+}
+
+// packageName matches the name of a package that programs can import.
+var packageName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// check adds what is wrong with the settings.
+func (s *toolsSettings) check(m *mistakes) {
+	m.unless(packageName.MatchString(s.Package), "tools-package", "the name of a Python package: a small letter, then at most 63 small letters, digits and underscores")
+	m.unless(s.Concurrency >= 1 && s.Concurrency <= 64, "tool-concurrency", "between 1 and 64")
+}
+
+// open opens the toolsets, or returns nil if there are none. addrs are those at which the server
+// listens, to which no toolset connects.
+func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, addrs ...net.Addr) (*host.Host, error) {
+	settings, err := s.Rules.policy()
+	if err != nil || s.Path == "" {
+		return nil, err
+	}
+	var forbidden []netip.AddrPort
+	for _, addr := range addrs {
+		if tcp, ok := addr.(*net.TCPAddr); ok {
+			forbidden = append(forbidden, tcp.AddrPort())
+		}
+	}
+	h, err := host.Open(ctx, host.Options{Path: s.Path, Settings: settings, Log: log, Forbidden: forbidden, Version: version()})
+	if err == nil {
+		return h, nil
+	}
+	problems := []error{errors.New("the toolsets cannot be used (FERMATA_TOOLSETS)")}
+	if mistakes := config.Mistakes(err); len(mistakes) > 0 {
+		for _, m := range mistakes {
+			problems = append(problems, m)
+		}
+		return nil, errors.Join(problems...)
+	}
+	return nil, fmt.Errorf("%w: %w", problems[0], err)
+}
