@@ -23,19 +23,14 @@ func queryScope(c echo.Context) scope {
 // user, whatever id it names, and those of the agents and skills of its tenant. Everyone
 // with a key is a tenant with one user.
 func (sc scope) owner(who auth.Principal) (files.Owner, error) {
-	// The prefixes distinguish a key from a token's tenant of the same name.
-	o := files.Owner{Tenant: "token:" + who.Tenant, Kind: sc.kind, ID: sc.id}
-	user := who.User
-	if user == "" {
-		o.Tenant, user = "key:"+who.ID, who.ID
-	}
+	o := api.OwnerOf(who)
 	switch sc.kind {
 	case "", "user":
-		o.Kind, o.ID = "user", user
 	case "agent", "skill":
 		if sc.id == "" {
 			return files.Owner{}, api.BadRequestf("id is required for kind: '%s'", sc.kind)
 		}
+		o.Kind, o.ID = sc.kind, sc.id
 	default:
 		return files.Owner{}, errScopeKind
 	}

@@ -18,6 +18,7 @@ import (
 	"fermata/api/console"
 	"fermata/api/librechat"
 	"fermata/api/live"
+	"fermata/api/mcp"
 	"fermata/api/reference"
 	"fermata/api/reference/referencetest"
 )
@@ -29,6 +30,7 @@ func newRouter(t *testing.T) *api.Router {
 	r.Health("1")
 	librechat.Register(r, librechat.Options{Files: struct{ librechat.Files }{}})
 	live.Register(r, live.Options{})
+	mcp.Register(r, mcp.New(mcp.Options{}))
 	if err := console.Register(r); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"fermata/api/console"
 	"fermata/api/librechat"
 	"fermata/api/live"
+	"fermata/api/mcp"
 	"fermata/api/peer"
 	"fermata/api/reference"
 	"fermata/continuation"
@@ -81,6 +82,8 @@ type served struct {
 	// handler is for clients. peers is for other servers, or nil if those use the same
 	// address as clients.
 	handler, peers http.Handler
+	// agents is for clients that speak the Model Context Protocol.
+	agents *mcp.Server
 	// about is what the log tells of the server when it serves.
 	about []slog.Attr
 }
@@ -230,6 +233,12 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	contract.History, contract.Readers = history, readers
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
+	handlers.agents = mcp.New(mcp.Options{                                                                                        //nolint:contextcheck // what it runs ends with Close
+		Executions: executions, Files: files, History: history, Package: s.Tools.Package,
+		Readers: readers, Version: version(), Log: log,
+	})
+	opened.add("programs of agents", handlers.agents.Close)
+	mcp.Register(clients, handlers.agents) //nolint:contextcheck // each request has a context of its own
 	if s.HTTP.Console == "on" {
 		if err := console.Register(clients); err != nil {
 			return handlers, opened, err

@@ -19,9 +19,7 @@ type Position struct {
 	Stdout, Stderr int64
 	// Open are the calls that have no result.
 	Open []CallStarted
-	// asked are the calls that waited for approval, whether they have been decided on or not.
-	asked map[string]bool
-	last  time.Time
+	last time.Time
 }
 
 // Pass goes past the next event.
@@ -46,16 +44,7 @@ func (p *Position) Pass(e continuation.Event) error {
 		}
 	case TypePaused:
 		p.Rounds++
-	case TypeCallStarted, TypeApprovalRequested:
-		if p.asked[all.Call] {
-			break // It has been approved, and begins.
-		}
-		if all.Type == TypeApprovalRequested {
-			if p.asked == nil {
-				p.asked = map[string]bool{}
-			}
-			p.asked[all.Call] = true
-		}
+	case TypeCallStarted:
 		p.Calls++
 		all.Input = nil
 		p.Open = append(p.Open, all.CallStarted)

@@ -14,18 +14,18 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, toolsets, whereabouts, workspace
+from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, whereabouts, workspace
 from fermata import names as tool_names
 from fermata.figures import Figures
 from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 
 _OWN_FILES: Final = os.path.dirname(__file__)
-_NEVER_AWAITED: Final = re.compile(r"coroutine '([\w.]+)' was never awaited")
+_NEVER_AWAITED: Final = re.compile(r"coroutine '(\w+)' was never awaited")
 
 
 def preload(kind: str) -> Ready:
@@ -83,9 +83,8 @@ def run(stream: socket.socket, ready: Ready) -> None:
         else:
             sys.argv += request.get("args", ())
             valued = request.get("value", False)
-            twins = toolsets.install(request["package"], request["toolsets"], pending) if "toolsets" in request else ()
             value = returned.encode(
-                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued, twins)
+                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued)
             )
     except SystemExit as exit:
         status = _exit_status(exit.code)
@@ -118,12 +117,11 @@ def _run(
     pending: calls.Calls,
     namespace: dict[str, Any],
     valued: bool = False,
-    twins: Container[str] = (),
 ) -> Any:
     """Run the program to its end, in a namespace with these names.
 
-    ``twins`` are the names of the async methods of toolsets. Returns what a valued program returns
-    or leaves on its last line. Raises what the program raises, and what compiling it raises.
+    Returns what a valued program returns or leaves on its last line. Raises what the program
+    raises, and what compiling it raises.
     """
     namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
@@ -131,7 +129,7 @@ def _run(
     hidden = tool_names.hidden(defined, names)
     seconds = tool_names.second(defined, hidden)
     namespace.update(defined | seconds)
-    warnings.showwarning = _show_warning_for(defined, twins)
+    warnings.showwarning = _show_warning_for(defined)
     try:
         program = Program(code, valued)
         if hidden:
@@ -177,11 +175,10 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
     """Run a shell script to its end and return its exit code."""
     pending.come_from_processes(shell.Others().rest, shell.results)
-    known = shell.known(request.get("tools", ()), request.get("toolsets", ()))
-    args = request.get("args", ())
+    names, args = request.get("tools", ()), request.get("args", ())
     with asyncio.Runner() as runner:
         try:
-            return runner.run(shell.run(request["code"], request["stubs"], known, args, pending.request))
+            return runner.run(shell.run(request["code"], request["stubs"], names, args, pending.request))
         finally:
             pending.close()
 
@@ -266,7 +263,7 @@ def _write(text: str) -> None:
         return
 
 
-def _show_warning_for(stubs: Container[str], twins: Container[str]) -> Any:
+def _show_warning_for(stubs: dict[str, tools.Stub]) -> Any:
     """Return a warnings.showwarning that knows what an un-awaited stub is."""
 
     def show(
@@ -278,7 +275,7 @@ def _show_warning_for(stubs: Container[str], twins: Container[str]) -> Any:
         line: str | None = None,
     ) -> None:
         found = _NEVER_AWAITED.fullmatch(str(message))
-        if found is not None and (found[1] in stubs or found[1] in twins) and file is None:
+        if found is not None and found[1] in stubs and file is None:
             name = found[1]
             _write(f"RuntimeWarning: the tool {name} was not called: write `await {name}(...)`\n")
             return

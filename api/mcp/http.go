@@ -1,0 +1,221 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	gojson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/api"
+	"fermata/engine"
+)
+
+const (
+	// maxBody is the size of a request in bytes.
+	maxBody = 4 << 20
+	// firstByte is how long a client waits for the first byte of a stream, and comments how long for
+	// every further one: clients and proxies give up on a silent connection.
+	firstByte = time.Second
+	comments  = 15 * time.Second
+	// writeTime is how long one write may take.
+	writeTime = 10 * time.Second
+
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+)
+
+// Register registers the route /mcp.
+func Register(r *api.Router, s *Server) {
+	h := &handler{s, r.Bodies, r.Limiters}
+	for _, prefix := range []string{"", "/v1"} {
+		r.Handle(http.MethodPost, prefix+"/mcp", h.post, r.Needs(api.Use))
+	}
+}
+
+// handler answers requests over HTTP. It keeps no sessions, so that every server of a group can answer
+// every request; hence there are no streams that no request has asked for.
+type handler struct {
+	server   *Server
+	bodies   *api.Bodies
+	limiters *api.Limiters
+}
+
+// A message is what the server itself looks at in a request.
+type message struct {
+	Method string         `json:"method"`
+	ID     jsontext.Value `json:"id"`
+	Params struct {
+		Name      string         `json:"name"`
+		RequestID jsontext.Value `json:"requestId"`
+	} `json:"params"`
+}
+
+// post answers one message.
+func (h *handler) post(c echo.Context) error {
+	body, err := h.bodies.ReadJSON(c, maxBody, io.Discard)
+	if err != nil {
+		return err
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		return api.BadRequest("batches of messages are not part of the protocol any more: send one message for each request")
+	}
+	var m message
+	if err := gojson.Unmarshal(body, &m); err != nil {
+		return api.BadRequest("the body is not a message of JSON-RPC, or a name stands in it twice")
+	}
+	who, request := api.PrincipalOf(c), c.Request()
+	caller := caller{
+		who: who, admit: func() error { return h.limiters.Admit(c, api.ExecutionRequests) },
+		ended: request.Context(), lossy: true, request: nameOf(who.ID, request.Header.Get(sessionHeader), m.ID),
+	}
+	header := c.Response().Header()
+	header.Set(echo.HeaderCacheControl, "no-store")
+	switch m.Method {
+	case "initialize":
+		// The id only tells requests of different clients with one key apart. It gives no rights.
+		header.Set(sessionHeader, rand.Text())
+	case "notifications/cancelled":
+		h.cancel(c, m)
+	}
+	request = request.Clone(request.Context())
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	request.Header.Del(sessionHeader)
+	face := h.server.face(caller)
+	w := newWriter(request.Context(), c.Response(), m.Method == "tools/call")
+	defer w.close()
+	sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return face }, &sdk.StreamableHTTPOptions{
+		Stateless: true,
+		// The middleware of all routes has checked Host and Origin.
+		DisableLocalhostProtection:   true,
+		PropagateRequestCancellation: true,
+		MaxRequestBodyBytes:          maxBody,
+	}).ServeHTTP(w, request)
+	return nil
+}
+
+// cancel cancels the request that a client of an older version of the protocol names. Newer ones close
+// the connection.
+func (h *handler) cancel(c echo.Context, m message) {
+	who := api.PrincipalOf(c).ID
+	id := nameOf(who, c.Request().Header.Get(sessionHeader), m.Params.RequestID)
+	if id == "" {
+		return
+	}
+	if _, err := h.server.o.Executions.Cancel(c.Request().Context(), engine.Cancel{Principal: who, RequestID: id}); err != nil {
+		api.SetCause(c, err)
+	}
+}
+
+// nameOf returns the name of a request for the engine. Ids of requests are unique in a session only.
+func nameOf(principal, session string, id jsontext.Value) string {
+	if session == "" || len(id) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(principal + "\x00" + session + "\x00" + string(id)))
+	return "mcp-" + hex.EncodeToString(sum[:])
+}
+
+// A writer sends an answer. If it is a stream that stays silent, the writer begins it and keeps it open
+// with comments.
+type writer struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+
+	stop  context.CancelFunc
+	ended chan struct{}
+
+	// header is what the SDK sets. It becomes that of the answer when the answer begins, and only the
+	// SDK uses it before.
+	header http.Header
+	mu     sync.Mutex
+	begun  bool
+	stream bool
+}
+
+// newWriter returns a writer. slow tells that the answer is a stream that may take a while.
+func newWriter(ctx context.Context, to http.ResponseWriter, slow bool) *writer {
+	ctx, stop := context.WithCancel(ctx)
+	w := &writer{to: to, control: http.NewResponseController(to), stop: stop, ended: make(chan struct{}), header: http.Header{}}
+	if !slow {
+		close(w.ended)
+		return w
+	}
+	go func() {
+		defer close(w.ended)
+		for wait := firstByte; ; wait = comments {
+			select {
+			case <-time.After(wait):
+				w.comment()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// close ends the comments.
+func (w *writer) close() {
+	w.stop()
+	<-w.ended
+}
+
+// Header implements http.ResponseWriter.
+func (w *writer) Header() http.Header { return w.header }
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.to }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begin(status)
+}
+
+// begin sends status and headers, unless that has happened. mu is held.
+func (w *writer) begin(status int) {
+	if w.begun {
+		return
+	}
+	w.begun, w.stream = true, w.header.Get(echo.HeaderContentType) == api.EventStream
+	maps.Copy(w.to.Header(), w.header)
+	w.to.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter. The SDK writes each event at once.
+func (w *writer) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begin(http.StatusOK)
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTime))
+	return w.to.Write(data)
+}
+
+// comment begins the stream, or keeps it open.
+func (w *writer) comment() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.begun {
+		w.begun, w.stream = true, true
+		w.to.Header().Set(echo.HeaderContentType, api.EventStream)
+	}
+	if !w.stream {
+		return
+	}
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTime))
+	// An error means that the client has left.
+	_, _ = w.to.Write([]byte(": the program runs\n\n"))
+	_ = w.control.Flush()
+}

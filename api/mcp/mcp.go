@@ -1,0 +1,171 @@
+// Package mcp makes Fermata a server of the Model Context Protocol: agents run programs, look for the
+// tools that programs may call, and read files, by five tools of their own. It speaks the protocol over
+// HTTP, behind the same door as all routes, and over any other transport of the SDK. It does not know
+// how programs run, nor where toolsets come from.
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/api"
+	"fermata/api/auth"
+	"fermata/engine"
+	"fermata/engine/files"
+	"fermata/engine/journal"
+)
+
+// Executions run programs; *engine.Engine implements it.
+type Executions interface {
+	// Start runs a program until it pauses or ends.
+	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
+	// Resume continues a paused execution until it pauses again or ends.
+	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	// Cancel ends an execution, or refuses the request that it names if that comes later.
+	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+}
+
+// Files keep the files of sessions; *files.Store implements it.
+type Files interface {
+	// SessionInputs returns the files of a session as inputs of a program.
+	SessionInputs(ctx context.Context, owner files.Owner, session string) ([]engine.InputFile, error)
+	List(ctx context.Context, owner files.Owner, session string) ([]files.File, error)
+	// Content opens a part of the contents of a file that List has described.
+	Content(ctx context.Context, f files.File, from, to int64) (io.ReadCloser, error)
+}
+
+// Options are the settings of the contract.
+type Options struct {
+	Executions Executions
+	Files      Files
+	History    *journal.History
+	// Toolsets tells which tools programs may call. It is nil if there are none.
+	Toolsets Toolsets
+	// Package is the name of the package from which programs import toolsets.
+	Package string
+	// Readers bound how many requests wait for programs at once.
+	Readers *api.Readers
+	Version string
+	Log     *slog.Logger
+}
+
+// A Server answers requests of the protocol. Close ends what it runs.
+type Server struct {
+	o     Options
+	runs  runs
+	close context.CancelFunc
+}
+
+// New returns a Server.
+func New(o Options) *Server {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Server{o: o, runs: runs{ctx: ctx, byExecution: map[string]*run{}, held: map[string]int{}}, close: cancel}
+}
+
+// Close ends the programs that run for this server, and waits for that until ctx ends.
+func (s *Server) Close(ctx context.Context) error {
+	s.close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.runs.going.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A caller is who speaks with the server, and over what.
+type caller struct {
+	who auth.Principal
+	// admit counts a start of a program, or refuses it; it may be nil.
+	admit func() error
+	// request is the id by which the request can be cancelled, or empty. ended, if it is set, ends when
+	// nobody waits for the answer any more.
+	request string
+	ended   context.Context //nolint:containedctx // it is the end of a request, which the SDK does not pass on
+	// lossy is true if the connection may be lost although the client still wants the answer.
+	lossy bool
+}
+
+// Serve speaks with one principal over a transport until it is closed.
+func (s *Server) Serve(ctx context.Context, who auth.Principal, t sdk.Transport) error {
+	return s.face(caller{who: who}).Run(ctx, t)
+}
+
+// A face is the server as one caller sees it.
+type face struct {
+	*Server
+	caller
+}
+
+// schemas are shared by all faces.
+var schemas = sync.OnceValue(sdk.NewSchemaCache) //nolint:gochecknoglobals // it is a cache of constants
+
+// face returns the server of the SDK that answers a caller.
+func (s *Server) face(c caller) *sdk.Server {
+	f := &face{s, c}
+	server := sdk.NewServer(&sdk.Implementation{Name: "fermata", Title: "Fermata", Version: s.o.Version}, &sdk.ServerOptions{
+		Instructions: fmt.Sprintf(instructions, s.o.Package),
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+		SchemaCache:  schemas(),
+		Logger:       slog.New(slog.DiscardHandler),
+	})
+	f.add(server, runTool(s.o.Package, f.catalog()), f.runProgram)
+	f.add(server, waitTool, f.waitForProgram)
+	f.add(server, searchTool, f.searchTools)
+	f.add(server, listTool, f.listFiles)
+	f.add(server, readTool, f.readFile)
+	f.addResources(server)
+	return server
+}
+
+// add adds a tool. What its handler returns as an error becomes a result that says what is wrong, so
+// that the model sees it.
+func (f *face) add(server *sdk.Server, t *sdk.Tool, h func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)) {
+	server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if f.ended != nil {
+			var stop context.CancelFunc
+			ctx, stop = context.WithCancel(ctx)
+			defer stop()
+			defer context.AfterFunc(f.ended, stop)() //nolint:contextcheck // it ends with the request
+		}
+		result, err := h(ctx, r)
+		if err != nil {
+			return f.refusal(ctx, t.Name, err), nil
+		}
+		return result, nil
+	})
+}
+
+// refusal returns the result of a call that was refused or went wrong.
+func (f *face) refusal(ctx context.Context, tool string, err error) *sdk.CallToolResult {
+	told := api.ErrorOf(ctx, err)
+	if told.Status >= 500 && ctx.Err() == nil {
+		f.o.Log.Error("a call over MCP has failed", "principal", api.Bounded(f.who.ID), "tool", tool, "err", err)
+	}
+	text := []string{told.Text}
+	for _, more := range []string{told.Message, told.Detail} {
+		if more != "" {
+			text = append(text, more)
+		}
+	}
+	return failed(strings.Join(text, ": "))
+}
+
+// failed returns a result that says what is wrong.
+func failed(text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{
+		Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: true,
+		StructuredContent: map[string]string{"status": "error", "error": text},
+	}
+}

@@ -1,0 +1,158 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/engine/journal"
+)
+
+const (
+	// progressEvery is how long a client hears nothing of a program at most, and progressAfter how long
+	// it hears nothing at least.
+	progressEvery = 15 * time.Second
+	progressAfter = 250 * time.Millisecond
+	// maxMessage bounds what is told at once, in bytes.
+	maxMessage = 300
+)
+
+// progress tells a client what its program does, if the client wants to know, until ctx ends.
+func (f *face) progress(ctx context.Context, r *sdk.CallToolRequest, run *run) {
+	token := r.Params.GetProgressToken()
+	if token == nil {
+		return
+	}
+	t := &teller{ctx: ctx, session: r.Session, token: token, began: time.Now()}
+	for waiting := true; waiting; {
+		select {
+		case <-run.began:
+			waiting = false
+		case <-time.After(progressEvery):
+			t.tell("waits for a sandbox")
+		case <-run.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	x, err := f.o.History.Await(ctx, journal.Viewer{Principal: f.who.ID}, run.execution)
+	if err != nil {
+		return // The client gets the result all the same.
+	}
+	f.follow(ctx, x, run.events, func(e journal.Entry) bool {
+		t.hear(e)
+		return e.Type != journal.TypeEnded && e.Type != journal.TypePaused
+	}, t.tick)
+	t.keep(run) // What has no events is told of by the clock.
+}
+
+// follow calls visit for the events of an execution until visit returns false or ctx ends. The idle
+// functions are called when nothing has happened for a while.
+func (f *face) follow(ctx context.Context, x *journal.Execution, after int64, visit func(journal.Entry) bool, idle ...func()) {
+	follower, err := x.Follow(ctx, after)
+	if err != nil {
+		return
+	}
+	defer follower.Close()
+	for {
+		entries, err := follower.Next(ctx, progressEvery)
+		for _, e := range entries {
+			if !visit(e) {
+				return
+			}
+		}
+		if errors.Is(err, io.EOF) || err != nil && !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return
+		}
+		if len(entries) == 0 {
+			for _, f := range idle {
+				f()
+			}
+		}
+	}
+}
+
+// A teller sends notifications about one program.
+type teller struct {
+	ctx     context.Context //nolint:containedctx // it is that of the request for which it tells
+	session *sdk.ServerSession
+	token   any
+	began   time.Time
+	told    time.Time
+}
+
+// hear tells of an event, unless something was told just before.
+func (t *teller) hear(e journal.Entry) {
+	if time.Since(t.told) < progressAfter {
+		return
+	}
+	if message := messageOf(e); message != "" {
+		t.tell(message)
+	}
+}
+
+// tick tells that the program still runs.
+func (t *teller) tick() { t.tell("runs") }
+
+// keep tells from time to time that the program still runs, until it has come to rest.
+func (t *teller) keep(run *run) {
+	for {
+		select {
+		case <-run.done:
+			return
+		case <-t.ctx.Done():
+			return
+		case <-time.After(progressEvery):
+			t.tick()
+		}
+	}
+}
+
+// tell sends a notification. Its progress is the time in seconds, which only grows.
+func (t *teller) tell(message string) {
+	t.told = time.Now()
+	// An error means that the client has left.
+	_ = t.session.NotifyProgress(t.ctx, &sdk.ProgressNotificationParams{
+		ProgressToken: t.token, Progress: time.Since(t.began).Seconds(), Message: printable(shorten(message, maxMessage)),
+	})
+}
+
+// messageOf returns what is told of an event, or "".
+func messageOf(e journal.Entry) string {
+	switch e.Type {
+	case journal.TypeOutput:
+		var output journal.Output
+		if json.Unmarshal(e.Content, &output) == nil {
+			return "printed: " + strings.TrimRight(output.Text, "\n")
+		}
+	case journal.TypeCallStarted:
+		var started journal.CallStarted
+		if json.Unmarshal(e.Content, &started) == nil {
+			return "calls " + toolName(started.Toolset, started.Tool)
+		}
+	case journal.TypeCallCompleted, journal.TypeCallFailed:
+		var ended struct {
+			Call string `json:"call"`
+		}
+		if json.Unmarshal(e.Content, &ended) == nil {
+			return ended.Call + " has " + strings.TrimPrefix(e.Type, "call.")
+		}
+	case journal.TypeApprovalRequested:
+		return "a call waits for approval"
+	}
+	return ""
+}
+
+// toolName returns the name of a tool with that of its toolset.
+func toolName(toolset, tool string) string {
+	if toolset == "" {
+		return tool
+	}
+	return toolset + "." + tool
+}

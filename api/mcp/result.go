@@ -1,0 +1,190 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/api"
+	"fermata/continuation"
+	"fermata/engine"
+	"fermata/engine/journal"
+)
+
+// The bounds of a result: clients cut results at some 25,000 tokens.
+const (
+	maxStdout    = 40_000
+	maxStderr    = 10_000
+	maxValue     = 20_000
+	maxCallsTold = 50
+	maxFilesTold = 50
+	maxErrorTold = 200
+)
+
+// A result is what became of a program.
+type result struct {
+	Status string          `json:"status"`
+	Stdout string          `json:"stdout"`
+	Stderr string          `json:"stderr"`
+	Value  json.RawMessage `json:"value,omitempty"`
+	// Error tells why the program has not completed.
+	Error     string      `json:"error,omitempty"`
+	Session   string      `json:"session"`
+	Execution string      `json:"execution"`
+	Files     []fileTold  `json:"files"`
+	Calls     []callTold  `json:"calls"`
+	More      *moreToTell `json:"left_out,omitempty"`
+}
+
+// A fileTold is a file that a program has left.
+type fileTold struct {
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+	Type string `json:"type,omitempty"`
+}
+
+// A callTold is a tool call that a program has made.
+type callTold struct {
+	Call   string `json:"call"`
+	Tool   string `json:"tool"`
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+	Took   *int64 `json:"took_ms,omitempty"`
+	Cost   int64  `json:"cost,omitempty"`
+}
+
+// moreToTell counts what a result leaves out.
+type moreToTell struct {
+	Calls int    `json:"calls,omitempty"`
+	Files int    `json:"files,omitempty"`
+	Value string `json:"value,omitempty"`
+}
+
+// empty reports whether nothing is left out.
+func (m moreToTell) empty() bool { return m == moreToTell{} }
+
+// result returns the result of an execution that has ended.
+func (f *face) result(ctx context.Context, o engine.Outcome) (*sdk.CallToolResult, error) {
+	r := result{Status: statusOf(o), Stdout: o.Stdout, Stderr: o.Stderr, Value: o.Value, Session: o.Session, Execution: o.Execution, Files: []fileTold{}}
+	if o.State != engine.Completed {
+		reply, err := api.ReplyTo(o, api.InlineErrors)
+		if err != nil {
+			return nil, err
+		}
+		r.Error = reply.Text
+		if _, detail := api.WhyOf(o); detail != "" && detail != reply.Text {
+			r.Error += ": " + detail
+		}
+	}
+	for _, file := range o.Files {
+		if !file.Inherited {
+			r.Files = append(r.Files, fileTold{file.Name, file.Size, file.Type})
+		}
+	}
+	if err := f.addCalls(ctx, &r); err != nil {
+		return nil, err
+	}
+	return r.encode()
+}
+
+// statusOf returns the status of an execution as all views tell it.
+func statusOf(o engine.Outcome) string {
+	if o.State == engine.Failed {
+		return journal.StatusError
+	}
+	return string(o.State)
+}
+
+// addCalls adds the calls that the journal has.
+func (f *face) addCalls(ctx context.Context, r *result) error {
+	r.Calls = []callTold{}
+	x, err := f.o.History.Find(ctx, journal.Viewer{Principal: f.who.ID}, r.Execution)
+	if errors.Is(err, continuation.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	summary, err := x.Summary(ctx)
+	if err != nil {
+		return err
+	}
+	if summary.Calls == 0 {
+		return nil
+	}
+	records, _, err := x.Calls(ctx, 0, maxCallsTold)
+	if err != nil && !errors.Is(err, continuation.ErrNotFound) {
+		return err
+	}
+	for _, c := range records {
+		r.Calls = append(r.Calls, callTold{c.Call, toolName(c.Toolset, c.Tool), c.Status, shorten(c.Error, maxErrorTold), c.Took, c.Cost})
+	}
+	r.left().Calls = summary.Calls - len(records)
+	return nil
+}
+
+// left returns what r leaves out, to add to it.
+func (r *result) left() *moreToTell {
+	if r.More == nil {
+		r.More = new(moreToTell)
+	}
+	return r.More
+}
+
+// soFar returns what the journal tells of an execution.
+func (f *face) soFar(ctx context.Context, execution string) (*sdk.CallToolResult, error) {
+	x, err := f.find(ctx, execution)
+	if err != nil {
+		return nil, err
+	}
+	d, err := x.Detail(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := result{Status: d.Status, Session: d.Session, Execution: execution, Error: d.Error, Files: []fileTold{}}
+	if d.Stdout != nil && d.Stderr != nil {
+		r.Stdout, r.Stderr = *d.Stdout, *d.Stderr
+	}
+	if d.Status == journal.StatusPaused {
+		r.Error = "a call waits for approval: ask for it with POST /executions/" + execution + "/approvals"
+	}
+	for _, raw := range d.Files {
+		var file struct {
+			Name string `json:"name"`
+			Size int64  `json:"size"`
+		}
+		if json.Unmarshal(raw, &file) == nil {
+			r.Files = append(r.Files, fileTold{Path: file.Name, Size: file.Size})
+		}
+	}
+	if err := f.addCalls(ctx, &r); err != nil {
+		return nil, err
+	}
+	return r.encode()
+}
+
+// encode returns r within its bounds, as text and as structure.
+func (r result) encode() (*sdk.CallToolResult, error) {
+	r.Stdout, r.Stderr, r.Error = middle(r.Stdout, maxStdout), middle(r.Stderr, maxStderr), shorten(r.Error, maxStderr)
+	if len(r.Value) > maxValue {
+		r.left().Value = "it is larger than 20 KB: print the part that you need, or write it to a file"
+		r.Value = nil
+	}
+	if n := len(r.Files) - maxFilesTold; n > 0 {
+		r.left().Files = n
+		r.Files = r.Files[:maxFilesTold]
+	}
+	if r.More != nil && r.More.empty() {
+		r.More = nil
+	}
+	text, err := api.Encode(r)
+	if err != nil {
+		return nil, err
+	}
+	return &sdk.CallToolResult{
+		Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text),
+		IsError: r.Status != journal.StatusCompleted && r.Status != journal.StatusRunning,
+	}, nil
+}

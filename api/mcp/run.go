@@ -1,0 +1,265 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/api"
+	"fermata/continuation"
+	"fermata/engine"
+	"fermata/engine/files"
+	"fermata/engine/journal"
+)
+
+// A program is what run_program takes.
+type program struct {
+	Code     string   `json:"code"`
+	Language string   `json:"language"`
+	Toolsets []string `json:"toolsets"`
+	Session  string   `json:"session"`
+	Timeout  *int64   `json:"timeout"`
+	Wait     *int64   `json:"wait_ms"`
+	Key      string   `json:"request_key"`
+
+	timeout, wait time.Duration
+}
+
+// check refuses what the input schema forbids: clients need not check it.
+func (p *program) check() (err error) {
+	if p.Code == "" {
+		return api.BadRequest("code is required: the program, a string that is not empty")
+	}
+	switch p.Language {
+	case "":
+		p.Language = "python"
+	case "python", "bash":
+	default:
+		return api.BadRequest("language must be python or bash")
+	}
+	if len(p.Toolsets) > maxToolsets {
+		return api.BadRequestf("toolsets has %d entries, at most %d are allowed", len(p.Toolsets), maxToolsets)
+	}
+	if p.Session != "" && !files.ValidID(p.Session) {
+		return api.BadRequest("session is not one of ours: leave it out, or take it from an earlier result")
+	}
+	if len(p.Key) > maxKey {
+		return api.BadRequestf("request_key has %d bytes, at most %d are allowed", len(p.Key), maxKey)
+	}
+	if p.timeout, err = within("timeout", p.Timeout, api.MinTimeout, api.MaxTimeout, api.DefaultTimeout); err != nil {
+		return err
+	}
+	p.wait, err = within("wait_ms", p.Wait, 0, api.MaxTimeout, forever)
+	return err
+}
+
+// forever is the patience of a client that wants no answer before the program has ended.
+const forever = time.Hour
+
+// runProgram is the tool run_program.
+func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	var p program
+	if err := decode(r, &p); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	done, err := f.o.Readers.Admit(f.who.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if r.Params.RequestState != "" {
+		return f.decide(ctx, r, p)
+	}
+	if f.admit != nil {
+		if err := f.admit(); err != nil {
+			return nil, err
+		}
+	}
+	start, err := f.startOf(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	//nolint:contextcheck // it may outlive the request
+	run := f.runs.begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+		start.Began = func(execution string) { began(execution, 0) }
+		return f.o.Executions.Start(ctx, start)
+	})
+	return f.await(ctx, r, run, p)
+}
+
+// startOf returns the start that a call asks for.
+func (f *face) startOf(ctx context.Context, r *sdk.CallToolRequest, p program) (engine.Start, error) {
+	code, err := api.Encode(p.Code)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	owner, session := api.OwnerOf(f.who), p.Session
+	var inputs []engine.InputFile
+	if session == "" {
+		session = files.NewID()
+	} else if inputs, err = f.o.Files.SessionInputs(ctx, owner, session); err != nil {
+		if errors.Is(err, files.ErrForeign) {
+			err = api.BadRequest("session is not one of yours: leave it out, or take it from an earlier result")
+		}
+		return engine.Start{}, err
+	}
+	scope, err := files.ScopeOf(owner)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	start := engine.Start{
+		Principal: f.who.ID, Session: session, Code: code, Toolsets: p.Toolsets, Timeout: p.timeout,
+		Approvals: canApprove(r), RequestID: f.request, Inputs: inputs, Scope: scope, Contract: engine.Programmatic,
+	}
+	if p.Language == "bash" {
+		start.Mode = engine.Bash
+	}
+	if p.Key != "" {
+		start.Key = "mcp:" + p.Key
+	}
+	// How long the client waits does not make it another program.
+	start.Request, err = hashOf(program{Code: p.Code, Language: p.Language, Toolsets: p.Toolsets, Session: p.Session, Timeout: new(p.timeout.Milliseconds())})
+	return start, err
+}
+
+// hashOf returns the hash by which the engine knows retries.
+func hashOf(v any) (string, error) {
+	encoded, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append([]byte("mcp\n"), encoded...))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// await waits for a run as long as the client is patient, tells the client of its progress, and
+// returns what has become of it.
+func (f *face) await(ctx context.Context, r *sdk.CallToolRequest, run *run, p program) (*sdk.CallToolResult, error) {
+	waiting, stop := context.WithTimeout(ctx, p.wait)
+	defer stop()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		f.progress(waiting, r, run)
+	}()
+	defer func() {
+		stop()
+		<-told // Nothing is told of the progress after the answer.
+	}()
+	select {
+	case <-run.done:
+		return f.finish(ctx, r, run, p)
+	case <-waiting.Done():
+	}
+	if ctx.Err() != nil {
+		f.abandon(run, p)
+		return nil, ctx.Err()
+	}
+	select {
+	case <-run.began:
+	case <-run.done:
+		return f.finish(ctx, r, run, p)
+	case <-ctx.Done(): // It waits for a sandbox.
+		f.abandon(run, p)
+		return nil, ctx.Err()
+	}
+	if err := f.runs.leave(run); err != nil {
+		run.cancel()
+		return nil, err
+	}
+	return f.soFar(ctx, run.execution)
+}
+
+// abandon ends a run for which its client does not wait any more, unless the run was left alone before.
+func (f *face) abandon(run *run, p program) {
+	if f.runs.find(f.who.ID, run.id()) == run {
+		return
+	}
+	grace := time.Duration(0)
+	if p.Key != "" && f.lossy {
+		grace = graceOfKey
+	}
+	f.runs.abandon(run, grace)
+}
+
+// finish returns the result of a run that has paused or ended.
+func (f *face) finish(ctx context.Context, r *sdk.CallToolRequest, run *run, p program) (*sdk.CallToolResult, error) {
+	if run.err != nil {
+		switch {
+		case errors.Is(run.err, engine.ErrKeyReused):
+			return nil, &api.Error{Status: 409, Text: "request_key was used for another program: choose a new one"}
+		case errors.Is(run.err, engine.ErrKeySpent):
+			return nil, &api.Error{Status: 409, Text: "The program of this request_key has gone on since: use wait_for_program with its execution " + run.outcome.Execution}
+		}
+		return nil, run.err
+	}
+	if run.outcome.State == engine.Paused {
+		return f.ask(ctx, r, run, p)
+	}
+	return f.result(ctx, run.outcome)
+}
+
+// waitForProgram is the tool wait_for_program.
+func (f *face) waitForProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	var asked struct {
+		Execution string `json:"execution"`
+		Wait      *int64 `json:"wait_ms"`
+	}
+	if err := decode(r, &asked); err != nil {
+		return nil, err
+	}
+	if asked.Execution == "" {
+		return nil, api.BadRequest("execution is required: it is in the result of run_program")
+	}
+	wait, err := within("wait_ms", asked.Wait, 0, maxWait, maxWait/2)
+	if err != nil {
+		return nil, err
+	}
+	done, err := f.o.Readers.Admit(f.who.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if run := f.runs.find(f.who.ID, asked.Execution); run != nil {
+		if r.Params.RequestState != "" {
+			return f.decide(ctx, r, program{wait: wait})
+		}
+		return f.await(ctx, r, run, program{wait: wait})
+	}
+	if err := f.awaitElsewhere(ctx, asked.Execution, wait); err != nil {
+		return nil, err
+	}
+	return f.soFar(ctx, asked.Execution)
+}
+
+// errNoExecution is the answer about an execution that never was, is gone, or is another's.
+var errNoExecution = &api.Error{Status: 404, Text: "There is no such execution, or it is not kept any more"}
+
+// awaitElsewhere waits for the end of an execution that does not run for this server.
+func (f *face) awaitElsewhere(ctx context.Context, execution string, wait time.Duration) error {
+	x, err := f.find(ctx, execution)
+	if err != nil {
+		return err
+	}
+	waiting, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	f.follow(waiting, x, 0, func(e journal.Entry) bool { return e.Type != journal.TypeEnded })
+	return ctx.Err()
+}
+
+// find returns an execution of the caller.
+func (f *face) find(ctx context.Context, execution string) (*journal.Execution, error) {
+	x, err := f.o.History.Find(ctx, journal.Viewer{Principal: f.who.ID}, execution)
+	if errors.Is(err, continuation.ErrNotFound) {
+		return nil, errNoExecution
+	}
+	return x, err
+}
