@@ -13,6 +13,8 @@ import (
 	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/files"
+	"fermata/engine/tools/host"
+	"fermata/engine/tools/policy"
 	"fermata/stubs"
 )
 
@@ -173,6 +175,9 @@ var answers = []struct {
 	{continuation.ErrUnavailable, unavailable("The execution store is not available; retry shortly")},
 	{engine.ErrExpired, BadRequest("Execution expired")},
 	{engine.ErrForbidden, &Error{Status: http.StatusForbidden, Text: "Forbidden"}},
+	{engine.ErrNoResults, BadRequest("tool_results must be a non-empty array; resubmit with at least one result per pending tool call")},
+	{engine.ErrNoApproval, &Error{Status: http.StatusNotFound, Text: "No such call waits for approval"}},
+	{engine.ErrDecided, &Error{Status: http.StatusConflict, Text: "The call is decided already"}},
 	{engine.ErrInFlight, &Error{Status: http.StatusConflict, Text: "Another continuation is already in flight for this execution; retry shortly"}},
 	{engine.ErrRequestInUse, &Error{Status: http.StatusConflict, Text: "Programmatic request ID is already in use"}},
 	{engine.ErrKeyReused, &Error{Status: http.StatusConflict, Text: "Idempotency-Key was used for another request"}},
@@ -204,6 +209,12 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	}
 	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
 		return BadRequestf("tool_results[%s] was not issued by the sandbox for this execution", wrong.CallID)
+	}
+	if wrong, ok := errors.AsType[*engine.ApprovalError](err); ok {
+		return BadRequestf("tool_results[%s] %s", wrong.CallID, wrong.Problem)
+	}
+	if refused := toolsetError(err); refused != nil {
+		return refused
 	}
 	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
 		return BadRequestf("Aggregate tool_history for this execution would be %d bytes, exceeds cap %d", large.Size, large.Limit)
@@ -240,4 +251,24 @@ func ErrorOf(ctx context.Context, err error) *Error {
 		return errClientGone
 	}
 	return errInternal
+}
+
+// toolsetError returns what the client is told of an error about toolsets, or nil if it is none.
+func toolsetError(err error) *Error {
+	if unknown, ok := errors.AsType[*policy.UnknownError](err); ok {
+		return BadRequest("toolsets: " + unknown.Error())
+	}
+	if many, ok := errors.AsType[*policy.TooManyError](err); ok {
+		return BadRequest("toolsets: " + many.Error())
+	}
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+		return &Error{Status: http.StatusForbidden, Text: "toolsets: " + refusal.Error()}
+	}
+	if away, ok := errors.AsType[*host.UnavailableError](err); ok {
+		return unavailable("toolsets: " + away.Error())
+	}
+	if module, ok := errors.AsType[*engine.ModuleError](err); ok {
+		return BadRequest("tools: " + module.Error())
+	}
+	return nil
 }

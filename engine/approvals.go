@@ -307,13 +307,10 @@ func (p *approver) approve(ctx context.Context, a Approval) error {
 
 // handOver asks the owner of the execution to decide.
 func (p *approver) handOver(ctx context.Context, address string, a Approval) error {
-	peers, ok := p.o.Peers.(interface {
-		Approve(ctx context.Context, address string, a Approval) error
-	})
-	if a.HandedOver || !ok {
+	if a.HandedOver || p.o.Peers == nil {
 		return ErrOwnerAway
 	}
-	return ownerAway(peers.Approve(ctx, address, a))
+	return ownerAway(p.o.Peers.Approve(ctx, address, a))
 }
 
 // byDecision reports whether a continuation asks for what has become of a round that was claimed by

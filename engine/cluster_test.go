@@ -78,6 +78,11 @@ func (d direct) Cancel(ctx context.Context, address string, c Cancel) (Cancellin
 	return d[address].Cancel(ctx, c)
 }
 
+func (d direct) Approve(ctx context.Context, address string, a Approval) error {
+	a.HandedOver = true
+	return d[address].Approve(ctx, a)
+}
+
 // A pair is two servers with one store and one provider.
 type pair struct {
 	phonebook *phonebook
@@ -352,6 +357,8 @@ type nowhere struct{}
 func (nowhere) Resume(context.Context, string, Resume) (Outcome, error) {
 	return Outcome{}, ErrUnreachable
 }
+
+func (nowhere) Approve(context.Context, string, Approval) error { return ErrUnreachable }
 
 func (nowhere) Cancel(context.Context, string, Cancel) (Cancelling, error) {
 	return "", ErrUnreachable

@@ -137,6 +137,8 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		return nil, ErrOwnerAway
 	case c.segment.answers(claims, r):
 		return c.attend(ctx)
+	case len(r.Results) == 0:
+		return nil, ErrNoResults
 	}
 	switch state := State(c.record.State); {
 	case state.terminal():

@@ -96,6 +96,8 @@ type Peers interface {
 	Resume(ctx context.Context, address string, r Resume) (Outcome, error)
 	// Cancel asks the server at address to cancel what it has of c.
 	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
+	// Approve asks the server at address to decide on a call.
+	Approve(ctx context.Context, address string, a Approval) error
 }
 
 // Words put into words for journals what answers tell.

@@ -28,6 +28,9 @@ var (
 	// ErrKeySpent means that the execution of this key has been continued, so that the answer
 	// to its start is not kept any more.
 	ErrKeySpent = errors.New("engine: the execution of this key has gone on")
+	// ErrNoResults means that a continuation has no results, and that no Approval has decided on its
+	// round.
+	ErrNoResults = errors.New("engine: no results")
 	// ErrNoApproval means that no call with this id waits for approval.
 	ErrNoApproval = errors.New("engine: no such call waits for approval")
 	// ErrDecided means that somebody has decided on the call already.

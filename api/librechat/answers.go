@@ -57,6 +57,10 @@ type pausedAnswer struct {
 type callHead struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
+	// Toolset is that of the tool, if it has one, and Approval is required if the call waits for
+	// approval.
+	Toolset  string `json:"toolset,omitempty"`
+	Approval string `json:"approval,omitempty"`
 }
 
 // encodePause encodes the answer to a pause. The inputs of calls go out as the program has
@@ -72,7 +76,7 @@ func encodePause(outcome engine.Outcome) ([]byte, error) {
 	}
 	body = bytes.TrimSuffix(body, []byte("]}"))
 	for i, call := range outcome.Calls {
-		head, err := api.Encode(callHead{call.ID, call.Name})
+		head, err := api.Encode(callHead{call.ID, call.Name, call.Toolset, call.Approval})
 		if err != nil {
 			return nil, err
 		}

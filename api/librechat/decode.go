@@ -31,6 +31,11 @@ type request struct {
 	Title    jsontext.Value       `json:"title"`
 	Labels   jsontext.Value       `json:"labels"`
 	Parent   jsontext.Value       `json:"parent_call_id"`
+	// What follows is about tools that the server runs, and about approvals; see toolsets.go.
+	Toolsets   jsontext.Value `json:"toolsets"`
+	Sequential jsontext.Value `json:"sequential"`
+	MaxCost    jsontext.Value `json:"max_cost"`
+	Approvals  jsontext.Value `json:"approvals"`
 
 	unknown unknownNames
 }
@@ -43,6 +48,9 @@ type resultMembers struct {
 	// Guessed is what many clients send in place of ErrorMessage. It is a slip, but a tool that
 	// failed must not seem to have succeeded where slips are tolerated.
 	Guessed jsontext.Value `json:"error"`
+	// Approve decides on a call that waits for approval, and Reason tells why.
+	Approve jsontext.Value `json:"approve"`
+	Reason  jsontext.Value `json:"reason"`
 }
 
 type toolMembers struct {
@@ -54,6 +62,11 @@ type toolMembers struct {
 	InputSchema jsontext.Value  `json:"input_schema"`
 	MCPSchema   jsontext.Value  `json:"inputSchema"`
 	Function    functionMembers `json:"function"`
+	// Toolset and Class put the tool into a form that programs import, and Approval tells whether each
+	// call needs approval.
+	Toolset  jsontext.Value `json:"toolset"`
+	Class    jsontext.Value `json:"class"`
+	Approval jsontext.Value `json:"approval"`
 }
 
 // functionMembers are the members of a tool's function, if there is one.
@@ -270,6 +283,11 @@ func sliceOf(body []byte) func(*jsontext.Decoder, *jsontext.Value) error {
 		*v = body[end-int64(len(read)) : end : end]
 		return nil
 	}
+}
+
+// unmarshal reads a value that is a part of a body.
+func unmarshal(value jsontext.Value, into any) error {
+	return json.Unmarshal(value, into, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
 // unquote returns the text of a JSON string, and whether v is a string.

@@ -90,7 +90,6 @@ func inReference(i int, err error) error {
 // Continuations that are refused. The execution stays paused.
 var (
 	errResults        = api.BadRequest("tool_results must be an array when continuation_token is provided")
-	errNoResults      = api.BadRequest("tool_results must be a non-empty array; resubmit with at least one result per pending tool call")
 	errResultNoObject = api.BadRequest("tool_results entries must be objects")
 )
 

@@ -15,7 +15,7 @@ func TestExecutionHeader(t *testing.T) {
 		id     = "0d4ff2a4-8c0d-4b0e-8d53-54b4ec3ce3f8"
 		plain  = `{"code":"#","lang":"py"}`
 		resume = `{"continuation_token":"t","tool_results":[{"call_id":"call_001"}]}`
-		bad    = `{"continuation_token":"genuine ` + id + `","tool_results":[]}`
+		bad    = `{"continuation_token":"genuine ` + id + `","tool_results":{}}`
 	)
 	of := func(o engine.Outcome, err error) *script {
 		o.Execution, o.Session = id, session

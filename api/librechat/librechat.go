@@ -114,6 +114,8 @@ type Options struct {
 	// History there are no live answers.
 	History *journal.History
 	Readers *api.Readers
+	// Keys, if it is set, returns the keys of the toolsets that the server runs.
+	Keys func() []string
 }
 
 // Register registers the routes of the contract.
@@ -121,7 +123,10 @@ func Register(r *api.Router, o Options) {
 	r.Header(profileHeader, ourProfile)
 	p := &programs{
 		executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits, rules: newRules(),
-		live: live{o.History, o.Readers, r.Failure},
+		live: live{o.History, o.Readers, r.Failure}, keys: o.Keys,
+	}
+	if p.keys == nil {
+		p.keys = func() []string { return nil }
 	}
 	c := &cancels{executions: o.Executions, bodies: r.Bodies, limit: min(maxCancelBody, o.Limits.Body)}
 	f := &sessionFiles{o.Files}

@@ -79,6 +79,8 @@ func (s *script) CancelSession(_ context.Context, c engine.CancelSession) (int, 
 	return s.cancelled, s.cancelling, s.err
 }
 
+func (s *script) Approve(context.Context, engine.Approval) error { return s.err }
+
 func (s *script) Ready(context.Context) error { return s.ready }
 
 func (s *script) answer(ctx context.Context) (engine.Outcome, error) {
@@ -111,6 +113,7 @@ type testOptions struct {
 type executions interface {
 	librechat.Executions
 	Ready(ctx context.Context) error
+	Approve(ctx context.Context, a engine.Approval) error
 }
 
 // newHandler returns the handler of a whole server.
@@ -269,14 +272,14 @@ func TestResumePassesTheResultsOn(t *testing.T) {
 		Token:     "t.o/k",
 		Request:   hex.EncodeToString(hash[:]),
 		Results: []engine.Result{
-			{CallID: "call_002", Value: json.RawMessage(`{"n":1.0, "big":123456789012345678901, "s":"\ud800\u00e9"}`)},
-			{CallID: "call_001", Failed: true, Message: json.RawMessage(`"no \ud83d\ude00"`), Value: json.RawMessage("1")},
+			{CallID: "call_002", Value: json.RawMessage(`{"n":1.0, "big":123456789012345678901, "s":"\ud800\u00e9"}`), Given: true},
+			{CallID: "call_001", Failed: true, Message: json.RawMessage(`"no \ud83d\ude00"`), Value: json.RawMessage("1"), Given: true},
 			{CallID: "call_1000", Failed: true},
 			{CallID: "call_100000", Failed: true},
-			{CallID: "call_004", Value: json.RawMessage("null")},
+			{CallID: "call_004", Value: json.RawMessage("null"), Given: true},
 			{CallID: "call_005", Failed: true, Message: json.RawMessage(`"no is_error"`)},
-			{CallID: "call_006", Failed: true, Value: json.RawMessage("1")},
-			{CallID: "call_007", Value: json.RawMessage("1")},
+			{CallID: "call_006", Failed: true, Value: json.RawMessage("1"), Given: true},
+			{CallID: "call_007", Value: json.RawMessage("1"), Given: true},
 		},
 	}}
 	if diff := cmp.Diff(wanted, e.resumes); diff != "" {
@@ -376,7 +379,6 @@ func TestRefusals(t *testing.T) {
 		{"no results", `{"continuation_token":"t"}`, noResults},
 		{"results null", `{"continuation_token":"t","tool_results":null}`, noResults},
 		{"results an object", `{"continuation_token":"t","tool_results":{}}`, noResults},
-		{"results empty", results(), "tool_results must be a non-empty array; resubmit with at least one result per pending tool call"},
 		{"result a string", results(`{"call_id":"call_001"}`, `"x"`), "tool_results entries must be objects"},
 		{"too many results", results(many...), "Too many tool_results provided (201). Maximum is 200."},
 		{"no call id", results(`{"result":1}`), callIDWants + "undefined"},

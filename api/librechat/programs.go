@@ -22,6 +22,8 @@ type programs struct {
 	limits     Limits
 	rules      rules
 	live       live
+	// keys returns the keys of the server's toolsets.
+	keys func() []string
 }
 
 // exec runs a program without tools to its end.

@@ -24,8 +24,6 @@ func (p *programs) resumeOf(c echo.Context, r received) (engine.Resume, error) {
 	switch {
 	case list.kind != jsontext.KindBeginArray:
 		return engine.Resume{}, errResults
-	case list.count == 0:
-		return engine.Resume{}, errNoResults
 	case list.count > p.limits.Results:
 		return engine.Resume{}, api.BadRequestf("Too many tool_results provided (%d). Maximum is %d.", list.count, p.limits.Results)
 	case list.strays:
@@ -83,7 +81,7 @@ func resultOf(entry resultMembers) (engine.Result, error) {
 	if result.Failed {
 		result.Message = messageOf(entry)
 	}
-	return result, nil
+	return result, approvalIn(entry, id, &result)
 }
 
 // messageOf returns the message of a call that failed, or nil if the client has sent none.

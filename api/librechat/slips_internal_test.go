@@ -37,7 +37,7 @@ func TestMeant(t *testing.T) {
 		{"file", "storageSessionId", "storage_session_id"},
 		{"file", "names", "name"},
 		{"request", "user_id entity_id runtime_session_hint workspace_instance_id executionRouteKey environmentType environmentId " +
-			"bridgeWorkerId codeSessionKey LIBRECHAT_CODE_API_KEY mode node future metadata stream container toolsets tool_choice model user id x", ""},
+			"bridgeWorkerId codeSessionKey LIBRECHAT_CODE_API_KEY mode node future metadata stream container tool_choice model user id x", ""},
 		{"tool", "cache_control strict annotations output_schema outputSchema title type toolType serverName responseFormat response_format " +
 			"allowed_callers defer_loading input_examples eager_input_streaming execution icons _meta max_uses allowed_domains display_width_px extra game same", ""},
 		{"function", "strict response behavior", ""},

@@ -22,6 +22,7 @@ type program struct {
 	// callsTools is true if the program may call tools.
 	callsTools bool
 	tools      []stubs.Tool
+	traits     map[string]engine.Traits
 	args       []string
 	timeout    time.Duration
 	mode       engine.Mode
@@ -42,6 +43,13 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 	if err != nil {
 		return engine.Start{}, err
 	}
+	grant, err := grantOf(r.body)
+	if err != nil {
+		return engine.Start{}, err
+	}
+	if grant.approvals && !program.callsTools {
+		return engine.Start{}, errExecApprovals
+	}
 	about, err := aboutOf(c.Request().Header, r.body)
 	if err != nil {
 		return engine.Start{}, err
@@ -61,6 +69,7 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Session:   at.session,
 		Code:      json.RawMessage(r.body.Code),
 		Tools:     program.tools,
+		Traits:    program.traits,
 		Args:      program.args,
 		Timeout:   program.timeout,
 		Mode:      program.mode,
@@ -74,6 +83,8 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Title:     about.title,
 		Labels:    about.labels,
 		Parent:    about.parent,
+
+		Toolsets: grant.toolsets, Sequential: grant.sequential, MaxCost: grant.maxCost, Approvals: grant.approvals,
 	}, nil
 }
 
@@ -116,7 +127,11 @@ func (p *programs) toolProgram(r request) (program, error) {
 	if err := p.rules.check(values); err != nil {
 		return program{}, err
 	}
-	return program{callsTools: true, tools: tools, timeout: budgetOf(timeout), mode: modeOf(values.Language)}, nil
+	traits, err := traitsOf(r.Tools.entries, tools, p.keys())
+	if err != nil {
+		return program{}, err
+	}
+	return program{callsTools: true, tools: tools, traits: traits, timeout: budgetOf(timeout), mode: modeOf(values.Language)}, nil
 }
 
 // plainProgram reads a program without tools.

@@ -20,16 +20,18 @@ import (
 	"fermata/engine/journal"
 )
 
-// A Canceller ends executions; *engine.Engine implements it.
-type Canceller interface {
+// Executions are what can be ended, and helped on; *engine.Engine implements it.
+type Executions interface {
 	// Cancel ends an execution, on whichever server it is.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+	// Approve decides on a call that waits for approval, on whichever server its execution is.
+	Approve(ctx context.Context, a engine.Approval) error
 }
 
 // Options are the settings of the contract. All of them must be set.
 type Options struct {
 	History    *journal.History
-	Executions Canceller
+	Executions Executions
 	// Readers bound the streams.
 	Readers *api.Readers
 	// Draining ends when the server is about to stop: then streams end as well.
@@ -40,7 +42,7 @@ type Options struct {
 
 // Register registers the routes of the contract.
 func Register(r *api.Router, o Options) {
-	h := &handlers{o}
+	h := &handlers{o, r.Bodies}
 	for _, prefix := range []string{"", "/v1"} {
 		handle := func(right api.Right, method, path string, f echo.HandlerFunc) {
 			r.Handle(method, prefix+path, f, r.Needs(right), private)
@@ -56,6 +58,7 @@ func Register(r *api.Router, o Options) {
 		get("/calls", h.allCalls)
 		handle(api.Change, http.MethodDelete, "/executions/:id", h.forget)
 		handle(api.End, http.MethodPost, "/executions/:id/cancel", h.cancel)
+		handle(api.End, http.MethodPost, "/executions/:id/approvals", h.approve)
 	}
 }
 
@@ -69,7 +72,10 @@ func private(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // handlers are the handlers of the routes.
-type handlers struct{ o Options }
+type handlers struct {
+	o      Options
+	bodies *api.Bodies
+}
 
 // errNotFound is the answer about an execution that never was, is gone, or is another's.
 var errNotFound = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}

@@ -74,6 +74,14 @@ func (c *Client) Cancel(ctx context.Context, address string, r engine.Cancel) (e
 	return a.Cancelling, err
 }
 
+// Approve asks the server at address to decide on a call.
+func (c *Client) Approve(ctx context.Context, address string, a engine.Approval) error {
+	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	_, err := c.ask(ctx, address, approvePath, approveRequest{a.Principal, a.Operator, a.Execution, a.Call, a.Approve, a.Reason})
+	return err
+}
+
 // ask sends a request to another server.
 func (c *Client) ask(ctx context.Context, address, path string, v any) (answer, error) {
 	body, err := api.Encode(v)

@@ -34,6 +34,8 @@ type Executions interface {
 	// Cancel ends the execution that a request has started or continued, or refuses the request if
 	// it comes later.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+	// Approve decides on a call that waits for approval.
+	Approve(ctx context.Context, a engine.Approval) error
 }
 
 // Limits bound the requests of clients that are handed over.
@@ -57,6 +59,7 @@ func Register(r *api.Router, executions Executions, key Key, limits Limits) {
 	h := &handler{executions, key, limits, r.Bodies}
 	r.Handle(http.MethodPost, resumePath, h.resume)
 	r.Handle(http.MethodPost, cancelPath, h.cancel)
+	r.Handle(http.MethodPost, approvePath, h.approve)
 }
 
 // resume handles a continuation that another server has handed over.
@@ -97,6 +100,24 @@ func (h *handler) cancel(c echo.Context) error {
 		return h.refuse(c, err)
 	}
 	return h.answer(c, http.StatusOK, answer{Cancelling: state})
+}
+
+// approve decides on a call for a client of another server.
+func (h *handler) approve(c echo.Context) error {
+	var r approveRequest
+	done, err := h.read(c, approvePath, maxCancel, &r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	api.Note(c, slog.String("execution", r.Execution))
+	err = h.executions.Approve(c.Request().Context(), engine.Approval{
+		Principal: r.Principal, Operator: r.Operator, Execution: r.Execution, Call: r.Call, Approve: r.Approve, Reason: r.Reason, HandedOver: true,
+	})
+	if err != nil {
+		return h.refuse(c, err)
+	}
+	return h.answer(c, http.StatusOK, answer{})
 }
 
 // errSignature refuses what no server of the group has sent.

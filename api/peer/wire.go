@@ -13,8 +13,9 @@ import (
 // versions run side by side, so nothing here may change or go; members may be added, which an
 // older server ignores. The files in testdata have examples.
 const (
-	resumePath = "/internal/resume"
-	cancelPath = "/internal/cancel"
+	resumePath  = "/internal/resume"
+	cancelPath  = "/internal/cancel"
+	approvePath = "/internal/approve"
 )
 
 // A resumeRequest hands a continuation over.
@@ -55,6 +56,16 @@ type cancelRequest struct {
 	Execution string `json:"Execution,omitempty"`
 }
 
+// An approveRequest passes an engine.Approval on.
+type approveRequest struct {
+	Principal string `json:"principal"`
+	Operator  bool   `json:"operator,omitzero"`
+	Execution string `json:"execution"`
+	Call      string `json:"call"`
+	Approve   bool   `json:"approve"`
+	Reason    string `json:"reason,omitempty"`
+}
+
 // An answer is an outcome, the outcome of a request to cancel, or an error.
 type answer struct {
 	Outcome    *outcome          `json:"outcome,omitzero"`
@@ -65,7 +76,8 @@ type answer struct {
 	CallID string `json:"call_id,omitempty"`
 	Size   int64  `json:"size,omitzero"`
 	Limit  int64  `json:"limit,omitzero"`
-	// Reason and Detail are those of an ExpiredError.
+	// Reason and Detail are those of an ExpiredError. Beside a CallID, Detail is the problem of an
+	// ApprovalError.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -189,6 +201,9 @@ var knownErrors = []struct {
 	{"expired", engine.ErrExpired},
 	{"forbidden", engine.ErrForbidden},
 	{"in_flight", engine.ErrInFlight},
+	{"no_results", engine.ErrNoResults},
+	{"no_approval", engine.ErrNoApproval},
+	{"decided", engine.ErrDecided},
 	{"request_in_use", engine.ErrRequestInUse},
 	{"closing", engine.ErrClosing},
 	{"unavailable", continuation.ErrUnavailable},
@@ -199,6 +214,9 @@ var knownErrors = []struct {
 func refusal(err error) (answer, bool) {
 	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
 		return answer{CallID: wrong.CallID}, true
+	}
+	if wrong, ok := errors.AsType[*engine.ApprovalError](err); ok {
+		return answer{CallID: wrong.CallID, Detail: wrong.Problem}, true
 	}
 	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
 		return answer{Size: large.Size, Limit: large.Limit}, true
@@ -217,6 +235,8 @@ func refusal(err error) (answer, bool) {
 // err returns the error in the answer, or nil if the answer has none that is known.
 func (a answer) err() error {
 	switch {
+	case a.CallID != "" && a.Detail != "":
+		return &engine.ApprovalError{CallID: a.CallID, Problem: a.Detail}
 	case a.CallID != "":
 		return &engine.ResultError{CallID: a.CallID}
 	case a.Limit != 0:

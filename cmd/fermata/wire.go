@@ -231,6 +231,9 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	readers := api.NewReaders(s.HTTP.MaxReaders, watched.readers())
 	contract := s.librechat(executions, files)
 	contract.History, contract.Readers = history, readers
+	if toolsets != nil {
+		contract.Keys = toolsets.Keys
+	}
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
 	handlers.agents = mcp.New(mcp.Options{                                                                                        //nolint:contextcheck // what it runs ends with Close
