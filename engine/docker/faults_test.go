@@ -3,6 +3,10 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,6 +100,34 @@ func TestOperatorIntervenes(t *testing.T) {
 			}
 		}
 		t.Errorf("all of %d programs were lost after every container was removed", len(found)+1)
+	})
+}
+
+// TestKernelKills kills the first process of a container as the kernel does for lack of memory.
+// Docker gets no word of the cause, as with gVisor at times.
+func TestKernelKills(t *testing.T) {
+	c := daemon(t)
+	eachRuntime(t, func(t *testing.T, runtime string) {
+		e := enginetest.New(t, open(t, withRuntime(runtime)))
+		paused := e.Start("await ask()\nwhile True: pass", time.Minute, "ask")
+		id := containerOf(t, e, paused)
+		found, err := c.ContainerInspect(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", found.State.Pid)); err != nil || !strings.Contains(string(groups), id) {
+			t.Skipf("the daemon runs on another machine: %v", err)
+		}
+		time.AfterFunc(time.Second, func() {
+			if err := syscall.Kill(found.State.Pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		})
+		outcome, err := e.Resume(paused, "1")
+		if err != nil || outcome.Reason != engine.OutOfMemory {
+			t.Errorf("Resume = %+v, %v, want %s", outcome, err, engine.OutOfMemory)
+		}
+		awaitRemoval(t, c, id)
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/events"
@@ -23,6 +22,10 @@ import (
 const (
 	// causeTimeout bounds the search for the cause of a stream's end.
 	causeTimeout = 2 * time.Second
+	// lateEvents is how long events that tell why a container was killed may come after its end.
+	lateEvents = 500 * time.Millisecond
+	// exitKilled is the exit code of a container whose first process was killed by SIGKILL.
+	exitKilled = "137"
 	// maxLine bounds what is kept of a line that a container writes to stderr, in bytes.
 	maxLine = 4096
 )
@@ -77,24 +80,48 @@ func (p *Provider) cause(ref string) error {
 	case <-failed: //nolint:errcheck // the inspection that follows tells whether the container is gone
 	}
 	found, err := p.client.ContainerInspect(ctx, ref)
-	if err == nil && found.State.OOMKilled || errdefs.IsNotFound(err) && p.hasEvent(ctx, ref, events.ActionOOM) {
+	if err == nil && found.State.OOMKilled || p.killedForMemory(ctx, ref) {
 		return sandbox.ErrOutOfMemory
 	}
 	return nil
 }
 
-// hasEvent reports whether Docker remembers such an event of a container.
-func (p *Provider) hasEvent(ctx context.Context, ref string, event events.Action) bool {
-	now := time.Now()
+// killedForMemory looks through the events of a container that has ended. The event that it was
+// out of memory may come after that of its end, or never: containerd forgets it if the
+// container's cgroup is removed first. So a container whose first process was killed by SIGKILL
+// counts as well, unless Docker was asked to kill it: a program cannot kill that process, and
+// the kernel does so for lack of memory only.
+func (p *Provider) killedForMemory(ctx context.Context, ref string) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	messages, failed := p.client.Events(ctx, events.ListOptions{
-		Since: "1", Until: fmt.Sprintf("%d.%09d", now.Unix(), now.Nanosecond()),
-		Filters: filters.NewArgs(filters.Arg("container", ref), filters.Arg("event", string(event))),
+		Since: "1", // those that Docker remembers come first, in their order
+		Filters: filters.NewArgs(
+			filters.Arg("container", ref),
+			filters.Arg("event", string(events.ActionOOM)),
+			filters.Arg("event", string(events.ActionKill)),
+			filters.Arg("event", string(events.ActionDie)),
+		),
 	})
-	select {
-	case <-messages:
-		return true
-	case <-failed: //nolint:errcheck // the end of the list, or an error: the event was not found
-		return false
+	var late <-chan time.Time // once the container has been killed and nothing has told why
+	for {
+		select {
+		case m := <-messages:
+			switch m.Action {
+			case events.ActionOOM:
+				return true
+			case events.ActionKill:
+				return false
+			}
+			if m.Actor.Attributes["exitCode"] != exitKilled {
+				return false
+			}
+			late = time.After(lateEvents)
+		case <-late:
+			return true
+		case <-failed: //nolint:errcheck // the time is over, or Docker does not answer: nothing is known
+			return false
+		}
 	}
 }
 

@@ -52,7 +52,8 @@ type CallRecord struct {
 	seq int64
 }
 
-// begun returns the record of a call as its first event tells it.
+// begun returns the record of a call as its first event tells it: that it has begun, or that it waits
+// for approval.
 func (x *Execution) begun(e Entry) (CallRecord, error) {
 	var started CallStarted
 	if err := e.decode(&started); err != nil {
@@ -62,6 +63,9 @@ func (x *Execution) begun(e Entry) (CallRecord, error) {
 		ID: started.Record, Type: "ptc", Execution: x.stored.ID, Call: started.Call, Session: x.known.Session,
 		Toolset: started.Toolset, Tool: started.Tool, Input: started.Input, Status: CallIsExecuting, Runner: started.Runner,
 		Created: started.Time, seq: e.Seq,
+	}
+	if e.Type == TypeApprovalRequested {
+		r.Status = CallIsWaiting
 	}
 	if x.known.Parent != "" {
 		r.Parent = &x.known.Parent
@@ -104,22 +108,50 @@ func (e Entry) call() string {
 	return id
 }
 
-// records returns the records of up to limit calls that began after the event with number after,
-// in the order made, and whether there are more.
+// madeBefore reports whether a program has made a call before another one, or whether they are one: calls
+// have their ids in the order made.
+func madeBefore(call, other string) bool {
+	if len(call) != len(other) {
+		return len(call) < len(other)
+	}
+	return call <= other
+}
+
+// records returns the records of up to limit calls whose first event comes after the event with number
+// after, in the order made, and whether there are more.
 func (x *Execution) records(ctx context.Context, after int64, limit int) (page []CallRecord, more bool, err error) {
 	open, size := map[string]int{}, 0
+	// newest is the last call that was met, which may be on the page before.
+	newest := ""
 	var broken error
-	err = x.walk(ctx, after, func(e Entry) bool {
+	err = x.walk(ctx, max(0, after-1), func(e Entry) bool {
 		switch e.Type {
-		case TypeCallStarted:
+		case TypeCallStarted, TypeApprovalRequested:
+			call := e.call()
+			if e.Seq == after {
+				newest = call
+				break
+			}
+			if i, known := open[call]; known { // It has been approved, and begins.
+				page[i].Status = CallIsExecuting
+				break
+			}
+			if madeBefore(call, newest) {
+				break // It has been approved, and is on a page before, or has ended.
+			}
 			if more = more || len(page) == limit || size >= pageBytes; more {
 				break
 			}
 			var r CallRecord
 			if r, broken = x.begun(e); broken == nil {
-				open[r.Call] = len(page)
+				newest = call
+				open[call] = len(page)
 				page = append(page, r)
 				size += len(e.Content)
+			}
+		case TypeApprovalGiven:
+			if i, known := open[e.call()]; known {
+				page[i].Status = CallIsExecuting
 			}
 		case TypeCallCompleted, TypeCallFailed:
 			id := e.call()
@@ -182,8 +214,11 @@ func (f *CallFilter) holds(s Summary) bool {
 	return s.Mode != Off &&
 		(f.Parent == "" || f.Parent == s.Parent) &&
 		(f.Tool == "" || slices.Contains(s.Tools, f.Tool)) &&
-		(s.Ended == nil || s.Calls > 0 && !time.Time(*s.Ended).Before(f.Since))
+		(s.Ended == nil || s.Calls > 0 && !f.open() && !time.Time(*s.Ended).Before(f.Since))
 }
+
+// open reports whether only calls fit that have not ended. Executions that have ended have none.
+func (f *CallFilter) open() bool { return f.Status == CallIsWaiting || f.Status == CallIsExecuting }
 
 func (f *CallFilter) fits(r CallRecord) bool {
 	began := time.Time(r.Created)
@@ -291,7 +326,7 @@ func (x *callIndex) find(ctx context.Context, s *shelf, id, call string, before 
 			return 0, err
 		}
 		for _, e := range b.entries {
-			if e.Type == TypeCallStarted {
+			if e.Type == TypeCallStarted || e.Type == TypeApprovalRequested {
 				x.begun[e.call()] = e.Seq
 			}
 			x.upTo = e.Seq

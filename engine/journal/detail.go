@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -14,7 +15,7 @@ const tailBytes = 64 << 10
 type Detail struct {
 	Summary
 	Code json.RawMessage `json:"code,omitempty"`
-	// Waiting are the calls of a pause.
+	// Waiting are the calls of a pause for which its client has something to do.
 	Waiting []WaitingCall `json:"waiting,omitempty"`
 	// Stdout and Stderr are the last 64 KiB of the two streams; nil if the journal keeps no output.
 	Stdout *string           `json:"stdout,omitempty"`
@@ -24,15 +25,20 @@ type Detail struct {
 	States map[string]int `json:"calls_by_state,omitempty"`
 }
 
-// A WaitingCall is a call for whose result an execution waits.
+// A WaitingCall is a call for whose result, or for whose approval, an execution waits.
 type WaitingCall struct {
 	Call    string          `json:"call"`
 	Tool    string          `json:"tool"`
 	Toolset string          `json:"toolset,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
 	Line    int             `json:"line,omitempty"`
-	Since   Moment          `json:"since"`
+	// Approval is required if the call waits for approval.
+	Approval string `json:"approval,omitempty"`
+	Since    Moment `json:"since"`
 }
+
+// approvalRequired is the Approval of a WaitingCall.
+const approvalRequired = "required"
 
 // Detail returns the detail of the execution as it is now.
 func (x *Execution) Detail(ctx context.Context) (Detail, error) {
@@ -59,8 +65,10 @@ func (x *Execution) Detail(ctx context.Context) (Detail, error) {
 
 // A view is what the events so far tell.
 type view struct {
-	code    json.RawMessage
-	open    map[string]CallStarted
+	code json.RawMessage
+	open map[string]CallStarted
+	// asked are those of the open calls that wait for approval.
+	asked   map[string]bool
 	waiting []string
 	streams map[string]*tail
 	files   []json.RawMessage
@@ -74,6 +82,7 @@ func newView() *view {
 	}
 	return &view{
 		open:    map[string]CallStarted{},
+		asked:   map[string]bool{},
 		streams: map[string]*tail{string(Stdout): {}, string(Stderr): {}},
 		states:  states,
 	}
@@ -94,23 +103,24 @@ func (v *view) add(e Entry) error {
 			to.add(output.Text)
 		}
 		return err
-	case TypeCallStarted:
+	case TypeCallStarted, TypeApprovalRequested:
 		var started CallStarted
 		err := e.decode(&started)
+		v.close(started.Call) // It was asked for before, and was approved.
 		v.open[started.Call] = started
-		v.states[CallIsExecuting]++
+		if e.Type == TypeApprovalRequested {
+			v.asked[started.Call] = true
+		}
+		v.states[v.stateOf(started.Call)]++
 		return err
-	case TypeCallCompleted, TypeCallFailed:
-		call := e.call()
-		if _, open := v.open[call]; open {
-			delete(v.open, call)
-			v.states[CallIsExecuting]--
-		}
-		if e.Type == TypeCallCompleted {
-			v.states[CallIsCompleted]++
-		} else {
-			v.states[CallHasFailed]++
-		}
+	case TypeApprovalGiven, TypeApprovalRefused:
+		v.decide(e.call(), e.Type == TypeApprovalGiven)
+	case TypeCallCompleted:
+		v.close(e.call())
+		v.states[CallIsCompleted]++
+	case TypeCallFailed:
+		v.close(e.call())
+		v.states[CallHasFailed]++
 	case TypePaused:
 		var paused Paused
 		err := e.decode(&paused)
@@ -127,11 +137,42 @@ func (v *view) add(e Entry) error {
 	return nil
 }
 
+// stateOf returns the status of an open call.
+func (v *view) stateOf(call string) string {
+	if v.asked[call] {
+		return CallIsWaiting
+	}
+	return CallIsExecuting
+}
+
+// close forgets a call that was open.
+func (v *view) close(call string) {
+	if _, open := v.open[call]; open {
+		v.states[v.stateOf(call)]--
+		delete(v.open, call)
+		delete(v.asked, call)
+	}
+}
+
+// decide notes that somebody has decided on a call: its pause does not wait for it any more.
+func (v *view) decide(call string, given bool) {
+	v.waiting = slices.DeleteFunc(v.waiting, func(id string) bool { return id == call })
+	if given && v.asked[call] {
+		v.states[CallIsWaiting]--
+		delete(v.asked, call)
+		v.states[CallIsExecuting]++
+	}
+}
+
 func (v *view) detail(mode Mode) Detail {
 	d := Detail{Code: v.code, Files: v.files, States: v.states}
 	for _, id := range v.waiting {
 		if c, open := v.open[id]; open {
-			d.Waiting = append(d.Waiting, WaitingCall{c.Call, c.Tool, c.Toolset, c.Input, c.Line, c.Time})
+			w := WaitingCall{c.Call, c.Tool, c.Toolset, c.Input, c.Line, "", c.Time}
+			if v.asked[id] {
+				w.Approval = approvalRequired
+			}
+			d.Waiting = append(d.Waiting, w)
 		}
 	}
 	if mode == Full {

@@ -19,7 +19,9 @@ type Position struct {
 	Stdout, Stderr int64
 	// Open are the calls that have no result.
 	Open []CallStarted
-	last time.Time
+	// asked are the calls that waited for approval, whether they have been decided on or not.
+	asked map[string]bool
+	last  time.Time
 }
 
 // Pass goes past the next event.
@@ -44,7 +46,16 @@ func (p *Position) Pass(e continuation.Event) error {
 		}
 	case TypePaused:
 		p.Rounds++
-	case TypeCallStarted:
+	case TypeCallStarted, TypeApprovalRequested:
+		if p.asked[all.Call] {
+			break // It has been approved, and begins.
+		}
+		if all.Type == TypeApprovalRequested {
+			if p.asked == nil {
+				p.asked = map[string]bool{}
+			}
+			p.asked[all.Call] = true
+		}
 		p.Calls++
 		all.Input = nil
 		p.Open = append(p.Open, all.CallStarted)

@@ -250,14 +250,14 @@ def test_results(payload: str, want: list[dict[str, Any]]) -> None:
 
 def test_no_bash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert asyncio.run(shell.run("echo", "", [], [], never)) == 127
+    assert asyncio.run(shell.run("echo", "", {}, [], never)) == 127
     assert capsys.readouterr().err == "bash: not installed in this sandbox\n"
 
 
 def test_arguments_that_are_too_long(capsys: pytest.CaptureFixture[str]) -> None:
-    assert asyncio.run(shell.run("echo", "", [], ["x" * 200_000], never)) == 126
+    assert asyncio.run(shell.run("echo", "", {}, ["x" * 200_000], never)) == 126
     assert capsys.readouterr().err == "bash: Argument list too long\n"
 
 
-async def never(name: str, input: str) -> str:
+async def never(name: str, input: str, line: int, toolset: str) -> str:
     raise AssertionError(f"{name} was called with {input}")

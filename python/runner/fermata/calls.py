@@ -1,8 +1,9 @@
 """Calls: the tool calls that wait go out as one batch, and their results come back.
 
-A program makes a call by awaiting a stub. When the program rests, everything that waits for a
-tool goes to the supervisor as one batch, and this process waits for the results. A program of one
-thread is neither polled nor delayed for that: its event loop tells when it has nothing to run.
+A program makes a call by awaiting a stub, or by calling a method that blocks its thread. When the
+program rests, everything that waits for a tool goes to the supervisor as one batch, and this
+process waits for the results. A program of one thread is neither polled nor delayed for that: its
+event loop tells when it has nothing to run, and a thread that blocks has nothing to run.
 """
 
 from __future__ import annotations
@@ -26,14 +27,81 @@ MAX_BATCH: Final = 16_000_000
 _NO_MESSAGE: Final = "tool execution failed"
 
 
-class _Call:
-    """A call that waits for its result."""
+_ENDED: Final = "the program has ended; no tool can be called any more"
 
-    def __init__(self, number: int, text: bytes, loop: asyncio.AbstractEventLoop) -> None:
-        self.number = number
-        self.text = text
-        self.loop = loop
+
+class _Call:
+    """A call that a task awaits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.number = 0
+        self.text = b""
+        self.thread = threading.get_ident()
         self.future: asyncio.Future[Any] = loop.create_future()
+        self._loop = loop
+
+    def done(self) -> bool:
+        """Tell whether nothing waits for the result any more."""
+        return self.future.done()
+
+    def take(self, result: Mapping[str, Any]) -> None:
+        """Hand the result over, from any thread."""
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            _settle(self.future, result)
+            return
+        try:
+            self._loop.call_soon_threadsafe(_settle, self.future, result)
+        except RuntimeError:
+            # The loop has been closed, so nobody waits for the result any more.
+            return
+
+    def abandon(self) -> None:
+        """Note that no result will come. Event loops end without being told."""
+
+
+class _Blocking:
+    """A call that a thread waits for."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.text = b""
+        self.thread = threading.get_ident()
+        self._result: Mapping[str, Any] | None = None
+        self._ended = False
+        # Is held until the thread need not wait any more.
+        self._arrived = threading.Lock()
+        self._arrived.acquire()
+
+    def done(self) -> bool:
+        """Tell whether nothing waits for the result any more."""
+        return self._ended
+
+    def take(self, result: Mapping[str, Any]) -> None:
+        """Hand the result over, from any thread."""
+        self._result = result
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Have the thread wait no more."""
+        if not self._ended:
+            self._ended = True
+            self._arrived.release()
+
+    def wait(self) -> None:
+        """Wait in the call's thread until the result is there, or none will come."""
+        self._arrived.acquire()
+
+    def result(self) -> Any:
+        """Return the result, or raise what it says."""
+        if self._result is None:
+            raise RuntimeError(_ENDED)
+        if "error" in self._result:
+            raise ToolExecutionError(self._result["error"] or _NO_MESSAGE)
+        return self._result["value"]
 
 
 class Calls:
@@ -48,7 +116,7 @@ class Calls:
         self.rest = Rest(self._lock)
         # Is held from the time a batch goes out until its results have been handed over.
         self._exchanging = threading.Lock()
-        self._waiting: dict[int, _Call] = {}
+        self._waiting: dict[int, _Call | _Blocking] = {}
         self._issued = 0
         self._closed = False
 
@@ -62,31 +130,48 @@ class Calls:
         self.rest.processes = rest
         self._decode = decode
 
-    def invoke(self, name: str, input: dict[str, Any]) -> Coroutine[Any, Any, Any]:
+    def invoke(self, name: str, input: dict[str, Any], toolset: str = "") -> Coroutine[Any, Any, Any]:
         """Return a coroutine that makes one call and waits for its result.
 
-        The input is what it is now. Raises TypeError or ValueError if it cannot be sent.
+        ``toolset`` is the key of the toolset through which the program calls the tool, if any. The
+        input is what it is now. Raises TypeError or ValueError if it cannot be sent.
         """
-        return self._call(name, values.encode(input))
+        return self._call(name, values.encode(input), toolset)
 
-    async def _call(self, name: str, input: str) -> Any:
-        return await self.request(name, input, lines.here())
+    async def _call(self, name: str, input: str, toolset: str) -> Any:
+        return await self.request(name, input, lines.here(), toolset)
 
-    async def request(self, name: str, input: str, line: int) -> Any:
+    def block(self, name: str, input: dict[str, Any], toolset: str) -> Any:
+        """Make one call and wait for its result in this thread, like an event loop that has nothing to run.
+
+        Raises TypeError or ValueError if the input cannot be sent.
+        """
+        text = values.encode(input)
+        call = _Blocking()
+        try:
+            self._register(call, name, text, lines.here(), toolset)
+            while not call.done() and self.rest.alone() and self._exchanging.acquire(blocking=False):
+                try:
+                    self._exchange(resting=True)
+                finally:
+                    self._exchanging.release()
+            if not call.done():
+                # Other threads have to be given time, before this exchange and between all later ones.
+                self._call_courier()
+                call.wait()
+        finally:
+            self.rest.idle.discard(call.thread)
+            self._waiting.pop(call.number, None)
+        return call.result()
+
+    async def request(self, name: str, input: str, line: int, toolset: str = "") -> Any:
         """Make one call, whose input is JSON already, and wait for its result.
 
         ``line`` is the program's line, or 0 if it is not known.
         """
-        where = f'"line":{line},' if line else ""
-        text = f'"tool":{dumps(name)},{where}"input":{input}}}'.encode()
         loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("the program has ended; no tool can be called any more")
-            self._issued += 1
-            call = _Call(self._issued, b'{"n":%d,%b' % (self._issued, text), loop)
-            self._waiting[call.number] = call
-            self.rest.call_made()
+        call = _Call(loop)
+        self._register(call, name, input, line, toolset)
         if not isinstance(loop, Loop):
             # An event loop that is not ours does not tell when it has nothing to run.
             self._call_courier()
@@ -94,6 +179,22 @@ class Calls:
             return await call.future
         finally:
             self._waiting.pop(call.number, None)
+
+    def _register(self, call: _Call | _Blocking, name: str, input: str, line: int, toolset: str) -> None:
+        """Give a new call its number, and have it wait."""
+        whose = f'"toolset":{dumps(toolset)},' if toolset else ""
+        where = f'"line":{line},' if line else ""
+        text = f'{whose}"tool":{dumps(name)},{where}"input":{input}}}'.encode()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(_ENDED)
+            self._issued += 1
+            call.number, call.text = self._issued, b'{"n":%d,%b' % (self._issued, text)
+            self._waiting[call.number] = call
+            if isinstance(call, _Blocking):
+                # Before the call can be seen: who hands the result over takes this back.
+                self.rest.idle.add(call.thread)
+            self.rest.call_made()
 
     def finish(self, payload: bytes) -> None:
         """Report that the program has ended, after the results of a batch that is out have come."""
@@ -104,7 +205,10 @@ class Calls:
         """Refuse calls from now on: the main program has ended."""
         with self._lock:
             self._closed = True
+            abandoned = list(self._waiting.values())
             self._waiting.clear()
+        for call in abandoned:
+            call.abandon()
 
     def patience(self) -> float:
         """Return for how many seconds calls that wait are held back for processes at most."""
@@ -142,17 +246,17 @@ class Calls:
 
     def _carry(self) -> None:
         while True:
-            self.rest.wait_for_others()
+            resting = self.rest.wait_for_others()
             with self._exchanging:
                 if self._waiting:
-                    self._exchange()
+                    self._exchange(resting)
             with self._lock:
                 if not self._waiting:
                     self.rest.courier = None
                     return
 
     def _exchange(self, resting: bool = False) -> None:
-        """Send the calls that wait, wait for results, and hand those to their event loops.
+        """Send the calls that wait, wait for results, and hand those to whoever waits for them.
 
         Unless the program is resting, the supervisor is told first that it has to stop the rest.
         """
@@ -188,7 +292,7 @@ class Calls:
         for _, call in sorted(self._waiting.items()):
             if batch and size + len(call.text) + 1 > MAX_BATCH:
                 break
-            if not call.future.done():
+            if not call.done():
                 batch.append(call.text)
                 size += len(call.text) + 1
         return batch
@@ -196,20 +300,10 @@ class Calls:
     def _deliver(self, results: Iterable[Mapping[str, Any]]) -> None:
         for result in results:
             call = self._waiting.pop(result["n"], None)
-            if call is None:
-                continue
-            try:
-                here = asyncio.get_running_loop() is call.loop
-            except RuntimeError:
-                here = False
-            if here:
-                _settle(call.future, result)
-                continue
-            try:
-                call.loop.call_soon_threadsafe(_settle, call.future, result)
-            except RuntimeError:
-                # The loop has been closed, so nobody waits for the result any more.
-                continue
+            if call is not None:
+                # From now on its thread has something to run, even if it has not woken yet.
+                self.rest.idle.discard(call.thread)
+                call.take(result)
 
 
 def _settle(future: asyncio.Future[Any], result: Mapping[str, Any]) -> None:

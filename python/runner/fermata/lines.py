@@ -19,7 +19,9 @@ def here() -> int:
     if line := _line(sys._getframe(1)):
         return line
     # A stub that was handed to asyncio.gather or the like stands on no line of the program.
-    return getattr(asyncio.current_task(), "_fermata_line", 0)
+    # Without an event loop there is no task either.
+    task = asyncio.current_task() if asyncio._get_running_loop() else None
+    return getattr(task, "_fermata_line", 0)
 
 
 def note(task: asyncio.Task[Any], coroutine: Any) -> None:

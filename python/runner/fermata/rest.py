@@ -24,6 +24,8 @@ _GRACE: Final = 0.02
 # how often other processes are polled. Both are in seconds.
 _PATIENCE: Final = 0.2
 _LOOK: Final = 0.0005
+# A thread that was woken has begun to run after this time, in seconds, if it gets a processor.
+_WAKES: Final = 0.0001
 
 
 class Rest:
@@ -33,7 +35,7 @@ class Rest:
     """
 
     def __init__(self, lock: threading.Lock) -> None:
-        # Threads whose event loops wait.
+        # Threads whose event loops wait, and those that wait for the result of a call.
         self.idle: set[int] = set()
         # The thread that takes calls to the supervisor, which makes none.
         self.courier: threading.Thread | None = None
@@ -90,14 +92,25 @@ class Rest:
                 return False
         return True
 
-    def wait_for_others(self) -> None:
-        """Wait until every other thread rests, or until no call has been made for a while."""
+    def wait_for_others(self) -> bool:
+        """Wait until every other thread rests, or until no call has been made for a while.
+
+        Returns whether they rest.
+        """
         with self._changed:
             made, grace = self._made, _Grace()
-            while (left := grace.left()) > 0 and not self.others_rest():
-                self._changed.wait(left)
+            while True:
+                if self.others_rest():
+                    # One of them may have been woken and not have run yet.
+                    self._changed.wait(_WAKES)
+                    if made == self._made and self.others_rest() and not _others_run():
+                        return True
                 if made != self._made:
                     made, grace = self._made, _Grace()
+                if (left := grace.left()) <= 0:
+                    return False
+                # A thread that comes to rest without a call tells nobody.
+                self._changed.wait(min(left, _LOOK))
 
 
 class _Grace:
@@ -128,6 +141,8 @@ def _others_run() -> bool:
     return False
 
 
+# What the threads of a pool run.
+_POOL: Final = concurrent.futures.thread._worker.__code__
 # The functions in which a thread waits for another one.
 _WAITING: Final = frozenset(
     function.__code__
@@ -143,6 +158,9 @@ _WAITING: Final = frozenset(
 def _waits(frame: FrameType | None) -> bool:
     """Tell whether the thread with this innermost frame waits for another one."""
     if frame is None or frame.f_code not in _WAITING:
+        return False
+    if frame.f_code is _POOL and (queue := frame.f_locals.get("work_queue")) is not None and queue.qsize():
+        # There is work for this thread, or for another one of its pool, which has not begun yet.
         return False
     while frame is not None:
         if frame.f_code is threading.Thread.start.__code__:

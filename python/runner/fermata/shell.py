@@ -1,7 +1,7 @@
 """Shell scripts, in which tools are shell functions.
 
 A shell function connects to this process over the sandbox's own loopback interface, sends
-the index of its tool and the input, and prints the reply. ``a & b & wait`` makes both calls
+what its text calls its tool and the input, and prints the reply. ``a & b & wait`` makes both calls
 in one pause. JSON is passed on as text, so no number loses a digit.
 """
 
@@ -13,16 +13,16 @@ import fcntl
 import os
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from json import JSONDecoder, dumps, loads
 from typing import Any, Final
 
-from fermata.tools import ToolExecutionError
+from fermata.tools import Tool, ToolExecutionError
 from fermata.values import MAX_INPUT, check
 
-# Calls a tool, given its name, its input as JSON and the line of the script, and returns the
-# result as JSON.
-Request = Callable[[str, str, int], Awaitable[str]]
+# Calls a tool, given its name, its input as JSON, the line of the script and the key of its toolset,
+# and returns the result as JSON.
+Request = Callable[[str, str, int, str], Awaitable[str]]
 
 # Stands before the functions of the tools in every script. A reply is a line with a status
 # and the length of a message for stderr, then that message, then what the function prints.
@@ -49,11 +49,23 @@ __fermata_call() {
 _FIRST_DESCRIPTOR: Final = 100
 
 
-async def run(code: str, functions: str, names: Sequence[str], args: Sequence[str], request: Request) -> int:
+def known(names: Iterable[str], toolsets: Iterable[Mapping[str, Any]]) -> dict[str, Tool]:
+    """Return the tools of a script by what the text of its functions calls them.
+
+    That is the index of its name for a plain tool, and ``key.method`` for one of a toolset.
+    """
+    tools = {str(index): Tool(name) for index, name in enumerate(names)}
+    for each in toolsets:
+        key = each["key"]
+        tools.update((f"{key}.{method}", Tool(name, key)) for method, name in each.get("methods", {}).items())
+    return tools
+
+
+async def run(code: str, functions: str, tools: Mapping[str, Tool], args: Sequence[str], request: Request) -> int:
     """Run a script and return its exit code, which is negative if a signal ended it."""
-    if not names:
+    if not tools:
         return await _run(_memory_file("script", code), args, os.environ)
-    server = await asyncio.start_server(_Desk(names, request).serve, "127.0.0.1", 0, limit=MAX_INPUT)
+    server = await asyncio.start_server(_Desk(tools, request).serve, "127.0.0.1", 0, limit=MAX_INPUT)
     prelude = _memory_file("prelude", _PRELUDE + functions)
     port = server.sockets[0].getsockname()[1]
     # With BASH_ENV, shells that the script starts have the functions too.
@@ -101,16 +113,16 @@ def _memory_file(name: str, text: str) -> int:
 class _Desk:
     """Answers the requests of the shell functions."""
 
-    def __init__(self, names: Sequence[str], request: Request) -> None:
-        self._names = names
+    def __init__(self, tools: Mapping[str, Tool], request: Request) -> None:
+        self._tools = tools
         self._request = request
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Make the call that a shell function asks for, and send it the reply."""
         try:
-            name = self._names[int(await _take(reader) or b"")]
+            tool = self._tools[(await _take(reader) or b"").decode()]
             line = int(await _take(reader) or b"")
-            reply = asyncio.ensure_future(self._reply(name, await _take(reader), line))
+            reply = asyncio.ensure_future(self._reply(tool, await _take(reader), line))
             # If the function was killed before its call was made, no call is made.
             gone = asyncio.ensure_future(reader.read(1))
             await asyncio.wait((reply, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -120,7 +132,7 @@ class _Desk:
                 return
             writer.write(reply.result())
             await writer.drain()
-        except (OSError, EOFError, IndexError, ValueError):
+        except (OSError, EOFError, KeyError, ValueError):
             # This does not come from one of the functions.
             return
         except asyncio.CancelledError:
@@ -129,7 +141,8 @@ class _Desk:
         finally:
             writer.close()
 
-    async def _reply(self, name: str, input: bytes | None, line: int) -> bytes:
+    async def _reply(self, tool: Tool, input: bytes | None, line: int) -> bytes:
+        name = f"{tool.toolset}.{tool.name}" if tool.toolset else tool.name
         if input is None:
             return _refusal(f"tool input for {name} is larger than {MAX_INPUT} bytes")
         try:
@@ -146,7 +159,7 @@ class _Desk:
         except ValueError as error:
             return _refusal(str(error))
         try:
-            return b"0 0\n" + (await self._request(name, text, line)).encode() + b"\n"
+            return b"0 0\n" + (await self._request(tool.name, text, line, tool.toolset)).encode() + b"\n"
         except ToolExecutionError as error:
             output = dumps({"error": str(error)}, separators=(",", ":"), ensure_ascii=False)
             return _refusal(str(error)) + output.encode("utf-8", "replace") + b"\n"

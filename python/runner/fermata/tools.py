@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from types import CodeType, FunctionType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fermata import values
 from fermata.arguments import Arguments
@@ -20,6 +20,14 @@ Stub = Callable[..., Coroutine[Any, Any, Any]]
 # Makes the call of a tool with an input, and returns what waits for its result. Raises TypeError
 # for an input that has no JSON form.
 Invoke = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]]
+
+
+class Tool(NamedTuple):
+    """A tool, as the calls of it name it."""
+
+    name: str
+    # The key of the toolset through which the program calls it, or empty.
+    toolset: str = ""
 
 
 class ToolExecutionError(RuntimeError):
@@ -38,7 +46,8 @@ def define(source: str, invoke: Invoke) -> dict[str, Stub]:
     ) -> Callable[[FunctionType], None]:
         def decorate(declared: FunctionType) -> None:
             arguments = Arguments(identifier, object_first, declared, others)
-            stubs[identifier] = _stub(name, identifier, arguments, declared, invoke)
+            stubs[identifier] = async_stub(identifier, arguments, declared, functools.partial(invoke, name))
+            stubs[identifier].__module__ = "tools"
 
         return decorate
 
@@ -47,8 +56,13 @@ def define(source: str, invoke: Invoke) -> dict[str, Stub]:
     return stubs
 
 
-def _stub(name: str, identifier: str, arguments: Arguments, declared: FunctionType, invoke: Invoke) -> Stub:
-    """Return the function of a tool.
+def async_stub(
+    identifier: str,
+    arguments: Arguments,
+    declared: FunctionType,
+    invoke: Callable[[dict[str, Any]], Coroutine[Any, Any, Any]],
+) -> Stub:
+    """Return the function of a tool, whose calls ``invoke`` makes.
 
     Like every async function, it refuses wrong arguments when it is called and not when it is awaited.
     """
@@ -57,9 +71,9 @@ def _stub(name: str, identifier: str, arguments: Arguments, declared: FunctionTy
     def stub(*args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
         input = arguments.bind(args, kwargs)
         try:
-            call = invoke(name, input)
+            call = invoke(input)
         except TypeError as error:
-            refused = _refused(arguments, input, error)
+            refused = refusal(arguments, input, error)
         else:
             # A program that does not await it is told the name of the tool.
             call.__name__ = call.__qualname__ = identifier
@@ -67,13 +81,12 @@ def _stub(name: str, identifier: str, arguments: Arguments, declared: FunctionTy
         # Out here, so that no traceback shows what encodes JSON.
         raise refused
 
-    stub.__name__ = stub.__qualname__ = identifier
-    stub.__module__ = "tools"
+    stub.__name__, stub.__qualname__ = identifier.rpartition(".")[2], identifier
     _mark_as_async(stub)
     return stub
 
 
-def _refused(arguments: Arguments, input: dict[str, Any], error: TypeError) -> TypeError:
+def refusal(arguments: Arguments, input: dict[str, Any], error: TypeError) -> TypeError:
     """Return the error for a call whose input has no JSON form; it names the argument."""
     for name, value in input.items():
         try:

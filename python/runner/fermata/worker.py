@@ -14,18 +14,18 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
-from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, whereabouts, workspace
+from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, toolsets, whereabouts, workspace
 from fermata import names as tool_names
 from fermata.figures import Figures
 from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 
 _OWN_FILES: Final = os.path.dirname(__file__)
-_NEVER_AWAITED: Final = re.compile(r"coroutine '(\w+)' was never awaited")
+_NEVER_AWAITED: Final = re.compile(r"coroutine '([\w.]+)' was never awaited")
 
 
 def preload(kind: str) -> Ready:
@@ -83,8 +83,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
         else:
             sys.argv += request.get("args", ())
             valued = request.get("value", False)
+            twins = toolsets.install(request["package"], request["toolsets"], pending) if "toolsets" in request else ()
             value = returned.encode(
-                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued)
+                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued, twins)
             )
     except SystemExit as exit:
         status = _exit_status(exit.code)
@@ -117,11 +118,12 @@ def _run(
     pending: calls.Calls,
     namespace: dict[str, Any],
     valued: bool = False,
+    twins: Container[str] = (),
 ) -> Any:
     """Run the program to its end, in a namespace with these names.
 
-    Returns what a valued program returns or leaves on its last line. Raises what the program
-    raises, and what compiling it raises.
+    ``twins`` are the names of the async methods of toolsets. Returns what a valued program returns
+    or leaves on its last line. Raises what the program raises, and what compiling it raises.
     """
     namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
@@ -129,7 +131,7 @@ def _run(
     hidden = tool_names.hidden(defined, names)
     seconds = tool_names.second(defined, hidden)
     namespace.update(defined | seconds)
-    warnings.showwarning = _show_warning_for(defined)
+    warnings.showwarning = _show_warning_for(defined, twins)
     try:
         program = Program(code, valued)
         if hidden:
@@ -175,10 +177,11 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
     """Run a shell script to its end and return its exit code."""
     pending.come_from_processes(shell.Others().rest, shell.results)
-    names, args = request.get("tools", ()), request.get("args", ())
+    known = shell.known(request.get("tools", ()), request.get("toolsets", ()))
+    args = request.get("args", ())
     with asyncio.Runner() as runner:
         try:
-            return runner.run(shell.run(request["code"], request["stubs"], names, args, pending.request))
+            return runner.run(shell.run(request["code"], request["stubs"], known, args, pending.request))
         finally:
             pending.close()
 
@@ -263,7 +266,7 @@ def _write(text: str) -> None:
         return
 
 
-def _show_warning_for(stubs: dict[str, tools.Stub]) -> Any:
+def _show_warning_for(stubs: Container[str], twins: Container[str]) -> Any:
     """Return a warnings.showwarning that knows what an un-awaited stub is."""
 
     def show(
@@ -275,7 +278,7 @@ def _show_warning_for(stubs: dict[str, tools.Stub]) -> Any:
         line: str | None = None,
     ) -> None:
         found = _NEVER_AWAITED.fullmatch(str(message))
-        if found is not None and found[1] in stubs and file is None:
+        if found is not None and (found[1] in stubs or found[1] in twins) and file is None:
             name = found[1]
             _write(f"RuntimeWarning: the tool {name} was not called: write `await {name}(...)`\n")
             return
