@@ -526,3 +526,82 @@ def test_results_are_decoded_as_they_are_to_be(pending: Calls, peer: Peer) -> No
     peer.answer(value(1, 1.5))
     assert asyncio.run(pending.request("t", '{"x":1.10}', 0)) == '[{"n": 1, "value": 1.5}]'
     assert peer.batches() == [[{"n": 1, "tool": "t", "input": {"x": 1.1}}]]
+
+
+# Calls that block their thread.
+
+
+def test_a_blocking_call(pending: Calls, peer: Peer) -> None:
+    peer.answer(value(1, "a"))
+    assert pending.block("current", {"city": "é"}, "weather") == "a"
+    assert peer.kinds() == [frames.CALLS]
+
+
+def test_a_blocking_call_that_fails(pending: Calls, peer: Peer) -> None:
+    peer.answer({"n": 1, "error": "no such city"})
+    peer.answer({"n": 2, "error": None})
+    for message in ("no such city", "tool execution failed"):
+        with pytest.raises(ToolExecutionError, match=message):
+            pending.block("current", {}, "weather")
+    assert pending.patience() == 0 and not pending.pause()
+
+
+def test_a_blocking_call_is_asked_again_with_its_number(pending: Calls, peer: Peer) -> None:
+    peer.answer()
+    peer.answer(value(7, "of no call"))
+    peer.answer(value(1, "a"))
+    assert pending.block("current", {}, "weather") == "a"
+    assert peer.batches() == [[{"n": 1, "toolset": "weather", "tool": "current", "input": {}}]] * 3
+
+
+def test_tasks_that_wait_get_their_results_while_their_thread_is_blocked(pending: Calls, peer: Peer) -> None:
+    async def program() -> list[Any]:
+        task = asyncio.create_task(pending.invoke("t", {}))
+        await asyncio.sleep(0)
+        blocked = pending.block("current", {}, "weather")
+        assert not task.done()
+        return [blocked, await task]
+
+    peer.answer(value(1, "task"))
+    peer.answer(value(2, "blocked"))
+    assert asyncio.run(program()) == ["blocked", "task"]
+    assert peer.numbers() == [[1, 2], [2]]
+
+
+def test_blocking_calls_of_threads_are_one_batch(pending: Calls, peer: Peer) -> None:
+    peer.answer(*(value(n, "x") for n in range(1, 9)))
+    results: list[Any] = []
+    threads = [threading.Thread(target=lambda: results.append(pending.block("t", {}, "s"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (peer.numbers(), results) == ([[1, 2, 3, 4, 5, 6, 7, 8]], ["x"] * 8)
+
+
+def test_a_thread_that_is_blocked_when_the_program_ends(pending: Calls, peer: Peer) -> None:
+    caught: list[BaseException] = []
+
+    def block() -> None:
+        try:
+            pending.block("t", {}, "s")
+        except RuntimeError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    while not pending._waiting:
+        time.sleep(0.001)
+    pending.close()
+    thread.join(10)
+    assert [str(error) for error in caught] == ["the program has ended; no tool can be called any more"]
+    peer.answer()
+
+
+def test_an_input_that_blocks_nobody(pending: Calls, peer: Peer) -> None:
+    with pytest.raises(TypeError):
+        pending.block("t", {"a": {1}}, "s")
+    pending.close()
+    with pytest.raises(RuntimeError, match="the program has ended"):
+        pending.block("t", {}, "s")
+    assert peer.kinds() == []

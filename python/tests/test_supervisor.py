@@ -168,6 +168,31 @@ def test_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess, monke
     sandbox.close()
 
 
+def test_the_methods_of_a_toolset_with_a_real_worker(tmp_path: Path, worker_process: WorkerProcess) -> None:
+    sandbox = Sandbox(tmp_path, control=worker_process.stream.dup())
+    server = sandbox.connect()
+    assert server.attach()["state"] == "ready"
+    source = "from . import _tool\nclass S:\n @staticmethod\n @_tool('s', 't-1', False)\n def t(**extra): ''\n"
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\nfrom mine.s import S\n"
+        "with ThreadPoolExecutor(2) as pool:\n    print(list(pool.map(lambda a: S.t(a=a), range(2))))"
+    )
+    toolsets = [{"key": "s", "class": "S", "source": source}]
+    program = {"code": code, "stubs": "", "package": "mine", "toolsets": toolsets}
+    server.send(frames.PROGRAM, json.dumps(program).encode())
+    first, second = (b'{"n":%d,"toolset":"s","tool":"t-1","line":4,"input":{"a":%d}}' % (n + 1, n) for n in range(2))
+    assert server.receive() == Frame(frames.CALLS, b"[%b,%b]" % (first, second))
+    # The results come one by one, and none for a time.
+    server.send(frames.RESULTS, b'[{"n":2,"value":"b"}]')
+    assert server.receive() == Frame(frames.CALLS, b"[%b]" % first)
+    server.send(frames.RESULTS, b"[]")
+    assert server.receive() == Frame(frames.CALLS, b"[%b]" % first)
+    server.send(frames.RESULTS, b'[{"n":1,"value":"a"}]')
+    assert server.receive() == Frame(frames.DONE, b'{"exit": 0}')
+    assert worker_process.printed()[0] == "['a', 'b']\n"
+    sandbox.close()
+
+
 def wait_for_state(pid: int, state: str) -> None:
     stat = Path(f"/proc/{pid}/stat")
     wait_until(
