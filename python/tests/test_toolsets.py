@@ -196,6 +196,28 @@ def test_wrong_arguments(run: Runner, code: str, error: str) -> None:
     assert got.batches == [] and got.stderr.count("File ") == 1 and 'File "<program>", line 2' in got.stderr
 
 
+def test_an_error_in_a_thread_is_told_without_our_frames(run: Runner) -> None:
+    got = run(
+        """
+        import threading
+        def work():
+            Weather.list(tags={1})
+        thread = threading.Thread(target=work, name="mine")
+        thread.start()
+        thread.join()
+        """
+    )
+    assert got.stderr == textwrap.dedent(
+        """\
+        Exception in thread mine:
+        Traceback (most recent call last):
+          File "<program>", line 5, in work
+            Weather.list(tags={1})
+        TypeError: Weather.list() cannot send the argument tags: Object of type set is not JSON serializable
+        """
+    )
+
+
 IMPORTS = {
     "near": (
         "from fermata_tools.wether import Weather",

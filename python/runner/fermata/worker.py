@@ -15,6 +15,7 @@ import threading
 import types
 import warnings
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from json import dumps, loads
 from typing import Any, Final, TextIO
 
@@ -188,6 +189,7 @@ def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
 
 def _prepare_process() -> None:
     """Make this process, which was forked, what a program expects of a new interpreter."""
+    threading.excepthook = _show_thread_error
     # Numbers in the results of tools may have any length.
     sys.set_int_max_str_digits(0)
     sys.argv = [""]
@@ -264,6 +266,16 @@ def _write(text: str) -> None:
     except OSError:
         # The program has closed it.
         return
+
+
+def _show_thread_error(args: threading.ExceptHookArgs) -> None:
+    """Tell of an error that ended a thread, as Python does but without our frames."""
+    if args.exc_value is None or isinstance(args.exc_value, SystemExit):
+        return
+    name = args.thread.name if args.thread else threading.get_ident()
+    text = f"Exception in thread {name}:\n{error_text(args.exc_value, _OWN_FILES)}"
+    with suppress(OSError, AttributeError, ValueError):  # sys.stderr is the program's
+        sys.stderr.write(text)
 
 
 def _show_warning_for(stubs: Container[str], twins: Container[str]) -> Any:
