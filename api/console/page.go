@@ -22,7 +22,7 @@ var (
 	scripts = []string{
 		"dom.js", "text.js", "json.js", "sse.js", "server.js", "dialog.js", "theme.js", "highlight.js", "wrapped.js", "rows.js",
 		"model.js", "timeline.js", "program.js", "output.js", "calls.js", "pictures.js", "stored.js", "report.js",
-		"follow.js", "list.js", "execution.js", "editor.js", "answers.js", "examples.js", "playground.js", "main.js",
+		"follow.js", "list.js", "approval.js", "execution.js", "editor.js", "answers.js", "examples.js", "playground.js", "main.js",
 	}
 )
 

@@ -7,11 +7,18 @@ import { Rows } from "./rows.js";
 import { brief, count, moment, plural, size, span } from "./text.js";
 import { Scale, spansOf } from "./timeline.js";
 
-const callWords = { open: "Open", waiting: "Waits", completed: "Done", failed: "Failed" };
+const callWords = { open: "Open", waiting: "Waits", asked: "Approval", completed: "Done", failed: "Failed" };
 
 // stateOf returns the state of a call: one that the execution waits for is open as well.
 function stateOf(execution, call) {
+  if (call.state === "open" && call.asked) return "asked";
   return call.state === "open" && execution.waiting.has(call.call) ? "waiting" : call.state;
+}
+
+// decision returns who has approved or refused a call, and why, or null.
+function decision({ decided }) {
+  if (decided === undefined) return null;
+  return brief([decided.by, decided.reason].filter((t) => typeof t === "string" && t !== "").join(": ") || "somebody", 1000);
 }
 
 export class CallsBox {
@@ -154,7 +161,7 @@ class CallDetail {
     if (call === null) return;
     const state = stateOf(execution, call);
     const line = execution.lineOf(call);
-    const now = `${call.call} ${state} ${line}`;
+    const now = `${call.call} ${state} ${line} ${call.decided?.given}`;
     if (now === this.drawn && call === this.call) return;
     Object.assign(this, { drawn: now, call });
     setText(this.title, `${brief(call.tool, 100)} `);
@@ -164,6 +171,7 @@ class CallDetail {
       ["State", callWords[state]], ["Made at", moment(call.at)], ["Took", call.end === null ? null : span(call.took)],
       ["By", where], ["Run by", call.runner === "server" ? "the server" : "the client"],
       ["Toolset", call.toolset && brief(call.toolset)], ["Cost", call.cost === undefined ? null : brief(compact(call.cost))], ["Record", brief(call.record)],
+      [call.decided?.given ? "Approved by" : "Refused by", decision(call)],
     ];
     setChildren(this.facts, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
     this.error.hidden = state !== "failed";

@@ -1,6 +1,7 @@
 // One execution.
 
 import { button, h, setChildren, setText } from "./dom.js";
+import { ApprovalForm } from "./approval.js";
 import { confirmed } from "./dialog.js";
 import { Follower } from "./follow.js";
 import { parse } from "./json.js";
@@ -37,7 +38,7 @@ export class ExecutionView {
     this.facts = h("dl.facts.wide");
     this.labels = h("p.labels");
     this.notice = h("div.notice", { role: "alert", hidden: true });
-    this.waiting = new WaitingBox((line) => this.source.reveal(line));
+    this.waiting = new WaitingBox((line) => this.source.reveal(line), this.stopped.signal);
     this.source = new Source({ label: "Program", numbers: true });
     this.program = h("section.panel.program-panel", { "aria-label": "Program" }, h("div.panel-head", {}, h("h2", {}, "Program"), this.language = h("span.hint")), this.source.element, this.noCode = h("p.nothing", { hidden: true }));
     this.report = new Report({ changed: () => this.paint(), goTo: (line) => { this.source.reveal(line); this.source.element.focus(); } });
@@ -228,8 +229,9 @@ export function waitingMarks(execution) {
 
 // A WaitingBox shows the calls that a paused execution waits for.
 class WaitingBox {
-  constructor(goTo) {
+  constructor(goTo, signal) {
     this.goTo = goTo;
+    this.signal = signal;
     this.cards = new Map();
     this.title = h("h2");
     this.when = h("p.hint");
@@ -245,8 +247,9 @@ class WaitingBox {
     const { now } = execution;
     setText(this.when, [`since ${moment(execution.since)} (${span(now - execution.since)})`,
       Number.isFinite(execution.expires) && `expires at ${moment(execution.expires)} (in ${span(execution.expires - now)})`].filter(Boolean).join(", "));
-    const shown = waits.slice(0, mostWaiting);
-    for (const [call, card] of this.cards) if (!shown.includes(call)) { card.value.close(); this.cards.delete(call); }
+    // Those that a person can decide on come first.
+    const shown = [...waits.filter((call) => call.asked), ...waits.filter((call) => !call.asked)].slice(0, mostWaiting);
+    for (const [call, card] of this.cards) if (!shown.includes(call) || card.asked !== call.asked) { card.value.close(); this.cards.delete(call); }
     const cards = shown.map((call) => this.card(execution, call).element);
     if (waits.length > mostWaiting) cards.push(this.more ??= h("li.hint"));
     if (this.more) setText(this.more, `and ${count(waits.length - mostWaiting)} more, in the list of calls`);
@@ -259,8 +262,9 @@ class WaitingBox {
       const value = new ValueBox("Input");
       value.show(call.input);
       const element = h("li.waiting-call", {}, h("h3", {}, brief(call.tool, 100), " ", h("span.hint", {}, brief(call.call, 40)),
-        line !== null && [" ", h("button.link", { type: "button", onclick: () => this.goTo(line) }, `line ${count(line)}`)]), value.element);
-      this.cards.set(call, { element, value });
+        line !== null && [" ", h("button.link", { type: "button", onclick: () => this.goTo(line) }, `line ${count(line)}`)]), value.element,
+      call.asked && new ApprovalForm(execution, call, this.signal).element);
+      this.cards.set(call, { element, value, asked: call.asked });
     }
     return this.cards.get(call);
   }

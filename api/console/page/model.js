@@ -110,6 +110,13 @@ export class Execution {
       case "call.started":
         this.begin(event, at);
         break;
+      case "approval.requested":
+        this.begin(event, at).asked = true;
+        break;
+      case "approval.given":
+      case "approval.refused":
+        this.decide(event);
+        break;
       case "call.completed":
       case "call.failed":
         this.finish(event, at);
@@ -140,9 +147,24 @@ export class Execution {
   }
 
   begin(event, at) {
-    const call = { ...event, index: this.calls.length, at, end: null, state: "open" };
+    const known = this.byCall.get(event.call);
+    if (known?.decided !== undefined && known.end === null) { // It has been approved, and begins.
+      known.at = at;
+      return known;
+    }
+    const call = { ...event, index: this.calls.length, at, end: null, state: "open", asked: false };
     this.calls.push(call);
     this.byCall.set(event.call, call);
+    return call;
+  }
+
+  // decide notes that somebody has approved or refused a call.
+  decide(event) {
+    const call = this.byCall.get(event.call);
+    if (call === undefined) return;
+    call.asked = false;
+    call.decided = { given: event.type === "approval.given", by: event.by, reason: event.reason };
+    this.waiting.delete(event.call);
   }
 
   finish(event, at) {
