@@ -173,8 +173,8 @@ func TestHostileServer(t *testing.T) {
 	for range 2 {
 		tb.press("Tab")
 	}
-	tb.wait("all calls are drawn", `document.querySelectorAll(".calls [role=option]").length === 3`)
-	for i := range 3 {
+	tb.wait("all calls are drawn", `document.querySelectorAll(".calls [role=option]").length === 5`)
+	for i := range 5 {
 		tb.wait("a call is chosen", fmt.Sprintf(`(document.querySelector("#call-%d").click(), document.querySelector(".call-detail h3").checkVisibility())`, i))
 	}
 	tb.shoot("hostile")
