@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -22,8 +22,10 @@ type decision struct {
 	call    continuation.Call
 	approve bool
 	reason  string
-	// answer is the result that came with the approval of a client's tool, or nil.
+	// answer is the result that came with the approval of a client's tool, or nil, and input what the
+	// client was asked to call it with.
 	answer *Result
+	input  json.RawMessage
 }
 
 // A settlement is what a continuation brings.
@@ -116,6 +118,18 @@ func (r Result) forSandbox() sandbox.Result {
 	return sandbox.Result{Value: r.Value}
 }
 
+// ask completes the decisions about calls that the client has run with the inputs which an answer has
+// asked it for.
+func (s *settlement) ask(asked Outcome) {
+	for i, d := range s.decisions {
+		for _, call := range asked.Calls {
+			if d.answer != nil && call.ID == d.call.ID {
+				s.decisions[i].input = call.Input
+			}
+		}
+	}
+}
+
 // refusedText is what the program is told of a call that was refused.
 func refusedText(reason string) string {
 	if reason == "" {
@@ -147,7 +161,7 @@ func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journa
 			notes = append(notes, c.Note(c.failure(d.call.ID, refusedText(d.reason), 0))...)
 		case d.answer != nil:
 			// The client has run it beside its approval.
-			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset}, 0, false}), c.outcomeOf(*d.answer, d.call.Started))...)
+			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset, Input: d.input}, 0, false}), c.outcomeOf(*d.answer, d.call.Started))...)
 		}
 	}
 	return notes

@@ -123,6 +123,11 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, brought set
 	for _, result := range brought.plain {
 		notes = append(notes, c.Note(c.outcomeOf(result, started[result.CallID]))...)
 	}
+	if len(brought.decisions) > 0 {
+		if asked, err := lastAnswer(r); err == nil {
+			brought.ask(asked)
+		}
+	}
 	notes = append(notes, c.noteDecisions(brought.decisions, r.Principal)...)
 	c.claim = claim{request: request, notes: notes}
 }

@@ -47,6 +47,13 @@ type Program struct {
 	Files   []FileRef `json:"files,omitempty"`
 	Lang    string    `json:"lang,omitempty"`
 	Labels  Labels    `json:"labels,omitempty"`
+	Title   string    `json:"title,omitempty"`
+
+	// Toolsets are those of the server that the program may call.
+	Toolsets   []string `json:"toolsets,omitempty"`
+	Sequential bool     `json:"sequential,omitempty"`
+	MaxCost    *int     `json:"max_cost,omitempty"`
+	Approvals  bool     `json:"approvals,omitempty"`
 }
 
 // Labels are what a client marks an execution with.
@@ -57,6 +64,9 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Toolset     string          `json:"toolset,omitempty"`
+	Class       string          `json:"class,omitempty"`
+	Approval    string          `json:"approval,omitempty"`
 }
 
 // Tools returns tools with these names and nothing else.
@@ -91,6 +101,9 @@ type Result struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 	IsError bool            `json:"is_error"`
 	Message string          `json:"error_message,omitempty"`
+	// Approve decides on a call that waits for approval, and Reason says why.
+	Approve *bool  `json:"approve,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // A Call is a call of a tool, as the server passes it on to the client.
@@ -98,6 +111,9 @@ type Call struct {
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
+	// Toolset is that of the tool, and Approval is "required" if the call waits for approval.
+	Toolset  string `json:"toolset"`
+	Approval string `json:"approval"`
 }
 
 // CompactInput returns the input of a call without insignificant spaces.
@@ -251,6 +267,11 @@ func Value(raw string) Handler {
 // Failure returns a Handler whose calls all fail with this message.
 func Failure(message string) Handler {
 	return func(Call) Result { return Result{IsError: true, Message: message} }
+}
+
+// Decision returns a Handler that approves all calls, or refuses them for a reason.
+func Decision(approve bool, reason string) Handler {
+	return func(Call) Result { return Result{Approve: &approve, Reason: reason} }
 }
 
 // Run starts a program and answers its calls until it ends. It returns the last answer and the

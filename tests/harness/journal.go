@@ -2,7 +2,6 @@ package harness
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,6 +92,8 @@ type Journal struct {
 	// Calls are the calls in the order made.
 	Calls []JournalCall
 	Files int
+	// approved are the calls that have been approved and have not begun.
+	approved map[string]bool
 	// paused is true in a pause; rounds counts the pauses.
 	paused bool
 	rounds int
@@ -105,10 +106,14 @@ type JournalCall struct {
 
 // The statuses of the records of calls.
 const (
+	callWaits     = "waiting"
 	callExecutes  = "executing"
 	callCompleted = "completed"
 	callFailed    = "failed"
 )
+
+// open reports whether the call has no result.
+func (c JournalCall) open() bool { return c.Status == callWaits || c.Status == callExecutes }
 
 // add adds the next event, or says why it cannot be the next one.
 func (j *Journal) add(raw []byte) error {
@@ -134,6 +139,16 @@ func (j *Journal) String() string {
 
 // Ended reports whether the last event has been read.
 func (j *Journal) Ended() bool { return j.last().Type == "execution.ended" }
+
+// Types returns the types of the events that begin with one of these prefixes.
+func (j *Journal) Types(prefixes ...string) (types []string) {
+	for _, e := range j.Events {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e.Type, p) }) {
+			types = append(types, e.Type)
+		}
+	}
+	return types
+}
 
 // Status returns how the execution has ended, empty if it has not.
 func (j *Journal) Status() string {
@@ -167,8 +182,10 @@ func (j *Journal) follows(e Event) error {
 		return same("its execution", e.Execution, j.ID)
 	case "output":
 		return j.prints(e)
-	case "call.started":
+	case "call.started", "approval.requested":
 		return j.calls(e)
+	case "approval.given", "approval.refused":
+		return j.decides(e)
 	case "call.completed", "call.failed":
 		return j.answers(e)
 	case "execution.paused":
@@ -180,7 +197,7 @@ func (j *Journal) follows(e Event) error {
 	case "file.stored":
 		j.Files++
 	case "execution.ended":
-		open := slices.ContainsFunc(j.Calls, func(c JournalCall) bool { return c.Status == callExecutes })
+		open := slices.ContainsFunc(j.Calls, func(c JournalCall) bool { return c.open() })
 		return errors.Join(same("open calls", open, false), same("rounds", e.Rounds, j.rounds), same("calls", e.Calls, len(j.Calls)),
 			same("stdout_bytes", e.StdoutBytes, len(j.Streams["stdout"])), same("stderr_bytes", e.StderrBytes, len(j.Streams["stderr"])))
 	}
@@ -207,9 +224,47 @@ func (j *Journal) prints(e Event) error {
 	return err
 }
 
+// calls notes a call that begins, or that waits for approval before it may begin.
 func (j *Journal) calls(e Event) error {
-	j.Calls = append(j.Calls, JournalCall{ID: e.Call, Record: e.Record, Tool: e.Tool, Input: string(e.Input), Status: callExecutes})
-	return errors.Join(same("its call", e.Call, fmt.Sprintf("call_%03d", len(j.Calls))), same("paused", j.paused, false))
+	paused := same("paused", j.paused, false)
+	if c := j.call(e.Call); c != nil {
+		approved := j.approved[e.Call]
+		delete(j.approved, e.Call)
+		return errors.Join(paused, same("approved", approved, true), same("its record", e.Record, c.Record), same("its input", string(e.Input), c.Input))
+	}
+	c := JournalCall{ID: e.Call, Record: e.Record, Tool: e.Tool, Input: string(e.Input), Status: callExecutes}
+	if e.Type == "approval.requested" {
+		c.Status = callWaits
+	}
+	j.Calls = append(j.Calls, c)
+	return errors.Join(paused, same("its call", e.Call, fmt.Sprintf("call_%03d", len(j.Calls))))
+}
+
+// decides notes what somebody has decided on a call.
+func (j *Journal) decides(e Event) error {
+	c := j.call(e.Call)
+	if c == nil {
+		return errors.New("its call has not been asked for")
+	}
+	err := same("its call", c.Status, callWaits)
+	c.Status = callExecutes
+	if e.Type == "approval.given" {
+		if j.approved == nil {
+			j.approved = map[string]bool{}
+		}
+		j.approved[e.Call] = true
+	}
+	return err
+}
+
+// call returns the call with this id, or nil.
+func (j *Journal) call(id string) *JournalCall {
+	for i := range j.Calls {
+		if j.Calls[i].ID == id {
+			return &j.Calls[i]
+		}
+	}
+	return nil
 }
 
 func (j *Journal) answers(e Event) error {
@@ -228,7 +283,7 @@ func (j *Journal) pauses(e Event) error {
 	err := errors.Join(same("paused", j.paused, false), same("its round", e.Round, j.rounds))
 	j.paused = true
 	for _, id := range e.Waiting {
-		open := slices.ContainsFunc(j.Calls, func(c JournalCall) bool { return c.ID == id && c.Status == callExecutes })
+		open := slices.ContainsFunc(j.Calls, func(c JournalCall) bool { return c.ID == id && c.open() })
 		err = errors.Join(err, same(id+" is open", open, true))
 	}
 	if len(e.Waiting) == 0 {
@@ -420,78 +475,4 @@ func eachLine(response *http.Response, visit func(line string) error) error {
 			return err
 		}
 	}
-}
-
-// A Witness follows the events of an execution as they come, on one stream after the other. It goes
-// on where a stream has broken off, and remembers what it has seen.
-type Witness struct {
-	seen    Journal
-	streams int
-	done    chan struct{}
-	err     error
-}
-
-// Witness returns a new witness, who waits until there is an execution with a label, and watches it
-// until it or ctx ends.
-func (c Client) Witness(ctx context.Context, key, value string) *Witness {
-	w := &Witness{done: make(chan struct{})}
-	go func() {
-		defer close(w.done)
-		for w.err == nil && w.seen.ID == "" {
-			var found []string
-			if found, w.err = c.Labelled(ctx, key, value); len(found) > 0 {
-				w.seen.ID = found[0]
-			}
-			time.Sleep(retryTime)
-		}
-		for w.err == nil && !w.seen.Ended() {
-			w.err = cmp.Or(w.watch(ctx, c), ctx.Err())
-		}
-	}()
-	return w
-}
-
-// watch follows one stream until it breaks off. Some streams are left by the witness.
-func (w *Witness) watch(ctx context.Context, c Client) error {
-	w.streams++
-	response, err := c.open(ctx, w.seen.ID, "text/event-stream", len(w.seen.Events))
-	if err != nil {
-		return err
-	}
-	if rand.N(2) == 0 {
-		defer time.AfterFunc(rand.N(500*time.Millisecond), func() { _ = response.Body.Close() }).Stop()
-	}
-	id, data := "", ""
-	return eachLine(response, func(line string) error {
-		name, value, _ := strings.Cut(line, ": ")
-		switch {
-		case name == "id":
-			id = value
-		case name == "data":
-			data = value
-		case line == "" && data != "":
-			err := errors.Join(w.seen.add([]byte(data)), same("the id of a frame", id, strconv.Itoa(len(w.seen.Events))))
-			id, data = "", ""
-			return err
-		}
-		return nil
-	})
-}
-
-// Agrees waits until the witness has seen the end of an execution, and checks that it has seen what
-// the journal tells. The witness may be late, but not for as long as patience.
-func (w *Witness) Agrees(j *Journal, patience time.Duration) error {
-	began := time.Now()
-	select {
-	case <-w.done:
-	case <-time.After(patience):
-		return fmt.Errorf("execution %s: a witness has not seen its end after %v", j.ID, time.Since(began))
-	}
-	if w.err != nil {
-		return fmt.Errorf("a witness, on stream %d: %w", w.streams, w.err)
-	}
-	if got, want := w.seen.String(), j.String(); got != want {
-		return fmt.Errorf("a witness has seen:\n%s\nthe journal tells:\n%s", got, want)
-	}
-	return nil
 }

@@ -15,6 +15,8 @@ func TestJournal(t *testing.T) {
 		return fmt.Sprintf(`"type":"output","stream":"stdout","offset":%d,"text":"é"`, offset)
 	}
 	completed := `"type":"call.completed","call":"call_001","record":"r"`
+	requested, given, refused := strings.Replace(asked, "call.started", "approval.requested", 1), `"type":"approval.given","call":"call_001"`, `"type":"approval.refused","call":"call_001"`
+	failed := strings.Replace(completed, "completed", "failed", 1)
 	for name, c := range map[string]struct {
 		events []string
 		bad    bool
@@ -36,6 +38,11 @@ func TestJournal(t *testing.T) {
 		"no pause":               {[]string{started, asked, resumed}, true},
 		"an end with open calls": {[]string{started, output(0), asked, paused, ended}, true},
 		"an end without output":  {[]string{started, asked, paused, resumed, completed, ended}, true},
+		"approved":               {events: []string{started, output(0), requested, paused, resumed, given, asked, completed, ended}},
+		"refused":                {events: []string{started, output(0), requested, paused, resumed, refused, failed, ended}},
+		"not approved":           {[]string{started, requested, paused, resumed, asked}, true},
+		"refused, but begins":    {[]string{started, requested, paused, resumed, refused, asked}, true},
+		"decided twice":          {[]string{started, requested, paused, resumed, refused, given}, true},
 		"after the end":          {[]string{started, output(0), asked, paused, resumed, completed, ended, output(2)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

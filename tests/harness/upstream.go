@@ -170,11 +170,15 @@ func (u *Upstream) hold(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// arguments returns the members of a request's query and of its JSON body.
+// arguments returns the members of a request's query and of its JSON body. What looks like a whole
+// number is one.
 func arguments(r *http.Request) map[string]any {
 	got := map[string]any{}
 	for name, values := range r.URL.Query() {
 		got[name] = values[0]
+		if n, err := strconv.Atoi(values[0]); err == nil {
+			got[name] = n
+		}
 	}
 	_ = json.NewDecoder(r.Body).Decode(&got) // Without a body there is no more.
 	return got

@@ -1,0 +1,125 @@
+package toolsets
+
+import (
+	"strings"
+	"testing"
+
+	"fermata/tests/harness"
+)
+
+// forge is the beginning of programs that send frames in the place of their runner, on every
+// descriptor.
+const forge = `
+	import json, os, struct, time
+	def send(kind, payload):
+	    frame = struct.pack(">IB", len(payload), ord(kind)) + payload
+	    for name in os.listdir("/proc/self/fd"):
+	        if int(name) > 2:
+	            try:
+	                os.write(int(name), frame)
+	            except OSError:
+	                pass
+	def calls(*list):
+	    send("C", json.dumps([dict({"n": n, "input": {"key": KEY}}, **c) for n, c in enumerate(list)]).encode())
+	    time.sleep(1.5)
+	print("so far", flush=True)
+`
+
+// forged returns a program that sends frames itself.
+func forged(key, code string) harness.Program {
+	return program(key, forge+"\t"+strings.TrimLeft(code, "\n\t"))
+}
+
+// TestForgedCalls forges calls that the runner would not make: the server keeps every rule itself.
+func TestForgedCalls(t *testing.T) {
+	cases := []struct {
+		name, code string
+		sent       int
+		// ends is true if the execution must end because of it.
+		ends bool
+	}{
+		{"a toolset that is not granted", `calls({"toolset": "trouble", "tool": "get"})`, 0, true},
+		{"a tool of no toolset", `calls({"tool": "book"})`, 0, true},
+		{"another case", `calls({"toolset": "desk", "tool": "Book"})`, 0, true},
+		{"a blank", `calls({"toolset": "desk ", "tool": "book"})`, 0, true},
+		{"a toolset that is a number", `calls({"toolset": 7, "tool": "book"})`, 0, true},
+		{"without approval", `calls({"toolset": "desk", "tool": "pay", "approval": "never", "approve": True})`, 0, false},
+		{"beyond the cost", `calls(*[{"toolset": "desk", "tool": "book", "cost": 0}] * 8)`, 2, false},
+		{"an input that the schema refuses", `calls({"toolset": "desk", "tool": "book", "input": {"key": KEY, "n": "x"}})`, 0, false},
+		{"an argument that is not declared", `calls({"toolset": "desk", "tool": "book", "input": {"key": KEY, "admin": True}})`, 0, false},
+	}
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		d := standard(t, s, nil)
+		for _, tc := range cases {
+			t.Run(tc.name, func(t *testing.T) {
+				t.Parallel()
+				key := harness.NewKey()
+				p := forged(key, tc.code)
+				p.MaxCost = new(6)
+				a := d.Post(t, p)
+				if !strings.HasPrefix(a.Stdout, "so far\n") || tc.ends && (a.HTTPStatus != 200 || a.Status != "error") {
+					t.Errorf("got %v, want it ended: %v", a, tc.ends)
+				}
+				j := &harness.Journal{ID: a.Execution()}
+				if err := j.Read(t.Context(), d.Client); err != nil || !tc.ends && len(j.Calls) == 0 {
+					t.Errorf("%v: calls = %v, want those that were forged", err, j.Calls)
+				}
+				d.upstream.Sent(t, key, tc.sent)
+			})
+		}
+		t.Run("sequential", func(t *testing.T) {
+			t.Parallel()
+			key := harness.NewKey()
+			p := forged(key, `calls(*[{"toolset": "weather", "tool": "slow", "input": {"key": KEY, "ms": 50}}] * 8)`)
+			p.Sequential = true
+			d.Post(t, p)
+			if n := d.upstream.Together(key); n > 1 {
+				t.Errorf("%d calls ran at once, want 1", n)
+			}
+		})
+		t.Run("lane", func(t *testing.T) {
+			t.Parallel()
+			key := harness.NewKey()
+			d.Post(t, forged(key, `calls(*[{"toolset": "desk", "tool": "queue", "input": {"key": KEY, "ms": 50}}] * 8)`))
+			if n := d.upstream.Together(key); n > 1 {
+				t.Errorf("%d calls ran at once, want 1", n)
+			}
+		})
+	})
+}
+
+// TestSwappedAfterApproval sends another input for a call after it was approved: the execution ends, and
+// nothing is sent.
+func TestSwappedAfterApproval(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		d := standard(t, s, nil)
+		for name, second := range map[string]string{
+			"another input":   `{"toolset": "desk", "tool": "pay", "input": {"key": KEY, "n": 1000}}`,
+			"another tool":    `{"toolset": "desk", "tool": "book", "input": {"key": KEY, "n": 1}}`,
+			"another toolset": `{"toolset": "weather", "tool": "wait", "input": {"key": KEY, "n": 1}}`,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				key := harness.NewKey()
+				p := forged(key, strings.ReplaceAll(`
+	def once(c):
+	    send("C", json.dumps([dict({"n": 0}, **c)]).encode())
+	    time.sleep(1)
+	once({"toolset": "desk", "tool": "pay", "input": {"key": KEY, "n": 1}})
+	once(SECOND)
+	time.sleep(5)
+`, "SECOND", second))
+				p.Approvals = true
+				pause := d.Pause(t, p)
+				if len(pause.Calls) != 1 || pause.Calls[0].Approval != "required" {
+					t.Fatalf("calls = %v, want one that needs approval", pause.Calls)
+				}
+				a := d.Post(t, pause.Continue(harness.Decision(true, "")))
+				if a.Status != "error" || !strings.Contains(a.Error, "another input") {
+					t.Errorf("got %v, want it ended", a)
+				}
+				d.upstream.Sent(t, key, 0)
+			})
+		}
+	})
+}
