@@ -48,6 +48,7 @@ type Store interface {
 	Close() error
 
 	Journals
+	Usages
 }
 
 // A Registry holds the leases of the servers that share a store: which servers are

@@ -63,7 +63,8 @@ func openArchive(path string, log *slog.Logger) (*archive, error) {
 	db, err := openFile(path, o, func(tx *bolt.Tx) error {
 		_, err := tx.CreateBucketIfNotExists([]byte(ages))
 		_, chaptersErr := tx.CreateBucketIfNotExists([]byte(chapters))
-		return errors.Join(err, chaptersErr, archiveShelf(tx).create())
+		_, usagesErr := tx.CreateBucketIfNotExists([]byte(usages))
+		return errors.Join(err, chaptersErr, usagesErr, archiveShelf(tx).create())
 	})
 	if err != nil {
 		return nil, err

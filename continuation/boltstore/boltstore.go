@@ -5,7 +5,8 @@
 // survives that. So no write of a record waits for the disk: if the server is killed, the
 // kernel still has what it wrote; if the machine crashes, the records are worthless anyway.
 // The journal of a live execution is in the file of records. When the execution has ended,
-// its journal is moved to the archive, a synced file that outlives a reboot.
+// its journal is moved to the archive, a synced file that outlives a reboot. The sums of what was
+// used are there as well.
 package boltstore
 
 import (

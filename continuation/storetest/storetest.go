@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) continuation.Store) {
 		{"CancelledContext", testCancelled},
 		{"Ping", testPing},
 	}
-	for _, test := range append(tests, journalTests...) {
+	for _, test := range slices.Concat(tests, journalTests, usageTests) {
 		t.Run(test.name, func(t *testing.T) { test.test(t, open(t)) })
 	}
 }
