@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"time"
 
 	"fermata/engine/tools/config"
 	"fermata/engine/tools/host"
@@ -18,6 +19,7 @@ type toolsSettings struct {
 	Path        string          `name:"toolsets" env:"FERMATA_TOOLSETS" placeholder:"PATH" help:"Toolsets file, or a directory of them: the tools that the server itself runs. Empty: none."`
 	Package     string          `name:"tools-package" default:"fermata_tools" help:"Name of the package from which programs import toolsets."`
 	Concurrency int             `name:"tool-concurrency" default:"16" help:"Calls that the server runs at the same time for one execution, 1 to 64."`
+	UsageLife   time.Duration   `name:"usage-life" default:"2160h" help:"How long to keep, for each client, toolset and day, how many calls the server has run and what they cost; at most 9600h. Counted from the end of the day."`
 	Rules       toolsetSettings `embed:""`
 }
 
@@ -28,7 +30,11 @@ var packageName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 func (s *toolsSettings) check(m *mistakes) {
 	m.unless(packageName.MatchString(s.Package), "tools-package", "the name of a Python package: a small letter, then at most 63 small letters, digits and underscores")
 	m.unless(s.Concurrency >= 1 && s.Concurrency <= 64, "tool-concurrency", "between 1 and 64")
+	m.unless(s.UsageLife > 0 && s.UsageLife <= maxUsageLife, "usage-life", "more than 0 and at most 9600h")
 }
+
+// maxUsageLife bounds how many days a store looks through for one answer.
+const maxUsageLife = 400 * 24 * time.Hour
 
 // open opens the toolsets, or returns nil if there are none. addrs are those at which the server
 // listens, to which no toolset connects.

@@ -22,10 +22,12 @@ import (
 	"fermata/api/mcp"
 	"fermata/api/peer"
 	"fermata/api/reference"
+	toolsetroutes "fermata/api/toolsets"
 	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
+	"fermata/engine/usage"
 )
 
 const (
@@ -173,6 +175,8 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		granting = toolsets
 		opened.add("toolsets", toolsets.Close)
 	}
+	used := usage.New(usage.Options{Store: store, Life: s.Tools.UsageLife, Log: log})
+	opened.add("usage", used.Close)
 	executions, err := engine.New(ctx, engine.Options{
 		Provider: provider,
 		Store:    store,
@@ -210,6 +214,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		Toolsets:        granting,
 		Package:         s.Tools.Package,
 		ToolConcurrency: s.Tools.Concurrency,
+		Used:            used.Used,
 
 		MaxExecutions: s.maxExecutions(),
 		MaxStored:     int64(s.Executions.MaxStored),
@@ -236,6 +241,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	}
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
+	toolsetroutes.RegisterUsage(clients, used)                                                                                    //nolint:contextcheck // each request has a context of its own
 	handlers.agents = mcp.New(mcp.Options{                                                                                        //nolint:contextcheck // what it runs ends with Close
 		Executions: executions, Files: files, History: history, Package: s.Tools.Package,
 		Readers: readers, Version: version(), Log: log,

@@ -1,0 +1,91 @@
+package toolsets
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/continuation"
+)
+
+const (
+	// usageTimeout bounds the time in which the store answers.
+	usageTimeout = 5 * time.Second
+	// usualUsages is the size of a page of sums, and mostUsages the largest one.
+	usualUsages = 50
+	mostUsages  = 200
+)
+
+// Sums are what principals have used of toolsets; *usage.Counter implements it.
+type Sums interface {
+	// List returns up to q.Limit sums.
+	List(ctx context.Context, q continuation.UsageQuery) ([]continuation.Usage, error)
+}
+
+// RegisterUsage registers the routes that tell what principals have used.
+func RegisterUsage(r *api.Router, sums Sums) {
+	list := func(c echo.Context) error { return listUsage(c, sums) }
+	for _, prefix := range []string{"", "/v1"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r.Handle(method, prefix+"/usage", list, r.Needs(api.See))
+		}
+	}
+}
+
+// A usage is what a principal has used of a toolset on a day. Only operators see who that is.
+type usage struct {
+	Toolset   string           `json:"toolset"`
+	Day       continuation.Day `json:"day"`
+	Calls     int64            `json:"calls"`
+	Cost      int64            `json:"cost"`
+	Principal string           `json:"principal,omitempty"`
+}
+
+// A usagePage is a page of sums. Next is the cursor of the next one, or null.
+type usagePage struct {
+	Data []usage `json:"data"`
+	Next *string `json:"next"`
+}
+
+// listUsage answers with sums: a principal's own, or for operators those of one principal or of all.
+func listUsage(c echo.Context, sums Sums) error {
+	who := api.PrincipalOf(c)
+	q, err := readUsageQuery(c.Request().URL.RawQuery, who.ID, who.Operator)
+	if err != nil {
+		return err
+	}
+	limit := q.Limit
+	q.Limit++ // to know whether there are more
+	ctx, cancel := context.WithTimeout(c.Request().Context(), usageTimeout)
+	defer cancel()
+	list, err := sums.List(ctx, q)
+	if err != nil {
+		return err
+	}
+	page := usagePage{Data: []usage{}}
+	if len(list) > limit {
+		list = list[:limit]
+		next, err := cursorOf(list[limit-1])
+		if err != nil {
+			return err
+		}
+		page.Next = &next
+	}
+	for _, u := range list {
+		shown := usage{u.Toolset, u.Day, u.Calls, u.Cost, u.Principal}
+		if !who.Operator {
+			shown.Principal = ""
+		}
+		page.Data = append(page.Data, shown)
+	}
+	body, err := json.Marshal(page)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return api.AnswerBytes(c, http.StatusOK, body)
+}
