@@ -21,6 +21,7 @@ import (
 	"fermata/api/mcp"
 	"fermata/api/reference"
 	"fermata/api/reference/referencetest"
+	"fermata/api/toolsets"
 )
 
 // newRouter returns a router with all public routes. Their handlers have nothing that they could use.
@@ -31,6 +32,7 @@ func newRouter(t *testing.T) *api.Router {
 	librechat.Register(r, librechat.Options{Files: struct{ librechat.Files }{}})
 	live.Register(r, live.Options{})
 	mcp.Register(r, mcp.New(mcp.Options{}))
+	toolsets.RegisterUsage(r, nil)
 	if err := console.Register(r); err != nil {
 		t.Fatal(err)
 	}

@@ -118,10 +118,10 @@ func (c *Counter) write() {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	if err := c.o.Store.AddUsage(ctx, add, c.o.Life); err != nil {
-		c.o.Log.Warn("cannot write how much toolsets were used; these calls may be missing there", "calls", calls, "err", err)
+		c.o.Log.Warn("cannot write the usage of toolsets, so calls may be missing in it", "calls", calls, "err", err)
 	}
 	if lost > 0 {
-		c.o.Log.Warn("too many principals and toolsets at once: these calls are missing in what was used", "calls", lost)
+		c.o.Log.Warn("too many principals used toolsets at once, so calls are missing in their usage", "calls", lost)
 	}
 }
 

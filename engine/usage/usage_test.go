@@ -143,7 +143,7 @@ func TestNeverTooMuch(t *testing.T) {
 			t.Fatalf("%v is counted more than once", u)
 		}
 	}
-	for _, want := range []string{"may be missing", "calls=10000", "too many principals", "calls=3"} {
+	for _, want := range []string{"calls may be missing", "calls=10000", "too many principals", "calls=3"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, log.String())
 		}
