@@ -107,13 +107,10 @@ func (p *Provider) killedForMemory(ctx context.Context, ref string) bool {
 	for {
 		select {
 		case m := <-messages:
-			switch m.Action {
-			case events.ActionOOM:
+			if m.Action == events.ActionOOM {
 				return true
-			case events.ActionKill:
-				return false
 			}
-			if m.Actor.Attributes["exitCode"] != exitKilled {
+			if m.Action == events.ActionKill || m.Actor.Attributes["exitCode"] != exitKilled {
 				return false
 			}
 			late = time.After(lateEvents)

@@ -21,21 +21,32 @@ const (
 )
 
 // answersSoon launches a server and checks that it answers in time, and that it says for which
-// reasons it is not ready.
+// reasons it is not ready. A server that waits too long for what hangs does so at each start, while
+// a busy machine makes only some starts slow. So it fails if each of a few starts takes too long.
 func answersSoon(t *testing.T, s *harness.Server, reasons ...string) {
 	t.Helper()
-	began := time.Now()
-	if err := s.Launch(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Await(); err != nil {
-		t.Fatal(err)
-	}
-	if err := readyFor(health(t, s.Alice(), "/ready"), reasons); err != nil {
-		t.Errorf("GET /ready: %v", err)
-	}
-	if took := time.Since(began); took > answerLimit {
-		t.Errorf("the server answered after %v, want at most %v\n%s", took, answerLimit, s.Log.Tail())
+	const starts = 3
+	for n := 1; ; n++ {
+		began := time.Now()
+		if err := s.Launch(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Await(); err != nil {
+			t.Fatal(err)
+		}
+		if err := readyFor(health(t, s.Alice(), "/ready"), reasons); err != nil {
+			t.Errorf("GET /ready: %v", err)
+		}
+		took := time.Since(began)
+		if took <= answerLimit {
+			return
+		}
+		t.Logf("the server answered after %v, want at most %v", took, answerLimit)
+		if n == starts {
+			t.Errorf("the server answered too late at each of %d starts\n%s", starts, s.Log.Tail())
+			return
+		}
+		endBySignal(t, s, syscall.SIGTERM)
 	}
 }
 
