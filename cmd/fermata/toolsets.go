@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"fermata/engine/tools"
 	"fermata/engine/tools/config"
+	"fermata/engine/tools/host"
 	"fermata/engine/tools/policy"
 )
 
@@ -148,7 +147,7 @@ func (c *toolsetCheck) openable(ctx context.Context, file *config.File, stderr i
 				return nil, err
 			}
 		}
-		known = append(known, knownTools(file.Toolsets[i], t))
+		known = append(known, host.Known(file.Toolsets[i], t))
 	}
 	if err := opened.Close(ctx); err != nil {
 		return nil, err
@@ -157,23 +156,4 @@ func (c *toolsetCheck) openable(ctx context.Context, file *config.File, stderr i
 		return nil, tellMistakes(stderr, mistakes)
 	}
 	return known, nil
-}
-
-// knownTools returns which tools of a toolset are known without a connection, also those that are
-// hidden.
-func knownTools(described config.Toolset, opened tools.Toolset) policy.Toolset {
-	names, complete := described.Names()
-	if described.OpenAPI == nil || opened.State != tools.Ready {
-		return policy.Toolset{Key: described.Key, Tools: names, Complete: complete}
-	}
-	names = nil
-	for _, tool := range opened.Tools {
-		names = append(names, tool.Name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(described.OpenAPI.Tools)) {
-		if described.OpenAPI.Tools[name].Hide {
-			names = append(names, name)
-		}
-	}
-	return policy.Toolset{Key: described.Key, Tools: names, Complete: true}
 }

@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"os/signal"
 	"regexp"
+	"syscall"
 	"time"
 
 	"fermata/engine/tools/config"
@@ -37,11 +40,11 @@ func (s *toolsSettings) check(m *mistakes) {
 const maxUsageLife = 400 * 24 * time.Hour
 
 // open opens the toolsets, or returns nil if there are none. addrs are those at which the server
-// listens, to which no toolset connects.
-func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, addrs ...net.Addr) (*host.Host, error) {
+// listens, to which no toolset connects. SIGHUP makes the host read the file again, until closing.
+func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, addrs ...net.Addr) (h *host.Host, closing func(context.Context) error, err error) {
 	settings, err := s.Rules.policy()
 	if err != nil || s.Path == "" {
-		return nil, err
+		return nil, nil, err
 	}
 	var forbidden []netip.AddrPort
 	for _, addr := range addrs {
@@ -49,16 +52,22 @@ func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, addrs ...net
 			forbidden = append(forbidden, tcp.AddrPort())
 		}
 	}
-	h, err := host.Open(ctx, host.Options{Path: s.Path, Settings: settings, Log: log, Forbidden: forbidden, Version: version()})
+	reread := make(chan os.Signal, 1)
+	signal.Notify(reread, syscall.SIGHUP)
+	h, err = host.Open(ctx, host.Options{Path: s.Path, Package: s.Package, Reread: reread, Settings: settings, Log: log, Forbidden: forbidden, Version: version()})
 	if err == nil {
-		return h, nil
+		return h, func(ctx context.Context) error {
+			signal.Stop(reread)
+			return h.Close(ctx)
+		}, nil
 	}
+	signal.Stop(reread)
 	problems := []error{errors.New("the toolsets cannot be used (FERMATA_TOOLSETS)")}
 	if mistakes := config.Mistakes(err); len(mistakes) > 0 {
 		for _, m := range mistakes {
 			problems = append(problems, m)
 		}
-		return nil, errors.Join(problems...)
+		return nil, nil, errors.Join(problems...)
 	}
-	return nil, fmt.Errorf("%w: %w", problems[0], err)
+	return nil, nil, fmt.Errorf("%w: %w", problems[0], err)
 }

@@ -166,14 +166,14 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	if err != nil {
 		return handlers, opened, err
 	}
-	toolsets, err := s.Tools.open(ctx, log, addr)
+	toolsets, closeToolsets, err := s.Tools.open(ctx, log, addr)
 	if err != nil {
 		return handlers, opened, err
 	}
 	var granting engine.Toolsets
 	if toolsets != nil {
 		granting = toolsets
-		opened.add("toolsets", toolsets.Close)
+		opened.add("toolsets", closeToolsets)
 	}
 	used := usage.New(usage.Options{Store: store, Life: s.Tools.UsageLife, Log: log})
 	opened.add("usage", used.Close)

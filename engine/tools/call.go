@@ -122,20 +122,6 @@ func (t tool) check(input json.RawMessage) (json.RawMessage, error) {
 	return canonical, t.schema.Check(canonical)
 }
 
-// enter waits until the toolset may run one more call.
-func (t *toolset) enter(ctx context.Context, principal string) (leave func(), err error) {
-	err = t.gate.enter(ctx, principal)
-	switch {
-	case errors.Is(err, errCrowded):
-		return nil, failure(err, textCrowded, t.described.Key, maxWaiting)
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, failure(err, textBusy, t.described.Key, t.described.Concurrency)
-	case err != nil:
-		return nil, failure(err, "%s", textCancelled)
-	}
-	return t.gate.leave, nil
-}
-
 // failure returns a failed call.
 func failure(cause error, format string, args ...any) *source.CallError {
 	return &source.CallError{Message: fmt.Sprintf(format, args...), Err: cause}

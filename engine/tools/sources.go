@@ -17,6 +17,7 @@ import (
 
 // An opener makes toolsets with what they share.
 type opener struct {
+	gates     *Gates
 	budget    *outgoing.Budget
 	forbidden []netip.AddrPort
 	limits    *mcptool.Limits
@@ -27,7 +28,7 @@ type opener struct {
 // open makes a toolset. It makes no connection, so that the tools of MCP servers are not known yet.
 func (o opener) open(ctx context.Context, described config.Toolset) *toolset {
 	t := &toolset{
-		described: described, masker: mask.New(described.Secrets), gate: newGate(described.Concurrency),
+		described: described, masker: mask.New(described.Secrets), gates: o.gates, gate: o.gates.toolset(described.Key, described.Concurrency),
 		log: o.log, starting: make(chan struct{}, 1), state: Starting,
 	}
 	made, err := o.source(t)

@@ -16,6 +16,8 @@ const (
 	textNoObject    = "the input must be an object with the names and values of the parameters"
 	textBusy        = "the toolset %s was busy until the time for this call was over: it runs at most %d calls at the same time"
 	textCrowded     = "too many calls wait for the toolset %s: at most %d may"
+	textManyWait    = "too many calls of this principal wait: at most %d may"
+	textFull        = "the server was busy until the time for this call was over: it runs at most %d calls of one principal and %d of all at the same time"
 	textCancelled   = "the call was cancelled"
 	textFailed      = "the call has failed"
 	textLarge       = "the result has %d bytes; at most %d are allowed"

@@ -36,6 +36,8 @@ type Options struct {
 	Version string
 	// MaxResult is how many bytes the result of a call may have. 0 means DefaultMaxResult.
 	MaxResult int64
+	// Gates bound the calls, together with those of others that have the same gates. They may be nil.
+	Gates *Gates
 }
 
 // Tools are the toolsets of a file. It is safe for concurrent use.
@@ -55,7 +57,11 @@ func Open(ctx context.Context, o Options) *Tools {
 	if t.maxResult <= 0 {
 		t.maxResult = DefaultMaxResult
 	}
+	if o.Gates == nil {
+		o.Gates = NewGates()
+	}
 	opener := opener{
+		gates:  o.Gates,
 		budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(), forbidden: o.Forbidden, log: t.log, version: o.Version,
 	}
 	for _, described := range o.File.Toolsets {

@@ -26,6 +26,7 @@ type toolset struct {
 	described config.Toolset
 	source    source.Source // nil if it could not be opened
 	masker    *mask.Masker
+	gates     *Gates
 	gate      *gate
 	log       *slog.Logger
 

@@ -23,13 +23,10 @@ type reader struct {
 	env      func(string) (string, bool)
 	file     *File
 	mistakes []*Mistake
-	// order is the place of each file among all, opened what was read of which file.
-	order  map[string]int
-	opened map[string]os.FileInfo
-	// list are the files of the directory, if it is one.
-	directory string
-	list      []string
-	size      int64
+	// order is the place of each file among all.
+	order map[string]int
+	Stamp
+	size int64
 	// toolsets, classes, policies and principals tell where a name has been given.
 	toolsets, classes, policies, principals map[string]value
 }
@@ -38,19 +35,27 @@ type reader struct {
 // looks up environment variables. If there are mistakes the error joins them, see Mistakes, and
 // there is no File. Files that change while they are read are read again.
 func Read(path string, env func(string) (string, bool)) (*File, error) {
+	file, _, err := ReadStamped(path, env)
+	return file, err
+}
+
+// ReadStamped is Read, and also tells which files have been read, whether or not there are mistakes.
+func ReadStamped(path string, env func(string) (string, bool)) (*File, Stamp, error) {
 	const attempts = 3
+	var stamp Stamp
 	for range attempts {
 		r := &reader{
 			env: env, file: &File{Policies: map[string]Policy{}, Principals: map[string]string{}},
-			order: map[string]int{}, opened: map[string]os.FileInfo{},
+			order: map[string]int{}, Stamp: Stamp{opened: map[string]os.FileInfo{}},
 			toolsets: map[string]value{}, classes: map[string]value{}, policies: map[string]value{}, principals: map[string]value{},
 		}
 		r.read(path)
-		if r.unchanged() {
-			return r.result()
+		if stamp = r.Stamp; stamp.Unchanged() {
+			file, err := r.result()
+			return file, stamp, err
 		}
 	}
-	return nil, errors.Join(&Mistake{File: path, Text: "changes while it is read; write a new file beside it and rename it when it is whole"})
+	return nil, stamp, errors.Join(&Mistake{File: path, Text: "changes while it is read; write a new file beside it and rename it when it is whole"})
 }
 
 // result returns the file, or the mistakes by file and line.
@@ -89,6 +94,7 @@ func (r *reader) read(path string) {
 		}
 	}
 	if err != nil {
+		r.note(path)
 		r.wrong(path, 0, "", "%s", openProblem(err))
 		return
 	}
@@ -203,6 +209,7 @@ func (r *reader) open(path string, limit int64) (text []byte, problem string) {
 	// A pipe must not stop the server, and a file must be judged by what has been opened.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
+		r.note(path)
 		return nil, openProblem(err)
 	}
 	defer f.Close()
@@ -268,20 +275,4 @@ func openProblem(err error) string {
 		err = reason.Err
 	}
 	return fmt.Sprintf("cannot be read: %v", err)
-}
-
-// unchanged tells whether all files are still those that have been read.
-func (r *reader) unchanged() bool {
-	if r.directory != "" {
-		if list, err := listDirectory(r.directory); err != nil || !slices.Equal(list, r.list) {
-			return false
-		}
-	}
-	for path, before := range r.opened {
-		now, err := os.Stat(path)
-		if err != nil || !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) || before.Size() != now.Size() {
-			return false
-		}
-	}
-	return true
 }

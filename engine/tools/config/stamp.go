@@ -1,0 +1,44 @@
+package config
+
+import (
+	"os"
+	"slices"
+)
+
+// A Stamp tells which files were read, also those that ${file:} and OpenAPI name, and how they were.
+type Stamp struct {
+	// opened has the files. One is nil that was not there.
+	opened map[string]os.FileInfo
+	// list are the files of the directory, if it is one.
+	directory string
+	list      []string
+}
+
+// note keeps how a file is that cannot be opened.
+func (s *Stamp) note(path string) {
+	info, err := os.Stat(path)
+	if err != nil {
+		info = nil
+	}
+	s.opened[path] = info
+}
+
+// Unchanged reports whether all files still are those that have been read.
+func (s Stamp) Unchanged() bool {
+	if s.directory != "" {
+		if list, err := listDirectory(s.directory); err != nil || !slices.Equal(list, s.list) {
+			return false
+		}
+	}
+	for path, before := range s.opened {
+		now, err := os.Stat(path)
+		switch {
+		case before == nil && err != nil:
+		case before == nil || err != nil || !os.SameFile(before, now):
+			return false
+		case !before.ModTime().Equal(now.ModTime()) || before.Size() != now.Size() || before.Mode() != now.Mode():
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,175 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fermata/engine/tools"
+	"fermata/engine/tools/config"
+	"fermata/engine/tools/policy"
+)
+
+// How long a toolset that is unavailable is left alone: longer after each failure.
+const (
+	firstBackOff = time.Second
+	lastBackOff  = 5 * time.Minute
+)
+
+// A generation is what the toolsets file said when it was read. Executions keep the generation with
+// which they have started; it is closed when it is not the one of the moment any more and nobody keeps
+// it.
+type generation struct {
+	file   *config.File
+	tools  *tools.Tools
+	policy *policy.Policy
+	// uses counts those who keep it, and the host itself; the host's mutex guards it.
+	uses int
+
+	stop     context.CancelFunc
+	starting sync.WaitGroup // the goroutines that start MCP servers
+}
+
+// make makes a generation of a file. It connects to nothing. Mistakes that only show when the toolsets
+// are opened are errors, too.
+func (h *Host) make(ctx context.Context, file *config.File) (*generation, error) {
+	g := &generation{file: file, uses: 1, stop: func() {}, tools: tools.Open(ctx, tools.Options{
+		File: file, Log: h.o.Log, Forbidden: h.o.Forbidden, Version: h.o.Version, MaxResult: h.o.MaxResult, Gates: h.gates,
+	})}
+	var known []policy.Toolset
+	var mistakes []error
+	for i, t := range g.tools.Toolsets() {
+		if t.State == tools.Unavailable {
+			mistakes = append(mistakes, &config.Mistake{File: h.o.Path, Path: "toolsets." + t.Key + "." + t.Source, Text: config.Printable(t.Reason)})
+		}
+		for _, note := range t.Notes {
+			h.o.Log.Warn("the toolsets file has a part without effect", "toolset", t.Key, "reason", config.Printable(note))
+		}
+		known = append(known, Known(file.Toolsets[i], t))
+	}
+	err := errors.Join(mistakes...)
+	if err == nil {
+		var warnings []string
+		g.policy, warnings, err = policy.New(h.o.Settings, file, known)
+		for _, w := range warnings {
+			h.o.Log.Warn("the toolsets file has a part without effect", "reason", w)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.tools.Close(ctx))
+	}
+	return g, nil
+}
+
+// start starts the MCP servers of the generation, and again those that are unavailable, until close.
+func (g *generation) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	g.stop = stop
+	for _, t := range g.file.Toolsets {
+		if t.MCP != nil {
+			g.starting.Go(func() { g.bring(ctx, t.Key) })
+		}
+	}
+}
+
+// bring asks an MCP server for its tools until they are known, or ctx ends.
+func (g *generation) bring(ctx context.Context, key string) {
+	for wait := firstBackOff; ; wait = min(2*wait, lastBackOff) {
+		t, err := g.tools.Toolset(ctx, key)
+		if err != nil || t.State == tools.Ready || len(t.Tools) > 0 {
+			return
+		}
+		select {
+		case <-time.After(wait + wait/8): // A moment after the source's own back-off is over.
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// close ends all that the generation has open.
+func (g *generation) close(ctx context.Context) error {
+	g.stop()
+	g.starting.Wait()
+	return g.tools.Close(ctx)
+}
+
+// toolset returns a toolset as it is known, and whether there is one.
+func (g *generation) toolset(key string) (tools.Toolset, bool) {
+	all := g.tools.Toolsets()
+	i := slices.IndexFunc(all, func(t tools.Toolset) bool { return t.Key == key })
+	if i < 0 {
+		return tools.Toolset{}, false
+	}
+	return all[i], true
+}
+
+// rules returns what the file says about a tool, and whether there is such a toolset.
+func (g *generation) rules(n policy.Name) (config.Rules, bool) {
+	t := g.file.Toolset(n.Toolset)
+	if t == nil {
+		return config.Rules{}, false
+	}
+	return t.Rules(n.Tool), true
+}
+
+// await waits for those toolsets that names are about, that may be used and that are coming up: for
+// each no longer than its timeout, and than ctx.
+func (g *generation) await(ctx context.Context, rights policy.Rights, names []string) {
+	keys := map[string]bool{}
+	for _, name := range names {
+		key, _, _ := strings.Cut(name, ".")
+		keys[key] = true
+	}
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	for _, t := range g.tools.Toolsets() {
+		if t.State != tools.Starting || !keys[t.Key] || rights.Toolset(t.Key) != nil {
+			continue
+		}
+		timeout := g.file.Toolset(t.Key).Timeout
+		waiting.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			_, _ = g.tools.Toolset(ctx, t.Key) // What has become of it is asked afterwards.
+		})
+	}
+}
+
+// known returns which tools there are that a caller may call, for decisions. caller is one of the
+// constants of config.
+func (g *generation) known(caller string) []policy.Toolset {
+	var known []policy.Toolset
+	for _, t := range g.tools.Toolsets() {
+		k := policy.Toolset{Key: t.Key, Complete: t.State == tools.Ready}
+		for _, tool := range t.Tools {
+			if calls(caller, tool) {
+				k.Tools = append(k.Tools, tool.Name)
+			}
+		}
+		known = append(known, k)
+	}
+	return known
+}
+
+// Known returns which tools of a toolset are known without a connection, also those that are hidden.
+func Known(described config.Toolset, opened tools.Toolset) policy.Toolset {
+	names, complete := described.Names()
+	if described.OpenAPI == nil || opened.State != tools.Ready {
+		return policy.Toolset{Key: described.Key, Tools: names, Complete: complete}
+	}
+	names = nil
+	for _, tool := range opened.Tools {
+		names = append(names, tool.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(described.OpenAPI.Tools)) {
+		if described.OpenAPI.Tools[name].Hide {
+			names = append(names, name)
+		}
+	}
+	return policy.Toolset{Key: described.Key, Tools: names, Complete: true}
+}

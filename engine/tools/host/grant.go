@@ -1,0 +1,229 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"fermata/engine/tools"
+	"fermata/engine/tools/config"
+	"fermata/engine/tools/policy"
+	"fermata/engine/tools/source"
+)
+
+// A Grant is what one execution may use. Whoever has one calls Release at the end. It is safe for
+// concurrent use.
+type Grant struct {
+	// Tools are the granted tools, in the order in which they were asked for.
+	Tools []Tool
+	// Sequential tells that there is one call at a time.
+	Sequential bool
+	// MaxCost bounds the costs of the execution. It is nil if there is no bound.
+	MaxCost *int64
+
+	host       *Host
+	generation *generation
+	release    func()
+	principal  string
+	caller     string
+}
+
+// A Tool is a granted tool, under the rules with which the execution has started.
+type Tool struct {
+	policy.Name
+	// Approval is one of the constants of config, or empty.
+	Approval   string
+	Lane       string
+	Cost       int64
+	Idempotent bool
+}
+
+// newGrant returns a grant of nothing that keeps a generation.
+func (h *Host) newGrant(g *generation, release func(), principal, caller string) *Grant {
+	return &Grant{host: h, generation: g, release: sync.OnceFunc(release), principal: principal, caller: caller}
+}
+
+// Grant decides what a start is granted. It waits for toolsets that are coming up, for no longer than
+// their timeout and ctx. The error is a *policy.UnknownError, a *policy.Refusal, a
+// *policy.TooManyError, an *UnavailableError, or that of ctx.
+func (h *Host) Grant(ctx context.Context, principal string, s policy.Start) (_ *Grant, err error) {
+	g, release := h.now()
+	grant := h.newGrant(g, release, principal, config.CallerCode)
+	defer func() {
+		if err != nil {
+			grant.Release()
+		}
+	}()
+	rights := g.policy.Rights(principal)
+	g.await(ctx, rights, s.Toolsets)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	granted, err := rights.Start(s, g.known(config.CallerCode))
+	if err != nil {
+		return nil, g.explain(rights, err)
+	}
+	if len(granted.Waiting) > 0 {
+		t, _ := g.toolset(granted.Waiting[0])
+		return nil, unavailable(t)
+	}
+	grant.Sequential, grant.MaxCost = granted.Sequential, granted.MaxCost
+	for _, n := range granted.Tools {
+		t, _ := g.toolset(n.Toolset)
+		for _, tool := range t.Tools {
+			if tool.Name == n.Tool {
+				grant.Tools = append(grant.Tools, granting(n, tool))
+			}
+		}
+	}
+	return grant, nil
+}
+
+// explain returns a better error for a tool that is not there for programs: it may be there for others,
+// or its toolset may be unavailable.
+func (g *generation) explain(rights policy.Rights, err error) error {
+	unknown, ok := err.(*policy.UnknownError) //nolint:errorlint // it has just been made
+	if !ok || unknown.Toolset == "" {
+		return err
+	}
+	t, _ := g.toolset(unknown.Toolset)
+	name := strings.TrimPrefix(unknown.Asked, t.Key+".")
+	if slices.ContainsFunc(t.Tools, func(tool tools.Tool) bool { return tool.Name == name }) {
+		return &policy.Refusal{Toolset: t.Key, Tool: name, Rule: callerRule(config.CallerCode)}
+	}
+	if unknown.Incomplete && t.State != tools.Ready {
+		return unavailable(t)
+	}
+	return err
+}
+
+// callerRule says by which rule a caller may not call a tool.
+func callerRule(caller string) string {
+	if caller == config.CallerCode {
+		return "its callers do not include code, which is for calls that programs make"
+	}
+	return "its callers do not include direct, which is for calls that no program makes"
+}
+
+// unavailable returns the error about a toolset whose tools are not known.
+func unavailable(t tools.Toolset) error {
+	return &UnavailableError{t.Key, cmp.Or(t.Reason, "it has not come up in time")}
+}
+
+// granting returns a tool under its rules.
+func granting(n policy.Name, t tools.Tool) Tool {
+	return Tool{n, t.Rules.Approval, t.Rules.Lane, t.Rules.Cost, t.Idempotent}
+}
+
+// Regrant returns the grant of an execution that another server has started: its tools are those
+// that are there now.
+func (h *Host) Regrant(principal string, granted []Tool, sequential bool, maxCost *int64) *Grant {
+	g, release := h.now()
+	grant := h.newGrant(g, release, principal, config.CallerCode)
+	grant.Tools, grant.Sequential, grant.MaxCost = granted, sequential, maxCost
+	return grant
+}
+
+// Toolsets returns the granted toolsets as they were at the start, each with the granted tools that
+// programs may call.
+func (g *Grant) Toolsets() []tools.Toolset {
+	var list []tools.Toolset
+	for _, t := range g.generation.tools.Toolsets() {
+		t.Tools = slices.DeleteFunc(slices.Clone(t.Tools), func(tool tools.Tool) bool {
+			return !slices.ContainsFunc(g.Tools, func(n Tool) bool { return n.Toolset == t.Key && n.Tool == tool.Name })
+		})
+		if len(t.Tools) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Approval returns who has to approve a call that is made now: the stricter of what was so at the
+// start and what is so now. The error tells the program why the call may not be made any more.
+func (g *Grant) Approval(t Tool) (approval string, err error) {
+	now, release := g.host.now()
+	defer release()
+	if err := now.policy.Rights(g.principal).Tool(t.Name); err != nil {
+		return "", &source.CallError{Message: err.Error()}
+	}
+	rules, found := now.rules(t.Name)
+	if !found {
+		return t.Approval, nil
+	}
+	if g.caller != "" && rules.Callers != nil && !slices.Contains(rules.Callers, g.caller) {
+		refusal := &policy.Refusal{Toolset: t.Toolset, Tool: t.Tool, Rule: callerRule(g.caller)}
+		return "", &source.CallError{Message: refusal.Error()}
+	}
+	return stricter(t.Approval, rules.Approval), nil
+}
+
+// stricter returns that of two approvals which lets fewer approve.
+func stricter(a, b string) string {
+	order := []string{"", config.ApprovalNever, config.ApprovalAlways, config.ApprovalOperator}
+	if slices.Index(order, b) > slices.Index(order, a) {
+		return b
+	}
+	return a
+}
+
+// Call makes a call. Its error is a *source.CallError. If the tool still is what it was at the start,
+// the call goes the way that the file names now, with the secrets of now; else it goes the way of the
+// start.
+func (g *Grant) Call(ctx context.Context, r tools.Request) (tools.Result, error) {
+	r.Principal = g.principal
+	now, release := g.host.now()
+	defer release()
+	if now != g.generation && now.same(ctx, g.generation, policy.Name{Toolset: r.Toolset, Tool: r.Tool}) {
+		return now.tools.Call(ctx, r)
+	}
+	return g.generation.tools.Call(ctx, r)
+}
+
+// same reports whether a tool is in this generation what it was in a former one.
+func (g *generation) same(ctx context.Context, former *generation, n policy.Name) bool {
+	described, before := g.file.Toolset(n.Toolset), former.file.Toolset(n.Toolset)
+	if described == nil || before == nil || described.Source() != before.Source() {
+		return false
+	}
+	if described.HTTP != nil && !sameRequest(described.HTTP.Tools, before.HTTP.Tools, n.Tool) {
+		return false
+	}
+	if described.OpenAPI != nil && !bytes.Equal(described.OpenAPI.Document, before.OpenAPI.Document) {
+		return false
+	}
+	rules, old := described.Rules(n.Tool), before.Rules(n.Tool)
+	if rules.Envelope != old.Envelope || rules.Text != old.Text {
+		return false
+	}
+	opened, err := g.tools.Toolset(ctx, n.Toolset) // It may be coming up.
+	if err != nil {
+		return false
+	}
+	then, _ := former.toolset(n.Toolset)
+	return fmt.Sprint(definition(opened, n.Tool)) == fmt.Sprint(definition(then, n.Tool))
+}
+
+// sameRequest reports whether a tool makes the same request in two files.
+func sameRequest(a, b []config.HTTPTool, name string) bool {
+	named := func(t config.HTTPTool) bool { return t.Name == name }
+	i, j := slices.IndexFunc(a, named), slices.IndexFunc(b, named)
+	return i >= 0 && j >= 0 && a[i].Method == b[j].Method && a[i].Path == b[j].Path && a[i].Result == b[j].Result
+}
+
+// definition returns the parts of a tool's definition that calls depend on.
+func definition(t tools.Toolset, name string) []string {
+	for _, tool := range t.Tools {
+		if tool.Name == name {
+			return []string{string(tool.Input), string(tool.Output), fmt.Sprint(tool.Idempotent)}
+		}
+	}
+	return nil
+}
+
+// Release ends the use of the grant.
+func (g *Grant) Release() { g.release() }
