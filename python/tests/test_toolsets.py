@@ -129,10 +129,11 @@ def test_results_that_come_one_by_one(run: Runner, code: str, batches: list[int]
 def test_a_thread_goes_on_with_its_result_before_the_others_are_asked_for_again(run: Runner) -> None:
     got = run(
         """
+        import time
         from concurrent.futures import ThreadPoolExecutor
         def work(n):
             Weather.list(n=n)
-            sum(range(50_000))
+            time.sleep(0.005)
             Weather.list(again=n)
         with ThreadPoolExecutor(4) as pool: list(pool.map(work, range(4)))
         """,
@@ -296,6 +297,32 @@ def test_a_twin_that_nobody_awaits(run: Runner) -> None:
     assert got.stderr == (
         "RuntimeWarning: the tool Weather.aio.list was not called: write `await Weather.aio.list(...)`\n"
     )
+
+
+FORKED = {
+    "method": "Weather.list()",
+    "twin": "asyncio.run(Weather.aio.list())",
+    "plain tool": "asyncio.run(get_local())",
+}
+
+
+@pytest.mark.parametrize("call", FORKED.values(), ids=FORKED.keys())
+def test_a_process_that_was_forked_cannot_call(run: Runner, call: str) -> None:
+    got = run(
+        f"""
+        def work(n):
+            try: {call}
+            except RuntimeError as error: return str(error)
+        def main():
+            from concurrent.futures import ProcessPoolExecutor
+            with ProcessPoolExecutor(2) as pool:
+                print(*pool.map(work, range(2)), sep="\\n")
+        main()
+        print(Weather.list(n=1))
+        """
+    )
+    refusal = "tools can be called only in the program's own process; use threads in place of processes\n"
+    assert (got.stdout, got.stderr) == (refusal * 2 + "{'n': 1}\n", "")
 
 
 @pytest.mark.parametrize("when, batches", [("after", 0), ("before", 1)])

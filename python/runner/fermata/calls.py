@@ -9,6 +9,7 @@ event loop tells when it has nothing to run, and a thread that blocks has nothin
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import socket
 import threading
@@ -28,6 +29,7 @@ _NO_MESSAGE: Final = "tool execution failed"
 
 
 _ENDED: Final = "the program has ended; no tool can be called any more"
+_FORKED: Final = "tools can be called only in the program's own process; use threads in place of processes"
 
 
 class _Call:
@@ -110,6 +112,7 @@ class Calls:
     def __init__(self, stream: socket.socket) -> None:
         self.clock = Clock()
         self._stream = stream
+        self._process = os.getpid()
         # Reads the payload of RESULTS.
         self._decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = loads
         self._lock = threading.Lock()
@@ -182,6 +185,9 @@ class Calls:
 
     def _register(self, call: _Call | _Blocking, name: str, input: str, line: int, toolset: str) -> None:
         """Give a new call its number, and have it wait."""
+        if os.getpid() != self._process:
+            # This process has been forked from the program, and would mix its frames with the program's.
+            raise RuntimeError(_FORKED)
         whose = f'"toolset":{dumps(toolset)},' if toolset else ""
         where = f'"line":{line},' if line else ""
         text = f'{whose}"tool":{dumps(name)},{where}"input":{input}}}'.encode()
