@@ -167,7 +167,7 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 		}
 	}
 	for _, call := range r.Pending {
-		if !call.Answered {
+		if !call.Answered && call.Stage != stageRefused { // The journal has the failure of what was refused.
 			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), journal.Since(call.Started)))
 		}
 	}

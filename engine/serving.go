@@ -32,6 +32,8 @@ func (c *conversation) beginCalls(p plan) error {
 		if b.refusal == "" {
 			begun = append(begun, b.call)
 			reserved += b.call.Cost
+		} else if b.server {
+			c.tally.call(true)
 		}
 	}
 	err := c.amend(context.Background(), func(next *continuation.Record) {
@@ -68,6 +70,7 @@ func (c *conversation) endCall(s *served) {
 	} else if s.message == "" && c.o.Used != nil {
 		c.o.Used(c.record.Principal, s.tool.Toolset, s.tool.Cost)
 	}
+	c.tally.call(s.message != "")
 	took := journal.Since(s.call.Started)
 	if s.message != "" {
 		if !s.unknown {

@@ -18,6 +18,9 @@ type Stats struct {
 	Failures map[Reason]uint64
 	// Pauses counts pauses.
 	Pauses uint64
+	// Calls counts the calls that the server has run for programs, by how they have ended: completed,
+	// failed.
+	Calls map[string]uint64
 	// Takeovers counts executions that this server has taken over and gone on with.
 	Takeovers uint64
 }
@@ -42,6 +45,8 @@ type tally struct {
 	mu        sync.Mutex
 	pauses    uint64
 	takeovers uint64
+	completed uint64 // calls that the server has run
+	failed    uint64 // and those that have failed, also before they were made
 	ends      map[State]uint64
 	failures  map[Reason]uint64
 }
@@ -62,6 +67,17 @@ func (t *tally) note(events []event) {
 	}
 }
 
+// call counts a call of a tool that the server runs.
+func (t *tally) call(failed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if failed {
+		t.failed++
+	} else {
+		t.completed++
+	}
+}
+
 // ended counts an end. mu is held.
 func (t *tally) ended(o Outcome) {
 	if t.ends == nil {
@@ -79,6 +95,7 @@ func (t *tally) read(s *Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Pauses, s.Takeovers = t.pauses, t.takeovers
+	s.Calls = map[string]uint64{"completed": t.completed, "failed": t.failed}
 	s.Ended, s.Failures = map[State]uint64{}, map[Reason]uint64{}
 	for _, to := range moves {
 		for _, state := range to {

@@ -35,6 +35,7 @@ func observed() *metrics {
 			Failures:   map[engine.Reason]uint64{engine.OutOfMemory: 16},
 			Pauses:     17,
 			Takeovers:  18,
+			Calls:      map[string]uint64{"completed": 19, "failed": 20},
 		}
 	})
 	m.request("/health", http.MethodGet, http.StatusServiceUnavailable, 2*time.Millisecond)
@@ -81,7 +82,9 @@ fermata_pool_stuck 12
 fermata_pool_wait_seconds_count 1
 fermata_pool_wait_seconds_sum 0.02
 fermata_pool_waiting 4
-fermata_takeovers_total 18`)
+fermata_takeovers_total 18
+fermata_tool_calls_total{outcome="completed"} 19
+fermata_tool_calls_total{outcome="failed"} 20`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the metrics are wrong (-want +got):\n%s", diff)
 	}
