@@ -30,7 +30,9 @@ func newClient(url, key string) *client {
 type program struct {
 	Lang  string `json:"lang"`
 	Code  string `json:"code"`
-	Tools []tool `json:"tools"`
+	Tools []tool `json:"tools,omitempty"`
+	// Toolsets are those of the server that the program may call.
+	Toolsets []string `json:"toolsets,omitempty"`
 }
 
 // The languages of programs.

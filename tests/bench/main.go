@@ -95,7 +95,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-n is %d, want at least 1", o.n)
 	case o.pairs < 1:
 		return o, fmt.Errorf("-pairs is %d, want at least 1", o.pairs)
-	case len(matching(slices.Concat(scenarios, loads), o.run)) == 0:
+	case len(matching(slices.Concat(scenarios, serverToolScenarios, loads), o.run)) == 0:
 		return o, fmt.Errorf("-run is %q, which is no part of the name of a row", *run)
 	}
 	return o, nil
@@ -191,19 +191,28 @@ func (r *report) measureRunning(ctx context.Context, o options, progress *log.Lo
 }
 
 // measureOwn builds the server and measures it without a pool, then with a full pool.
-func (r *report) measureOwn(ctx context.Context, o options, dir string, progress *log.Logger) error {
+func (r *report) measureOwn(ctx context.Context, o options, dir string, progress *log.Logger) (err error) {
 	progress.Print("building the server …")
 	b, err := buildTree(ctx, dir)
 	if err != nil {
 		return err
 	}
+	e, err := startEndpoint(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.stop()) }()
+	common := o.common()
+	common["TOOLSETS"] = e.toolsets
 	for _, empty := range []bool{true, false} {
-		list := slices.DeleteFunc(matching(scenarios, o.run), func(one scenario) bool { return one.empty != empty })
-		srv, err := launch{build: b, dir: dir, common: o.common()}.start(ctx, empty)
+		list := slices.DeleteFunc(matching(slices.Concat(scenarios, serverToolScenarios), o.run), func(one scenario) bool { return one.empty != empty })
+		srv, err := launch{build: b, dir: dir, common: common}.start(ctx, empty)
 		if err != nil {
 			return err
 		}
-		err = r.measure(ctx, srv.subject(o.n, resting(srv)), list, progress)
+		s := srv.subject(o.n, resting(srv))
+		s.endpoint = e
+		err = r.measure(ctx, s, list, progress)
 		if err != nil {
 			err = fmt.Errorf("%w\nlog of the server:\n%s", err, srv.log)
 		}

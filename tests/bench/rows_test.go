@@ -9,7 +9,7 @@ import (
 
 func TestNamesOfRows(t *testing.T) {
 	seen := map[string]bool{}
-	for _, one := range slices.Concat(scenarios, loads) {
+	for _, one := range slices.Concat(scenarios, serverToolScenarios, loads) {
 		for _, f := range one.figures {
 			if seen[f.name] {
 				t.Errorf("two rows have the name %q", f.name)

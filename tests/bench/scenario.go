@@ -18,6 +18,8 @@ type subject struct {
 	rest func(ctx context.Context) error
 	// processor returns the processor time that the server and its sandboxes have used.
 	processor func() (time.Duration, error)
+	// endpoint is what a tool of the server calls, if this server has one.
+	endpoint *endpoint
 	// log is the server's log, for the message of a measurement that fails.
 	log serverLog
 }
