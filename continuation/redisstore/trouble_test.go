@@ -214,6 +214,8 @@ type proxy struct {
 	socket string
 	// loseReply makes the proxy drop the next reply and close its connection.
 	loseReply atomic.Bool
+	// loseWrite makes it drop the next reply that is a number alone, as that of a script is.
+	loseWrite atomic.Bool
 }
 
 func startProxy(t *testing.T, target string) *proxy {
@@ -256,6 +258,9 @@ func (p *proxy) replies(client, redis net.Conn) {
 	for {
 		n, err := redis.Read(buf)
 		if err != nil || p.loseReply.CompareAndSwap(true, false) {
+			return
+		}
+		if buf[0] == ':' && p.loseWrite.CompareAndSwap(true, false) {
 			return
 		}
 		if _, err := client.Write(buf[:n]); err != nil {

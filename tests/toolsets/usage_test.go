@@ -3,9 +3,11 @@ package toolsets
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"fermata/tests/harness"
 )
@@ -51,14 +53,85 @@ func usageSettings(t *testing.T) harness.Settings {
 	return harness.With(harness.Toolsets(t), harness.Settings{"API_KEYS": "alice:key-a,bob:key-b", "OPERATOR_KEYS": "watch:key-of-the-operator"})
 }
 
-// Without any call there is no usage.
-func TestNoUsage(t *testing.T) {
+// Successful calls that the server has run are counted for their principal, and no others. They are
+// there after a restart, whatever has become of their executions.
+func TestUsage(t *testing.T) {
 	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
-		server := harness.Serve(t, s, usageSettings(t))
-		for _, key := range []string{"key-b", "key-of-the-operator"} {
-			if got := usageOf(t, harness.Client{URL: server.URL, Key: key}, ""); len(got) != 0 {
-				t.Errorf("%s: got %v", key, got)
+		server := harness.ServeAlone(t, s, usageSettings(t))
+		alice := server.Alice()
+		if got := usageOf(t, alice, ""); len(got) != 0 {
+			t.Fatalf("before any call: got %v", got)
+		}
+		code := harness.Py(`
+			import asyncio
+			from fermata_tools.desk import HelpDesk
+			from fermata_tools.weather import Weather
+			Weather.current(city="Paris")
+			for n in range(4):
+			    HelpDesk.book(key="usage", n=n)
+			try:
+			    HelpDesk.lose(key="usage")
+			except ToolExecutionError:
+			    pass
+			await ask()`)
+		run := func(c harness.Client) harness.Answer {
+			a, _ := c.Run(t, harness.Program{Code: code, Toolsets: []string{"weather", "desk"}, Tools: harness.Tools("ask")}, harness.Value("1"))
+			a.Completes(t, "")
+			return a
+		}
+		day := time.Now().UTC().Format(time.DateOnly)
+		first := run(alice)
+		run(server.Bob())
+		run(server.Bob())
+		_, _ = alice.Request(t.Context(), http.MethodDelete, "/executions/"+first.Execution(), nil, nil) // What was used stays.
+
+		// It is written within a second or so, and then nothing loses it.
+		wants := map[string]string{
+			"alice": fmt.Sprint([]usage{{"desk", day, 4, 12, ""}, {"weather", day, 1, 0, ""}}),
+			"bob":   fmt.Sprint([]usage{{"desk", day, 8, 24, ""}, {"weather", day, 2, 0, ""}}),
+		}
+		check := func() error {
+			for name, c := range map[string]harness.Client{"alice": server.Alice(), "bob": server.Bob()} {
+				if got := fmt.Sprint(usageOf(t, c, "")); got != wants[name] {
+					return fmt.Errorf("%s: got %v, want %v", name, got, wants[name])
+				}
 			}
+			return nil
+		}
+		if err := harness.Within(10*time.Second, check); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := check(); err != nil {
+			t.Errorf("after a restart: %v", err)
+		}
+		if time.Now().UTC().Format(time.DateOnly) != day {
+			t.Skip("midnight of UTC has come in between")
+		}
+
+		bob, operator := server.Bob(), harness.Client{URL: server.URL, Key: "key-of-the-operator"}
+		for query, want := range map[string]int{"&since=" + day + "&until=" + day: 2, "&since=" + day: 2, "&until=2026-01-01": 0} {
+			if got := usageOf(t, bob, query); len(got) != want {
+				t.Errorf("bob%s: got %v, want %d", query, got, want)
+			}
+		}
+		if got := usageOf(t, operator, "&principal=alice"); len(got) != 2 || got[0] != (usage{"desk", day, 4, 12, "alice"}) {
+			t.Errorf("the operator on alice: got %v", got)
+		}
+		if got := usageOf(t, operator, "&principal=nobody"); len(got) != 0 {
+			t.Errorf("the operator on nobody: got %v", got)
+		}
+		all := map[usage]bool{}
+		for _, u := range usageOf(t, operator, "") {
+			all[u] = true
+		}
+		if len(all) != 4 || !all[usage{"desk", day, 8, 24, "bob"}] || !all[usage{"weather", day, 1, 0, "alice"}] {
+			t.Errorf("the operator: got %v", all)
 		}
 	})
 }
