@@ -101,7 +101,7 @@ def test_warning_does_not_import_a_lazy_module() -> None:
 EVERY = [
     name
     for name in sorted({*vars(builtins), *READY.names, *dir(libraries), "ToolExecutionError", "Any", "tool", "self"})
-    if not keyword.iskeyword(name) and not (name.startswith("__") and name != "__import__")
+    if name.isidentifier() and not keyword.iskeyword(name) and not (name.startswith("__") and name != "__import__")
 ]
 
 

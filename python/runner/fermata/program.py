@@ -78,6 +78,9 @@ class Program:
 
 # The function that gets the value of the last line. No program can use this name by chance.
 _KEEP: Final = "<value>"
+# It is there before any program: a new name among the builtins would make Python look up again all
+# that it has remembered of them.
+vars(builtins)[_KEEP] = None
 
 
 def _keep_last(module: ast.Module) -> bool:

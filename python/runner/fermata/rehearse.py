@@ -83,7 +83,7 @@ def while_idle(run: Run, stream: socket.socket, pending: calls.Calls) -> None:
 
     steps: list[tuple[float, Callable[[], object]]] = [
         (0, functools.partial(tools.define, _STUB, pending.invoke)),
-        (0, functools.partial(Program, _PROGRAM)),
+        (0, functools.partial(Program, _PROGRAM, valued=True)),
         (_WAIT, call_tools),
     ]
     if (pandas := sys.modules.get("pandas")) is not None:

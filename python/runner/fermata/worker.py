@@ -46,7 +46,7 @@ def rehearse_again(ready: Ready) -> None:
 
 
 def _runner(ready: Ready) -> rehearse.Run:
-    return functools.partial(_run, ready.names)
+    return functools.partial(_run, ready.names, valued=True)
 
 
 def run(stream: socket.socket, ready: Ready) -> None:
