@@ -77,6 +77,26 @@ func (t Toolset) LogValue() slog.Value { return slog.StringValue(t.Key) }
 // MarshalText returns the key, as String does.
 func (t Toolset) MarshalText() ([]byte, error) { return []byte(t.Key), nil }
 
+// ConnectedAs returns the toolset with its tools, and with the address, the headers and the secrets of
+// another one. ok is false if that is of another kind, or if they are MCP servers, whose tools are those
+// of a connection.
+func (t Toolset) ConnectedAs(other Toolset) (connected Toolset, ok bool) {
+	switch {
+	case t.HTTP != nil && other.HTTP != nil:
+		h := *t.HTTP
+		h.BaseURL, h.Headers = other.HTTP.BaseURL, other.HTTP.Headers
+		t.HTTP = &h
+	case t.OpenAPI != nil && other.OpenAPI != nil:
+		o := *t.OpenAPI
+		o.BaseURL, o.Headers = other.OpenAPI.BaseURL, other.OpenAPI.Headers
+		t.OpenAPI = &o
+	default:
+		return Toolset{}, false
+	}
+	t.Private, t.Proxy, t.Timeout, t.Secrets = other.Private, other.Proxy, other.Timeout, other.Secrets
+	return t, true
+}
+
 // Source tells where the tools come from: http, openapi or mcp.
 func (t Toolset) Source() string {
 	switch {

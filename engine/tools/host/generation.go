@@ -32,14 +32,22 @@ type generation struct {
 
 	stop     context.CancelFunc
 	starting sync.WaitGroup // the goroutines that start MCP servers
+
+	// connected are toolsets of this generation with the addresses and secrets of later ones.
+	mu        sync.Mutex
+	connected map[connection]*tools.Tools
+}
+
+// A connection names the generation and the toolset whose address and secrets are used.
+type connection struct {
+	generation *generation
+	key        string
 }
 
 // make makes a generation of a file. It connects to nothing. Mistakes that only show when the toolsets
 // are opened are errors, too.
 func (h *Host) make(ctx context.Context, file *config.File) (*generation, error) {
-	g := &generation{file: file, uses: 1, stop: func() {}, tools: tools.Open(ctx, tools.Options{
-		File: file, Log: h.o.Log, Forbidden: h.o.Forbidden, Version: h.o.Version, MaxResult: h.o.MaxResult, Gates: h.gates,
-	})}
+	g := &generation{file: file, uses: 1, stop: func() {}, tools: h.opened(ctx, file), connected: map[connection]*tools.Tools{}}
 	var known []policy.Toolset
 	var mistakes []error
 	for i, t := range g.tools.Toolsets() {
@@ -63,6 +71,13 @@ func (h *Host) make(ctx context.Context, file *config.File) (*generation, error)
 		return nil, errors.Join(err, g.tools.Close(ctx))
 	}
 	return g, nil
+}
+
+// opened opens the toolsets of a file. It connects to nothing.
+func (h *Host) opened(ctx context.Context, file *config.File) *tools.Tools {
+	return tools.Open(ctx, tools.Options{
+		File: file, Log: h.o.Log, Forbidden: h.o.Forbidden, Version: h.o.Version, MaxResult: h.o.MaxResult, Gates: h.gates,
+	})
 }
 
 // start starts the MCP servers of the generation, and again those that are unavailable, until close.
@@ -95,17 +110,23 @@ func (g *generation) bring(ctx context.Context, key string) {
 func (g *generation) close(ctx context.Context) error {
 	g.stop()
 	g.starting.Wait()
-	return g.tools.Close(ctx)
+	problems := []error{g.tools.Close(ctx)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range g.connected {
+		problems = append(problems, t.Close(ctx))
+	}
+	return errors.Join(problems...)
 }
 
-// toolset returns a toolset as it is known, and whether there is one.
-func (g *generation) toolset(key string) (tools.Toolset, bool) {
-	all := g.tools.Toolsets()
-	i := slices.IndexFunc(all, func(t tools.Toolset) bool { return t.Key == key })
-	if i < 0 {
-		return tools.Toolset{}, false
+// toolset returns a toolset as it is known. It is empty if there is none.
+func (g *generation) toolset(key string) tools.Toolset {
+	for _, t := range g.tools.Toolsets() {
+		if t.Key == key {
+			return t
+		}
 	}
-	return all[i], true
+	return tools.Toolset{}
 }
 
 // rules returns what the file says about a tool, and whether there is such a toolset.

@@ -1,10 +1,8 @@
 package host
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -65,16 +63,14 @@ func (h *Host) Grant(ctx context.Context, principal string, s policy.Start) (_ *
 	}
 	granted, err := rights.Start(s, g.known(config.CallerCode))
 	if err != nil {
-		return nil, g.explain(rights, err)
+		return nil, g.explain(err)
 	}
 	if len(granted.Waiting) > 0 {
-		t, _ := g.toolset(granted.Waiting[0])
-		return nil, unavailable(t)
+		return nil, unavailable(g.toolset(granted.Waiting[0]))
 	}
 	grant.Sequential, grant.MaxCost = granted.Sequential, granted.MaxCost
 	for _, n := range granted.Tools {
-		t, _ := g.toolset(n.Toolset)
-		for _, tool := range t.Tools {
+		for _, tool := range g.toolset(n.Toolset).Tools {
 			if tool.Name == n.Tool {
 				grant.Tools = append(grant.Tools, granting(n, tool))
 			}
@@ -85,12 +81,12 @@ func (h *Host) Grant(ctx context.Context, principal string, s policy.Start) (_ *
 
 // explain returns a better error for a tool that is not there for programs: it may be there for others,
 // or its toolset may be unavailable.
-func (g *generation) explain(rights policy.Rights, err error) error {
+func (g *generation) explain(err error) error {
 	unknown, ok := err.(*policy.UnknownError) //nolint:errorlint // it has just been made
 	if !ok || unknown.Toolset == "" {
 		return err
 	}
-	t, _ := g.toolset(unknown.Toolset)
+	t := g.toolset(unknown.Toolset)
 	name := strings.TrimPrefix(unknown.Asked, t.Key+".")
 	if slices.ContainsFunc(t.Tools, func(tool tools.Tool) bool { return tool.Name == name }) {
 		return &policy.Refusal{Toolset: t.Key, Tool: name, Rule: callerRule(config.CallerCode)}
@@ -169,60 +165,6 @@ func stricter(a, b string) string {
 		return b
 	}
 	return a
-}
-
-// Call makes a call. Its error is a *source.CallError. If the tool still is what it was at the start,
-// the call goes the way that the file names now, with the secrets of now; else it goes the way of the
-// start.
-func (g *Grant) Call(ctx context.Context, r tools.Request) (tools.Result, error) {
-	r.Principal = g.principal
-	now, release := g.host.now()
-	defer release()
-	if now != g.generation && now.same(ctx, g.generation, policy.Name{Toolset: r.Toolset, Tool: r.Tool}) {
-		return now.tools.Call(ctx, r)
-	}
-	return g.generation.tools.Call(ctx, r)
-}
-
-// same reports whether a tool is in this generation what it was in a former one.
-func (g *generation) same(ctx context.Context, former *generation, n policy.Name) bool {
-	described, before := g.file.Toolset(n.Toolset), former.file.Toolset(n.Toolset)
-	if described == nil || before == nil || described.Source() != before.Source() {
-		return false
-	}
-	if described.HTTP != nil && !sameRequest(described.HTTP.Tools, before.HTTP.Tools, n.Tool) {
-		return false
-	}
-	if described.OpenAPI != nil && !bytes.Equal(described.OpenAPI.Document, before.OpenAPI.Document) {
-		return false
-	}
-	rules, old := described.Rules(n.Tool), before.Rules(n.Tool)
-	if rules.Envelope != old.Envelope || rules.Text != old.Text {
-		return false
-	}
-	opened, err := g.tools.Toolset(ctx, n.Toolset) // It may be coming up.
-	if err != nil {
-		return false
-	}
-	then, _ := former.toolset(n.Toolset)
-	return fmt.Sprint(definition(opened, n.Tool)) == fmt.Sprint(definition(then, n.Tool))
-}
-
-// sameRequest reports whether a tool makes the same request in two files.
-func sameRequest(a, b []config.HTTPTool, name string) bool {
-	named := func(t config.HTTPTool) bool { return t.Name == name }
-	i, j := slices.IndexFunc(a, named), slices.IndexFunc(b, named)
-	return i >= 0 && j >= 0 && a[i].Method == b[j].Method && a[i].Path == b[j].Path && a[i].Result == b[j].Result
-}
-
-// definition returns the parts of a tool's definition that calls depend on.
-func definition(t tools.Toolset, name string) []string {
-	for _, tool := range t.Tools {
-		if tool.Name == name {
-			return []string{string(tool.Input), string(tool.Output), fmt.Sprint(tool.Idempotent)}
-		}
-	}
-	return nil
 }
 
 // Release ends the use of the grant.

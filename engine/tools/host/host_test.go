@@ -188,15 +188,20 @@ func TestReload(t *testing.T) {
 	if got := key(t, g); got != "20" {
 		t.Errorf("the endpoint got a key of %s characters, want 20: secrets are those of the moment", got)
 	}
-	h.change(strings.ReplaceAll(base, "name: current", "name: currently"))
-	if got := key(t, g); got != "20" && got != "16" {
-		t.Errorf("got %s: want that a tool which is gone can be called by who has started with it", got)
+	h.change(strings.ReplaceAll(strings.ReplaceAll(base, "name: current", "name: currently"), "0123456789abcdef", "0123456789abcdefghijklmn"))
+	if got := key(t, g); got != "24" {
+		t.Errorf("the endpoint got a key of %s characters, want 24: a tool that is gone stays for who has started with it, with the secrets of the moment", got)
+	}
+	_, after, _ := strings.Cut(base, "  orders:")
+	h.change("toolsets:\n  orders:" + after)
+	if got := key(t, g); got != "16" {
+		t.Errorf("the endpoint got a key of %s characters, want 16: a toolset that is gone stays as it was", got)
 	}
 	if got := g.Toolsets(); len(got) != 1 || got[0].Tools[0].Name != "current" {
 		t.Errorf("got %v, want the tools of the start", got)
 	}
 	h.change("toolsets: {weather: 7}\n")
-	if got := h.List("alice"); len(got) != 2 || !strings.Contains(h.log.String(), "toolsets.yaml:1") {
+	if got := h.List("alice"); len(got) != 1 || !strings.Contains(h.log.String(), "toolsets.yaml:1") {
 		t.Errorf("got %v and the log %s, want the former toolsets, and the place of the mistake", got, h.log.String())
 	}
 }
