@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -265,7 +266,7 @@ func (c *conversation) pause(e ending) (Outcome, error) {
 		State: Paused, Session: c.record.Session, Calls: e.calls, RoundsLeft: new(c.o.MaxRounds - c.record.Round - 1),
 		Stdout: e.partial.stdout, Stderr: e.partial.stderr,
 	}
-	deadline := time.Now().Add(c.pauseLifetime())
+	deadline := time.Now().Add(c.pauseLifetime(e.calls))
 	var err error
 	outcome.Token, err = c.o.Signer.Sign(continuation.Claims{
 		Execution: c.record.ID, Session: c.record.Session, Principal: c.record.Principal,
@@ -288,12 +289,16 @@ func (c *conversation) pause(e ending) (Outcome, error) {
 	return outcome, err
 }
 
-// pauseLifetime returns how long a pause that begins now may last. mu is held.
-func (c *conversation) pauseLifetime() time.Duration {
-	if !c.o.WallClock {
-		return c.o.PauseTTL
+// pauseLifetime returns how long a pause with these calls may last that begins now. mu is held.
+func (c *conversation) pauseLifetime(calls []Call) time.Duration {
+	most := c.o.PauseTTL
+	if c.o.ApprovalTTL > 0 && slices.ContainsFunc(calls, func(call Call) bool { return call.Approval != "" }) {
+		most = c.o.ApprovalTTL
 	}
-	return min(c.o.PauseTTL, max(0, c.record.Budget-time.Since(c.record.Created)))
+	if !c.o.WallClock {
+		return most
+	}
+	return min(most, max(0, c.record.Budget-time.Since(c.record.Created)))
 }
 
 // end records the end of the execution, and its answer for a retry of the last request. output is

@@ -23,6 +23,8 @@ type Options struct {
 	Log *slog.Logger
 	// PauseTTL is how long a pause may last.
 	PauseTTL time.Duration
+	// ApprovalTTL, if it is set, is that of a pause in which a call waits for approval.
+	ApprovalTTL time.Duration
 	// KeepAnswers is how long the last answer of an ended execution is kept.
 	KeepAnswers time.Duration
 	// WallClock makes the run budget count the time of pauses, too.

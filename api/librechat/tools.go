@@ -115,10 +115,15 @@ func checkTwins(tools []stubs.Tool) error {
 			continue
 		}
 		if twin := tools[j]; t.Description != twin.Description || !sameJSON(t.Parameters, twin.Parameters) {
-			return api.BadRequestf("tools[%d] and tools[%d] define the tool %q in different ways", j, i, t.Name)
+			return differ(j, i, t.Name)
 		}
 	}
 	return nil
+}
+
+// differ refuses two definitions of one tool that are not the same.
+func differ(i, j int, name string) error {
+	return api.BadRequestf("tools[%d] and tools[%d] define the tool %q in different ways", i, j, name)
 }
 
 // maxCompared is the size in bytes up to which two schemas of different bytes are compared by what they

@@ -99,11 +99,18 @@ func boolean(value jsontext.Value, wrong *api.Error) (bool, error) {
 // server, whose names they must not have.
 func traitsOf(entries []toolMembers, tools []stubs.Tool, keys []string) (map[string]engine.Traits, error) {
 	var all map[string]engine.Traits
+	first := make(map[string]int, len(tools))
 	for i, m := range entries {
 		place := fmt.Sprintf("tools[%d]", i)
 		traits, err := traitsIn(place, m, keys)
 		if err != nil {
 			return nil, err
+		}
+		name := tools[i].Name
+		if j, again := first[name]; again && traits != all[name] {
+			return nil, differ(j, i, name)
+		} else if !again {
+			first[name] = i
 		}
 		if traits == (engine.Traits{}) {
 			continue
@@ -111,7 +118,7 @@ func traitsOf(entries []toolMembers, tools []stubs.Tool, keys []string) (map[str
 		if all == nil {
 			all = map[string]engine.Traits{}
 		}
-		all[tools[i].Name] = traits
+		all[name] = traits
 	}
 	return all, nil
 }
@@ -150,6 +157,12 @@ func approvalIn(entry resultMembers, id string, result *engine.Result) error {
 		result.Approve = new(false)
 	default:
 		return api.BadRequestf("tool_results[%s].approve must be a boolean if present", id)
+	}
+	if result.Approve != nil && !*result.Approve {
+		if !isNull(entry.Result) || result.Failed {
+			return api.BadRequestf("tool_results[%s] has approve false: a refused call has no result, and may have a reason", id)
+		}
+		result.Given = false
 	}
 	reason, ok := unquote(entry.Reason)
 	if !isNull(entry.Reason) && (!ok || len([]rune(reason)) > maxReason) {

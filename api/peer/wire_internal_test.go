@@ -60,6 +60,8 @@ func TestWire(t *testing.T) {
 	handedOver.HandedOver = true
 	cancelled := cancelRequest{Principal: "ada", RequestID: "0123456789abcdef"}
 	over := &engine.ExpiredError{Reason: "expired", Detail: "The pause ran out after 300 s"}
+	decision := approveRequest{"ada", true, "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f", "call_003", true, "fine"}
+	unfit := &engine.ApprovalError{CallID: "call_003", Problem: "does not wait for approval"}
 	execution := cancelRequest{Execution: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f"}
 	for _, c := range []struct {
 		name string
@@ -71,6 +73,9 @@ func TestWire(t *testing.T) {
 		{"resume", resumeRequestOf(resume), func(t *testing.T, body []byte) any { return decoded[resumeRequest](t, body).resume() }, handedOver},
 		{"cancel", cancelled, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, cancelled},
 		{"cancel_execution", execution, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, execution},
+		{"approve", decision, func(t *testing.T, body []byte) any { return decoded[approveRequest](t, body) }, decision},
+		{"approval_error", refused(t, unfit), func(t *testing.T, body []byte) any { return decoded[answer](t, body).err() }, unfit},
+		{"decided", refused(t, engine.ErrDecided), errorIn, engine.ErrDecided.Error()},
 		{"paused", answer{Outcome: outcomeOf(paused)}, outcomeIn, paused},
 		{"ended", answer{Outcome: outcomeOf(ended)}, outcomeIn, ended},
 		{"cancelling", answer{Cancelling: engine.CancelRequested}, func(t *testing.T, body []byte) any { return decoded[answer](t, body).Cancelling }, engine.CancelRequested},

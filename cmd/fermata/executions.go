@@ -13,6 +13,7 @@ type executionSettings struct {
 	StateDir      string        `type:"path" placeholder:"DIR" help:"Directory for everything that must outlive the server: records, the secret, session files and what belongs to process sandboxes. Default: fermata in $XDG_STATE_HOME or in ~/.local/state."`
 	Secret        []secret      `placeholder:"SECRET" help:"Secrets that sign continuation tokens, each of at least 32 bytes. The first one signs, all of them verify. Default: a secret that the server makes once and keeps in the state directory."`
 	PauseTTL      time.Duration `name:"pause-ttl" default:"300s" help:"Longest pause. An execution that waits longer for its client expires."`
+	ApprovalTTL   time.Duration `name:"approval-ttl" default:"0s" help:"Longest pause in which a call waits for approval; 0 for FERMATA_PAUSE_TTL."`
 	Keep          time.Duration `default:"5m" help:"How long to keep the last answer of an ended execution for a client that repeats its request."`
 	TimeoutClock  string        `enum:"running,wall" default:"running" help:"What the timeout of a request counts. running: the time in which the program may run; wall: the time of pauses as well."`
 	MaxTools      int           `default:"100" help:"Most tools in one request."`
@@ -26,11 +27,15 @@ type executionSettings struct {
 	MaxStored     byteSize      `default:"64MiB" help:"Most bytes to store for one client: its pending tool calls with their records, and its kept answers. A program whose calls would exceed this ends; an answer that would exceed it is not kept. Each server counts its own."`
 }
 
+// longestPause is how long any pause may last.
+func (s *executionSettings) longestPause() time.Duration { return max(s.PauseTTL, s.ApprovalTTL) }
+
 // mostRounds bounds MaxRounds.
 const mostRounds = 10_000
 
 func (s *executionSettings) check(m *mistakes) {
 	m.unless(s.PauseTTL > 0, "pause-ttl", "more than 0")
+	m.unless(s.ApprovalTTL >= 0, "approval-ttl", "0 or more")
 	m.unless(s.Keep > 0, "keep", "more than 0")
 	m.unless(s.MaxTools > 0, "max-tools", "more than 0")
 	m.unless(s.MaxCalls > 0, "max-calls", "more than 0")

@@ -125,7 +125,7 @@ func (s *settings) dockerOptions(log *slog.Logger, installation, instance string
 		Server:       instance,
 		Limits:       s.limits(),
 		// A sandbox hears nothing from its server during a run or a pause.
-		Orphan: max(s.Executions.PauseTTL, maxBudget) + orphanSlack,
+		Orphan: max(s.Executions.longestPause(), maxBudget) + orphanSlack,
 		Log:    log,
 	}
 }
@@ -140,7 +140,7 @@ func (s *settings) processOptions(log *slog.Logger, dir, instance string) proces
 		Sandboxes:       s.Sandbox.MaxSandboxes,
 		CgroupsOptional: s.Sandbox.Cgroups == "optional",
 		// After this time there is nothing left that a later server could take over.
-		Orphan: s.Executions.PauseTTL + maxBudget,
+		Orphan: s.Executions.longestPause() + maxBudget,
 		Log:    log,
 	}
 }

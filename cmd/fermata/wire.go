@@ -192,6 +192,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		KeepPaused:   s.Servers.Drain == "keep",
 		Log:          log,
 		PauseTTL:     s.Executions.PauseTTL,
+		ApprovalTTL:  s.Executions.ApprovalTTL,
 		KeepAnswers:  s.Executions.Keep,
 		WallClock:    s.Executions.TimeoutClock == "wall",
 		MaxRounds:    s.Executions.MaxRounds,
