@@ -42,12 +42,13 @@ func leaveProcessors() {
 	}
 }
 
-// commands is the command line. The flags of serve and check may also be set in the
-// environment.
+// commands is the command line. The flags of serve, check and mcp may also be set in
+// the environment.
 type commands struct {
 	Serve    settings        `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
 	Check    check           `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
 	Health   health          `cmd:"" help:"Ask a running server whether it lives; the exit code is 0 if it does."`
+	MCP      agentCommand    `cmd:"" name:"mcp" help:"Speak the Model Context Protocol over stdin and stdout, for an agent on this machine."`
 	Toolsets toolsetCommands `cmd:"" help:"Check the file that describes tools which the server runs, and call them."`
 	Version  struct{}        `cmd:"" help:"Print the version."`
 	Help     struct{}        `cmd:"" help:"Print this help, or that of a command: fermata help serve."`
@@ -84,6 +85,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	case "check":
 		return c.Check.run(ctx, stdout, straysIn(os.Environ(), parsed.Selected().Flags))
+	case "mcp":
+		return c.MCP.run(ctx, streams{os.Stdin, keepOpen{stdout}}, stderr, straysIn(os.Environ(), parsed.Selected().Flags))
 	case "health":
 		return c.Health.run(ctx, stdout)
 	default:

@@ -14,7 +14,7 @@ const envPrefix = "FERMATA_"
 // tests, and clients.
 var elsewhere = []string{
 	"FERMATA_PORT", "FERMATA_GOMEMLIMIT", "FERMATA_SERVER_MEMORY", "FERMATA_STOP_GRACE", "FERMATA_VERSION",
-	"FERMATA_URL", "FERMATA_API_KEY",
+	"FERMATA_URL", "FERMATA_API_KEY", "FERMATA_API_KEY_FILE",
 }
 
 // elsewherePrefixes begin the names of further ones: those of the tests, and those that Kubernetes

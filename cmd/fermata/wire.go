@@ -243,7 +243,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
 	toolsetroutes.RegisterUsage(clients, used)                                                                                    //nolint:contextcheck // each request has a context of its own
-	handlers.agents = mcp.New(mcp.Options{                                                                                        //nolint:contextcheck // what it runs ends with Close
+	handlers.agents = mcp.New(mcp.Options{
 		Executions: executions, Files: files, History: history, Package: s.Tools.Package,
 		Readers: readers, Version: version(), Log: log,
 	})

@@ -118,6 +118,9 @@ func (s *Server) Start() error {
 	return nil
 }
 
+// Binary returns the path of the command fermata.
+func Binary() (string, error) { return binary() }
+
 // Launch starts the server and returns at once.
 func (s *Server) Launch() error {
 	program, err := binary()

@@ -1,5 +1,5 @@
-// Package mcp tests the server as agents use it, over the Model Context Protocol: with the client of the
-// official SDK for Go, and with requests made by hand.
+// Package mcp tests the server as agents use it, over the Model Context Protocol: with the clients of the
+// official SDKs for Go and, which Node runs (client.mjs), for TypeScript, and with requests made by hand.
 package mcp
 
 import (

@@ -1,0 +1,316 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	gojson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"fermata/api"
+)
+
+const (
+	maxLine     = 4 << 20 // bytes of a message of the client
+	maxAnswer   = 8 << 20 // bytes of a message of the server
+	maxRelayed  = 64      // requests that are passed on at once
+	answersFrom = time.Minute
+
+	// codeInternal is the code of an error that the protocol does not know.
+	codeInternal = -32603
+)
+
+// A Remote is a running server.
+type Remote struct {
+	// URL is that of its route /mcp, and Key the key of the client, or empty.
+	URL, Key string
+	Log      *slog.Logger
+}
+
+// Relay passes the messages of a client, each on a line of in, on to a running server, and those of the
+// server to out, until in ends or ctx does.
+func Relay(ctx context.Context, in io.Reader, out io.Writer, to Remote) error {
+	ctx, stop := context.WithCancel(ctx)
+	r := &relay{
+		remote: to, out: out, under: map[string]context.CancelFunc{}, slots: make(chan struct{}, maxRelayed),
+		client: &http.Client{
+			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: answersFrom, MaxIdleConnsPerHost: maxRelayed},
+			// The key is for this server only.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	defer r.client.CloseIdleConnections()
+	defer r.going.Wait()
+	defer stop()
+	lines := make(chan []byte)
+	failed := make(chan error, 1)
+	go func() { // It ends with the process at the latest: a read of stdin cannot be interrupted.
+		defer close(lines)
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(nil, maxLine)
+		for scanner.Scan() {
+			select {
+			case lines <- bytes.Clone(scanner.Bytes()):
+			case <-ctx.Done():
+				return
+			}
+		}
+		failed <- scanner.Err()
+	}()
+	for {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return <-failed
+			}
+			if len(bytes.TrimSpace(line)) > 0 {
+				r.pass(ctx, line)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// A relay passes messages on.
+type relay struct {
+	remote Remote
+	client *http.Client
+	going  sync.WaitGroup
+	slots  chan struct{}
+
+	writing sync.Mutex
+	out     io.Writer
+
+	mu sync.Mutex
+	// under are the requests that are under way, by id.
+	under map[string]context.CancelFunc
+	// session and version are what the answer to initialize has said.
+	session, version string
+}
+
+// A relayed is what the relay looks at in a message of the client.
+type relayed struct {
+	message
+	URI  string
+	Meta struct {
+		Version string `json:"io.modelcontextprotocol/protocolVersion"`
+	}
+}
+
+// read reads a message.
+func (m *relayed) read(line []byte) error {
+	var more struct {
+		Params struct {
+			URI  string `json:"uri"`
+			Meta struct {
+				Version string `json:"io.modelcontextprotocol/protocolVersion"`
+			} `json:"_meta"`
+		} `json:"params"`
+	}
+	if err := gojson.Unmarshal(line, &m.message); err != nil {
+		return err
+	}
+	if err := gojson.Unmarshal(line, &more); err != nil {
+		return err
+	}
+	m.URI, m.Meta.Version = more.Params.URI, more.Params.Meta.Version
+	return nil
+}
+
+// pass passes one message on.
+func (r *relay) pass(ctx context.Context, line []byte) {
+	var m relayed
+	if err := m.read(line); err != nil {
+		r.remote.Log.Warn("a message of the client is not passed on", "reason", "it is not a message of JSON-RPC")
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	id := string(m.ID)
+	if id != "" {
+		r.mu.Lock()
+		r.under[id] = cancel
+		r.mu.Unlock()
+	}
+	send := func() {
+		defer cancel()
+		err := r.send(ctx, m, line)
+		if id != "" {
+			r.mu.Lock()
+			delete(r.under, id)
+			r.mu.Unlock()
+		}
+		if err != nil && ctx.Err() == nil {
+			r.fail(m.ID, err.Error())
+		}
+		if m.Method == "notifications/cancelled" {
+			r.cancel(string(m.Params.RequestID))
+		}
+	}
+	if m.Method == "initialize" {
+		send() // What follows needs its answer.
+		return
+	}
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		cancel()
+		return
+	}
+	r.going.Go(func() {
+		defer func() { <-r.slots }()
+		send()
+	})
+}
+
+// cancel gives up a request. Of newer versions of the protocol that is all that cancels it.
+func (r *relay) cancel(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cancel := r.under[id]; cancel != nil {
+		cancel()
+	}
+}
+
+// send posts a message and passes on what is answered.
+func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.remote.URL, bytes.NewReader(line))
+	if err != nil {
+		return err
+	}
+	r.head(request.Header, m)
+	response, err := r.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("the server cannot be reached: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if session := response.Header.Get(sessionHeader); session != "" {
+		r.mu.Lock()
+		r.session = session
+		r.mu.Unlock()
+	}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // Another type is refused below.
+	switch {
+	case response.StatusCode == http.StatusAccepted:
+		return nil
+	case kind == api.EventStream:
+		return r.stream(response.Body, m)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("the answer of the server broke off: %w", err)
+	}
+	if r.answer(text, m) {
+		return nil
+	}
+	return fmt.Errorf("the server answers %s: %s", response.Status, shorten(string(text), maxMessage))
+}
+
+// head sets the headers of a request.
+func (r *relay) head(header http.Header, m relayed) {
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "application/json, text/event-stream")
+	if r.remote.Key != "" {
+		header.Set("Authorization", "Bearer "+r.remote.Key)
+	}
+	r.mu.Lock()
+	session, version := r.session, r.version
+	r.mu.Unlock()
+	if m.Meta.Version != "" {
+		session, version = "", m.Meta.Version
+	}
+	if session != "" {
+		header.Set(sessionHeader, session)
+	}
+	if version != "" {
+		header.Set(versionHeader, version)
+	}
+	if version >= statelessSince {
+		header.Set("Mcp-Method", m.Method)
+		if name := m.Params.Name + m.URI; name != "" {
+			header.Set("Mcp-Name", name)
+		}
+	}
+}
+
+// stream passes on the messages of a stream of events.
+func (r *relay) stream(body io.Reader, m relayed) error {
+	scanner := bufio.NewScanner(body)
+	scanner.Buffer(nil, maxAnswer)
+	for scanner.Scan() {
+		// The server sends each message on one line.
+		if data, found := bytes.CutPrefix(scanner.Bytes(), []byte("data:")); found && !r.answer(data, m) {
+			return errors.New("the server sent what is no message of JSON-RPC")
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return fmt.Errorf("the answer of the server broke off: %w", err)
+	}
+	return nil
+}
+
+// answer passes a message of the server on, if it is one.
+func (r *relay) answer(text []byte, m relayed) bool {
+	var head struct {
+		JSONRPC string `json:"jsonrpc"`
+		Result  struct {
+			Version string `json:"protocolVersion"`
+		} `json:"result"`
+	}
+	if json.Unmarshal(text, &head) != nil || head.JSONRPC != "2.0" {
+		return false
+	}
+	if m.Method == "initialize" && head.Result.Version != "" {
+		r.mu.Lock()
+		r.version = head.Result.Version
+		r.mu.Unlock()
+	}
+	r.write(text)
+	return true
+}
+
+// fail answers a request that could not be passed on.
+func (r *relay) fail(id jsontext.Value, text string) {
+	r.remote.Log.Warn("a message of the client could not be passed on", "err", text)
+	if len(id) == 0 {
+		return
+	}
+	answer, err := api.Encode(struct {
+		JSONRPC string         `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id"`
+		Error   struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}{"2.0", id, struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{codeInternal, text}})
+	if err == nil {
+		r.write(answer)
+	}
+}
+
+// write writes a message on one line.
+func (r *relay) write(text []byte) {
+	var line bytes.Buffer
+	if err := json.Compact(&line, text); err != nil {
+		return // It was read as JSON before.
+	}
+	line.WriteByte('\n')
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if _, err := r.out.Write(line.Bytes()); err != nil {
+		r.remote.Log.Warn("the client does not read", "err", err)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/api/auth"
+	"fermata/api/mcp"
+)
+
+// agentCommand is the command fermata mcp: it speaks the Model Context Protocol over stdin and stdout.
+// Nothing but messages goes to stdout.
+type agentCommand struct {
+	URL    string   `env:"FERMATA_URL" placeholder:"URL" help:"Pass everything on to the running server at this URL, with the key in FERMATA_API_KEY, or in the file that FERMATA_API_KEY_FILE names. Without it programs run here, with the settings of serve."`
+	Server settings `embed:""`
+}
+
+// Validate reports mistakes in what is the command's own; kong then validates the settings of serve.
+// Whoever has the two streams is let in.
+func (c *agentCommand) Validate() error {
+	s := &c.Server
+	s.HTTP.Auth = "off"
+	s.JWT.JWKS, s.JWT.KeysDir, s.JWT.PublicKey, s.JWT.HS256Secret = "", "", "", secret{}
+	if c.URL == "" && s.Servers.RedisURL.reveal() != "" {
+		return errors.New("fermata mcp runs programs by itself and is not part of a group: unset FERMATA_REDIS_URL, or name a server of the group by --url")
+	}
+	return nil
+}
+
+// streams are stdin and stdout.
+type streams struct {
+	in  io.ReadCloser
+	out io.WriteCloser
+}
+
+// keepOpen is a writer that others must not close.
+type keepOpen struct{ io.Writer }
+
+// Close implements io.Closer.
+func (keepOpen) Close() error { return nil }
+
+// run speaks until stdin or ctx ends.
+func (c *agentCommand) run(ctx context.Context, s streams, stderr io.Writer, strays []stray) error {
+	log := c.Server.Log.logger(stderr)
+	if c.URL != "" {
+		key, err := agentKey()
+		if err != nil {
+			return err
+		}
+		return mcp.Relay(ctx, s.in, s.out, mcp.Remote{URL: strings.TrimSuffix(c.URL, "/") + "/mcp", Key: key, Log: log})
+	}
+	for _, one := range strays {
+		log.Warn("a setting is ignored", "reason", one.warning())
+	}
+	return c.Server.serveAgent(ctx, s, log)
+}
+
+// agentKey returns the key of the server to which everything is passed on. A key among the arguments
+// could be seen by everyone on the machine.
+func agentKey() (string, error) {
+	path := os.Getenv("FERMATA_API_KEY_FILE")
+	if path == "" {
+		return os.Getenv("FERMATA_API_KEY"), nil
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return "", fmt.Errorf("read the key (FERMATA_API_KEY_FILE): %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// serveAgent runs the programs of one agent.
+func (s *settings) serveAgent(ctx context.Context, to streams, log *slog.Logger) (err error) {
+	if s.Executions.StateDir == "" {
+		// Every agent on the machine has a state of its own.
+		dir, err := os.MkdirTemp("", "fermata-agent-")
+		if err != nil {
+			return fmt.Errorf("make a directory for the state: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		s.Executions.StateDir = filepath.Join(dir, "state")
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	handlers, opened, err := s.wire(ctx, serving, log, newMetrics(), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		err = errors.Join(err, opened.close(closing))
+	}()
+	log.LogAttrs(ctx, slog.LevelInfo, "serving an agent", handlers.about...)
+	err = handlers.agents.Serve(ctx, auth.Principal{ID: auth.Anonymous}, &sdk.IOTransport{Reader: to.in, Writer: to.out})
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
