@@ -155,6 +155,6 @@ bin/docker-compose:
 
 .PHONY: clean
 clean: ## remove what the other targets make
-	rm -rf bin tests/librechat/node_modules
+	rm -rf bin tests/librechat/node_modules tests/mcp/node_modules
 	find . -name node_modules -prune -o -type d \
 		\( -name __pycache__ -o -name .mypy_cache -o -name .pytest_cache -o -name .hypothesis \) -print0 | xargs -0 rm -rf
