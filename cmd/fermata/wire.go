@@ -175,7 +175,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		granting = toolsets
 		opened.add("toolsets", closeToolsets)
 	}
-	used := usage.New(usage.Options{Store: store, Life: s.Tools.UsageLife, Log: log})
+	used := usage.New(usage.Options{Store: store, Life: s.Tools.UsageLife, Log: log}) //nolint:contextcheck // it writes until it is closed
 	opened.add("usage", used.Close)
 	executions, err := engine.New(ctx, engine.Options{
 		Provider: provider,
