@@ -33,9 +33,11 @@ type generation struct {
 	stop     context.CancelFunc
 	starting sync.WaitGroup // the goroutines that start MCP servers
 
+	mu sync.Mutex
 	// connected are toolsets of this generation with the addresses and secrets of later ones.
-	mu        sync.Mutex
 	connected map[connection]*tools.Tools
+	// described is what searches know of the tools, by the keys of their toolsets.
+	described map[string][]document
 }
 
 // A connection names the generation and the toolset whose address and secrets are used.
@@ -47,7 +49,10 @@ type connection struct {
 // make makes a generation of a file. It connects to nothing. Mistakes that only show when the toolsets
 // are opened are errors, too.
 func (h *Host) make(ctx context.Context, file *config.File) (*generation, error) {
-	g := &generation{file: file, uses: 1, stop: func() {}, tools: h.opened(ctx, file), connected: map[connection]*tools.Tools{}}
+	g := &generation{
+		file: file, uses: 1, stop: func() {}, tools: h.opened(ctx, file),
+		connected: map[connection]*tools.Tools{}, described: map[string][]document{},
+	}
 	var known []policy.Toolset
 	var mistakes []error
 	for i, t := range g.tools.Toolsets() {

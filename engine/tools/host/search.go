@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"fermata/engine/tools"
+	"fermata/engine/tools/policy"
 )
 
 // The bounds of a search. Descriptions are texts of strangers: one with every word that there is must
@@ -54,14 +55,13 @@ type document struct {
 func (h *Host) Search(principal, query, toolset string, limit int) []Found {
 	terms := distinct(words(query[:min(len(query), maxQuery)]))
 	terms = terms[:min(len(terms), maxTerms)]
+	g, release := h.now()
+	defer release()
+	rights := g.policy.Rights(principal)
 	var documents []document
 	total := 0.0
-	for _, t := range h.List(principal) {
-		if toolset != "" && t.Key != toolset {
-			continue
-		}
-		for _, tool := range forPrograms(t).Tools {
-			d := describe(t, tool)
+	for _, d := range g.documents() {
+		if (toolset == "" || toolset == d.found.Toolset) && rights.Tool(policy.Name{Toolset: d.found.Toolset, Tool: d.found.Tool.Name}) == nil {
 			documents = append(documents, d)
 			total += d.length
 		}
@@ -93,6 +93,25 @@ func (h *Host) Search(principal, query, toolset string, limit int) []Found {
 		found = append(found, documents[i].found)
 	}
 	return found
+}
+
+// documents returns what a search knows of all tools that programs may call. The tools of a toolset do not
+// change once they are known, so that they are described once.
+func (g *generation) documents() []document {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []document
+	for _, t := range g.tools.Toolsets() {
+		described, found := g.described[t.Key]
+		if !found && len(t.Tools) > 0 {
+			for _, tool := range forPrograms(t).Tools {
+				described = append(described, describe(t, tool))
+			}
+			g.described[t.Key] = described
+		}
+		all = append(all, described...)
+	}
+	return all
 }
 
 // describe returns what a search knows of a tool.
