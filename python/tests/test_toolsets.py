@@ -73,8 +73,8 @@ BLOCKING = {
     ),
     "of many threads": (
         "from concurrent.futures import ThreadPoolExecutor\n"
-        "with ThreadPoolExecutor(40) as pool: assert len(list(pool.map(lambda n: Weather.list(n=n), range(40)))) == 40",
-        [40],
+        "with ThreadPoolExecutor(16) as pool: assert len(list(pool.map(lambda n: Weather.list(n=n), range(16)))) == 16",
+        [16],
     ),
     "more than threads": (
         "from concurrent.futures import ThreadPoolExecutor\n"

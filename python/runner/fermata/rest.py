@@ -108,7 +108,11 @@ class Rest:
                 if made != self._made:
                     made, grace = self._made, _Grace()
                 if (left := grace.left()) <= 0:
-                    return False
+                    # Threads that waited for the interpreter, which this thread had, go on or want a processor now.
+                    self._changed.wait(_LOOK)
+                    if made == self._made and grace.left() <= 0:
+                        return False
+                    continue
                 # A thread that comes to rest without a call tells nobody.
                 self._changed.wait(min(left, _LOOK))
 
