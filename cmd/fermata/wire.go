@@ -243,10 +243,14 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
 	toolsetroutes.RegisterUsage(clients, used)                                                                                    //nolint:contextcheck // each request has a context of its own
-	handlers.agents = mcp.New(mcp.Options{
+	agents := mcp.Options{
 		Executions: executions, Files: files, History: history, Package: s.Tools.Package,
 		Readers: readers, Version: version(), Log: log,
-	})
+	}
+	if toolsets != nil {
+		agents.Toolsets = agentTools{toolsets}
+	}
+	handlers.agents = mcp.New(agents)
 	opened.add("programs of agents", handlers.agents.Close)
 	mcp.Register(clients, handlers.agents) //nolint:contextcheck // each request has a context of its own
 	if s.HTTP.Console == "on" {
