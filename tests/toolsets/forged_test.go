@@ -39,6 +39,7 @@ func TestForgedCalls(t *testing.T) {
 		ends bool
 	}{
 		{"a toolset that is not granted", `calls({"toolset": "trouble", "tool": "get"})`, 0, true},
+		{"a tool that programs may not call", `calls({"toolset": "desk", "tool": "direct"})`, 0, true},
 		{"a tool of no toolset", `calls({"tool": "book"})`, 0, true},
 		{"another case", `calls({"toolset": "desk", "tool": "Book"})`, 0, true},
 		{"a blank", `calls({"toolset": "desk ", "tool": "book"})`, 0, true},
