@@ -1,9 +1,10 @@
 package toolsets
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,9 +120,14 @@ func TestLanes(t *testing.T) {
 		}
 		var order []int
 		for _, r := range d.upstream.Requests(key) {
-			var n int
-			if _, err := fmt.Sscanf(r.Body[strings.Index(r.Body, `"n":`):], `"n":%d`, &n); err == nil && n < 100 {
-				order = append(order, n)
+			var input struct {
+				N int `json:"n"`
+			}
+			if err := json.Unmarshal([]byte(r.Body), &input); err != nil {
+				t.Errorf("the endpoint got %q: %v", r.Body, err)
+			}
+			if input.N < 100 {
+				order = append(order, input.N)
 			}
 		}
 		if !slices.IsSorted(order) || len(order) != 8 {
@@ -168,7 +174,7 @@ func TestTimeoutCountsCalls(t *testing.T) {
 		d.upstream.Sent(t, key, 1)
 		err := harness.Within(10*time.Second, func() error {
 			if r := d.upstream.Requests(key); r[0].Ended.IsZero() {
-				return fmt.Errorf("the endpoint still answers")
+				return errors.New("the endpoint still answers")
 			}
 			return nil
 		})

@@ -98,6 +98,7 @@ func TestPolicyOfAPrincipal(t *testing.T) {
 // TestMistakesAtTheStart checks that a server with a mistake in its toolsets does not start, and says
 // where the mistake is.
 func TestMistakesAtTheStart(t *testing.T) {
+	t.Parallel()
 	u := harness.NewUpstream(t)
 	cases := []struct {
 		name, text string

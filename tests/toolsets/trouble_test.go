@@ -18,8 +18,17 @@ import (
 // message, without addresses, and that the next call works.
 func TestEndpointsThatMisbehave(t *testing.T) {
 	kinds := []struct{ kind, piece string }{
-		{"hang", ""}, {"trickle", ""}, {"short", ""}, {"broken", ""}, {"nan", ""}, {"redirect", ""}, {"huge", ""}, {"bomb", ""}, {"cut", ""},
-		{"500", "500"}, {"404", "this is the endpoint's own text"},
+		{"hang", ""},
+		{"trickle", ""},
+		{"short", ""},
+		{"broken", ""},
+		{"nan", ""},
+		{"redirect", ""},
+		{"huge", ""},
+		{"bomb", ""},
+		{"cut", ""},
+		{"500", "500"},
+		{"404", "this is the endpoint's own text"},
 	}
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		d := standard(t, s, nil)
