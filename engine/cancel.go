@@ -22,6 +22,7 @@ type canceller struct {
 	*common
 	requests   *requests
 	executions *executionTable
+	standalone *standaloneCalls
 	successor  *successor
 }
 
@@ -114,6 +115,12 @@ func (c *canceller) cancelToken(ctx context.Context, which Cancel) (Cancelling, 
 func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelling, error) {
 	if id, err := uuid.Parse(which.Execution); err != nil || id.String() != which.Execution {
 		return CancelUnknown, nil
+	}
+	if call := c.standalone.find(which.Execution); call != nil {
+		if !which.may(call.copy().Principal) {
+			return CancelUnknown, nil
+		}
+		return call.abort(ctx), nil
 	}
 	x := c.executions.find(which.Execution)
 	if x == nil {

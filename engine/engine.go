@@ -24,6 +24,7 @@ type Engine struct {
 	approver   *approver
 	successor  *successor
 	attendant  *attendant
+	standalone *standaloneCalls
 }
 
 // New returns an engine that takes over what an earlier server left: it goes on with the
@@ -33,6 +34,7 @@ type Engine struct {
 // this machine cannot make one.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	m, executions, inFlight := newCommon(o), newExecutionTable(), new(requests)
+	alone := &standaloneCalls{common: m}
 	heir := newSuccessor(ctx, m, executions)
 	e := &Engine{
 		common:     m,
@@ -42,13 +44,14 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			signer: o.Signer, requests: inFlight,
 			router: &router{common: m, executions: executions, successor: heir},
 		},
-		canceller: &canceller{common: m, requests: inFlight, executions: executions, successor: heir},
+		canceller: &canceller{common: m, requests: inFlight, executions: executions, standalone: alone, successor: heir},
 		approver:  &approver{common: m, executions: executions, successor: heir},
 		successor: heir,
 		attendant: &attendant{
 			members: m.members, log: o.Log,
 			sweeper: &sweeper{common: m, executions: executions, successor: heir},
 		},
+		standalone: alone,
 	}
 	err := e.attendant.join(ctx)
 	if err == nil {
@@ -137,6 +140,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 // of ctx, if ctx ends first.
 func (e *Engine) Close(ctx context.Context) error {
 	executions := e.executions.close()
+	e.standalone.close()
 	e.successor.stop()
 	done := make(chan struct{})
 	go func() {
@@ -150,6 +154,7 @@ func (e *Engine) Close(ctx context.Context) error {
 			}()
 		}
 		e.executions.wait()
+		e.standalone.wait()
 		e.pool.Close()
 		e.attendant.end()
 	}()

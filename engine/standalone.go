@@ -1,10 +1,22 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
+
+	"github.com/google/uuid"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+	"fermata/engine/tools"
+	"fermata/engine/tools/config"
+	"fermata/engine/tools/host"
+	"fermata/engine/tools/policy"
 )
 
 // A ToolCall is one call of a tool that the server runs, without a program.
@@ -17,6 +29,8 @@ type ToolCall struct {
 	Input json.RawMessage
 	// Parent is the id of the call on whose behalf this one is made, or empty.
 	Parent string
+	// Began, if it is set, is called with the id of the call's execution before the call is made.
+	Began func(execution string)
 }
 
 // A ToolResult is what has come of a ToolCall that was made.
@@ -32,8 +46,240 @@ type ToolResult struct {
 }
 
 // CallTool makes one call without a program. The call has a journal of its own. A call that was made
-// and has failed is a ToolResult. The error is a *policy.UnknownError or a *policy.Refusal, or tells of
-// trouble of the server.
-func (e *Engine) CallTool(_ context.Context, _ ToolCall) (ToolResult, error) {
-	return ToolResult{}, errors.New("engine: calls without a program are not built yet")
+// and has failed is a ToolResult. The error is a *policy.UnknownError, a *policy.Refusal or a
+// *host.UnavailableError, or tells of trouble of the server.
+func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolResult, error) {
+	return e.standalone.make(ctx, c)
+}
+
+const (
+	// standaloneTimeout bounds a call without a program, with the wait for its turn.
+	standaloneTimeout = 300 * time.Second
+	// standaloneID is the id of the only call of its execution.
+	standaloneID = "call_001"
+)
+
+// errCallCancelled ends a call that a client has cancelled.
+var errCallCancelled = errors.New("engine: the call was cancelled")
+
+// What clients are told of calls that this server has not made, or does not know the end of.
+const (
+	textNeedsApproval = "it needs approval, for which only a program can wait"
+	textTooDear       = "the call costs %d, and max_cost of the principal's policy is %d"
+	textLaneBusy      = "the call did not begin: it waited for the lane %s (%w)"
+	textCallLost      = "the server was restarted while this call ran; whether it took effect is unknown"
+)
+
+// standaloneCalls are the calls without a program that are under way on this server.
+type standaloneCalls struct {
+	*common
+
+	mu     sync.Mutex
+	byID   map[string]*conversation
+	closed bool
+	// living waits for the calls.
+	living sync.WaitGroup
+}
+
+// make is Engine.CallTool.
+func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, error) {
+	if s.o.Toolsets == nil {
+		return ToolResult{}, &policy.UnknownError{Asked: c.Toolset}
+	}
+	if !s.members.announced() {
+		// The store does not accept writes, and what is not written may not be sent.
+		return ToolResult{}, fmt.Errorf("call a tool: %w", continuation.ErrUnavailable)
+	}
+	ctx, stop := context.WithTimeout(ctx, standaloneTimeout)
+	defer stop()
+	caller := config.CallerDirect
+	if c.Parent != "" {
+		caller = config.CallerCode
+	}
+	grant, err := s.o.Toolsets.Single(ctx, c.Principal, policy.Name{Toolset: c.Toolset, Tool: c.Tool}, caller)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	defer grant.Release()
+	tool := grant.Tools[0]
+	if (config.Rules{Approval: tool.Approval}).NeedsApproval() {
+		return ToolResult{}, &policy.Refusal{Toolset: c.Toolset, Tool: c.Tool, Rule: textNeedsApproval}
+	}
+
+	conversation := newConversation(s.newLedger(s.newCall(c, tool)))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cancelled := conversation.cancel
+	conversation.cancel = func() { cancelled(); cancel(errCallCancelled) }
+	if err := s.register(conversation); err != nil {
+		return ToolResult{}, err
+	}
+	defer s.forget(conversation)
+	if err := conversation.beginCall(ctx); err != nil {
+		return ToolResult{}, err
+	}
+	if c.Began != nil {
+		c.Began(conversation.id)
+	}
+	began := time.Now()
+	name := conversation.chronicle.Summary().RecordNameOf(standaloneID)
+	result, err := s.call(ctx, grant, c.Principal, tools.Request{Toolset: c.Toolset, Tool: c.Tool, Input: c.Input, Key: name})
+	answer := ToolResult{ID: name, Output: result.Output, Took: time.Since(began), Cost: result.Cost}
+	state := Completed
+	switch {
+	case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		answer.Error, state = err.Error(), Cancelled
+	case err != nil:
+		answer.Error, state = err.Error(), Failed
+	case s.o.Used != nil:
+		s.o.Used(c.Principal, c.Toolset, result.Cost)
+	}
+	s.endCall(conversation, state, answer)
+	return answer, nil
+}
+
+// call makes the call of a tool when its lane is free, if its principal's policy leaves credits for it.
+func (s *standaloneCalls) call(ctx context.Context, grant *host.Grant, principal string, r tools.Request) (tools.Result, error) {
+	tool := grant.Tools[0]
+	if most := grant.MaxCost; most != nil && tool.Cost > *most {
+		return tools.Result{}, fmt.Errorf(textTooDear, tool.Cost, *most)
+	}
+	if tool.Lane != "" {
+		leave, err := s.lanes.enter(ctx, laneOf{principal, tool.Lane})
+		if err != nil {
+			return tools.Result{}, fmt.Errorf(textLaneBusy, tool.Lane, err)
+		}
+		defer leave()
+	}
+	return grant.Call(ctx, r)
+}
+
+// newCall returns the record and the journal of a call that is about to begin.
+func (s *standaloneCalls) newCall(c ToolCall, tool host.Tool) (continuation.Record, *chronicle) {
+	now := time.Now()
+	r := continuation.Record{
+		ID: uuid.NewString(), Principal: c.Principal, State: string(Running), Created: now, Since: now,
+		Deadline: now.Add(standaloneTimeout), Budget: standaloneTimeout, Owner: s.members.instance, Issued: 1, Cost: tool.Cost,
+		Pending: []continuation.Call{{Number: 1, ID: standaloneID, Started: now, Toolset: c.Toolset, Tool: c.Tool, Cost: tool.Cost}},
+	}
+	summary := journal.Summary{
+		ID: r.ID, Principal: r.Principal, Status: journal.StatusRunning, Contract: journal.ContractTool, Parent: c.Parent,
+		Created: journal.Moment(now), Calls: 1, Budget: r.Budget.Milliseconds(), Tools: []string{c.Tool},
+		Server: journal.ServerName(r.Owner),
+	}
+	w := journal.NewWriter(s.o.Journal, summary, 0)
+	w.Note(
+		&journal.Started{
+			Execution: r.ID, Contract: summary.Contract, Toolsets: []string{c.Toolset}, Timeout: summary.Budget, Parent: c.Parent,
+		},
+		&journal.CallStarted{
+			Call: standaloneID, Record: summary.RecordNameOf(standaloneID), Tool: c.Tool, Toolset: c.Toolset,
+			Runner: journal.RunnerServer, Input: w.Value(c.Input),
+		},
+	)
+	return r, &chronicle{Writer: w, id: r.ID, words: s.o.Words}
+}
+
+// beginCall writes that the call begins. Nothing may be sent before.
+func (c *conversation) beginCall(ctx context.Context) error {
+	if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
+		return fmt.Errorf("record a call: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stand(running)
+}
+
+// noteCallEnd notes how the call has ended.
+func (c *conversation) noteCallEnd(state State, result ToolResult) {
+	w, took := c.chronicle, result.Took.Milliseconds()
+	var last journal.Event = &journal.CallCompleted{
+		Call: standaloneID, Record: result.ID, Output: w.Value(result.Output), Took: took, Cost: result.Cost,
+	}
+	if result.Error != "" {
+		last = &journal.CallFailed{Call: standaloneID, Record: result.ID, Error: w.Text(result.Error), Took: took}
+	}
+	w.Note(last)
+	w.End(&journal.Ended{Status: statusOf(state), Error: w.Text(result.Error), Ran: took, Calls: 1})
+}
+
+// finishCall writes the end of the call, which noteCallEnd has noted. mu is held.
+func (c *conversation) finishCall(state State, result ToolResult) error {
+	return c.commit(context.Background(), state, func(next *continuation.Record) {
+		next.Spent, next.Pending, next.Cost, next.Deadline = result.Took, nil, result.Cost, time.Now()
+	})
+}
+
+// endCall records the end of a call. If the store is away it goes on trying after the call has been
+// answered.
+func (s *standaloneCalls) endCall(c *conversation, state State, result ToolResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noteCallEnd(state, result)
+	if err := c.finishCall(state, result); err != nil {
+		s.o.Log.Error("cannot record the end of a call", "execution", c.id, "err", err)
+		s.living.Go(func() { c.saveLate(c.cancelled) })
+	}
+}
+
+// register lets requests find a call. From then on close waits for it.
+func (s *standaloneCalls) register(c *conversation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosing
+	}
+	if s.byID == nil {
+		s.byID = map[string]*conversation{}
+	}
+	s.byID[c.id] = c
+	s.living.Add(1)
+	return nil
+}
+
+func (s *standaloneCalls) forget(c *conversation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, c.id)
+	s.living.Done()
+}
+
+func (s *standaloneCalls) find(id string) *conversation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
+}
+
+// close lets no further call in, and cancels those that are under way.
+func (s *standaloneCalls) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, c := range s.byID {
+		c.stop()
+	}
+}
+
+// wait waits until every call is forgotten.
+func (s *standaloneCalls) wait() { s.living.Wait() }
+
+// isStandalone reports whether a record is that of a call without a program: it has no sandbox.
+func isStandalone(r continuation.Record) bool { return r.Sandbox == "" }
+
+// buryCall records the end of a call without a program whose server has died. It returns errBuried if
+// that succeeds. Of several servers that try, one succeeds.
+func (c *conversation) buryCall(ctx context.Context) error {
+	if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	summary := c.chronicle.Summary()
+	lost := ToolResult{ID: summary.RecordNameOf(standaloneID), Error: textCallLost}
+	if len(c.record.Pending) > 0 {
+		lost.Took = time.Since(c.record.Pending[0].Started)
+	}
+	lost.Cost = c.record.Cost // It may have been made.
+	c.noteCallEnd(Failed, lost)
+	return cmp.Or(c.finishCall(Failed, lost), errBuried)
 }

@@ -40,6 +40,13 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.clearing, cancel)()
+	if isStandalone(record) {
+		chronicle, err := s.continued(ctx, record)
+		if err != nil {
+			return nil, fmt.Errorf("read the journal of a call, execution %s: %w", record.ID, err)
+		}
+		return nil, newConversation(s.newLedger(record, chronicle)).buryCall(ctx)
+	}
 	here, err := s.reaches(ctx, record.Sandbox)
 	if err != nil {
 		return nil, err

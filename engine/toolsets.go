@@ -13,6 +13,9 @@ type Toolsets interface {
 	Grant(ctx context.Context, principal string, s policy.Start) (*host.Grant, error)
 	// Sequential reports whether every execution is sequential.
 	Sequential() bool
+	// Single decides whether a principal may make one call of a tool without a program. The grant has
+	// this tool alone.
+	Single(ctx context.Context, principal string, n policy.Name, caller string) (*host.Grant, error)
 	// Regrant returns the grant of an execution that another server has started.
 	Regrant(principal string, granted []host.Tool, sequential bool, maxCost *int64) *host.Grant
 }

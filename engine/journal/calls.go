@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,13 +30,13 @@ func CallStatuses() []string {
 // A CallRecord is what there is to see of one tool call.
 type CallRecord struct {
 	ID string `json:"call_id"`
-	// Type is where the call came from: ptc, a program.
+	// Type is where the call came from: CallOfProgram or CallAlone.
 	Type string `json:"type"`
 	// Parent is the outer call on whose behalf the program runs.
 	Parent    *string         `json:"ptc_call_id"`
 	Execution string          `json:"execution"`
 	Call      string          `json:"call"`
-	Session   string          `json:"session"`
+	Session   string          `json:"session,omitempty"`
 	Toolset   string          `json:"toolset_id,omitempty"`
 	Tool      string          `json:"tool_name"`
 	Input     json.RawMessage `json:"input,omitempty"`
@@ -59,8 +60,9 @@ func (x *Execution) begun(e Entry) (CallRecord, error) {
 	if err := e.decode(&started); err != nil {
 		return CallRecord{}, err
 	}
+	kind, _, _ := strings.Cut(started.Record, ":")
 	r := CallRecord{
-		ID: started.Record, Type: "ptc", Execution: x.stored.ID, Call: started.Call, Session: x.known.Session,
+		ID: started.Record, Type: kind, Execution: x.stored.ID, Call: started.Call, Session: x.known.Session,
 		Toolset: started.Toolset, Tool: started.Tool, Input: started.Input, Status: CallIsExecuting, Runner: started.Runner,
 		Created: started.Time, seq: e.Seq,
 	}

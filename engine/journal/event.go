@@ -5,6 +5,7 @@ package journal
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,12 +53,12 @@ func (m *Moment) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Started is the first event.
+// Started is the first event. A call without a program has neither session nor language.
 type Started struct {
 	Head
 	Execution string            `json:"execution"`
-	Session   string            `json:"session"`
-	Language  string            `json:"language"`
+	Session   string            `json:"session,omitempty"`
+	Language  string            `json:"language,omitempty"`
 	Contract  string            `json:"contract"`
 	Code      json.RawMessage   `json:"code,omitempty"`
 	Tools     []string          `json:"tools,omitempty"`
@@ -82,8 +83,29 @@ const callSpace = "9a0c6f0e-7f5e-4c37-8f2b-0b9d6b9f4a11"
 
 // RecordName returns the name of the record of a call.
 func RecordName(execution, call string) string {
-	return "ptc:" + uuid.NewSHA1(uuid.MustParse(callSpace), []byte(execution+"\x00"+call)).String()
+	return CallOfProgram + ":" + uuid.NewSHA1(uuid.MustParse(callSpace), []byte(execution+"\x00"+call)).String()
 }
+
+// The types of records of calls, with which their names begin.
+const (
+	// CallOfProgram is a call that a program has made, here or elsewhere.
+	CallOfProgram = "ptc"
+	// CallAlone is a call that no program is known to have made.
+	CallAlone = "standalone"
+)
+
+// RecordNameOf returns the name of the record of a call of the execution with this summary.
+func (s Summary) RecordNameOf(call string) string {
+	name := RecordName(s.ID, call)
+	if s.Contract == ContractTool && s.Parent == "" {
+		return CallAlone + strings.TrimPrefix(name, CallOfProgram)
+	}
+	return name
+}
+
+// ContractTool is the contract of a call that was made without a program. Lists of executions hold
+// such calls only if they are asked for.
+const ContractTool = "tool"
 
 // CallStarted tells of a tool call that the program has made.
 type CallStarted struct {
@@ -192,10 +214,10 @@ type Ended struct {
 // changes while the execution lives comes from its record.
 type Summary struct {
 	ID           string            `json:"id"`
-	Session      string            `json:"session"`
+	Session      string            `json:"session,omitempty"`
 	Status       string            `json:"status"`
 	Contract     string            `json:"contract"`
-	Language     string            `json:"language"`
+	Language     string            `json:"language,omitempty"`
 	Title        string            `json:"title,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	Parent       string            `json:"parent_call_id,omitempty"`

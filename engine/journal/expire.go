@@ -27,7 +27,7 @@ func (o Options) Expire(r continuation.Record, stored continuation.Summary) (con
 	var open []CallStarted
 	for _, c := range r.Pending {
 		if !c.Answered {
-			open = append(open, CallStarted{Head: Head{Time: Moment(c.Started)}, Call: c.ID, Record: RecordName(r.ID, c.ID)})
+			open = append(open, CallStarted{Head: Head{Time: Moment(c.Started)}, Call: c.ID, Record: s.RecordNameOf(c.ID)})
 		}
 	}
 	w.Expire(open, &Ended{Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds(), Reason: "sandbox_lost", Detail: MachineRestarted})

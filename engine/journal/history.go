@@ -225,6 +225,8 @@ type Filter struct {
 	Principal string
 	// Statuses are the statuses of which an execution has one.
 	Statuses []string
+	// Contract is how they were started. Calls without a program have ContractTool, and fit only a
+	// filter that asks for it.
 	Contract string
 	Session  string
 	// Labels are those that an execution has all of.
@@ -243,7 +245,7 @@ func (f *Filter) fits(s Summary) bool {
 			return false
 		}
 	}
-	return (f.Contract == "" || f.Contract == s.Contract) &&
+	return (f.Contract == s.Contract || f.Contract == "" && s.Contract != ContractTool) &&
 		(f.Session == "" || f.Session == s.Session) &&
 		(f.Parent == "" || f.Parent == s.Parent) &&
 		(f.Tool == "" || slices.Contains(s.Tools, f.Tool))
