@@ -84,12 +84,15 @@ func TestCallTool(t *testing.T) {
 	used := map[string]int64{}
 	h := serving(t, policy.Settings{}, func(w http.ResponseWriter, r *http.Request) {
 		written = append(written, r.URL.Path+" after "+strings.Join(tell(t, store, id).events, ", "))
+		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path == "/current/Nowhere" {
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = w.Write([]byte(`{"sky":"blue"}`))
 	})
-	e := newCaller(t, func(o *Options) { o.Toolsets, o.Used = h, func(principal, toolset string, cost int64) { used[principal+" "+toolset] += cost } })
+	e := newCaller(t, func(o *Options) {
+		o.Toolsets, o.Used = h, func(principal, toolset string, cost int64) { used[principal+" "+toolset] += cost }
+	})
 	store = e.o.Store
 	began := func(execution string) { id = execution }
 
