@@ -32,6 +32,7 @@ func newRouter(t *testing.T) *api.Router {
 	librechat.Register(r, librechat.Options{Files: struct{ librechat.Files }{}})
 	live.Register(r, live.Options{})
 	mcp.Register(r, mcp.New(mcp.Options{}))
+	toolsets.Register(r, toolsets.Options{})
 	toolsets.RegisterUsage(r, nil)
 	if err := console.Register(r); err != nil {
 		t.Fatal(err)

@@ -1,2 +1,3 @@
-// Package toolsets is the contract of what there is to see of the tools that the server runs.
+// Package toolsets is the contract of the tools that the server runs: which there are, what models and
+// programs are told of them, calls without a program, and what principals have used.
 package toolsets

@@ -242,7 +242,12 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	}
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
-	toolsetroutes.RegisterUsage(clients, used)                                                                                    //nolint:contextcheck // each request has a context of its own
+	routes := toolsetroutes.Options{Calls: executions, Body: int64(s.HTTP.MaxBody)}
+	if toolsets != nil {
+		routes.Toolsets = toolsets
+	}
+	toolsetroutes.Register(clients, routes)    //nolint:contextcheck // each request has a context of its own
+	toolsetroutes.RegisterUsage(clients, used) //nolint:contextcheck // each request has a context of its own
 	agents := mcp.Options{
 		Executions: executions, Files: files, History: history, Package: s.Tools.Package,
 		Readers: readers, Version: version(), Log: log,

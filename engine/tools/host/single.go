@@ -19,7 +19,7 @@ func (h *Host) Single(ctx context.Context, principal string, n policy.Name, call
 			grant.Release()
 		}
 	}()
-	if _, found := g.toolset(n.Toolset); !found {
+	if g.file.Toolset(n.Toolset) == nil {
 		return nil, &policy.UnknownError{Asked: n.Toolset}
 	}
 	rights := g.policy.Rights(principal)
@@ -30,7 +30,7 @@ func (h *Host) Single(ctx context.Context, principal string, n policy.Name, call
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t, _ := g.toolset(n.Toolset)
+	t := g.toolset(n.Toolset)
 	i := slices.IndexFunc(t.Tools, func(tool tools.Tool) bool { return tool.Name == n.Tool })
 	switch {
 	case i < 0 && t.State == tools.Ready:

@@ -1,0 +1,138 @@
+package toolsets
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine/tools"
+	"fermata/engine/tools/config"
+)
+
+// A page is the answer with a list. Next is there for lists that have pages.
+type page struct {
+	Data any `json:"data"`
+	Next any `json:"next"`
+}
+
+// A shownToolset is what the list tells of a toolset.
+type shownToolset struct {
+	Key         string      `json:"key"`
+	Title       string      `json:"title"`
+	Description string      `json:"description"`
+	State       tools.State `json:"state"`
+	Reason      string      `json:"reason,omitempty"`
+	Tools       []shownTool `json:"tools"`
+}
+
+// A shownTool is what the list tells of a tool.
+type shownTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Cost        int64  `json:"cost"`
+	Approval    string `json:"approval"`
+	Source      string `json:"source"`
+}
+
+// list answers with the toolsets that the client may use.
+func (h *handlers) list(c echo.Context) error {
+	shown := []shownToolset{}
+	for _, t := range h.toolsets.List(api.PrincipalOf(c).ID) {
+		s := shownToolset{Key: t.Key, Title: t.Title, Description: t.Description, State: t.State, Reason: t.Reason, Tools: []shownTool{}}
+		for _, tool := range t.Tools {
+			approval := cmp.Or(tool.Rules.Approval, config.ApprovalNever)
+			s.Tools = append(s.Tools, shownTool{tool.Name, tool.Description, tool.Rules.Cost, approval, t.Source})
+		}
+		shown = append(shown, s)
+	}
+	return h.answer(c, page{Data: shown})
+}
+
+// An exportedToolset has the definitions of a toolset's tools.
+type exportedToolset struct {
+	Key   string         `json:"key"`
+	Title string         `json:"title"`
+	Class string         `json:"class"`
+	Tools []exportedTool `json:"tools"`
+}
+
+// An exportedTool is the definition of a tool. Its output schema is left out if it is not known.
+type exportedTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Input       json.RawMessage `json:"input_schema"`
+	Output      json.RawMessage `json:"output_schema,omitempty"`
+}
+
+// export returns the handler that answers with definitions. parameter names the toolsets.
+func (h *handlers) export(parameter string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		q := queryOf(c)
+		names := q.names(parameter)
+		if q.err != nil {
+			return q.err
+		}
+		found, err := h.toolsets.Find(c.Request().Context(), api.PrincipalOf(c).ID, names)
+		if err != nil {
+			return err
+		}
+		exported := []exportedToolset{}
+		for _, t := range found {
+			e := exportedToolset{Key: t.Key, Title: t.Title, Class: t.Class, Tools: []exportedTool{}}
+			for _, tool := range t.Tools {
+				e.Tools = append(e.Tools, exportedTool{tool.Name, tool.Description, tool.Input, tool.Output})
+			}
+			exported = append(exported, e)
+		}
+		return h.answer(c, page{Data: exported})
+	}
+}
+
+// The languages of stubs.
+const (
+	python = "python"
+	bash   = "bash"
+)
+
+// stub answers with the source that programs import.
+func (h *handlers) stub(c echo.Context) error {
+	q := queryOf(c)
+	lang := q.choice("lang", python, bash)
+	if q.err != nil {
+		return q.err
+	}
+	source, err := h.toolsets.Stub(c.Request().Context(), api.PrincipalOf(c).ID, c.Param("key"), lang == bash)
+	if err != nil {
+		return missing(err)
+	}
+	return h.text(c, echo.MIMETextPlain, source)
+}
+
+// markdown is the media type of texts for models.
+const markdown = "text/markdown"
+
+// docs answers with the documentation of a toolset.
+func (h *handlers) docs(c echo.Context) error {
+	text, err := h.toolsets.Docs(c.Request().Context(), api.PrincipalOf(c).ID, c.Param("key"))
+	if err != nil {
+		return missing(err)
+	}
+	return h.text(c, markdown, text)
+}
+
+// prompt answers with a section of a system prompt.
+func (h *handlers) prompt(c echo.Context) error {
+	q := queryOf(c)
+	names, sequential := q.names("keys"), q.choice("sequential", "true", "false") == "true"
+	if q.err != nil {
+		return q.err
+	}
+	text, err := h.toolsets.Prompt(c.Request().Context(), api.PrincipalOf(c).ID, names, sequential)
+	if err != nil {
+		return err
+	}
+	return h.text(c, markdown, strings.TrimSuffix(text, "\n")+"\n")
+}
