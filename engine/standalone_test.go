@@ -195,7 +195,7 @@ func TestCallToolCancelled(t *testing.T) {
 		<-r.Context().Done()
 	})
 	e := newCaller(t, func(o *Options) { o.Toolsets = h })
-	leave, left := context.WithCancel(t.Context())
+	var leave context.CancelFunc // of the client of the call that runs
 	for name, end := range map[string]func(string){
 		"by its id": func(id string) {
 			if state, err := e.Cancel(t.Context(), Cancel{Principal: "eve", Execution: id}); err != nil || state != CancelUnknown {
@@ -205,25 +205,24 @@ func TestCallToolCancelled(t *testing.T) {
 				t.Errorf("Cancel: got %s, %v, want %s", state, err, CancelRequested)
 			}
 		},
-		"by the client that leaves": func(string) { left() },
+		"by the client that leaves": func(string) { leave() },
 	} {
 		var id string
+		ctx, cancel := context.WithCancel(t.Context())
+		leave = cancel
 		c := ask("current", `{"city":"Paris"}`)
 		c.Began = func(execution string) { id = execution }
 		go func() {
 			<-asked
 			end(id)
 		}()
-		got, err := e.CallTool(leave, c)
+		got, err := e.CallTool(ctx, c)
 		if err != nil || got.Error == "" {
 			t.Errorf("%s: got %+v, %v, want a failed call", name, got, err)
 		}
 		tell(t, e.o.Store, id).is(t, Outcome{}, "execution.started", "call.started call_001", "call.failed call_001", "execution.ended cancelled")
-		if leave.Err() != nil {
-			leave, left = context.WithCancel(t.Context())
-		}
+		cancel()
 	}
-	left()
 	var id string
 	c := ask("current", `{"city":"Paris"}`)
 	c.Began = func(execution string) { id = execution }
