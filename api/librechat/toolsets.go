@@ -126,20 +126,20 @@ func traitsOf(entries []toolMembers, tools []stubs.Tool, keys []string) (map[str
 // traitsIn reads what one tool says beyond its definition.
 func traitsIn(place string, m toolMembers, keys []string) (t engine.Traits, err error) {
 	var ok bool
-	if t.Toolset, ok = unquote(m.Toolset); !isNull(m.Toolset) && !(ok && stubs.IsToolsetKey(t.Toolset)) {
+	if t.Toolset, ok = unquote(m.Toolset); !isNull(m.Toolset) && (!ok || !stubs.IsToolsetKey(t.Toolset)) {
 		return t, api.BadRequestf("%s.toolset must be a small letter, then at most 63 small letters, digits and underscores, and no keyword of Python", place)
 	}
 	if slices.Contains(keys, t.Toolset) {
 		return t, api.BadRequestf("%s.toolset: the server has a toolset with the key %s; give the client's another one", place, t.Toolset)
 	}
-	if t.Class, ok = unquote(m.Class); !isNull(m.Class) && !(ok && stubs.IsClassName(t.Class)) {
+	if t.Class, ok = unquote(m.Class); !isNull(m.Class) && (!ok || !stubs.IsClassName(t.Class)) {
 		return t, api.BadRequestf("%s.class must be a letter, then at most 63 letters, digits and underscores, and no keyword of Python", place)
 	}
 	if t.Class != "" && t.Toolset == "" {
 		return t, api.BadRequestf("%s.class needs toolset beside it", place)
 	}
 	approval, ok := unquote(m.Approval)
-	if !isNull(m.Approval) && !(ok && (approval == "always" || approval == "never")) {
+	if !isNull(m.Approval) && (!ok || approval != "always" && approval != "never") {
 		return t, api.BadRequestf(`%s.approval must be "always" or "never"`, place)
 	}
 	t.Approval = approval == "always"
