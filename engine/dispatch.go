@@ -146,7 +146,7 @@ func (x *decider) decide(p *proposal) ending {
 	approval, err := x.approval(p)
 	if p.server || approval != "" {
 		digest := sha256.Sum256(p.Input)
-		if p.call.Stage != "" && !(bytes.Equal(p.call.Digest, digest[:]) && p.call.Toolset == p.toolset && p.call.Tool == p.Tool) {
+		if p.call.Stage != "" && !p.isAgain(digest[:]) {
 			return brokenBy("it sent another input for a call that it had made before")
 		}
 		p.call.Digest, p.call.Toolset, p.call.Tool, p.call.Server = digest[:], p.toolset, p.Tool, p.server
@@ -166,6 +166,11 @@ func (x *decider) decide(p *proposal) ending {
 		x.begin(p)
 	}
 	return ending{}
+}
+
+// isAgain reports whether the call is the one that the record has.
+func (p *proposal) isAgain(digest []byte) bool {
+	return bytes.Equal(p.call.Digest, digest) && p.call.Toolset == p.toolset && p.call.Tool == p.Tool
 }
 
 // approval returns who has to approve a call, or "" if nobody has. An error is why it fails.

@@ -190,17 +190,18 @@ func TestSettlement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := settlementOf(pending, []Result{c.result})
-			got := ""
+			var words strings.Builder
 			for _, d := range s.decisions {
-				got += map[bool]string{true: "approved", false: "refused"}[d.approve]
+				words.WriteString(map[bool]string{true: "approved", false: "refused"}[d.approve])
 			}
 			for _, r := range s.results {
 				value := string(r.Value)
 				if r.Failed {
 					value = strings.Trim(value, `"`)
 				}
-				got += fmt.Sprintf("; %d %s", r.Number, value)
+				fmt.Fprintf(&words, "; %d %s", r.Number, value)
 			}
+			got := words.String()
 			if wrong, ok := errors.AsType[*ApprovalError](err); ok {
 				got = wrong.CallID + " " + wrong.Problem
 			}

@@ -2,6 +2,7 @@ package toolsets
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"testing"
 
@@ -16,9 +17,7 @@ func TestExec(t *testing.T) {
 			t.Helper()
 			p := program(key, code)
 			body := map[string]any{"lang": "py", "code": p.Code, "toolsets": p.Toolsets}
-			for name, value := range more {
-				body[name] = value
-			}
+			maps.Copy(body, more)
 			a, err := d.Request(t.Context(), http.MethodPost, "/exec", nil, body)
 			if err != nil {
 				t.Fatal(err)
