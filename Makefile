@@ -91,8 +91,9 @@ test-short: ## the Go tests that need no server, without the race detector
 	go test -short $(PACKAGES)
 
 .PHONY: client
-client: ## LibreChat's own client against the server (installs it: 550 MB)
+client: ## LibreChat's own client against the server (installs it: 550 MB), and MCP servers from npm as toolsets
 	go test -count=1 -timeout=20m -v -run='$(CLIENT)' ./tests/librechat
+	FERMATA_TEST_NPM=1 go test -count=1 -timeout=10m -v -run='^TestNPMServers$$' ./engine/tools/mcptool
 
 .PHONY: compose
 compose: ## compose.yaml unchanged, with the images; needs Docker with Compose

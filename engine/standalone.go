@@ -67,7 +67,6 @@ const (
 	textNeedsApproval = "it needs approval, for which only a program can wait"
 	textTooDear       = "the call costs %d, and max_cost of the principal's policy is %d"
 	textLaneBusy      = "the call did not begin: it waited for the lane %s (%w)"
-	textCallLost      = "the server was restarted while this call ran; whether it took effect is unknown"
 )
 
 // standaloneCalls are the calls without a program that are under way on this server.
@@ -275,7 +274,7 @@ func (c *conversation) buryCall(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	summary := c.chronicle.Summary()
-	lost := ToolResult{ID: summary.RecordNameOf(standaloneID), Error: textCallLost}
+	lost := ToolResult{ID: summary.RecordNameOf(standaloneID), Error: textRestarted}
 	if len(c.record.Pending) > 0 {
 		lost.Took = time.Since(c.record.Pending[0].Started)
 	}

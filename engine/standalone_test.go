@@ -280,8 +280,8 @@ func TestCallToolLost(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	events, err := e.o.Store.Events(t.Context(), id, 0, 1<<20)
-	if err != nil || len(events) != 4 || !strings.Contains(string(events[2].Content), textCallLost) {
-		t.Errorf("the events are %v, %v, want a failed call that tells %s", events, err, textCallLost)
+	if err != nil || len(events) != 4 || !strings.Contains(string(events[2].Content), textRestarted) {
+		t.Errorf("the events are %v, %v, want a failed call that tells %s", events, err, textRestarted)
 	}
 	close(over)
 	<-answered

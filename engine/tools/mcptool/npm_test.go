@@ -17,7 +17,7 @@ func TestNPMServers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	install := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir,
-		"@modelcontextprotocol/server-everything", "@modelcontextprotocol/server-filesystem")
+		"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31")
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm: %v: %s", err, out)
 	}
