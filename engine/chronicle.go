@@ -18,6 +18,8 @@ import (
 const (
 	// Programmatic is a program that may call tools.
 	Programmatic = "programmatic"
+	// MCP is a program of an agent that speaks the Model Context Protocol.
+	MCP = "mcp"
 	// Exec is a program without tools.
 	Exec = "exec"
 )

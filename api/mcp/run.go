@@ -117,7 +117,7 @@ func (f *face) startOf(ctx context.Context, r *sdk.CallToolRequest, p program) (
 	}
 	start := engine.Start{
 		Principal: f.who.ID, Session: session, Code: code, Toolsets: p.Toolsets, Timeout: p.timeout,
-		Approvals: canApprove(r), RequestID: f.request, Inputs: inputs, Scope: scope, Contract: engine.Programmatic,
+		Approvals: canApprove(r), RequestID: f.request, Inputs: inputs, Scope: scope, Contract: engine.MCP,
 	}
 	if p.Language == "bash" {
 		start.Mode = engine.Bash

@@ -83,7 +83,7 @@ func run(t *testing.T, session *sdk.ClientSession, tool string, arguments map[st
 // listed returns an error unless an execution of a client has a status.
 func listed(t *testing.T, c harness.Client, status string) error {
 	t.Helper()
-	reply := c.Files(t, http.MethodGet, "/executions?limit=1&status="+status)
+	reply := c.Files(t, http.MethodGet, "/executions?limit=1&contract=mcp&status="+status)
 	var page struct {
 		Data []struct {
 			Status string `json:"status"`
