@@ -43,6 +43,7 @@ func TestGates(t *testing.T) {
 		for _, leave := range leaves[1:] {
 			leave()
 		}
+		synctest.Wait() // for the function of AfterFunc, which has more to do when it has let e in
 		if len(g.principals) > 0 || g.server.free != MaxOfServer {
 			t.Errorf("%d principals are remembered, %d places free, want 0 and %d", len(g.principals), g.server.free, MaxOfServer)
 		}
