@@ -36,9 +36,9 @@ var (
 // events answers with the events of an execution: those that there are, or all as they come.
 func (h *handlers) events(c echo.Context) error {
 	q := queryOf(c)
-	after, limit, view := q.after(c), q.limit(mostEvents, mostEvents), q.choice("view", toolCalls)
-	if q.err != nil {
-		return q.err
+	after, limit, view := q.after(c), q.limit(mostEvents, mostEvents), q.Choice("view", toolCalls)
+	if q.Err != nil {
+		return q.Err
 	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderVary, "Accept")

@@ -34,7 +34,7 @@ func (h *handlers) list(c echo.Context) error {
 	f := journal.Filter{
 		Principal: q.principal(who),
 		Statuses:  q.choices("status", statuses...),
-		Contract:  q.choice("contract", contracts...),
+		Contract:  q.Choice("contract", contracts...),
 		Session:   q.text("session"),
 		Labels:    q.labels("label"),
 		Parent:    q.text("parent_call_id"),
@@ -42,8 +42,8 @@ func (h *handlers) list(c echo.Context) error {
 	}
 	f.Since, f.Until = q.span()
 	limit, after := q.limit(usualPage, mostPage), q.cursor(executionCursor)
-	if q.err != nil {
-		return q.err
+	if q.Err != nil {
+		return q.Err
 	}
 	list, next, err := h.o.History.List(c.Request().Context(), who, f, after.Place, limit)
 	if err != nil {
@@ -148,8 +148,8 @@ func (h *handlers) cancel(c echo.Context) error {
 func (h *handlers) calls(c echo.Context) error {
 	q := queryOf(c)
 	limit, after := q.limit(mostEvents, mostEvents), q.cursor(ownCallCursor)
-	if q.err != nil {
-		return q.err
+	if q.Err != nil {
+		return q.Err
 	}
 	x, err := h.find(c)
 	if err != nil {
@@ -177,12 +177,12 @@ func (h *handlers) allCalls(c echo.Context) error {
 		Parent:    q.text("parent_call_id"),
 		Toolset:   q.text("toolset"),
 		Tool:      q.text("tool"),
-		Status:    q.choice("status", journal.CallStatuses()...),
+		Status:    q.Choice("status", journal.CallStatuses()...),
 	}
 	f.Since, f.Until = q.span()
 	limit, after := q.limit(usualPage, mostPage), q.cursor(callCursor)
-	if q.err != nil {
-		return q.err
+	if q.Err != nil {
+		return q.Err
 	}
 	list, next, err := h.o.History.Calls(c.Request().Context(), who, f, after, limit)
 	if err != nil {

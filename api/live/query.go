@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,73 +26,36 @@ const (
 	maxText    = 256
 )
 
-// A query reads the parameters of a request. It keeps the first mistake.
-type query struct {
-	values url.Values
-	err    error
-}
+// A query reads the parameters of the routes of this package.
+type query struct{ *api.Query }
 
-func queryOf(c echo.Context) *query {
-	values, err := url.ParseQuery(c.Request().URL.RawQuery)
-	if err != nil {
-		return &query{url.Values{}, api.BadRequest("the query is malformed")}
-	}
-	return &query{values, nil}
-}
-
-// refuse notes a mistake in a parameter.
-func (q *query) refuse(name, must string) {
-	if q.err == nil {
-		q.err = api.BadRequest(name + " must " + must)
-	}
-}
-
-// one returns the value of a parameter that may occur once.
-func (q *query) one(name string) (value string, given bool) {
-	values := q.values[name]
-	if len(values) > 1 {
-		q.refuse(name, "not be repeated")
-	}
-	if len(values) == 0 {
-		return "", false
-	}
-	return values[0], true
-}
+func queryOf(c echo.Context) query { return query{api.QueryOf(c)} }
 
 // text returns a text, empty if it is not given.
-func (q *query) text(name string) string {
-	value, given := q.one(name)
+func (q query) text(name string) string {
+	value, given := q.One(name)
 	if given && (value == "" || utf8.RuneCountInString(value) > maxText) {
-		q.refuse(name, "have 1 to "+strconv.Itoa(maxText)+" characters")
-	}
-	return value
-}
-
-// choice returns one of some words, empty if none is given.
-func (q *query) choice(name string, words ...string) string {
-	value, given := q.one(name)
-	if given && !slices.Contains(words, value) {
-		q.refuse(name, "be one of: "+strings.Join(words, ", "))
+		q.Refuse(name, "have 1 to "+strconv.Itoa(maxText)+" characters")
 	}
 	return value
 }
 
 // several returns the values of a parameter that may be repeated.
-func (q *query) several(name string) []string {
-	values := q.values[name]
+func (q query) several(name string) []string {
+	values := q.Values[name]
 	if len(values) > maxRepeats {
-		q.refuse(name, "occur at most "+strconv.Itoa(maxRepeats)+" times")
+		q.Refuse(name, "occur at most "+strconv.Itoa(maxRepeats)+" times")
 		return nil
 	}
 	return values
 }
 
 // choices returns some of some words.
-func (q *query) choices(name string, words ...string) []string {
+func (q query) choices(name string, words ...string) []string {
 	values := q.several(name)
 	for _, v := range values {
 		if !slices.Contains(words, v) {
-			q.refuse(name, "be one of: "+strings.Join(words, ", "))
+			q.Refuse(name, "be one of: "+strings.Join(words, ", "))
 		}
 	}
 	return values
@@ -102,12 +64,12 @@ func (q *query) choices(name string, words ...string) []string {
 var labelKey = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
 // labels returns labels in the form key:value.
-func (q *query) labels(name string) []journal.Label {
+func (q query) labels(name string) []journal.Label {
 	var labels []journal.Label
 	for _, text := range q.several(name) {
 		key, value, cut := strings.Cut(text, ":")
 		if !cut || !labelKey.MatchString(key) || utf8.RuneCountInString(value) > maxText {
-			q.refuse(name, "be key:value, with a key of 1 to 64 characters of a-z, 0-9, _, . and -")
+			q.Refuse(name, "be key:value, with a key of 1 to 64 characters of a-z, 0-9, _, . and -")
 		}
 		labels = append(labels, journal.Label{Key: key, Value: value})
 	}
@@ -115,45 +77,45 @@ func (q *query) labels(name string) []journal.Label {
 }
 
 // moment returns a time, zero if it is not given.
-func (q *query) moment(name string) time.Time {
-	text, given := q.one(name)
+func (q query) moment(name string) time.Time {
+	text, given := q.One(name)
 	if !given {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.IsZero() {
-		q.refuse(name, "be a time as in RFC 3339, such as 2026-11-22T10:00:00Z")
+		q.Refuse(name, "be a time as in RFC 3339, such as 2026-11-22T10:00:00Z")
 	}
 	return t
 }
 
 // span returns the times of since and until.
-func (q *query) span() (since, until time.Time) {
+func (q query) span() (since, until time.Time) {
 	since, until = q.moment("since"), q.moment("until")
 	if !until.IsZero() && since.After(until) {
-		q.refuse("since", "not be after until")
+		q.Refuse("since", "not be after until")
 	}
 	return since, until
 }
 
 // limit returns the size of a page.
-func (q *query) limit(usual, most int) int {
-	text, given := q.one("limit")
+func (q query) limit(usual, most int) int {
+	text, given := q.One("limit")
 	if !given {
 		return usual
 	}
 	n, ok := decimal(text)
 	if !ok || n < 1 || n > int64(most) {
-		q.refuse("limit", "be a number from 1 to "+strconv.Itoa(most))
+		q.Refuse("limit", "be a number from 1 to "+strconv.Itoa(most))
 	}
 	return int(n)
 }
 
 // after returns the number of the event after which a reader wants to go on. The header of readers
 // that have lost their stream wins over the parameter.
-func (q *query) after(c echo.Context) int64 {
+func (q query) after(c echo.Context) int64 {
 	name := "after"
-	text, given := q.one(name)
+	text, given := q.One(name)
 	if last := c.Request().Header.Values("Last-Event-ID"); len(last) > 0 && strings.Join(last, "") != "" {
 		name, text, given = "Last-Event-ID", strings.Join(last, ","), true
 	}
@@ -162,7 +124,7 @@ func (q *query) after(c echo.Context) int64 {
 	}
 	n, ok := decimal(text)
 	if !ok {
-		q.refuse(name, "be the number of an event")
+		q.Refuse(name, "be the number of an event")
 	}
 	// No journal is so long, and stores may count on from here.
 	return min(n, math.MaxInt64>>1)
@@ -180,10 +142,10 @@ func decimal(text string) (int64, bool) {
 }
 
 // principal returns the principal whose executions an operator wants to see.
-func (q *query) principal(v journal.Viewer) string {
+func (q query) principal(v journal.Viewer) string {
 	name := q.text("principal")
 	if name != "" && !v.Operator {
-		q.refuse("principal", "not be given: your requests show your own executions")
+		q.Refuse("principal", "not be given: your requests show your own executions")
 	}
 	return name
 }
@@ -215,20 +177,20 @@ func cursor(kind byte, at journal.CallPlace) string {
 }
 
 // cursor returns the place of the parameter after, the beginning if it is not given.
-func (q *query) cursor(kind byte) journal.CallPlace {
-	text, given := q.one("after")
+func (q query) cursor(kind byte) journal.CallPlace {
+	text, given := q.One("after")
 	if !given {
 		return journal.CallPlace{}
 	}
 	b, err := cursorForm.DecodeString(text)
 	if err != nil || len(text) != cursorForm.EncodedLen(cursorSize) || len(b) != cursorSize || b[0] != kind {
-		q.refuse("after", "be the value of next in an answer")
+		q.Refuse("after", "be the value of next in an answer")
 		return journal.CallPlace{}
 	}
 	ms, seq := int64(binary.BigEndian.Uint64(b[1:])), int64(binary.BigEndian.Uint64(b[25:]))
 	id, err := uuid.FromBytes(b[9:25])
 	if err != nil || ms < 0 || ms > maxMoment || seq < 0 || (kind == executionCursor) != (seq == 0) && kind != callCursor {
-		q.refuse("after", "be the value of next in an answer")
+		q.Refuse("after", "be the value of next in an answer")
 		return journal.CallPlace{}
 	}
 	return journal.CallPlace{Place: continuation.Place{Created: time.UnixMilli(ms), ID: id.String()}, Seq: seq}

@@ -72,8 +72,8 @@ func (h *handlers) export(parameter string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		q := queryOf(c)
 		names := q.names(parameter)
-		if q.err != nil {
-			return q.err
+		if q.Err != nil {
+			return q.Err
 		}
 		found, err := h.toolsets.Find(c.Request().Context(), api.PrincipalOf(c).ID, names)
 		if err != nil {
@@ -100,9 +100,9 @@ const (
 // stub answers with the source that programs import.
 func (h *handlers) stub(c echo.Context) error {
 	q := queryOf(c)
-	lang := q.choice("lang", python, bash)
-	if q.err != nil {
-		return q.err
+	lang := q.Choice("lang", python, bash)
+	if q.Err != nil {
+		return q.Err
 	}
 	source, err := h.toolsets.Stub(c.Request().Context(), api.PrincipalOf(c).ID, c.Param("key"), lang == bash)
 	if err != nil {
@@ -126,9 +126,9 @@ func (h *handlers) docs(c echo.Context) error {
 // prompt answers with a section of a system prompt.
 func (h *handlers) prompt(c echo.Context) error {
 	q := queryOf(c)
-	names, sequential := q.names("keys"), q.choice("sequential", "true", "false") == "true"
-	if q.err != nil {
-		return q.err
+	names, sequential := q.names("keys"), q.Choice("sequential", "true", "false") == "true"
+	if q.Err != nil {
+		return q.Err
 	}
 	text, err := h.toolsets.Prompt(c.Request().Context(), api.PrincipalOf(c).ID, names, sequential)
 	if err != nil {

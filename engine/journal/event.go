@@ -142,8 +142,8 @@ type CallCompleted struct {
 // follows when the call begins.
 type ApprovalRequested struct{ CallStarted }
 
-// ApprovalDecided tells who has decided on a call that needs approval. Given tells how; it is in the
-// type of the event.
+// ApprovalDecided tells who has approved or refused a call that needs approval. Given is true if the call
+// was approved: then the event has the type TypeApprovalGiven, else TypeApprovalRefused.
 type ApprovalDecided struct {
 	Head
 	Call   string `json:"call"`

@@ -195,6 +195,7 @@ func typeOf(e Event) string {
 	}
 }
 
+// typeOfDecision returns the type of an event that tells of a decision.
 func typeOfDecision(d *ApprovalDecided) string {
 	if d.Given {
 		return TypeApprovalGiven

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// A Query reads the parameters of a request. It keeps the first mistake.
+type Query struct {
+	Values url.Values
+	Err    error
+}
+
+// QueryOf returns the parameters of a request.
+func QueryOf(c echo.Context) *Query {
+	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return &Query{url.Values{}, BadRequest("the query is malformed")}
+	}
+	return &Query{values, nil}
+}
+
+// Refuse notes a mistake in a parameter.
+func (q *Query) Refuse(name, must string) {
+	if q.Err == nil {
+		q.Err = BadRequest(name + " must " + must)
+	}
+}
+
+// One returns the value of a parameter that may occur once.
+func (q *Query) One(name string) (value string, given bool) {
+	values := q.Values[name]
+	if len(values) > 1 {
+		q.Refuse(name, "not be repeated")
+	}
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[0], true
+}
+
+// Choice returns one of some words, empty if none is given.
+func (q *Query) Choice(name string, words ...string) string {
+	value, given := q.One(name)
+	if given && !slices.Contains(words, value) {
+		q.Refuse(name, "be one of: "+strings.Join(words, ", "))
+	}
+	return value
+}
