@@ -218,14 +218,19 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 	return c.goOn(ctx, pending, notes)
 }
 
-// decided returns why a call does not wait for approval. mu is held.
+// decided returns why a call does not wait for approval. A call that is open is there with its stage.
+// Of an earlier one the record knows only that it was made. mu is held.
 func (c *conversation) decided(a Approval) error {
+	number := callNumber(a.Call)
+	if number == 0 || number > c.record.Issued {
+		return ErrNoApproval
+	}
 	for _, p := range c.record.Pending {
-		if p.ID == a.Call && p.Stage != "" {
-			return ErrDecided
+		if p.ID == a.Call && p.Stage == "" {
+			return ErrNoApproval
 		}
 	}
-	return ErrNoApproval
+	return ErrDecided
 }
 
 // open reports whether a call of a pause is left for the client.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,6 +113,16 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 
 // callID returns the id of the call with a number, as the client sees it.
 func callID(number int) string { return fmt.Sprintf("call_%03d", number) }
+
+// callNumber returns the number of the call with an id, or 0 if no call can have that id.
+func callNumber(id string) int {
+	digits, _ := strings.CutPrefix(id, "call_")
+	number, err := strconv.Atoi(digits)
+	if err != nil || number < 1 || callID(number) != id {
+		return 0
+	}
+	return number
+}
 
 // An inspector checks the calls of one batch as far as they do not depend on the execution.
 type inspector struct {

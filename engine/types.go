@@ -31,9 +31,10 @@ var (
 	// ErrNoResults means that a continuation has no results, and that no Approval has decided on its
 	// round.
 	ErrNoResults = errors.New("engine: no results")
-	// ErrNoApproval means that no call with this id waits for approval.
+	// ErrNoApproval means that there is no call with this id, or an open one that needs no approval.
 	ErrNoApproval = errors.New("engine: no such call waits for approval")
-	// ErrDecided means that somebody has decided on the call already.
+	// ErrDecided means that the call does not wait any more: somebody has decided on it, or it needed no
+	// approval.
 	ErrDecided = errors.New("engine: the call is decided already")
 	// ErrOwnerAway means that the owner of an execution does not answer, and that this server
 	// cannot take the execution over, or not yet. The owner may come back.

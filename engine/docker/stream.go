@@ -21,7 +21,7 @@ import (
 
 const (
 	// causeTimeout bounds the search for the cause of a stream's end.
-	causeTimeout = 2 * time.Second
+	causeTimeout = 10 * time.Second
 	// lateEvents is how long events that tell why a container was killed may come after its end.
 	lateEvents = 500 * time.Millisecond
 	// exitKilled is the exit code of a container whose first process was killed by SIGKILL.
