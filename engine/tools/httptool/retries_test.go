@@ -1,7 +1,9 @@
 package httptool_test
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -134,4 +136,45 @@ func TestT30OnceAtMost(t *testing.T) {
 	if f := mustFail(t, err, "address of the endpoint is not allowed"); f.Unknown {
 		t.Error("a call that was not sent is unknown")
 	}
+}
+
+// TestT30NoRetries checks that without retries no request is sent twice, also where the endpoint cuts the
+// connections that it has promised to keep.
+func TestT30NoRetries(t *testing.T) {
+	for retries, want := range map[int]string{0: "once", 2: "again"} {
+		t.Run(want, func(t *testing.T) {
+			at, requests := cutting(t)
+			s := open(t, at, httptool.Operation{Method: "GET", Path: "/"}, func(o *httptool.Options) { o.Retries = retries })
+			const calls = 10
+			for range calls {
+				if got, err := repeatable(t, s, "{}"); err != nil || string(got) != `"ok"` {
+					t.Errorf("the result is %s, error %v", got, err)
+				}
+			}
+			if n := requests.Load(); (n == calls) != (retries == 0) {
+				t.Errorf("%d requests for %d calls with %d retries", n, calls, retries)
+			}
+		})
+	}
+}
+
+// cutting is an endpoint that answers the first request of each connection, keeps the connection, and
+// cuts it when the second request has come.
+func cutting(t *testing.T) (string, *atomic.Int32) {
+	t.Helper()
+	var n atomic.Int32
+	type connection struct{}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		if of, ok := r.Context().Value(connection{}).(*atomic.Int32); !ok || of.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "ok")
+	}))
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, connection{}, new(atomic.Int32))
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL, &n
 }

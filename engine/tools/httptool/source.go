@@ -44,7 +44,8 @@ type Options struct {
 	Timeout time.Duration
 	// Idle bounds the time between two bytes of an answer. 0 means outgoing.DefaultIdle.
 	Idle time.Duration
-	// Retries is how often a call is repeated that may be.
+	// Retries is how often a call is repeated that may be. If it is 0 no request is sent twice, and each
+	// has a connection of its own.
 	Retries int
 	// Private, Forbidden, Proxy, Budget and RootCAs are those of outgoing.Options. Proxy is a URL, or
 	// empty.
@@ -252,7 +253,7 @@ func (s *Source) once(ctx context.Context, o *operation, r *request, c source.Ca
 	}
 	answer, err := s.client.Do(ctx, outgoing.Request{
 		Method: o.Method, URL: r.url, Header: r.header, Body: r.body, Principal: c.Principal,
-		Repeatable: c.Idempotent, MaxBytes: limit,
+		Repeatable: c.Idempotent && s.retries > 0, MaxBytes: limit,
 	})
 	if err != nil {
 		return nil, s.unanswered(err, c)
