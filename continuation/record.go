@@ -102,6 +102,8 @@ type Record struct {
 	// are. Both are in the engine's own form.
 	Inputs json.RawMessage `json:"inputs,omitempty"`
 	Scope  json.RawMessage `json:"scope,omitempty"`
+	// Outputs are the files that the program must produce, in the engine's own form.
+	Outputs json.RawMessage `json:"outputs,omitempty"`
 	// Issued is how many calls the execution has made so far. The number of the next
 	// call's id is one more.
 	Issued int `json:"issued"`

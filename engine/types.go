@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"fermata/engine/outputs"
 	"fermata/engine/sandbox"
 	"fermata/stubs"
 )
@@ -90,6 +91,10 @@ type Start struct {
 	// Staging, if it is set, stores files that the request contains. What it returns takes the place
 	// of Inputs.
 	Staging Staging
+	// Outputs, if it is set, are the files that the program must produce. SentOutputs and SentTimeline
+	// are the members outputs and timeline of the request, for the journal.
+	Outputs                   *outputs.Contract
+	SentOutputs, SentTimeline json.RawMessage
 	// Contract names the contract of the request. Title, Labels and Parent, the id of the call on
 	// whose behalf the program runs, are the client's own words for the execution.
 	Contract string
@@ -108,6 +113,8 @@ type Traits struct {
 	Toolset, Class string
 	// Approval is true if each call needs approval.
 	Approval bool
+	// Envelope is true if results are envelopes {ok, error, ret}.
+	Envelope bool
 }
 
 // A Mode is how a program is run. The runner knows its texts.
@@ -334,12 +341,15 @@ const (
 	ProtocolBroken Reason = "protocol_broken"
 	// SandboxLost: the sandbox ended, and the program was not the cause.
 	SandboxLost Reason = "sandbox_lost"
+	// OutputsMissing: the program ended well and has not produced what its contract of outputs
+	// requires; Detail names the files.
+	OutputsMissing Reason = "outputs_missing"
 )
 
 // reasons are all reasons.
 var reasons = []Reason{
 	RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls,
-	TooMuchStored, ProtocolBroken, SandboxLost,
+	TooMuchStored, ProtocolBroken, SandboxLost, OutputsMissing,
 }
 
 // A Call is a tool call as the client sees it.
@@ -394,6 +404,10 @@ type Outcome struct {
 	Deleted     []string     `json:"deleted,omitempty"`
 	Skipped     Skipped      `json:"skipped,omitzero"`
 	Undelivered int          `json:"undelivered,omitempty"`
+	// Outputs tells what has become of each file of the contract of outputs, and Report the same for an
+	// agent runtime. Both are empty without a contract.
+	Outputs []outputs.Judged `json:"outputs,omitempty"`
+	Report  string           `json:"report,omitempty"`
 	// Step is for the log. Start and Resume set what they know of it beside an error, too.
 	Step Step `json:"-"`
 }

@@ -26,6 +26,10 @@ const (
 	TypeApprovalRequested = "approval.requested"
 	TypeApprovalGiven     = "approval.given"
 	TypeApprovalRefused   = "approval.refused"
+	// TypeOutputJudged is about an output of a contract, and TypeArtifactStored about a file that a tool
+	// has handed over.
+	TypeOutputJudged   = "output.judged"
+	TypeArtifactStored = "artifact.stored"
 )
 
 // A Head is what all events have. The Writer sets it.
@@ -67,6 +71,9 @@ type Started struct {
 	Title     string            `json:"title,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Parent    string            `json:"parent_call_id,omitempty"`
+	// Outputs and Timeline are those members of the request, as it has sent them.
+	Outputs  json.RawMessage `json:"outputs,omitempty"`
+	Timeline json.RawMessage `json:"timeline,omitempty"`
 }
 
 // Output is text that the program has printed.
@@ -158,7 +165,10 @@ type CallFailed struct {
 	Call   string `json:"call"`
 	Record string `json:"record"`
 	Error  string `json:"error"`
-	Took   int64  `json:"took_ms"`
+	// Code and Where are those of the error in an envelope.
+	Code  string `json:"code,omitempty"`
+	Where string `json:"where,omitempty"`
+	Took  int64  `json:"took_ms"`
 }
 
 // Paused tells that the execution waits for results.
@@ -180,6 +190,27 @@ type Resumed struct {
 type FileStored struct {
 	Head
 	File json.RawMessage `json:"file"`
+}
+
+// OutputJudged tells what has become of an output of the contract. Output is its entry in the answer.
+type OutputJudged struct {
+	Head
+	Output json.RawMessage `json:"output"`
+}
+
+// ArtifactStored tells of a file that the result of a tool has handed over. Error says why it is not
+// stored; then it has neither ID nor Size.
+type ArtifactStored struct {
+	Head
+	Call string `json:"call"`
+	// Path is the path of the file in the workspace, and Asked what the tool has named, if that is
+	// another one.
+	Path  string `json:"path"`
+	Asked string `json:"asked,omitempty"`
+	ID    string `json:"id,omitempty"`
+	Size  int64  `json:"size,omitzero"`
+	MIME  string `json:"mime,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // The statuses of an execution as all views tell them.

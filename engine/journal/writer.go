@@ -190,6 +190,10 @@ func typeOf(e Event) string {
 		return TypeResumed
 	case *FileStored:
 		return TypeFileStored
+	case *OutputJudged:
+		return TypeOutputJudged
+	case *ArtifactStored:
+		return TypeArtifactStored
 	default:
 		return TypeEnded
 	}
