@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -42,8 +43,8 @@ redis.call('PEXPIRE', KEYS[2], math.max(redis.call('PTTL', KEYS[2]), ARGV[3]))
 return 1
 `)
 
-// usageTries is how often a write of sums is tried while other servers write the same ones.
-const usageTries = 16
+// usagePause bounds the pause of a write of sums after another one came first. It grows with the tries.
+const usagePause = time.Millisecond
 
 // AddUsage implements continuation.Usages. Redis itself removes what is old.
 func (s *Store) AddUsage(ctx context.Context, add []continuation.Usage, life time.Duration) error {
@@ -67,7 +68,7 @@ func (s *Store) AddUsage(ctx context.Context, add []continuation.Usage, life tim
 func (s *Store) addUsages(ctx context.Context, add []continuation.Usage, ttl time.Duration) error {
 	day, group, mark := add[0].Day, groupOf(add[0].Principal), rand.Text()
 	name := usageName(day, group)
-	for range usageTries {
+	for tries := int64(1); ; tries++ {
 		value, err := s.client.Get(ctx, name).Bytes()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return err
@@ -93,8 +94,12 @@ func (s *Store) addUsages(ctx context.Context, add []continuation.Usage, ttl tim
 		if err != nil || written {
 			return err
 		}
+		select {
+		case <-time.After(mathrand.N(usagePause * time.Duration(min(tries, 64)))):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: others write it all the time: %w", name, continuation.ErrConflict)
+		}
 	}
-	return fmt.Errorf("%s: other servers write it all the time: %w", name, continuation.ErrConflict)
 }
 
 // decodeTally returns the sums in a value, which is empty if there are none yet, and its version.
