@@ -106,6 +106,12 @@ var endings = map[way]ending{
 	}),
 	{engine.Failed, engine.TooMuchStored}: same("XX", counts(http.StatusOK,
 		"Tool calls of this client that wait and its kept answers would take more than %d bytes (FERMATA_MAX_STORED)")),
+	{engine.Failed, engine.OutputsMissing}: {
+		reply: outputsMissing,
+		exit: func(o engine.Outcome) (Exit, error) {
+			return Exit{Status: "RE", Message: outputsMissing(o).Text, Unsaid: true}, nil
+		},
+	},
 	{engine.Failed, engine.SandboxLost}: {
 		reply: says(http.StatusOK, "Sandbox execution failed"),
 		exit: func(engine.Outcome) (Exit, error) {
@@ -168,6 +174,11 @@ func wayOf(o engine.Outcome) way {
 // says returns a reply with a fixed text.
 func says(status int, text string) func(engine.Outcome) Reply {
 	return func(engine.Outcome) Reply { return Reply{status, text} }
+}
+
+// outputsMissing is the reply about a program that has ended well without what it had to produce.
+func outputsMissing(o engine.Outcome) Reply {
+	return Reply{http.StatusOK, "Missing output files: " + o.Detail}
 }
 
 // counts returns a reply whose text has the outcome's Code in it.

@@ -95,7 +95,7 @@ func (s *Store) addUsages(ctx context.Context, add []continuation.Usage, ttl tim
 			return err
 		}
 		select {
-		case <-time.After(mathrand.N(usagePause * time.Duration(min(tries, 64)))):
+		case <-time.After(mathrand.N(usagePause * time.Duration(min(tries, 64)))): //nolint:gosec // no secret
 		case <-ctx.Done():
 			return fmt.Errorf("%s: others write it all the time: %w", name, continuation.ErrConflict)
 		}
