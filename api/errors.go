@@ -111,6 +111,10 @@ var (
 // again: nobody knows when one of them will end.
 const tooManyDelay = 5
 
+// callDelay is after how many seconds a client that has too many calls of tools may try again: most
+// calls are short.
+const callDelay = 1
+
 // tooMany refuses a request for an execution, with a code that clients know: they tell the
 // model when to try again.
 func tooMany(message string, seconds int) *Error {
@@ -203,6 +207,9 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	}
 	if many, ok := errors.AsType[*engine.TooManyError](err); ok {
 		return tooManyExecutions(many.Max)
+	}
+	if many, ok := errors.AsType[*engine.TooManyCallsError](err); ok {
+		return tooMany(fmt.Sprintf("Too many calls of tools at once: a client may have %d without a program.", many.Max)+" Please retry in %s.", callDelay)
 	}
 	if full, ok := errors.AsType[*engine.FullError](err); ok {
 		return noSandbox(full.Room)

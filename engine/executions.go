@@ -1,57 +1,15 @@
 package engine
 
-import (
-	"maps"
-	"slices"
-	"sync"
-	"time"
-
-	"fermata/continuation"
-)
+import "time"
 
 // An executionTable has the executions that live on this server, and the ids of those that are
 // being taken over.
 type executionTable struct {
-	mu       sync.Mutex
-	byID     map[string]*execution
-	adopting map[string]bool
-	closed   bool
-	// living waits for the executions.
-	living sync.WaitGroup
+	table[*execution]
+	adopting map[string]bool // guarded by mu
 }
 
-func newExecutionTable() *executionTable {
-	return &executionTable{byID: map[string]*execution{}, adopting: map[string]bool{}}
-}
-
-// register lets requests find x. From then on wait waits until x is forgotten. register returns
-// ErrConflict if there is an execution with this id already.
-func (t *executionTable) register(x *execution) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return ErrClosing
-	}
-	if t.byID[x.id] != nil {
-		return continuation.ErrConflict
-	}
-	t.byID[x.id] = x
-	t.living.Add(1)
-	return nil
-}
-
-func (t *executionTable) forget(x *execution) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.byID, x.id)
-	t.living.Done()
-}
-
-func (t *executionTable) find(id string) *execution {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byID[id]
-}
+func newExecutionTable() *executionTable { return &executionTable{adopting: map[string]bool{}} }
 
 // findByRequest returns the principal's execution whose latest request has this id, or nil. It
 // compares principals, since another one may use an id again once the request is forgotten.
@@ -95,23 +53,6 @@ func (t *executionTable) adopted(id string) {
 	defer t.mu.Unlock()
 	delete(t.adopting, id)
 }
-
-// close lets no further execution in, and returns those that live.
-func (t *executionTable) close() []*execution {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	return slices.Collect(maps.Values(t.byID))
-}
-
-func (t *executionTable) isClosed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.closed
-}
-
-// wait waits until every execution is forgotten.
-func (t *executionTable) wait() { t.living.Wait() }
 
 // sandboxes returns the sandboxes of the executions.
 func (t *executionTable) sandboxes() map[string]bool {

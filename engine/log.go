@@ -79,6 +79,13 @@ func (l *ledger) logBuried(o Outcome, from string, err error) {
 	l.o.log(slog.LevelWarn, "an execution is lost: its server has died, and its program cannot go on", attrs)
 }
 
+// logLostCall tells that a call without a program was ended, since its server, from, has died. mu is
+// held.
+func (l *ledger) logLostCall(from string) {
+	l.o.log(slog.LevelWarn, "a call without a program is lost: its server has died, and whether it took effect is unknown",
+		of(l.record, slog.String("from", from)))
+}
+
 // logSandboxLost tells why the sandbox of a running program has gone.
 func (s *stretch) logSandboxLost(err error) {
 	attrs := of(s.conversation.copy())

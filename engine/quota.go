@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A quota counts, and bounds, what each principal has on this server: executions, and the bytes
-// that are stored for them.
+// A quota counts, and bounds, what each principal has on this server: executions, the bytes that are
+// stored for them, and calls without a program.
 type quota struct {
 	// running, paused, all and stored are Options.MaxRunning, MaxPaused, MaxExecutions and
 	// MaxStored.
@@ -23,6 +23,7 @@ type quota struct {
 type holding struct {
 	running, paused int
 	stored          int64
+	calls           int // without a program
 }
 
 // A keptAnswer is an answer in the store. It counts until the store drops it.
@@ -53,6 +54,23 @@ func (q *quota) admit(principal string) (*share, error) {
 	}
 	h.running++
 	return &share{q: q, principal: principal, as: Running}, nil
+}
+
+// call counts a call without a program until leave is called, or returns a TooManyCallsError.
+func (q *quota) call(principal string) (leave func(), err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h := q.of(principal)
+	if h.calls >= maxStandalone {
+		return nil, &TooManyCallsError{maxStandalone}
+	}
+	h.calls++
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		h.calls--
+		q.tidy(principal)
+	}, nil
 }
 
 // adopt counts an execution that was taken over, and the bytes that are stored for it, whatever

@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,7 +45,7 @@ type ToolResult struct {
 
 // CallTool makes one call without a program. The call has a journal of its own. A call that was made
 // and has failed is a ToolResult. The error is a *policy.UnknownError, a *policy.Refusal or a
-// *host.UnavailableError, or tells of trouble of the server.
+// *host.UnavailableError or a *TooManyCallsError, or tells of trouble of the server.
 func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolResult, error) {
 	return e.standalone.make(ctx, c)
 }
@@ -57,6 +55,8 @@ const (
 	standaloneTimeout = 300 * time.Second
 	// standaloneID is the id of the only call of its execution.
 	standaloneID = "call_001"
+	// maxStandalone bounds the calls without a program that one principal has under way on this server.
+	maxStandalone = tools.MaxOfPrincipal
 )
 
 // errCallCancelled ends a call that a client has cancelled.
@@ -72,12 +72,7 @@ const (
 // standaloneCalls are the calls without a program that are under way on this server.
 type standaloneCalls struct {
 	*common
-
-	mu     sync.Mutex
-	byID   map[string]*conversation
-	closed bool
-	// living waits for the calls.
-	living sync.WaitGroup
+	table[*conversation]
 }
 
 // make is Engine.CallTool.
@@ -89,6 +84,11 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 		// The store does not accept writes, and what is not written may not be sent.
 		return ToolResult{}, fmt.Errorf("call a tool: %w", continuation.ErrUnavailable)
 	}
+	leave, err := s.quota.call(c.Principal)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	defer leave()
 	ctx, stop := context.WithTimeout(ctx, standaloneTimeout)
 	defer stop()
 	caller := config.CallerDirect
@@ -110,10 +110,10 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	defer cancel(nil)
 	cancelled := conversation.cancel
 	conversation.cancel = func() { cancelled(); cancel(errCallCancelled) }
-	if err := s.register(conversation); err != nil {
+	if err := s.register(conversation.id, conversation); err != nil {
 		return ToolResult{}, err
 	}
-	defer s.forget(conversation)
+	defer s.forget(conversation.id)
 	if err := conversation.beginCall(ctx); err != nil {
 		return ToolResult{}, err
 	}
@@ -133,6 +133,7 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	case s.o.Used != nil:
 		s.o.Used(c.Principal, c.Toolset, result.Cost)
 	}
+	s.tally.call(err != nil)
 	s.endCall(conversation, state, answer)
 	return answer, nil
 }
@@ -221,53 +222,19 @@ func (s *standaloneCalls) endCall(c *conversation, state State, result ToolResul
 	}
 }
 
-// register lets requests find a call. From then on close waits for it.
-func (s *standaloneCalls) register(c *conversation) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return ErrClosing
-	}
-	if s.byID == nil {
-		s.byID = map[string]*conversation{}
-	}
-	s.byID[c.id] = c
-	s.living.Add(1)
-	return nil
-}
-
-func (s *standaloneCalls) forget(c *conversation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byID, c.id)
-	s.living.Done()
-}
-
-func (s *standaloneCalls) find(id string) *conversation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byID[id]
-}
-
 // close lets no further call in, and cancels those that are under way.
 func (s *standaloneCalls) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for _, c := range s.byID {
+	for _, c := range s.table.close() {
 		c.stop()
 	}
 }
 
-// wait waits until every call is forgotten.
-func (s *standaloneCalls) wait() { s.living.Wait() }
-
 // isStandalone reports whether a record is that of a call without a program: it has no sandbox.
 func isStandalone(r continuation.Record) bool { return r.Sandbox == "" }
 
-// buryCall records the end of a call without a program whose server has died. It returns errBuried if
+// buryCall records the end of a call without a program whose server, from, has died. It returns errBuried if
 // that succeeds. Of several servers that try, one succeeds.
-func (c *conversation) buryCall(ctx context.Context) error {
+func (c *conversation) buryCall(ctx context.Context, from string) error {
 	if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
 		return err
 	}
@@ -280,5 +247,9 @@ func (c *conversation) buryCall(ctx context.Context) error {
 	}
 	lost.Cost = c.record.Cost // It may have been made.
 	c.noteCallEnd(Failed, lost)
-	return cmp.Or(c.finishCall(Failed, lost), errBuried)
+	if err := c.finishCall(Failed, lost); err != nil {
+		return err
+	}
+	c.logLostCall(from)
+	return errBuried
 }

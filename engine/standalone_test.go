@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,6 +144,10 @@ func TestCallTool(t *testing.T) {
 		t.Errorf("the endpoint was asked %d times since, want twice: %q", n, written[sent:])
 	}
 
+	if calls := e.Stats().Calls; calls["completed"] != 3 || calls["failed"] != 6 {
+		t.Errorf("the figures of calls are %v, want 3 completed and 6 failed", calls)
+	}
+
 	history := journal.NewHistory(store, e.EndForgotten)
 	ada := journal.Viewer{Principal: "ada"}
 	for contract, want := range map[string]int{"": 0, "tool": 9} {
@@ -241,6 +247,47 @@ func TestCallToolCancelled(t *testing.T) {
 	}
 }
 
+// TestCallToolShare lets a principal have as many calls without a program as it may, and then one more.
+func TestCallToolShare(t *testing.T) {
+	asked, over := make(chan struct{}, maxStandalone), make(chan struct{})
+	h := serving(t, policy.Settings{}, func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	})
+	e := newCaller(t, func(o *Options) { o.Toolsets = h })
+	var calling sync.WaitGroup
+	for range maxStandalone {
+		calling.Go(func() {
+			if got, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`)); err != nil || got.Error != "" {
+				t.Errorf("a call: got %+v, %v, want a result", got, err)
+			}
+		})
+	}
+	for range maxStandalone {
+		<-asked
+	}
+	_, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`))
+	if many, ok := errors.AsType[*TooManyCallsError](err); !ok || many.Max != maxStandalone {
+		t.Errorf("one call more: got %v, want a TooManyCallsError of %d", err, maxStandalone)
+	}
+	close(over)
+	other := ask("current", `{"city":"Paris"}`)
+	other.Principal = "bob"
+	if got, err := e.CallTool(t.Context(), other); err != nil || got.Error != "" {
+		t.Errorf("a call of another principal: got %+v, %v, want a result", got, err)
+	}
+	calling.Wait()
+	if got, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`)); err != nil || got.Error != "" {
+		t.Errorf("a call after them: got %+v, %v, want a result", got, err)
+	}
+	if n := len(e.quota.held); n != 0 {
+		t.Errorf("the quota counts %d principals that have nothing", n)
+	}
+}
+
 // TestCallToolLost lets a server die while a call runs. The next one records that nobody knows what
 // has become of it.
 func TestCallToolLost(t *testing.T) {
@@ -266,7 +313,11 @@ func TestCallToolLost(t *testing.T) {
 	if err != nil || len(record.Pending) != 1 || record.Pending[0].Tool != "current" {
 		t.Fatalf("the record is %+v, %v, want one with the call", record, err)
 	}
-	next := newCaller(t, func(o *Options) { o.Toolsets, o.Store, o.Instance = h, e.o.Store, "home.3" })
+	var lines lockedBuffer
+	next := newCaller(t, func(o *Options) {
+		o.Toolsets, o.Store, o.Instance = h, e.o.Store, "home.3"
+		o.Log = slog.New(slog.NewTextHandler(&lines, nil))
+	})
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		s, err := e.o.Store.Summary(t.Context(), id)
@@ -282,6 +333,9 @@ func TestCallToolLost(t *testing.T) {
 	events, err := e.o.Store.Events(t.Context(), id, 0, 1<<20)
 	if err != nil || len(events) != 4 || !strings.Contains(string(events[2].Content), textRestarted) {
 		t.Errorf("the events are %v, %v, want a failed call that tells %s", events, err, textRestarted)
+	}
+	if said := lines.String(); !strings.Contains(said, "a call without a program is lost") || strings.Contains(said, "cannot take over") {
+		t.Errorf("the log says %s, want that a call is lost", said)
 	}
 	close(over)
 	<-answered

@@ -286,13 +286,13 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 	first := newSegment(0, s.Request, waited)
 	first.audience.enter()
 	c.segment = first
-	if err := st.executions.register(x); err != nil {
+	if err := st.executions.register(x.id, x); err != nil {
 		st.pool.Release(sb)
 		return nil, nil, err
 	}
 	if err := c.open(ctx, s); err != nil {
 		first.finish(Outcome{}, ownerAway(err))
-		st.executions.forget(x)
+		st.executions.forget(x.id)
 		st.pool.Release(sb)
 		return nil, nil, err
 	}
@@ -301,7 +301,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		s.Began(x.id)
 	}
 	go func() {
-		defer st.executions.forget(x)
+		defer st.executions.forget(x.id)
 		x.live(delivery{program: from.program})
 	}()
 	return x, first, nil

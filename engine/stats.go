@@ -18,8 +18,8 @@ type Stats struct {
 	Failures map[Reason]uint64
 	// Pauses counts pauses.
 	Pauses uint64
-	// Calls counts the calls that the server has run for programs, by how they have ended: completed,
-	// failed.
+	// Calls counts the calls that the server has run, for programs and without one, by how they have
+	// ended: completed, failed.
 	Calls map[string]uint64
 	// Takeovers counts executions that this server has taken over and gone on with.
 	Takeovers uint64

@@ -101,9 +101,11 @@ func (w *sweeper) inherit(ctx context.Context, orphans map[string]bool) error {
 	var clearing sync.WaitGroup
 	clearing.Go(func() {
 		sideBySide(ctx, slices.Values(inherited), func(record continuation.Record) {
-			if _, err := w.successor.takeOver(ctx, record); err != nil && !errors.Is(err, continuation.ErrConflict) {
-				w.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
+			_, err := w.successor.takeOver(ctx, record)
+			if err == nil || errors.Is(err, continuation.ErrConflict) || errors.Is(err, errBuried) {
+				return // What was buried has left a line of its own.
 			}
+			w.o.Log.Warn("cannot take over an execution", "execution", record.ID, "err", err)
 		})
 	})
 	sideBySide(ctx, maps.Keys(orphans), func(ref string) { w.pool.Destroy(ctx, ref) })

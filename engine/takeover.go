@@ -45,7 +45,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 		if err != nil {
 			return nil, fmt.Errorf("read the journal of a call, execution %s: %w", record.ID, err)
 		}
-		return nil, newConversation(s.newLedger(record, chronicle)).buryCall(ctx)
+		return nil, newConversation(s.newLedger(record, chronicle)).buryCall(ctx, journal.ServerName(record.Owner))
 	}
 	here, err := s.reaches(ctx, record.Sandbox)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	x := s.newExecution(c, sb, s.quota.adopt(record.Principal, stored), mandate)
 	x.stored = stored
 	sb.CountBy(x.counted)
-	if err := s.executions.register(x); err != nil {
+	if err := s.executions.register(x.id, x); err != nil {
 		mandate.release()
 		x.counted.drop()
 		s.pool.Abandon(sb)
@@ -109,7 +109,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	s.tally.note([]event{{kind: takenOverEvent}})
 	s.logTakenOver(record, at)
 	go func() {
-		defer s.executions.forget(x)
+		defer s.executions.forget(x.id)
 		x.relive(at)
 	}()
 	return x, nil

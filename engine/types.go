@@ -276,6 +276,16 @@ func (e *TooManyError) Error() string {
 // Unwrap returns ErrTooMany.
 func (e *TooManyError) Unwrap() error { return ErrTooMany }
 
+// A TooManyCallsError refuses a call without a program of a principal that has Max of them under way,
+// as many as it may have.
+type TooManyCallsError struct {
+	Max int
+}
+
+func (e *TooManyCallsError) Error() string {
+	return fmt.Sprintf("engine: at most %d calls without a program of the principal are allowed at once", e.Max)
+}
+
 // A FullError refuses a start that has waited in vain, since every sandbox is in use. It is an
 // ErrNoCapacity.
 type FullError struct {

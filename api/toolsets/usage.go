@@ -54,7 +54,7 @@ type usagePage struct {
 // listUsage answers with sums: a principal's own, or for operators those of one principal or of all.
 func listUsage(c echo.Context, sums Sums) error {
 	who := api.PrincipalOf(c)
-	q, err := readUsageQuery(c.Request().URL.RawQuery, who.ID, who.Operator)
+	q, err := queryOf(c).usage(who.ID, who.Operator)
 	if err != nil {
 		return err
 	}

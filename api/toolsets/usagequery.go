@@ -3,11 +3,9 @@ package toolsets
 import (
 	"encoding/base64"
 	"encoding/json"
-	"net/url"
 	"strconv"
 	"unicode/utf8"
 
-	"fermata/api"
 	"fermata/continuation"
 )
 
@@ -18,69 +16,52 @@ const (
 	maxCursor = 8 << 10
 )
 
-// readUsageQuery reads the parameters of a request of a principal for sums.
-func readUsageQuery(raw, principal string, operator bool) (continuation.UsageQuery, error) {
-	q := continuation.UsageQuery{Principal: principal, Everyone: operator, Limit: usualUsages}
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return q, api.BadRequest("the query is malformed")
-	}
-	for _, p := range []struct {
-		name string
-		// read returns what is wrong with a value: how it must be.
-		read func(q *continuation.UsageQuery, value string) (must string)
-	}{
-		{"principal", readPrincipal},
-		{"since", func(q *continuation.UsageQuery, value string) string { return readDay(&q.Since, value) }},
-		{"until", func(q *continuation.UsageQuery, value string) string { return readDay(&q.Until, value) }},
-		{"limit", readLimit},
-		{"after", readAfter},
-	} {
-		given := values[p.name]
-		if len(given) > 1 {
-			return q, api.BadRequest(p.name + " must not be repeated")
+// usage reads the parameters of a request of a principal for sums.
+func (q query) usage(principal string, operator bool) (continuation.UsageQuery, error) {
+	u := continuation.UsageQuery{Principal: principal, Everyone: operator, Since: q.day("since"), Until: q.day("until"), Limit: usualUsages}
+	if value, given := q.One("principal"); given {
+		switch {
+		case !operator:
+			q.Refuse("principal", "not be given: your requests show your own usage")
+		case value == "" || utf8.RuneCountInString(value) > maxPrincipal:
+			q.Refuse("principal", "have 1 to "+strconv.Itoa(maxPrincipal)+" characters")
 		}
-		if len(given) == 0 {
-			continue
-		}
-		if must := p.read(&q, given[0]); must != "" {
-			return q, api.BadRequest(p.name + " must " + must)
-		}
+		u.Principal, u.Everyone = value, false
 	}
-	if q.Until != "" && q.Since > q.Until {
-		return q, api.BadRequest("since must not be after until")
+	if value, given := q.One("limit"); given {
+		n, err := strconv.ParseUint(value, 10, 16)
+		if err != nil || n < 1 || n > mostUsages {
+			q.Refuse("limit", "be a number from 1 to "+strconv.Itoa(mostUsages))
+		}
+		u.Limit = int(n)
 	}
-	return q, nil
+	if value, given := q.One("after"); given {
+		after, ok := placeOf(value)
+		if !ok {
+			q.Refuse("after", "be the value of next in an answer")
+		}
+		if !u.Everyone { // Those who see the sums of one principal go on in these, whatever it says.
+			after.Principal = u.Principal
+		}
+		u.After = after
+	}
+	if u.Until != "" && u.Since > u.Until {
+		q.Refuse("since", "not be after until")
+	}
+	return u, q.Err
 }
 
-// readPrincipal reads the principal whose sums an operator wants to see.
-func readPrincipal(q *continuation.UsageQuery, value string) (must string) {
-	if !q.Everyone {
-		return "not be given: your requests show your own usage"
+// day returns a day, or nothing if the parameter is not given.
+func (q query) day(name string) continuation.Day {
+	value, given := q.One(name)
+	if !given {
+		return ""
 	}
-	if value == "" || utf8.RuneCountInString(value) > maxPrincipal {
-		return "have 1 to " + strconv.Itoa(maxPrincipal) + " characters"
-	}
-	q.Principal, q.Everyone = value, false
-	return ""
-}
-
-func readDay(day *continuation.Day, value string) (must string) {
-	d, ok := continuation.ParseDay(value)
+	day, ok := continuation.ParseDay(value)
 	if !ok {
-		return "be a day, such as 2026-11-22"
+		q.Refuse(name, "be a day, such as 2026-11-22")
 	}
-	*day = d
-	return ""
-}
-
-func readLimit(q *continuation.UsageQuery, value string) (must string) {
-	n, err := strconv.ParseUint(value, 10, 16)
-	if err != nil || n < 1 || n > mostUsages {
-		return "be a number from 1 to " + strconv.Itoa(mostUsages)
-	}
-	q.Limit = int(n)
-	return ""
+	return day
 }
 
 // A cursor names the last sum of a page: its day, its principal and its toolset. It tells where the next
@@ -95,27 +76,20 @@ func cursorOf(u continuation.Usage) (string, error) {
 	return cursorForm.EncodeToString(form), err
 }
 
-// readAfter reads a cursor. Those who see their own sums go on in their own, whatever it says.
-func readAfter(q *continuation.UsageQuery, value string) (must string) {
-	must = "be the value of next in an answer"
+// placeOf returns the last sum of the page before the one that a cursor names, without its numbers. It
+// reports false if the text is no cursor.
+func placeOf(value string) (last continuation.Usage, ok bool) {
 	if len(value) > maxCursor {
-		return must
+		return last, false
 	}
 	form, err := cursorForm.DecodeString(value)
 	if err != nil || cursorForm.EncodeToString(form) != value {
-		return must
+		return last, false
 	}
 	var c []string
 	if err := json.Unmarshal(form, &c); err != nil || len(c) != len(cursor{}) {
-		return must
+		return last, false
 	}
 	day, ok := continuation.ParseDay(c[0])
-	if !ok {
-		return must
-	}
-	q.After = continuation.Usage{Day: day, Principal: c[1], Toolset: c[2]}
-	if !q.Everyone {
-		q.After.Principal = q.Principal
-	}
-	return ""
+	return continuation.Usage{Day: day, Principal: c[1], Toolset: c[2]}, ok
 }

@@ -193,7 +193,7 @@ func figuresOf(s engine.Stats) []figure {
 		{"fermata_executions_total", "Executions that have ended, by final state.", counter, "state", each(s.Ended)},
 		{"fermata_execution_failures_total", "Executions that failed, by reason.", counter, "reason", each(s.Failures)},
 		{"fermata_pauses_total", "Pauses for tool calls.", counter, "", one(s.Pauses)},
-		{"fermata_tool_calls_total", "Calls of tools that the server has run for programs, by how they have ended.", counter, "outcome", each(s.Calls)},
+		{"fermata_tool_calls_total", "Calls of tools that the server has run, by how they have ended.", counter, "outcome", each(s.Calls)},
 		{"fermata_takeovers_total", "Executions taken over from other or earlier servers.", counter, "", one(s.Takeovers)},
 	}
 }

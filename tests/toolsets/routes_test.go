@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -213,6 +214,34 @@ func TestExecute(t *testing.T) {
 		if got := fmt.Sprint(events.Data); got != "[{execution.started} {call.started} {call.completed} {execution.ended}]" {
 			t.Errorf("the events are %s", got)
 		}
+	})
+}
+
+// TestExecuteShare has as many calls under way as a client may have, and makes one more.
+func TestExecuteShare(t *testing.T) {
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		const most = 64
+		d := alone(t, s, nil)
+		key := harness.NewKey()
+		body := fmt.Sprintf(`{"toolset":"desk","tool":"hold","input":{"key":%q}}`, key)
+		var calling sync.WaitGroup
+		defer calling.Wait()
+		for range most {
+			calling.Go(func() {
+				a, err := d.Request(t.Context(), http.MethodPost, "/tools/execute", nil, json.RawMessage(body))
+				if err != nil || a.HTTPStatus != http.StatusOK || !strings.Contains(a.Raw, `"ok":true`) {
+					t.Errorf("a call within the share: got %v, %v, want a result", a, err)
+				}
+			})
+		}
+		defer d.upstream.Release(key)
+		d.upstream.Await(t, key, most)
+		_, a := execute(t, d.Client, nil, body, http.StatusTooManyRequests)
+		harness.Contains(t, "the answer", a.Raw, "rate_limited", "a client may have 64 without a program")
+		if got := a.Header.Get("Retry-After"); got != "1" {
+			t.Errorf("Retry-After is %q, want 1", got)
+		}
+		execute(t, d.server.Bob(), nil, `{"toolset":"weather","tool":"current","input":{"city":"Rome"}}`, http.StatusOK)
 	})
 }
 
