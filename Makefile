@@ -11,7 +11,7 @@ export PYTHON
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # Extra flags for go test, the benchmark and docker build.
 TESTFLAGS ?=
-# With RETRY=1, black-box tests and tests of the engines that fail run once more by themselves.
+# With RETRY=1, tests that fail run once more by themselves.
 RETRY ?=
 BENCHFLAGS ?=
 DOCKERFLAGS ?=
@@ -42,9 +42,6 @@ FERMATA_HOSTILE_TIME ?= 1h
 # In a soak, unless it is a short one, these tests kill and stop servers more often.
 KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
 
-# The packages whose tests run real sandboxes, and so depend on what else the machine does.
-ENGINES := ./engine/docker ./engine/process
-
 # The packages that are not rooms: their tests need no server.
 PACKAGES = $$(go list ./... | grep -vxF "$$(go list $(ROOMS))")
 
@@ -62,7 +59,7 @@ help: ## list the targets
 build: ## the server, bin/fermata
 	go build -trimpath -ldflags='-s -w' -o bin/fermata ./cmd/fermata
 
-# How the tests run that may be tried again.
+# How the tests run.
 TESTER := $(if $(RETRY),.ci/retry $(GOTESTSUM),go test)
 
 .PHONY: test
@@ -72,9 +69,7 @@ test: $(if $(RETRY),$(GOTESTSUM)) ## every test except client, compose, soak and
 	@# results does not know that they build the server.
 	@failed=0; \
 	echo "== Go packages"; \
-	go test $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(ENGINES))") || failed=1; \
-	echo "== the engines of sandboxes"; \
-	$(TESTER) $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $(ENGINES) || failed=1; \
+	$(TESTER) $(RACE) -shuffle=on -count=1 $(TESTFLAGS) $(PACKAGES) || failed=1; \
 	echo "== the server as a black box"; \
 	$(TESTER) $(RACE) -shuffle=on -count=1 -p 1 -timeout=50m -skip='$(CLIENT)|$(COMPOSE)|$(SOAK)' $(TESTFLAGS) \
 		$(filter-out $(HOSTILE),$(ROOMS)) || failed=1; \
