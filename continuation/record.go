@@ -117,6 +117,9 @@ type Record struct {
 	// Start is the hash of the request that started the execution, if the client may
 	// repeat that request.
 	Start string `json:"start,omitempty"`
+	// Kept says that the last answer is kept although the client cannot repeat any request: it asks
+	// for the answer by the id.
+	Kept bool `json:"kept,omitempty"`
 	// Answer is the last answer to the client, kept for a retry of the same request.
 	// It is empty while the execution runs.
 	Answer json.RawMessage `json:"answer,omitempty"`

@@ -329,8 +329,8 @@ func (c *conversation) end(state State, outcome Outcome, output *printed, ran ti
 }
 
 // repeatable reports whether a client can ask for the answer of an execution again: with a token,
-// or with the key of the start.
-func repeatable(r continuation.Record) bool { return r.Round > 0 || r.Start != "" }
+// with the key of the start, or by the id.
+func repeatable(r continuation.Record) bool { return r.Round > 0 || r.Start != "" || r.Kept }
 
 // kept returns the answer that the record of an ended execution keeps: none if no client can
 // ask for it, or if too much is stored for the principal. mu is held.

@@ -272,6 +272,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		Inputs:    inputs,
 		Scope:     s.Scope,
 		Request:   s.Request,
+		Kept:      s.Keep,
 	}
 	if s.Key != "" {
 		record.Start = s.Request

@@ -3,14 +3,15 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/journal"
 )
 
 const (
@@ -22,18 +23,28 @@ const (
 	maxReason = 1000
 )
 
-// decision is the form that a person fills in.
-var decision = json.RawMessage(`{"type":"object","properties":{` + //nolint:gochecknoglobals // it is a constant
+// The reasons of calls that no person has refused.
+const (
+	reasonDeclined = "the person declined"
+	reasonTooLarge = "its input is too large to be shown to a person"
+	reasonCannot   = "the client could not ask a person"
+)
+
+// decisionForm is the form that a person fills in.
+var decisionForm = json.RawMessage(`{"type":"object","properties":{` + //nolint:gochecknoglobals // it is a constant
 	`"approve":{"type":"boolean","title":"Approve this call"},"reason":{"type":"string","title":"Reason"}},"required":["approve"]}`)
 
 // canApprove reports whether the client can ask a person for approvals.
-func canApprove(r *sdk.CallToolRequest) bool {
+func (f *face) canApprove(r *sdk.CallToolRequest) bool {
+	if f.stream != nil && !asksByResult(r) {
+		return f.stream.asks // Of older clients over HTTP the SDK knows nothing: their session does.
+	}
 	p := r.Session.InitializeParams()
 	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
 		return false
 	}
-	// Over HTTP, older clients can be asked only in a session, which this server does not keep.
-	return asksByResult(r) || r.Extra == nil || r.Extra.Header == nil
+	e := p.Capabilities.Elicitation
+	return e.Form != nil || e.URL == nil
 }
 
 // asksByResult reports whether the client is asked by the result of its call.
@@ -42,67 +53,113 @@ func asksByResult(r *sdk.CallToolRequest) bool {
 	return p != nil && p.ProtocolVersion >= statelessSince
 }
 
-// ask asks for the approvals for which a run has paused: by a result, whose state is the token of the
-// pause, or by requests of its own.
-func (f *face) ask(ctx context.Context, r *sdk.CallToolRequest, run *run, p program) (*sdk.CallToolResult, error) {
-	questions := sdk.InputRequestMap{}
-	refused := map[string]string{}
-	for _, call := range run.outcome.Calls {
-		if len(ascii(string(call.Input))) > maxShown {
-			refused[call.ID] = "its input is too large to be shown to a person"
+// questionOf returns what a person is asked about a call, or nil if that cannot be shown.
+func questionOf(call engine.Call) *sdk.ElicitParams {
+	input := ascii(string(call.Input))
+	if len(input) > maxShown {
+		return nil
+	}
+	return &sdk.ElicitParams{
+		Mode: "form", RequestedSchema: decisionForm,
+		Message: fmt.Sprintf("The program wants to call %s with this input:\n%s", ascii(toolName(call.Toolset, call.Name)), input),
+	}
+}
+
+// answerOf returns what a person has answered. Whoever declines, or does not answer, refuses.
+func answerOf(a *sdk.ElicitResult) (approve bool, reason string) {
+	if a == nil || a.Action != "accept" {
+		return false, reasonDeclined
+	}
+	approve, _ = a.Content["approve"].(bool)
+	reason, _ = a.Content["reason"].(string)
+	return approve, shorten(reason, maxReason)
+}
+
+// decide decides on a call.
+func (f *face) decide(ctx context.Context, execution, call string, approve bool, reason string) error {
+	return f.o.Executions.Approve(ctx, engine.Approval{Principal: f.who.ID, Execution: execution, Call: call, Approve: approve, Reason: reason})
+}
+
+// over reports whether a decision came too late: others may decide as well, and the first one counts.
+func over(err error) bool {
+	return errors.Is(err, engine.ErrDecided) || errors.Is(err, engine.ErrNoApproval) || errors.Is(err, engine.ErrExpired)
+}
+
+// questionsOf returns what a person is asked about the calls of a pause that are open. What cannot be
+// shown is refused.
+func (f *face) questionsOf(ctx context.Context, l engine.Latest) (map[string]*sdk.ElicitParams, error) {
+	questions := map[string]*sdk.ElicitParams{}
+	for _, call := range l.Outcome.Calls {
+		if !slices.Contains(l.Open, call.ID) {
 			continue
 		}
-		questions[call.ID] = &sdk.ElicitParams{
-			Mode: "form", RequestedSchema: decision,
-			Message: fmt.Sprintf("The program wants to call %s with this input:\n%s", ascii(toolName(call.Toolset, call.Name)), ascii(string(call.Input))),
+		if questions[call.ID] = questionOf(call); questions[call.ID] != nil {
+			continue
 		}
-	}
-	switch {
-	case !canApprove(r):
-		f.cancel(ctx, run)
-		return nil, api.BadRequest("this program waits for approval, for which this client cannot ask; it was ended")
-	case len(questions) > 0 && asksByResult(r):
-		return &sdk.CallToolResult{InputRequests: questions, RequestState: run.outcome.Token}, nil
-	}
-	answers := sdk.InputResponseMap{}
-	for id, q := range questions {
-		form, _ := q.(*sdk.ElicitParams)
-		answer, err := r.Session.Elicit(ctx, form)
-		if err != nil {
-			f.cancel(ctx, run)
+		delete(questions, call.ID)
+		if err := f.decide(ctx, l.Outcome.Execution, call.ID, false, reasonTooLarge); err != nil && !over(err) {
 			return nil, err
 		}
-		answers[id] = answer
 	}
-	return f.resume(ctx, r, run.outcome.Token, answers, refused, p)
+	return questions, nil
 }
 
-// cancel ends the execution of a run that has paused.
-func (f *face) cancel(ctx context.Context, run *run) {
-	_, err := f.o.Executions.Cancel(context.WithoutCancel(ctx), engine.Cancel{Principal: f.who.ID, Token: run.outcome.Token})
-	if err != nil {
-		f.o.Log.Error("a program that nobody can approve could not be ended", "execution", run.outcome.Execution, "err", err)
+// askFor asks a client of an older version of the protocol about the first call of a pause, and returns
+// when that is decided, by whomever.
+func (f *face) askFor(ctx context.Context, r *request, x *journal.Execution, l engine.Latest, questions map[string]*sdk.ElicitParams) error {
+	call := slices.Min(slices.Collect(maps.Keys(questions)))
+	decided := func(ctx context.Context) {
+		f.until(ctx, x, l.Events, func(e journal.Entry) bool {
+			switch e.Type {
+			case journal.TypeApprovalGiven, journal.TypeApprovalRefused:
+				return callOf(e) == call
+			default:
+				return e.Type == journal.TypeResumed || e.Type == journal.TypeEnded
+			}
+		}, r.teller)
 	}
-}
-
-// decide goes on with the answers that the client sends with the state of an earlier result.
-func (f *face) decide(ctx context.Context, r *sdk.CallToolRequest, p program) (*sdk.CallToolResult, error) {
-	return f.resume(ctx, r, r.Params.RequestState, r.Params.InputResponses, nil, p)
-}
-
-// resume continues an execution with decisions. Whoever declines, or does not answer, refuses.
-func (f *face) resume(ctx context.Context, r *sdk.CallToolRequest, token string, answers sdk.InputResponseMap, refused map[string]string, p program) (*sdk.CallToolResult, error) {
-	resume := engine.Resume{Principal: f.who.ID, Token: token, RequestID: f.request}
-	for _, id := range slices.Sorted(maps.Keys(answers)) {
-		approve, reason := false, "the person declined"
-		if form, ok := answers[id].(*sdk.ElicitResult); ok && form.Action == "accept" {
-			approve, _ = form.Content["approve"].(bool)
-			reason, _ = form.Content["reason"].(string)
+	if f.stream != nil {
+		id := questionID(l.Outcome.Execution, call)
+		if err := f.stream.ask(id, questions[call]); err != nil {
+			return err
 		}
-		resume.Results = append(resume.Results, engine.Result{CallID: id, Approve: &approve, Reason: shorten(reason, maxReason)})
+		decided(ctx)
+		return f.stream.withdraw(id)
 	}
-	for _, id := range slices.Sorted(maps.Keys(refused)) {
-		resume.Results = append(resume.Results, engine.Result{CallID: id, Approve: new(false), Reason: refused[id]})
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		defer stop()
+		decided(asking)
+	}()
+	defer func() {
+		stop()
+		<-gone
+	}()
+	answer, err := r.Session.Elicit(asking, questions[call])
+	if asking.Err() != nil {
+		return ctx.Err()
+	}
+	approve, reason := answerOf(answer)
+	if err != nil {
+		reason = reasonCannot
+	}
+	if err = f.decide(ctx, l.Outcome.Execution, call, approve, reason); over(err) {
+		return nil
+	}
+	return err
+}
+
+// resume continues an execution with the answers that the client sends with the state of an earlier
+// result, which is the token of a pause.
+func (f *face) resume(ctx context.Context, r *request) (*sdk.CallToolResult, error) {
+	resume := engine.Resume{Principal: f.who.ID, Token: r.Params.RequestState, RequestID: f.request}
+	for _, id := range slices.Sorted(maps.Keys(r.Params.InputResponses)) {
+		form, _ := r.Params.InputResponses[id].(*sdk.ElicitResult)
+		approve, reason := answerOf(form)
+		resume.Results = append(resume.Results, engine.Result{CallID: id, Approve: &approve, Reason: reason})
 	}
 	var err error
 	if resume.Request, err = hashOf(resume.Results); err != nil {
@@ -113,5 +170,5 @@ func (f *face) resume(ctx context.Context, r *sdk.CallToolRequest, token string,
 		resume.Began = began
 		return f.o.Executions.Resume(ctx, resume)
 	})
-	return f.await(ctx, r, run, p)
+	return f.await(ctx, r, run)
 }

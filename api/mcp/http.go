@@ -3,7 +3,6 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -44,7 +43,8 @@ func Register(r *api.Router, s *Server) {
 }
 
 // handler answers requests over HTTP. It keeps no sessions, so that every server of a group can answer
-// every request; hence there are no streams that no request has asked for.
+// every request; hence there are no streams that no request has asked for. See Key for what stands in the
+// ids of sessions.
 type handler struct {
 	server   *Server
 	bodies   *api.Bodies
@@ -56,8 +56,11 @@ type message struct {
 	Method string         `json:"method"`
 	ID     jsontext.Value `json:"id"`
 	Params struct {
-		Name      string         `json:"name"`
-		RequestID jsontext.Value `json:"requestId"`
+		Name         string         `json:"name"`
+		RequestID    jsontext.Value `json:"requestId"`
+		Capabilities struct {
+			Elicitation *elicitation `json:"elicitation"`
+		} `json:"capabilities"`
 	} `json:"params"`
 }
 
@@ -75,25 +78,31 @@ func (h *handler) post(c echo.Context) error {
 		return api.BadRequest("the body is not a message of JSON-RPC, or a name stands in it twice")
 	}
 	who, request := api.PrincipalOf(c), c.Request()
-	caller := caller{
-		who: who, admit: func() error { return h.limiters.Admit(c, api.ExecutionRequests) },
-		ended: request.Context(), lossy: true, request: nameOf(who.ID, request.Header.Get(sessionHeader), m.ID),
+	session, asks := request.Header.Get(sessionHeader), false
+	if session != "" {
+		if asks, err = h.server.o.Key.check(who.ID, session); err != nil {
+			return err
+		}
 	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderCacheControl, "no-store")
 	switch m.Method {
+	case "":
+		return h.answered(c, m.ID, body)
 	case "initialize":
-		// The id only tells requests of different clients with one key apart. It gives no rights.
-		header.Set(sessionHeader, rand.Text())
+		header.Set(sessionHeader, h.server.o.Key.session(who.ID, m.Params.Capabilities.Elicitation.forms()))
 	case "notifications/cancelled":
 		h.cancel(c, m)
 	}
 	request = request.Clone(request.Context())
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	request.Header.Del(sessionHeader)
-	face := h.server.face(caller)
 	w := newWriter(request.Context(), c.Response(), m.Method == "tools/call")
 	defer w.close()
+	face := h.server.face(caller{
+		who: who, admit: func() error { return h.limiters.Admit(c, api.ExecutionRequests) },
+		ended: request.Context(), lossy: true, request: nameOf(who.ID, session, m.ID), stream: &stream{asks, w},
+	})
 	sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return face }, &sdk.StreamableHTTPOptions{
 		Stateless: true,
 		// The middleware of all routes has checked Host and Origin.
@@ -205,6 +214,16 @@ func (w *writer) Write(data []byte) (int, error) {
 
 // comment begins the stream, or keeps it open.
 func (w *writer) comment() {
+	_ = w.event(": the program runs\n\n") // An error means that the client has left.
+}
+
+// message sends a message of the protocol in the stream, which it begins if need be.
+func (w *writer) message(text []byte) error {
+	return w.event("event: message\ndata: " + string(text) + "\n\n")
+}
+
+// event sends what is an event, or a comment, of a stream.
+func (w *writer) event(text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.begun {
@@ -212,10 +231,11 @@ func (w *writer) comment() {
 		w.to.Header().Set(echo.HeaderContentType, api.EventStream)
 	}
 	if !w.stream {
-		return
+		return nil
 	}
 	_ = w.control.SetWriteDeadline(time.Now().Add(writeTime))
-	// An error means that the client has left.
-	_, _ = w.to.Write([]byte(": the program runs\n\n"))
-	_ = w.control.Flush()
+	if _, err := io.WriteString(w.to, text); err != nil {
+		return err
+	}
+	return w.control.Flush()
 }

@@ -29,6 +29,10 @@ type Executions interface {
 	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
 	// Cancel ends an execution, or refuses the request that it names if that comes later.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+	// Approve decides on a call that waits for approval.
+	Approve(ctx context.Context, a engine.Approval) error
+	// Latest returns how an execution of a principal stands.
+	Latest(ctx context.Context, principal, execution string) (engine.Latest, error)
 }
 
 // Files keep the files of sessions; *files.Store implements it.
@@ -51,6 +55,8 @@ type Options struct {
 	Package string
 	// Readers bound how many requests wait for programs at once.
 	Readers *api.Readers
+	// Key signs the ids of sessions over HTTP.
+	Key     Key
 	Version string
 	Log     *slog.Logger
 }
@@ -65,7 +71,7 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Server{o: o, runs: runs{ctx: ctx, byExecution: map[string]*run{}, held: map[string]int{}}, close: cancel}
+	return &Server{o: o, runs: runs{ctx: ctx, held: map[string]int{}}, close: cancel}
 }
 
 // Close ends the programs that run for this server, and waits for that until ctx ends.
@@ -95,6 +101,8 @@ type caller struct {
 	ended   context.Context //nolint:containedctx // it is the end of a request, which the SDK does not pass on
 	// lossy is true if the connection may be lost although the client still wants the answer.
 	lossy bool
+	// stream is the answer of a request over HTTP, in which older clients can be asked.
+	stream *stream
 }
 
 // Serve speaks with one principal over a transport until it is closed.

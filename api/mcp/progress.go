@@ -22,13 +22,12 @@ const (
 	maxMessage = 300
 )
 
-// progress tells a client what its program does, if the client wants to know, until ctx ends.
-func (f *face) progress(ctx context.Context, r *sdk.CallToolRequest, run *run) {
-	token := r.Params.GetProgressToken()
-	if token == nil {
+// progress tells a client what its program does, if the client wants to know, until the program comes to
+// rest or ctx ends.
+func (f *face) progress(ctx context.Context, t *teller, run *run) {
+	if t.token == nil {
 		return
 	}
-	t := &teller{ctx: ctx, session: r.Session, token: token, began: time.Now()}
 	for waiting := true; waiting; {
 		select {
 		case <-run.began:
@@ -47,9 +46,19 @@ func (f *face) progress(ctx context.Context, r *sdk.CallToolRequest, run *run) {
 	}
 	f.follow(ctx, x, run.events, func(e journal.Entry) bool {
 		t.hear(e)
-		return e.Type != journal.TypeEnded && e.Type != journal.TypePaused
+		return !rests(e)
 	}, t.tick)
-	t.keep(run) // What has no events is told of by the clock.
+	// What has no events is told of by the clock.
+	for {
+		select {
+		case <-run.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(progressEvery):
+			t.tick()
+		}
+	}
 }
 
 // follow calls visit for the events of an execution until visit returns false or ctx ends. The idle
@@ -78,18 +87,24 @@ func (f *face) follow(ctx context.Context, x *journal.Execution, after int64, vi
 	}
 }
 
-// A teller sends notifications about one program.
+// A teller sends notifications about one program. It is for one goroutine at a time.
 type teller struct {
 	ctx     context.Context //nolint:containedctx // it is that of the request for which it tells
 	session *sdk.ServerSession
-	token   any
-	began   time.Time
-	told    time.Time
+	// token is nil if the client does not want to know.
+	token any
+	began time.Time
+	told  time.Time
+}
+
+// newTeller returns a teller for a request.
+func newTeller(ctx context.Context, r *sdk.CallToolRequest) *teller {
+	return &teller{ctx: ctx, session: r.Session, token: r.Params.GetProgressToken(), began: time.Now()}
 }
 
 // hear tells of an event, unless something was told just before.
 func (t *teller) hear(e journal.Entry) {
-	if time.Since(t.told) < progressAfter {
+	if t.token == nil || time.Since(t.told) < progressAfter {
 		return
 	}
 	if message := messageOf(e); message != "" {
@@ -97,25 +112,14 @@ func (t *teller) hear(e journal.Entry) {
 	}
 }
 
-// tick tells that the program still runs.
+// tick tells that the program is still there.
 func (t *teller) tick() { t.tell("runs") }
-
-// keep tells from time to time that the program still runs, until it has come to rest.
-func (t *teller) keep(run *run) {
-	for {
-		select {
-		case <-run.done:
-			return
-		case <-t.ctx.Done():
-			return
-		case <-time.After(progressEvery):
-			t.tick()
-		}
-	}
-}
 
 // tell sends a notification. Its progress is the time in seconds, which only grows.
 func (t *teller) tell(message string) {
+	if t.token == nil {
+		return
+	}
 	t.told = time.Now()
 	// An error means that the client has left.
 	_ = t.session.NotifyProgress(t.ctx, &sdk.ProgressNotificationParams{
@@ -137,16 +141,20 @@ func messageOf(e journal.Entry) string {
 			return "calls " + toolName(started.Toolset, started.Tool)
 		}
 	case journal.TypeCallCompleted, journal.TypeCallFailed:
-		var ended struct {
-			Call string `json:"call"`
-		}
-		if json.Unmarshal(e.Content, &ended) == nil {
-			return ended.Call + " has " + strings.TrimPrefix(e.Type, "call.")
-		}
+		return callOf(e) + " has " + strings.TrimPrefix(e.Type, "call.")
 	case journal.TypeApprovalRequested:
 		return "a call waits for approval"
 	}
 	return ""
+}
+
+// callOf returns the call that an event is about, or "".
+func callOf(e journal.Entry) string {
+	var about struct {
+		Call string `json:"call"`
+	}
+	_ = json.Unmarshal(e.Content, &about) // Events are ours.
+	return about.Call
 }
 
 // toolName returns the name of a tool with that of its toolset.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,6 +23,8 @@ const (
 	maxCallsTold = 50
 	maxFilesTold = 50
 	maxErrorTold = 200
+	// maxWaitingTold is how many calls are named that wait for approval.
+	maxWaitingTold = 5
 )
 
 // A result is what became of a program.
@@ -148,7 +152,7 @@ func (f *face) soFar(ctx context.Context, execution string) (*sdk.CallToolResult
 		r.Stdout, r.Stderr = *d.Stdout, *d.Stderr
 	}
 	if d.Status == journal.StatusPaused {
-		r.Error = "a call waits for approval: ask for it with POST /executions/" + execution + "/approvals"
+		r.Error = waitingText(d)
 	}
 	for _, raw := range d.Files {
 		var file struct {
@@ -163,6 +167,20 @@ func (f *face) soFar(ctx context.Context, execution string) (*sdk.CallToolResult
 		return nil, err
 	}
 	return r.encode()
+}
+
+// waitingText says what a paused execution waits for, and who can help.
+func waitingText(d journal.Detail) string {
+	var calls []string
+	for _, w := range d.Waiting[:min(len(d.Waiting), maxWaitingTold)] {
+		calls = append(calls, fmt.Sprintf("%s (%s)", w.Call, toolName(w.Toolset, w.Tool)))
+	}
+	what := "a call"
+	if len(calls) > 0 {
+		what = strings.Join(calls, ", ")
+	}
+	return fmt.Sprintf("%s needs the approval of a person: in the console of the server (/console), or by "+
+		`POST /executions/%s/approvals {"call": "call_001", "approve": true}. Then use wait_for_program`, what, d.ID)
 }
 
 // encode returns r within its bounds, as text and as structure.

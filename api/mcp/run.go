@@ -75,8 +75,9 @@ func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Cal
 		return nil, err
 	}
 	defer done()
+	asked := &request{r, p.wait, true, p.Key != "" && f.lossy, newTeller(ctx, r)}
 	if r.Params.RequestState != "" {
-		return f.decide(ctx, r, p)
+		return f.resume(ctx, asked)
 	}
 	if f.admit != nil {
 		if err := f.admit(); err != nil {
@@ -92,7 +93,7 @@ func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Cal
 		start.Began = func(execution string) { began(execution, 0) }
 		return f.o.Executions.Start(ctx, start)
 	})
-	return f.await(ctx, r, run, p)
+	return f.await(ctx, asked, run)
 }
 
 // startOf returns the start that a call asks for.
@@ -117,7 +118,7 @@ func (f *face) startOf(ctx context.Context, r *sdk.CallToolRequest, p program) (
 	}
 	start := engine.Start{
 		Principal: f.who.ID, Session: session, Code: code, Toolsets: p.Toolsets, Timeout: p.timeout,
-		Approvals: canApprove(r), RequestID: f.request, Inputs: inputs, Scope: scope, Contract: engine.MCP,
+		Approvals: f.canApprove(r), Keep: p.Wait != nil, RequestID: f.request, Inputs: inputs, Scope: scope, Contract: engine.MCP,
 	}
 	if p.Language == "bash" {
 		start.Mode = engine.Bash
@@ -142,69 +143,89 @@ func hashOf(v any) (string, error) {
 
 // await waits for a run as long as the client is patient, tells the client of its progress, and
 // returns what has become of it.
-func (f *face) await(ctx context.Context, r *sdk.CallToolRequest, run *run, p program) (*sdk.CallToolResult, error) {
-	waiting, stop := context.WithTimeout(ctx, p.wait)
-	defer stop()
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		f.progress(waiting, r, run)
-	}()
-	defer func() {
-		stop()
-		<-told // Nothing is told of the progress after the answer.
-	}()
+func (f *face) await(ctx context.Context, r *request, run *run) (*sdk.CallToolResult, error) {
+	f.accompany(ctx, r, run)
 	select {
 	case <-run.done:
-		return f.finish(ctx, r, run, p)
-	case <-waiting.Done():
+		return f.finish(ctx, r, run)
+	default:
 	}
-	if ctx.Err() != nil {
-		f.abandon(run, p)
-		return nil, ctx.Err()
-	}
-	select {
+	select { // It may still wait for a sandbox.
 	case <-run.began:
 	case <-run.done:
-		return f.finish(ctx, r, run, p)
-	case <-ctx.Done(): // It waits for a sandbox.
-		f.abandon(run, p)
+		return f.finish(ctx, r, run)
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		f.abandon(ctx, r, run)
 		return nil, ctx.Err()
 	}
 	if err := f.runs.leave(run); err != nil {
 		run.cancel()
 		return nil, err
 	}
+	if _, err := f.o.History.Await(ctx, journal.Viewer{Principal: f.who.ID}, run.execution); err != nil {
+		return nil, err
+	}
 	return f.soFar(ctx, run.execution)
 }
 
-// abandon ends a run for which its client does not wait any more, unless the run was left alone before.
-func (f *face) abandon(run *run, p program) {
-	if f.runs.find(f.who.ID, run.id()) == run {
+// accompany tells the client of the progress of a run until the run is done or the client has waited long
+// enough.
+func (f *face) accompany(ctx context.Context, r *request, run *run) {
+	ctx, stop := context.WithTimeout(ctx, r.wait)
+	defer stop()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		f.progress(ctx, r.teller, run)
+	}()
+	select {
+	case <-run.done:
+	case <-ctx.Done():
+	}
+	stop()
+	<-told // Nothing is told of the progress after the answer.
+}
+
+// abandon ends a program for which its client does not wait any more. A client that can ask again gets
+// time to do so.
+func (f *face) abandon(ctx context.Context, r *request, run *run) {
+	if r.again {
+		f.runs.abandon(run, graceOfKey)
 		return
 	}
-	grace := time.Duration(0)
-	if p.Key != "" && f.lossy {
-		grace = graceOfKey
+	run.cancel()
+	if id := run.id(); id != "" {
+		f.cancel(ctx, id)
 	}
-	f.runs.abandon(run, grace)
+}
+
+// cancel ends an execution.
+func (f *face) cancel(ctx context.Context, execution string) {
+	_, err := f.o.Executions.Cancel(context.WithoutCancel(ctx), engine.Cancel{Principal: f.who.ID, Execution: execution})
+	if err != nil {
+		f.o.Log.Error("a program for which nobody waits could not be ended", "execution", execution, "err", err)
+	}
 }
 
 // finish returns the result of a run that has paused or ended.
-func (f *face) finish(ctx context.Context, r *sdk.CallToolRequest, run *run, p program) (*sdk.CallToolResult, error) {
-	if run.err != nil {
-		switch {
-		case errors.Is(run.err, engine.ErrKeyReused):
-			return nil, &api.Error{Status: 409, Text: "request_key was used for another program: choose a new one"}
-		case errors.Is(run.err, engine.ErrKeySpent):
-			return nil, &api.Error{Status: 409, Text: "The program of this request_key has gone on since: use wait_for_program with its execution " + run.outcome.Execution}
-		}
+func (f *face) finish(ctx context.Context, r *request, run *run) (*sdk.CallToolResult, error) {
+	switch {
+	case errors.Is(run.err, engine.ErrKeyReused):
+		return nil, &api.Error{Status: 409, Text: "request_key was used for another program: choose a new one"}
+	case errors.Is(run.err, engine.ErrKeySpent):
+		// The program of this key has gone on since.
+	case run.err != nil:
 		return nil, run.err
+	case run.outcome.State != engine.Paused:
+		return f.result(ctx, run.outcome)
 	}
-	if run.outcome.State == engine.Paused {
-		return f.ask(ctx, r, run, p)
+	result, err := f.rest(ctx, r, run.outcome.Execution)
+	if ctx.Err() != nil && r.starts && !r.again {
+		f.cancel(ctx, run.outcome.Execution)
 	}
-	return f.result(ctx, run.outcome)
+	return result, err
 }
 
 // waitForProgram is the tool wait_for_program.
@@ -228,32 +249,15 @@ func (f *face) waitForProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk
 		return nil, err
 	}
 	defer done()
-	if run := f.runs.find(f.who.ID, asked.Execution); run != nil {
-		if r.Params.RequestState != "" {
-			return f.decide(ctx, r, program{wait: wait})
-		}
-		return f.await(ctx, r, run, program{wait: wait})
+	waits := &request{r, wait, false, true, newTeller(ctx, r)}
+	if r.Params.RequestState != "" {
+		return f.resume(ctx, waits)
 	}
-	if err := f.awaitElsewhere(ctx, asked.Execution, wait); err != nil {
-		return nil, err
-	}
-	return f.soFar(ctx, asked.Execution)
+	return f.rest(ctx, waits, asked.Execution)
 }
 
 // errNoExecution is the answer about an execution that never was, is gone, or is another's.
 var errNoExecution = &api.Error{Status: 404, Text: "There is no such execution, or it is not kept any more"}
-
-// awaitElsewhere waits for the end of an execution that does not run for this server.
-func (f *face) awaitElsewhere(ctx context.Context, execution string, wait time.Duration) error {
-	x, err := f.find(ctx, execution)
-	if err != nil {
-		return err
-	}
-	waiting, stop := context.WithTimeout(ctx, wait)
-	defer stop()
-	f.follow(waiting, x, 0, func(e journal.Entry) bool { return e.Type != journal.TypeEnded })
-	return ctx.Err()
-}
 
 // find returns an execution of the caller.
 func (f *face) find(ctx context.Context, execution string) (*journal.Execution, error) {

@@ -10,10 +10,7 @@ import (
 )
 
 const (
-	// keepRun is how long the outcome of a program is kept for wait_for_program.
-	keepRun = 5 * time.Minute
-	// maxRuns is how many programs of one principal may run, or have their outcome kept, without a
-	// request that waits for them.
+	// maxRuns is how many programs of one principal may run without the request that has started them.
 	maxRuns = 100
 	// graceOfKey is how long a program with a request_key goes on when the connection of its request
 	// is lost: its client may ask again.
@@ -59,9 +56,8 @@ type runs struct {
 	going sync.WaitGroup
 
 	mu sync.Mutex
-	// byExecution are the runs that were left alone, and held counts them by principal.
-	byExecution map[string]*run
-	held        map[string]int
+	// held counts the runs that were left alone, by principal.
+	held map[string]int
 }
 
 // begin runs step in a goroutine of its own, until Close.
@@ -76,54 +72,22 @@ func (rs *runs) begin(principal string, step func(ctx context.Context, began fun
 	return r
 }
 
-// leave keeps a run for wait_for_program until some time after its end.
+// leave lets a run go on without a request that waits for it.
 func (rs *runs) leave(r *run) error {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if rs.byExecution[r.execution] == r {
-		return nil
-	}
 	if rs.held[r.principal] >= maxRuns {
-		return &api.Error{Status: 429, Text: "Too many programs were left running or have results that nobody has fetched: use wait_for_program, or no wait_ms"}
+		return &api.Error{Status: 429, Text: "Too many programs were left running: use wait_for_program, or no wait_ms"}
 	}
-	if rs.byExecution[r.execution] == nil {
-		rs.held[r.principal]++
-	}
-	rs.byExecution[r.execution] = r
+	rs.held[r.principal]++
 	rs.going.Go(func() {
-		select {
-		case <-r.done:
-		case <-rs.ctx.Done():
+		<-r.done // It ends with the server at the latest.
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		if rs.held[r.principal]--; rs.held[r.principal] == 0 {
+			delete(rs.held, r.principal)
 		}
-		select {
-		case <-time.After(keepRun):
-		case <-rs.ctx.Done():
-		}
-		rs.forget(r)
 	})
-	return nil
-}
-
-// forget drops a run.
-func (rs *runs) forget(r *run) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if rs.byExecution[r.execution] != r {
-		return
-	}
-	delete(rs.byExecution, r.execution)
-	if rs.held[r.principal]--; rs.held[r.principal] == 0 {
-		delete(rs.held, r.principal)
-	}
-}
-
-// find returns the run of a principal's execution, or nil.
-func (rs *runs) find(principal, execution string) *run {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if r := rs.byExecution[execution]; r != nil && r.principal == principal {
-		return r
-	}
 	return nil
 }
 

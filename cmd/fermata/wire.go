@@ -133,6 +133,10 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	if err != nil {
 		return handlers, opened, err
 	}
+	sessions, err := mcp.NewKey(secrets)
+	if err != nil {
+		return handlers, opened, err
+	}
 	verifier, err := s.JWT.verifier(log)
 	if err != nil {
 		return handlers, opened, err
@@ -250,7 +254,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	toolsetroutes.RegisterUsage(clients, used) //nolint:contextcheck // each request has a context of its own
 	agents := mcp.Options{
 		Executions: executions, Files: files, History: history, Package: s.Tools.Package,
-		Readers: readers, Version: version(), Log: log,
+		Readers: readers, Key: sessions, Version: version(), Log: log,
 	}
 	if toolsets != nil {
 		agents.Toolsets = agentTools{toolsets}

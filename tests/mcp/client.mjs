@@ -9,10 +9,14 @@ const { StreamableHTTPClientTransport } = await import(
   version === "1" ? "@modelcontextprotocol/sdk/client/streamableHttp.js" : "@modelcontextprotocol/client"
 );
 
-// connected calls use with a client of /mcp, and closes it.
-async function connected(use) {
+const elicitation = version === "1" ? (await import("@modelcontextprotocol/sdk/types.js")).ElicitRequestSchema : "elicitation/create";
+
+// connected calls use with a client of /mcp, and closes it. answer, if it is given, is called in place of a
+// person who is asked.
+async function connected(use, answer) {
   const options = version === "1" ? {} : { versionNegotiation: { mode: "auto" } };
-  const client = new Client({ name: "test", version: "1" }, options);
+  const client = new Client({ name: "test", version: "1" }, { ...options, capabilities: answer ? { elicitation: {} } : {} });
+  if (answer) client.setRequestHandler(elicitation, answer);
   const headers = { Authorization: `Bearer ${process.env.FERMATA_KEY}` };
   await client.connect(new StreamableHTTPClientTransport(new URL(`${process.env.FERMATA_URL}/mcp`), { requestInit: { headers } }));
   try {
@@ -72,3 +76,22 @@ test("progress is told, and cancelling cancels", () =>
       await new Promise((done) => setTimeout(done, 200));
     }
   }));
+
+for (const approve of [true, false]) {
+  test(`a person ${approve ? "approves" : "refuses"} a call`, () => {
+    const asked = [];
+    return connected(
+      async (client) => {
+        const { structuredContent: done } = await run(client, { code: "from fermata_tools.shop import Shop\nShop.pay(amount=3)", toolsets: ["shop.pay"] });
+        assert.equal(asked.length, 1);
+        assert.match(asked[0], /shop\.pay with this input:\n\{"amount":3\}/);
+        assert.equal(done.status, approve ? "completed" : "error");
+        if (!approve) assert.match(done.error, /refused: as I like/);
+      },
+      async (request) => {
+        asked.push(request.params.message);
+        return { action: "accept", content: { approve, reason: "as I like" } };
+      },
+    );
+  });
+}

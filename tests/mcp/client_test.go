@@ -28,7 +28,7 @@ func TestTypeScript(t *testing.T) {
 		t.Fatalf("install the client: %v\n%s", err, out)
 	}
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
-		server := harness.ServeAlone(t, s, nil)
+		server := shop(t, s)
 		for _, generation := range []string{"1", "2"} {
 			cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-concurrency=1", "client.mjs")
 			cmd.Env = append(os.Environ(), "FERMATA_URL="+server.URL, "FERMATA_KEY=key-a", "FERMATA_CLIENT="+generation)
