@@ -3,6 +3,7 @@ package api
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -49,4 +50,26 @@ func (q *Query) Choice(name string, words ...string) string {
 		q.Refuse(name, "be one of: "+strings.Join(words, ", "))
 	}
 	return value
+}
+
+// Limit returns the size of a page.
+func (q *Query) Limit(usual, most int) int {
+	text, given := q.One("limit")
+	if !given {
+		return usual
+	}
+	n, ok := Decimal(text)
+	if !ok || n < 1 || n > int64(most) {
+		q.Refuse("limit", "be a number from 1 to "+strconv.Itoa(most))
+	}
+	return int(n)
+}
+
+// Decimal returns a number that is written with digits alone.
+func Decimal(text string) (int64, bool) {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
 }

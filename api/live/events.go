@@ -36,7 +36,7 @@ var (
 // events answers with the events of an execution: those that there are, or all as they come.
 func (h *handlers) events(c echo.Context) error {
 	q := queryOf(c)
-	after, limit, view := q.after(c), q.limit(mostEvents, mostEvents), q.Choice("view", toolCalls)
+	after, limit, view := q.after(c), q.Limit(mostEvents, mostEvents), q.Choice("view", toolCalls)
 	if q.Err != nil {
 		return q.Err
 	}

@@ -41,7 +41,7 @@ func (h *handlers) list(c echo.Context) error {
 		Tool:      q.text("tool"),
 	}
 	f.Since, f.Until = q.span()
-	limit, after := q.limit(usualPage, mostPage), q.cursor(executionCursor)
+	limit, after := q.Limit(usualPage, mostPage), q.cursor(executionCursor)
 	if q.Err != nil {
 		return q.Err
 	}
@@ -147,7 +147,7 @@ func (h *handlers) cancel(c echo.Context) error {
 // calls answers with the records of the calls of one execution, in the order made.
 func (h *handlers) calls(c echo.Context) error {
 	q := queryOf(c)
-	limit, after := q.limit(mostEvents, mostEvents), q.cursor(ownCallCursor)
+	limit, after := q.Limit(mostEvents, mostEvents), q.cursor(ownCallCursor)
 	if q.Err != nil {
 		return q.Err
 	}
@@ -180,7 +180,7 @@ func (h *handlers) allCalls(c echo.Context) error {
 		Status:    q.Choice("status", journal.CallStatuses()...),
 	}
 	f.Since, f.Until = q.span()
-	limit, after := q.limit(usualPage, mostPage), q.cursor(callCursor)
+	limit, after := q.Limit(usualPage, mostPage), q.cursor(callCursor)
 	if q.Err != nil {
 		return q.Err
 	}

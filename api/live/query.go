@@ -98,19 +98,6 @@ func (q query) span() (since, until time.Time) {
 	return since, until
 }
 
-// limit returns the size of a page.
-func (q query) limit(usual, most int) int {
-	text, given := q.One("limit")
-	if !given {
-		return usual
-	}
-	n, ok := decimal(text)
-	if !ok || n < 1 || n > int64(most) {
-		q.Refuse("limit", "be a number from 1 to "+strconv.Itoa(most))
-	}
-	return int(n)
-}
-
 // after returns the number of the event after which a reader wants to go on. The header of readers
 // that have lost their stream wins over the parameter.
 func (q query) after(c echo.Context) int64 {
@@ -122,23 +109,12 @@ func (q query) after(c echo.Context) int64 {
 	if !given {
 		return 0
 	}
-	n, ok := decimal(text)
+	n, ok := api.Decimal(text)
 	if !ok {
 		q.Refuse(name, "be the number of an event")
 	}
 	// No journal is so long, and stores may count on from here.
 	return min(n, math.MaxInt64>>1)
-}
-
-// decimal returns a number that is written with digits alone.
-func decimal(text string) (int64, bool) {
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil
 }
 
 // principal returns the principal whose executions an operator wants to see.

@@ -18,7 +18,7 @@ const (
 
 // usage reads the parameters of a request of a principal for sums.
 func (q query) usage(principal string, operator bool) (continuation.UsageQuery, error) {
-	u := continuation.UsageQuery{Principal: principal, Everyone: operator, Since: q.day("since"), Until: q.day("until"), Limit: usualUsages}
+	u := continuation.UsageQuery{Principal: principal, Everyone: operator, Since: q.day("since"), Until: q.day("until"), Limit: q.Limit(usualUsages, mostUsages)}
 	if value, given := q.One("principal"); given {
 		switch {
 		case !operator:
@@ -27,13 +27,6 @@ func (q query) usage(principal string, operator bool) (continuation.UsageQuery, 
 			q.Refuse("principal", "have 1 to "+strconv.Itoa(maxPrincipal)+" characters")
 		}
 		u.Principal, u.Everyone = value, false
-	}
-	if value, given := q.One("limit"); given {
-		n, err := strconv.ParseUint(value, 10, 16)
-		if err != nil || n < 1 || n > mostUsages {
-			q.Refuse("limit", "be a number from 1 to "+strconv.Itoa(mostUsages))
-		}
-		u.Limit = int(n)
 	}
 	if value, given := q.One("after"); given {
 		after, ok := placeOf(value)

@@ -3,6 +3,7 @@ package toolsets
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -37,10 +38,31 @@ type shownTool struct {
 	Source      string `json:"source"`
 }
 
-// list answers with the toolsets that the client may use.
+const (
+	// usualToolsets is the size of a page of toolsets: as many as a server may have. mostToolsets is the
+	// largest one.
+	usualToolsets = 100
+	mostToolsets  = 200
+)
+
+// list answers with the toolsets that the client may use, in the order of their keys. The cursor of a
+// page is the key of the last toolset of the page before, so that it outlives a reload.
 func (h *handlers) list(c echo.Context) error {
+	q := queryOf(c)
+	limit, after := q.Limit(usualToolsets, mostToolsets), q.key("after")
+	if q.Err != nil {
+		return q.Err
+	}
+	all := h.toolsets.List(api.PrincipalOf(c).ID)
+	all = slices.DeleteFunc(all, func(t tools.Toolset) bool { return t.Key <= after })
+	slices.SortFunc(all, func(a, b tools.Toolset) int { return strings.Compare(a.Key, b.Key) })
+	var next any
+	if len(all) > limit {
+		all = all[:limit]
+		next = all[limit-1].Key
+	}
 	shown := []shownToolset{}
-	for _, t := range h.toolsets.List(api.PrincipalOf(c).ID) {
+	for _, t := range all {
 		s := shownToolset{Key: t.Key, Title: t.Title, Description: t.Description, State: t.State, Reason: t.Reason, Tools: []shownTool{}}
 		for _, tool := range t.Tools {
 			approval := cmp.Or(tool.Rules.Approval, config.ApprovalNever)
@@ -48,7 +70,7 @@ func (h *handlers) list(c echo.Context) error {
 		}
 		shown = append(shown, s)
 	}
-	return h.answer(c, page{Data: shown})
+	return h.answer(c, page{shown, next})
 }
 
 // An exportedToolset has the definitions of a toolset's tools.

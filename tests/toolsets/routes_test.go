@@ -113,11 +113,52 @@ func TestRoutesOfToolsets(t *testing.T) {
 			"/toolsets/export?keys=":           http.StatusBadRequest,
 			"/toolsets/export?keys=desk.hold":  http.StatusForbidden,
 			"/toolsets/prompt?keys=weather,":   http.StatusBadRequest,
+			"/toolsets?limit=0":                http.StatusBadRequest,
+			"/toolsets?limit=201":              http.StatusBadRequest,
+			"/toolsets?limit=1&limit=2":        http.StatusBadRequest,
+			"/toolsets?limit=%2B1":             http.StatusBadRequest,
+			"/toolsets?after=Desk":             http.StatusBadRequest,
 		} {
 			fetched(t, d.Client, path, want)
 		}
 		stranger := harness.Client{URL: d.server.URL, Key: "wrong"}
 		fetched(t, stranger, "/toolsets", http.StatusUnauthorized)
+	})
+}
+
+// TestPagesOfToolsets reads the list of toolsets page by page.
+func TestPagesOfToolsets(t *testing.T) {
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		d := standard(t, s, harness.Settings{"TOOLSETS_BLOCK": "desk.hold"})
+		for path, want := range map[string]string{
+			"/toolsets":                     "desk trouble weather, then null",
+			"/toolsets?limit=3":             "desk trouble weather, then null",
+			"/toolsets?limit=2":             `desk trouble, then "trouble"`,
+			"/toolsets?limit=2&after=desk":  "trouble weather, then null",
+			"/toolsets?limit=1&after=desk":  `trouble, then "trouble"`,
+			"/toolsets?after=earlier":       "trouble weather, then null", // It was removed since.
+			"/v1/toolsets?after=weather":    ", then null",
+			"/v1/toolsets?limit=200&after=": "400",
+		} {
+			if want == "400" {
+				fetched(t, d.Client, path, http.StatusBadRequest)
+				continue
+			}
+			var page struct {
+				Data []listed
+				Next json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(fetched(t, d.Client, path, http.StatusOK).Raw), &page); err != nil {
+				t.Fatal(err)
+			}
+			var keys []string
+			for _, one := range page.Data {
+				keys = append(keys, one.Key)
+			}
+			if got := strings.Join(keys, " ") + ", then " + string(page.Next); got != want {
+				t.Errorf("GET %s: got %s, want %s", path, got, want)
+			}
+		}
 	})
 }
 
