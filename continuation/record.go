@@ -48,6 +48,8 @@ type Call struct {
 	// Server is true if the server runs the tool. Reason is why the call was refused, if it was.
 	Server bool   `json:"server,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Envelope is true if the client's result is an envelope.
+	Envelope bool `json:"envelope,omitempty"`
 	// Cost is what is reserved for the call, in credits.
 	Cost int64 `json:"cost,omitempty"`
 }

@@ -24,7 +24,7 @@ type decision struct {
 	reason  string
 	// answer is the result that came with the approval of a client's tool, or nil, and input what the
 	// client was asked to call it with.
-	answer *Result
+	answer *reply
 	input  json.RawMessage
 }
 
@@ -34,7 +34,7 @@ type settlement struct {
 	results  []sandbox.Result
 	answered map[string]bool
 	// plain are the results of calls that needed no approval.
-	plain     []Result
+	plain     []reply
 	decisions []decision
 }
 
@@ -76,8 +76,9 @@ func (s *settlement) take(call continuation.Call, r Result) error {
 	if r.Approve != nil {
 		return &ApprovalError{call.ID, "does not wait for approval"}
 	}
-	s.plain = append(s.plain, r)
-	s.deliver(call, r.forSandbox())
+	a := replyTo(call, r)
+	s.plain = append(s.plain, a)
+	s.deliver(call, a.forSandbox())
 	return nil
 }
 
@@ -97,8 +98,9 @@ func (s *settlement) decide(call continuation.Call, r Result) error {
 	case !d.approve:
 		s.deliver(call, sandbox.Result{Value: quoted(refusedText(r.Reason)), Failed: true})
 	case answered:
-		d.answer = &r
-		s.deliver(call, r.forSandbox())
+		a := replyTo(call, r)
+		d.answer = &a
+		s.deliver(call, a.forSandbox())
 	}
 	s.decisions = append(s.decisions, d)
 	return nil
@@ -108,14 +110,6 @@ func (s *settlement) deliver(call continuation.Call, r sandbox.Result) {
 	r.Number = call.Number
 	s.results = append(s.results, r)
 	s.answered[call.ID] = true
-}
-
-// forSandbox returns the result as the sandbox gets it.
-func (r Result) forSandbox() sandbox.Result {
-	if r.Failed {
-		return sandbox.Result{Value: r.Message, Failed: true}
-	}
-	return sandbox.Result{Value: r.Value}
 }
 
 // ask completes the decisions about calls that the client has run with the inputs which an answer has
@@ -165,15 +159,6 @@ func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journa
 		}
 	}
 	return notes
-}
-
-// outcomeOf returns the event of a client's result.
-func (c *chronicle) outcomeOf(r Result, started time.Time) journal.Event {
-	took := journal.Since(started)
-	if r.Failed {
-		return c.failure(r.CallID, messageOf(r), took)
-	}
-	return &journal.CallCompleted{Call: r.CallID, Record: journal.RecordName(c.id, r.CallID), Output: c.Value(r.Value), Took: took}
 }
 
 // approve decides on one call of a pause. When no call of the pause is left for the client, the program

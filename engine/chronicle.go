@@ -12,6 +12,7 @@ import (
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
+	"fermata/engine/tools/envelope"
 )
 
 // The contracts under which executions are started.
@@ -150,7 +151,22 @@ func (c *chronicle) found(r continuation.Record) error {
 
 // failure returns the event of a call that has no result.
 func (c *chronicle) failure(call, why string, took int64) journal.Event {
-	return &journal.CallFailed{Call: call, Record: journal.RecordName(c.id, call), Error: c.Text(why), Took: took}
+	return c.failureTold(call, why, nil, took)
+}
+
+// failureTold returns the event of a call that has no result. details, if there are any, are those of an
+// envelope.
+func (c *chronicle) failureTold(call, why string, details *envelope.Details, took int64) journal.Event {
+	return callFailed(c.Writer, call, journal.RecordName(c.id, call), why, details, took)
+}
+
+// callFailed returns the event, for a journal, of a call that has no result.
+func callFailed(w *journal.Writer, call, record, why string, details *envelope.Details, took int64) journal.Event {
+	failed := &journal.CallFailed{Call: call, Record: record, Error: w.Text(why), Took: took}
+	if details != nil {
+		failed.Envelope, failed.Code, failed.Where = true, w.Text(details.Code), w.Text(details.Where)
+	}
+	return failed
 }
 
 // noteEnd notes how the execution, whose record is r, has ended. output is all that the program has
@@ -205,14 +221,6 @@ func (c *chronicle) wordsOf(o Outcome) (text, added string) {
 		return "", ""
 	}
 	return c.words.End(c.Summary().Contract, o)
-}
-
-// messageOf returns the message of a failed call.
-func messageOf(r Result) string {
-	var text string
-	// The message was found to be a JSON string, or empty, when it came.
-	_ = json.Unmarshal(r.Message, &text)
-	return cmp.Or(text, "tool execution failed")
 }
 
 // reasonOf returns a word for the reason of an end.

@@ -11,6 +11,7 @@ import (
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools"
+	"fermata/engine/tools/envelope"
 	"fermata/engine/tools/source"
 )
 
@@ -48,6 +49,8 @@ type served struct {
 	output  json.RawMessage
 	message string
 	unknown bool
+	// details are what the tool's envelope says of a failure beyond the message, if one tells of it.
+	details *envelope.Details
 }
 
 func newCrew(x *execution, shared *lanes) *crew {
@@ -116,7 +119,7 @@ func (w *crew) run(s *served) {
 	}
 	s.message, s.unknown = "the call has failed", true
 	if failed, ok := errors.AsType[*source.CallError](err); ok {
-		s.message, s.unknown = failed.Message, failed.Unknown
+		s.message, s.unknown, s.details = failed.Message, failed.Unknown, failed.Details
 	}
 }
 
@@ -163,7 +166,7 @@ func (s *served) result() sandbox.Result {
 	if s.message == "" {
 		return sandbox.Result{Number: s.call.Number, Value: s.output}
 	}
-	return sandbox.Result{Number: s.call.Number, Value: quoted(s.message), Failed: true}
+	return sandbox.Result{Number: s.call.Number, Value: quoted(s.message), Failed: true, About: aboutOf(s.details)}
 }
 
 // quoted returns a text as JSON.

@@ -143,6 +143,7 @@ func (x *decider) decide(p *proposal) ending {
 	if !again {
 		p.call = continuation.Call{Number: p.Number, Started: x.now}
 	}
+	p.call.Envelope = !p.server && x.mandate.traits(p.Tool).Envelope
 	approval, err := x.approval(p)
 	if p.server || approval != "" {
 		digest := sha256.Sum256(p.Input)

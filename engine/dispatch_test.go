@@ -147,6 +147,26 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanOfEnvelopes notes which of the client's results are envelopes, whatever the record says.
+func TestPlanOfEnvelopes(t *testing.T) {
+	d := dispatching(t, func(d *mandate) {
+		d.Traits = map[string]Traits{"mine": {Envelope: true}, "careful": {Envelope: true, Approval: true}, "other": {Toolset: "own"}}
+	})
+	pending := []continuation.Call{{Number: 4, ID: "call_001", Envelope: true}}
+	p, _, err := d.plan(callsOf("mine", "careful", "shop.look", "own.other"), continuation.Record{Tools: []string{"mine", "careful", "other"}, Pending: pending, Issued: 1})
+	if err != nil || len(p.asked) != 3 || len(p.begin) != 1 {
+		t.Fatalf("got %q, %v", planned(p), err)
+	}
+	for i, want := range []bool{true, true, false} {
+		if got := p.asked[i].call.Envelope; got != want {
+			t.Errorf("call %d: its result is an envelope: %v, want %v", p.asked[i].Number, got, want)
+		}
+	}
+	if p.begin[0].call.Envelope {
+		t.Error("the result of a server's tool is an envelope for the client")
+	}
+}
+
 // TestPlanBroken refuses what no runner of ours sends.
 func TestPlanBroken(t *testing.T) {
 	d := dispatching(t, nil)

@@ -76,7 +76,7 @@ func (c *conversation) endCall(s *served) {
 		if !s.unknown {
 			c.record.Cost -= s.call.Cost
 		}
-		c.chronicle.Note(c.chronicle.failure(s.call.ID, s.message, took))
+		c.chronicle.Note(c.chronicle.failureTold(s.call.ID, s.message, s.details, took))
 		return
 	}
 	c.record.Received = received

@@ -13,8 +13,10 @@ import (
 	"fermata/engine/journal"
 	"fermata/engine/tools"
 	"fermata/engine/tools/config"
+	"fermata/engine/tools/envelope"
 	"fermata/engine/tools/host"
 	"fermata/engine/tools/policy"
+	"fermata/engine/tools/source"
 )
 
 // A ToolCall is one call of a tool that the server runs, without a program.
@@ -38,7 +40,9 @@ type ToolResult struct {
 	// Output is the result, as JSON. Error tells why there is none; it is empty if there is one.
 	Output json.RawMessage
 	Error  string
-	Took   time.Duration
+	// Details are what the tool's envelope says of the failure beyond Error; nil if no envelope tells of it.
+	Details *envelope.Details
+	Took    time.Duration
 	// Cost is what the call costs, in credits.
 	Cost int64
 }
@@ -130,6 +134,9 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 		answer.Error, state = err.Error(), Cancelled
 	case err != nil:
 		answer.Error, state = err.Error(), Failed
+		if failed, ok := errors.AsType[*source.CallError](err); ok {
+			answer.Details = failed.Details
+		}
 	case s.o.Used != nil:
 		s.o.Used(c.Principal, c.Toolset, result.Cost)
 	}
@@ -197,7 +204,7 @@ func (c *conversation) noteCallEnd(state State, result ToolResult) {
 		Call: standaloneID, Record: result.ID, Output: w.Value(result.Output), Took: took, Cost: result.Cost,
 	}
 	if result.Error != "" {
-		last = &journal.CallFailed{Call: standaloneID, Record: result.ID, Error: w.Text(result.Error), Took: took}
+		last = callFailed(w.Writer, standaloneID, result.ID, result.Error, result.Details, took)
 	}
 	w.Note(last)
 	w.End(&journal.Ended{Status: statusOf(state), Error: w.Text(result.Error), Ran: took, Calls: 1})

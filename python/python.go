@@ -6,7 +6,7 @@ import "embed"
 
 // Protocol is the version of the frames that the embedded runner speaks; it is
 // PROTOCOL of runner/fermata/__init__.py.
-const Protocol = 8
+const Protocol = 9
 
 // Runner is the source of the runner, below the directory "runner", which Python
 // can execute: python3 -I runner.

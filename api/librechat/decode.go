@@ -62,11 +62,12 @@ type toolMembers struct {
 	InputSchema jsontext.Value  `json:"input_schema"`
 	MCPSchema   jsontext.Value  `json:"inputSchema"`
 	Function    functionMembers `json:"function"`
-	// Toolset and Class put the tool into a form that programs import, and Approval tells whether each
-	// call needs approval.
+	// Toolset and Class put the tool into a form that programs import, Approval tells whether each call
+	// needs approval, and Envelope whether results are envelopes.
 	Toolset  jsontext.Value `json:"toolset"`
 	Class    jsontext.Value `json:"class"`
 	Approval jsontext.Value `json:"approval"`
+	Envelope jsontext.Value `json:"envelope"`
 }
 
 // functionMembers are the members of a tool's function, if there is one.

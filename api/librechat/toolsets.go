@@ -143,6 +143,10 @@ func traitsIn(place string, m toolMembers, keys []string) (t engine.Traits, err 
 		return t, api.BadRequestf(`%s.approval must be "always" or "never"`, place)
 	}
 	t.Approval = approval == "always"
+	t.Envelope = m.Envelope.Kind() == jsontext.KindTrue
+	if !isNull(m.Envelope) && !t.Envelope && m.Envelope.Kind() != jsontext.KindFalse {
+		return t, api.BadRequestf("%s.envelope must be a boolean", place)
+	}
 	return t, nil
 }
 

@@ -13,7 +13,8 @@ import (
 func TestStartPassesToolsetsOn(t *testing.T) {
 	e := completed()
 	status, body := post(t, e, `{"code":"#","toolsets":["weather","desk.pay"],"sequential":true,"max_cost":0,"approvals":true,
-		"tools":[{"name":"a","toolset":"local","class":"Local","approval":"always"},{"name":"b","approval":"never"},{"name":"c"}]}`)
+		"tools":[{"name":"a","toolset":"local","class":"Local","approval":"always"},{"name":"b","approval":"never","envelope":false},
+			{"name":"c"},{"name":"d","envelope":true}]}`)
 	if status != http.StatusOK {
 		t.Fatalf("got %d %s, want 200", status, body)
 	}
@@ -21,7 +22,7 @@ func TestStartPassesToolsetsOn(t *testing.T) {
 	if strings.Join(got.Toolsets, " ") != "weather desk.pay" || !got.Sequential || got.MaxCost == nil || *got.MaxCost != 0 || !got.Approvals {
 		t.Errorf("Start was asked %+v", got)
 	}
-	want := map[string]engine.Traits{"a": {Toolset: "local", Class: "Local", Approval: true}}
+	want := map[string]engine.Traits{"a": {Toolset: "local", Class: "Local", Approval: true}, "d": {Envelope: true}}
 	if diff := cmp.Diff(want, got.Traits); diff != "" {
 		t.Errorf("traits (-want +got):\n%s", diff)
 	}
@@ -67,6 +68,8 @@ func TestToolsetMistakes(t *testing.T) {
 		tools(`{"name":"a","class":"A"}`):                                     "tools[0].class needs toolset beside it",
 		tools(`{"name":"a","toolset":"b","class":"not one"}`):                 "tools[0].class must be a letter",
 		tools(`{"name":"a","approval":true}`):                                 `tools[0].approval must be \"always\" or \"never\"`,
+		tools(`{"name":"a","envelope":"yes"}`):                                `tools[0].envelope must be a boolean`,
+		tools(`{"name":"a"},{"name":"a","envelope":true}`):                    `tools[0] and tools[1] define the tool \"a\" in different ways`,
 		tools(`{"name":"a"},{"name":"a","approval":"always"}`):                `tools[0] and tools[1] define the tool \"a\" in different ways`,
 		tools(`{"name":"a","toolset":"b"},{"name":"a","toolset":"c"}`):        `tools[0] and tools[1] define the tool \"a\" in different ways`,
 		result(`"approve":"yes"`):                                             "tool_results[call_001].approve must be a boolean if present",

@@ -42,12 +42,15 @@ type CallRecord struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 	Output    json.RawMessage `json:"output,omitempty"`
 	Error     string          `json:"error,omitempty"`
-	Status    string          `json:"status"`
-	Runner    string          `json:"runner"`
-	Created   Moment          `json:"created_at"`
-	Ended     *Moment         `json:"ended_at,omitempty"`
-	Took      *int64          `json:"took_ms,omitempty"`
-	Cost      int64           `json:"cost,omitempty"`
+	// Code and Where are those of the error in an envelope.
+	Code    string  `json:"code,omitempty"`
+	Where   string  `json:"where,omitempty"`
+	Status  string  `json:"status"`
+	Runner  string  `json:"runner"`
+	Created Moment  `json:"created_at"`
+	Ended   *Moment `json:"ended_at,omitempty"`
+	Took    *int64  `json:"took_ms,omitempty"`
+	Cost    int64   `json:"cost,omitempty"`
 
 	// seq is the number of the event with which the call began.
 	seq int64
@@ -90,6 +93,7 @@ func (r *CallRecord) end(e Entry) error {
 			return err
 		}
 		r.Status, r.Error, r.Ended, r.Took = CallHasFailed, failed.Error, &failed.Time, &failed.Took
+		r.Code, r.Where = failed.Code, failed.Where
 	}
 	return nil
 }

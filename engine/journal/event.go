@@ -165,10 +165,12 @@ type CallFailed struct {
 	Call   string `json:"call"`
 	Record string `json:"record"`
 	Error  string `json:"error"`
-	// Code and Where are those of the error in an envelope.
-	Code  string `json:"code,omitempty"`
-	Where string `json:"where,omitempty"`
-	Took  int64  `json:"took_ms"`
+	// Envelope is true if the tool has told of the failure in an envelope. Code and Where are those of the
+	// error in it.
+	Envelope bool   `json:"envelope,omitempty"`
+	Code     string `json:"code,omitempty"`
+	Where    string `json:"where,omitempty"`
+	Took     int64  `json:"took_ms"`
 }
 
 // Paused tells that the execution waits for results.

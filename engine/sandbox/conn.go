@@ -152,6 +152,8 @@ type Result struct {
 	// for null.
 	Value  json.RawMessage
 	Failed bool
+	// About, if it is set, is an object whose members become attributes of the exception.
+	About json.RawMessage
 }
 
 // Resume hands over the results of the calls that a program waits for, and lets it go on.
@@ -174,7 +176,11 @@ func encodeResults(results []Result) [][]byte {
 		if len(value) == 0 {
 			value = json.RawMessage("null")
 		}
-		payload = append(payload, fmt.Appendf(nil, `%s{"n":%d,"%s":`, separator, r.Number, key), value, []byte{'}'})
+		payload = append(payload, fmt.Appendf(nil, `%s{"n":%d,"%s":`, separator, r.Number, key), value)
+		if len(r.About) > 0 {
+			payload = append(payload, []byte(`,"about":`), r.About)
+		}
+		payload = append(payload, []byte{'}'})
 		separator = ","
 	}
 	return append(payload, []byte{']'})

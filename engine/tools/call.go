@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"fermata/engine/tools/envelope"
 	"fermata/engine/tools/mask"
 	"fermata/engine/tools/schema"
 	"fermata/engine/tools/source"
@@ -134,6 +135,9 @@ func (t *toolset) hide(err error) *source.CallError {
 		failed = failure(err, "%s", textFailed)
 	}
 	hidden := &source.CallError{Message: shorten(t.masker.Text(failed.Message), maxMessage), Unknown: failed.Unknown}
+	if d := failed.Details; d != nil {
+		hidden.Details = &envelope.Details{Code: t.masker.Text(d.Code), Where: t.masker.Text(d.Where), Managed: d.Managed}
+	}
 	if hidden.Message == "" {
 		hidden.Message = textFailed
 	}

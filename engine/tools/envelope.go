@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"fermata/engine/tools/envelope"
 	"fermata/engine/tools/source"
 )
 
@@ -31,52 +31,21 @@ func (t tool) unwrap(answer json.RawMessage, pointer string) (json.RawMessage, e
 	return result, err
 }
 
-// open returns what is in an envelope. Names are compared as they are.
+// open returns what is in an envelope, or the failure of the call. Of a call whose answer is no envelope
+// one knows that it was made, but not what came of it.
 func open(answer json.RawMessage) (json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(answer, &members) != nil || members == nil {
-		return nil, wrongEnvelope("it is no object")
+	result, err := envelope.Open(answer)
+	if told, ok := errors.AsType[*envelope.FailedError](err); ok {
+		failed := failure(nil, "%s", told.Message)
+		failed.Details = &told.Details
+		return nil, failed
 	}
-	switch string(members["ok"]) {
-	case "true":
-		if ret, found := members["ret"]; found {
-			return ret, nil
-		}
-		return json.RawMessage("null"), nil
-	case "false":
-		return nil, failure(nil, "%s", told(members["error"]))
-	case "":
-		return nil, wrongEnvelope("it has no member ok")
-	default:
-		return nil, wrongEnvelope("its member ok is neither true nor false")
+	if err != nil {
+		failed := failure(nil, textNoEnvelope, err)
+		failed.Unknown = true
+		return nil, failed
 	}
-}
-
-// wrongEnvelope is the failure of a call whose answer says that the call was made, but not what came
-// of it.
-func wrongEnvelope(what string) error {
-	failed := failure(nil, textNoEnvelope, what)
-	failed.Unknown = true
-	return failed
-}
-
-// told returns what the error in an envelope says: a text, or an object with a message, or any JSON.
-func told(raw json.RawMessage) string {
-	var text string
-	var object struct{ Message string }
-	switch {
-	case len(raw) == 0, string(raw) == "null":
-		return textNotOK
-	case json.Unmarshal(raw, &text) == nil:
-	case json.Unmarshal(raw, &object) == nil && object.Message != "":
-		text = object.Message
-	default:
-		text = string(raw)
-	}
-	if text = strings.TrimSpace(text); text == "" {
-		return textNotOK
-	}
-	return text
+	return result, nil
 }
 
 // at returns the part of a value to which a JSON Pointer leads.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fermata/engine/tools/envelope"
 	"fermata/engine/tools/mask"
 	"fermata/engine/tools/source"
 )
@@ -16,6 +17,10 @@ import (
 func TestT10Causes(t *testing.T) {
 	const secret = "a secret of/27 characters"
 	s := &toolset{masker: mask.New([]string{secret})}
+	told := s.hide(&source.CallError{Message: secret, Details: &envelope.Details{Code: "E1 " + secret, Where: secret, Managed: true}})
+	if want := (envelope.Details{Code: "E1 ***", Where: "***", Managed: true}); *told.Details != want || told.Message != "***" {
+		t.Errorf("got %+v, %+v, want %+v", told, told.Details, want)
+	}
 	cause := fmt.Errorf("get https://api.example.com/?key=a+secret+of%%2F27+characters: %w", &fs.PathError{Op: "dial", Path: secret, Err: fs.ErrClosed})
 	for name, err := range map[string]error{"a failure": &source.CallError{Message: "no", Err: cause, Unknown: true}, "another error": cause} {
 		failed := s.hide(err)

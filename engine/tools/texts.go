@@ -22,7 +22,6 @@ const (
 	textFailed      = "the call has failed"
 	textLarge       = "the result has %d bytes; at most %d are allowed"
 	textNoEnvelope  = "the answer is not the object {ok, error, ret} that the toolset promises: %s"
-	textNotOK       = "the tool reports a failure"
 	textNoPart      = "the answer has no part %s that could be the result"
 	textUnsureAfter = "; whether the call took effect is unknown"
 )

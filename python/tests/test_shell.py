@@ -238,6 +238,10 @@ RESULTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     ),
     "white space": ('[{"n": 1, "value": { "a b" : "c \\" d" ,\n"e":1} }, {"n":2,"value":"}]" }]',
                     [{"n": 1, "value": '{"a b":"c \\" d","e":1}'}, {"n": 2, "value": '"}]"'}]),
+    "a failure with attributes": (
+        '[{"n":1,"error":"x","about":{"code":"}"}},{"n":2,"error":null , "about": {}} , {"n":3,"value":1}]',
+        [{"n": 1, "error": "x", "about": {"code": "}"}}, {"n": 2, "error": None, "about": {}}, {"n": 3, "value": "1"}],
+    ),
     "numbers": ('[{"n":1,"value":[1e400,1E5,123456789012345678901234567890.10]}]',
                 [{"n": 1, "value": "[1e400,1E5,123456789012345678901234567890.10]"}]),
 }  # fmt: skip

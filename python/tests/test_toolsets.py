@@ -154,12 +154,12 @@ def test_a_call_that_fails(run: Runner) -> None:
         """
         for call in (Weather.list, lambda: asyncio.run(Weather.aio.list())):
             try: call()
-            except ToolExecutionError as error: print(error)
+            except ToolExecutionError as error: print(error, error.code)
         Weather.list()
         """,
-        lambda batch: [{"n": call["n"], "error": "no such city"} for call in batch],
+        lambda batch: [{"n": call["n"], "error": "no such city", "about": {"code": "E404"}} for call in batch],
     )
-    assert got.stdout == "no such city\n" * 2
+    assert got.stdout == "no such city E404\n" * 2
     assert got.done == {"error": "ToolExecutionError: no such city", "memory": False, "exit": 1}
     assert got.stderr == textwrap.dedent(
         """\

@@ -222,6 +222,30 @@ def test_tool_error_that_is_caught(run: Runner) -> None:
     assert got.stdout == "ToolExecutionError no such city\n" * 2
 
 
+def test_attributes_of_a_tool_error(run: Runner) -> None:
+    about = iter([{"code": "E404", "where": "geo", "managed": True}, {"code": "E1"}, {}, None])
+
+    def answer(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        more = next(about)
+        return [{"n": batch[0]["n"], "error": "no"} | ({} if more is None else {"about": more})]
+
+    got = run(
+        """
+        for _ in range(4):
+            try:
+                await get_weather()
+            except ToolExecutionError as error:
+                print(error, error.code, error.where, error.managed)
+        own = ToolExecutionError("mine")
+        print(own, own.code, own.where, own.managed)
+        """,
+        answer,
+    )
+    assert got.stdout == (
+        "no E404 geo True\nno E1 None False\nno None None False\nno None None False\nmine None None False\n"
+    )
+
+
 def test_tool_error_that_is_not_caught(run: Runner) -> None:
     got = run("x = 1\nawait get_weather(city='X')", failing)
     assert got.done is not None

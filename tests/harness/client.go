@@ -67,6 +67,7 @@ type Tool struct {
 	Toolset     string          `json:"toolset,omitempty"`
 	Class       string          `json:"class,omitempty"`
 	Approval    string          `json:"approval,omitempty"`
+	Envelope    bool            `json:"envelope,omitempty"`
 }
 
 // Tools returns tools with these names and nothing else.

@@ -40,8 +40,8 @@ func TestCallsOfPrograms(t *testing.T) {
 			try:
 			    HelpDesk.order(ok=False)
 			except ToolExecutionError as e:
-			    print("no such order" in str(e))
-		`, "True\nTrue\n"},
+			    print(e, e.code, e.where, e.managed)
+		`, "True\nno such order E404 None False\n"},
 		{"an input that the schema refuses", `
 			try:
 			    Weather.current(city=7.5, key=KEY)

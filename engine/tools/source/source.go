@@ -5,6 +5,8 @@ package source
 import (
 	"context"
 	"encoding/json"
+
+	"fermata/engine/tools/envelope"
 )
 
 // A Tool is a tool that a source offers.
@@ -57,6 +59,9 @@ type CallError struct {
 	Message string
 	// Unknown is true if the call may have taken effect all the same.
 	Unknown bool
+	// Details are what the tool's envelope says of the failure beyond the message; nil if no envelope
+	// tells of it.
+	Details *envelope.Details
 	// Err is the cause, for the log of the server. It may be nil.
 	Err error
 }

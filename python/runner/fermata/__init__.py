@@ -7,7 +7,7 @@ Standard library only, Python 3.11 and later.
 """
 
 # The version of the frames below; the server refuses another one.
-PROTOCOL = 8
+PROTOCOL = 9
 
 # The kinds of sandboxes, as the server names them; fermata.libraries tells what they are.
 PLAIN = "plain"

@@ -17,16 +17,12 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from json import dumps, loads
 from typing import Any, Final
 
-from fermata import frames, lines, values
+from fermata import frames, lines, tools, values
 from fermata.loops import Clock, Loop
 from fermata.rest import Rest
-from fermata.tools import ToolExecutionError
 
 # The limit on the calls of one pause, in bytes. Calls beyond it go into the next pause.
 MAX_BATCH: Final = 16_000_000
-
-_NO_MESSAGE: Final = "tool execution failed"
-
 
 _ENDED: Final = "the program has ended; no tool can be called any more"
 _FORKED: Final = "tools can be called only in the program's own process; use threads in place of processes"
@@ -102,7 +98,7 @@ class _Blocking:
         if self._result is None:
             raise RuntimeError(_ENDED)
         if "error" in self._result:
-            raise ToolExecutionError(self._result["error"] or _NO_MESSAGE)
+            raise tools.failure(self._result)
         return self._result["value"]
 
 
@@ -316,6 +312,6 @@ def _settle(future: asyncio.Future[Any], result: Mapping[str, Any]) -> None:
     if future.done():
         return
     if "error" in result:
-        future.set_exception(ToolExecutionError(result["error"] or _NO_MESSAGE))
+        future.set_exception(tools.failure(result))
     else:
         future.set_result(result["value"])

@@ -189,6 +189,7 @@ def _refuse(constant: str) -> None:
 
 
 _RESULT: Final = re.compile(r'[\[,]\s*\{"n":\s*(\d+),\s*"(value|error)":\s*')
+_ABOUT: Final = re.compile(r'\s*,\s*"about":\s*')
 _END: Final = re.compile(r"\s*\}\s*")
 _SPACE: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\s+')
 
@@ -202,7 +203,10 @@ def results(payload: bytes) -> Iterator[dict[str, Any]]:
         value, end = scan(text, found.end())
         if found[2] == "value":
             value = _SPACE.sub(r"\1", text[found.end() : end])
-        yield {"n": int(found[1]), found[2]: value}
+        result = {"n": int(found[1]), found[2]: value}
+        if (more := _ABOUT.match(text, end)) is not None:
+            result["about"], end = scan(text, more.end())
+        yield result
         if (closed := _END.match(text, end)) is None:
             break
         position = closed.end()

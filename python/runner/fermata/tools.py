@@ -11,10 +11,12 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from types import CodeType, FunctionType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from fermata import values
 from fermata.arguments import Arguments
+
+_NO_MESSAGE: Final = "tool execution failed"
 
 Stub = Callable[..., Coroutine[Any, Any, Any]]
 # Makes the call of a tool with an input, and returns what waits for its result. Raises TypeError
@@ -31,10 +33,22 @@ class Tool(NamedTuple):
 
 
 class ToolExecutionError(RuntimeError):
-    """A tool has failed. The text is the message that the client sent as its result."""
+    """A tool has failed. The text is the message of its result, and the attributes are those of an envelope."""
 
     # So that tracebacks have the name that programs use.
     __module__ = "builtins"
+
+    code: str | None = None
+    where: str | None = None
+    managed: bool = False
+
+
+def failure(result: Mapping[str, Any]) -> ToolExecutionError:
+    """Return the exception for the result of a call that has failed."""
+    error = ToolExecutionError(result["error"] or _NO_MESSAGE)
+    if "about" in result:
+        vars(error).update(result["about"])
+    return error
 
 
 def define(source: str, invoke: Invoke) -> dict[str, Stub]:

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"fermata/continuation"
+	"fermata/engine/journal"
+	"fermata/engine/sandbox"
+	"fermata/engine/tools/envelope"
+)
+
+// A reply is a client's result, out of its envelope if it came in one.
+type reply struct {
+	Result
+	// details are what the envelope says of a failure beyond the message; nil if no envelope tells of it.
+	details *envelope.Details
+}
+
+// replyTo takes the result of a call out of its envelope. What is no envelope is the result itself.
+func replyTo(call continuation.Call, r Result) reply {
+	a := reply{Result: r}
+	if !call.Envelope || r.Failed {
+		return a
+	}
+	ret, err := envelope.Open(r.Value)
+	if failed, ok := errors.AsType[*envelope.FailedError](err); ok {
+		a.Value, a.Failed, a.Message, a.details = nil, true, quoted(failed.Message), &failed.Details
+	} else if err == nil {
+		a.Value = ret
+	}
+	return a
+}
+
+// forSandbox returns the result as the sandbox gets it.
+func (a reply) forSandbox() sandbox.Result {
+	if a.Failed {
+		return sandbox.Result{Value: a.Message, Failed: true, About: aboutOf(a.details)}
+	}
+	return sandbox.Result{Value: a.Value}
+}
+
+// aboutOf returns the attributes of the exception that the program gets; nil if there are none.
+func aboutOf(d *envelope.Details) json.RawMessage {
+	if d == nil || *d == (envelope.Details{}) {
+		return nil
+	}
+	about, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // Texts and a boolean can be encoded.
+	}
+	return about
+}
+
+// outcomeOf returns the event of a client's result.
+func (c *chronicle) outcomeOf(a reply, started time.Time) journal.Event {
+	took := journal.Since(started)
+	if a.Failed {
+		return c.failureTold(a.CallID, messageOf(a.Result), a.details, took)
+	}
+	return &journal.CallCompleted{Call: a.CallID, Record: journal.RecordName(c.id, a.CallID), Output: c.Value(a.Value), Took: took}
+}
+
+// messageOf returns the message of a failed call.
+func messageOf(r Result) string {
+	var text string
+	// The message was found to be a JSON string, or empty, when it came.
+	_ = json.Unmarshal(r.Message, &text)
+	return cmp.Or(text, "tool execution failed")
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"fermata/continuation"
+	"fermata/engine/sandbox"
+)
+
+// TestEnvelopes takes the results of clients out of their envelopes, with approval and without.
+func TestEnvelopes(t *testing.T) {
+	const failure = `{"ok": false, "error": {"message": "none \"left\"", "code": "E7", "where": "stock", "managed": true}}`
+	for _, c := range []struct {
+		name   string
+		result Result
+		want   string
+	}{
+		{"a result", Result{Value: []byte(`{"ok": true, "error": null, "ret": {"a": 1.0}}`)}, `{"a": 1.0}`},
+		{"no result", Result{Value: []byte(`{"ok":true}`)}, `null`},
+		{"a failure", Result{Value: []byte(failure)}, `failed: "none \"left\"" {"code":"E7","where":"stock","managed":true}`},
+		{"a failure without a word", Result{Value: []byte(`{"ok":false}`)}, `failed: "the tool reports a failure"`},
+		{"no envelope", Result{Value: []byte(`{"Ok": false}`)}, `{"Ok": false}`},
+		{"nothing", Result{}, ``},
+		{"a tool that failed", Result{Value: []byte(failure), Failed: true, Message: []byte(`"no"`)}, `failed: "no"`},
+	} {
+		for _, stage := range []string{"", stageAsked} {
+			t.Run(c.name+" "+stage, func(t *testing.T) {
+				call := continuation.Call{Number: 1, ID: "call_001", Tool: "buy", Stage: stage, Envelope: true}
+				c.result.CallID, c.result.Given = "call_001", true
+				s, err := settlementOf([]continuation.Call{call}, []Result{c.result})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := spell(s.results[0]); got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+				call.Envelope = false
+				plain, err := settlementOf([]continuation.Call{call}, []Result{c.result})
+				if err != nil || string(plain.results[0].Value) != string(c.result.forAll()) || plain.results[0].About != nil {
+					t.Errorf("without an envelope: got %s, %v", plain.results[0].Value, err)
+				}
+			})
+		}
+	}
+}
+
+// spell returns a result as text.
+func spell(r sandbox.Result) string {
+	text := string(r.Value)
+	if r.Failed {
+		text = "failed: " + text
+	}
+	return strings.TrimSpace(text + " " + string(r.About))
+}
+
+// forAll returns what a program gets whose tool has no envelopes.
+func (r Result) forAll() json.RawMessage {
+	if r.Failed {
+		return r.Message
+	}
+	return r.Value
+}
