@@ -1,7 +1,14 @@
-// Package timeline makes the blocks that an agent runtime appends to its history, and what a model sees
-// of them, from the journal of an execution and the files that it has left. A timeline is a pure
-// function of both: made again it has the same bytes.
 package timeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // Names are what a request calls the blocks of its timeline, and how it wants them.
 type Names struct {
@@ -13,4 +20,143 @@ type Names struct {
 	// Include puts the blocks into the terminal answer. Log adds the end of what the program has printed
 	// to the report. NoBase64 leaves the contents of PDF and images out.
 	Include, Log, NoBase64 bool
+}
+
+// MaxNotes bounds the notes of a request, in bytes.
+const MaxNotes = 16 << 10
+
+// The names of requests that give none.
+const (
+	usualTurn  = "turn_1"
+	usualCall  = "exec"
+	pythonTool = "exec_tools.execute_code_python"
+	bashTool   = "exec_tools.execute_code_bash"
+)
+
+// Usual returns the names of a request that gives none. bash is true if the program is a shell script.
+func Usual(bash bool) Names {
+	n := Names{Turn: usualTurn, Call: usualCall, Tool: pythonTool}
+	if bash {
+		n.Tool = bashTool
+	}
+	return n
+}
+
+// A MistakeError says what is wrong with the member timeline of a request, or with a parameter of the
+// route. Its text is for the client.
+type MistakeError struct{ Text string }
+
+func (e *MistakeError) Error() string { return e.Text }
+
+func mistake(member, must string) error {
+	return &MistakeError{member + " must " + must}
+}
+
+// ParseNames returns what the member timeline of a request says. What it does not say has the usual
+// value, and so has everything if the member is null or absent. An error is a *MistakeError.
+func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
+	n := Usual(bash)
+	if absent(raw) {
+		return n, nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return Names{}, mistake("timeline", "be an object")
+	}
+	base64 := true
+	set := map[string]func(v json.RawMessage, name string) error{
+		"turn_id":      text(n.SetTurn),
+		"tool_call_id": text(n.SetCall),
+		"tool_id":      text(n.SetTool),
+		"notes":        text(n.SetNotes),
+		"include":      flag(&n.Include),
+		"log":          flag(&n.Log),
+		"base64":       flag(&base64),
+	}
+	known := slices.Sorted(maps.Keys(set))
+	for _, name := range slices.Sorted(maps.Keys(members)) { // Of several mistakes, always the same one is told.
+		if set[name] == nil {
+			if i := slices.IndexFunc(known, func(k string) bool { return plain(k) == plain(name) }); i >= 0 {
+				return Names{}, &MistakeError{fmt.Sprintf("%q in timeline is not known; did you mean %s?", name, known[i])}
+			}
+			continue // Newer clients may send what this server does not know.
+		}
+		if v := members[name]; !absent(v) {
+			if err := set[name](v, "timeline."+name); err != nil {
+				return Names{}, err
+			}
+		}
+	}
+	n.NoBase64 = !base64
+	return n, nil
+}
+
+// SetTurn sets the id of the turn. name is what errors call it; so it is with the other setters.
+func (n *Names) SetTurn(id, name string) error { return setID(&n.Turn, id, name) }
+
+// SetCall sets the id of the tool call.
+func (n *Names) SetCall(id, name string) error {
+	if inner.MatchString(id) {
+		return mistake(name, "not end like a path of a block, or like the id of an inner call: .call, .notice, .result, .call_001")
+	}
+	return setID(&n.Call, id, name)
+}
+
+// SetTool sets the id of the tool.
+func (n *Names) SetTool(id, name string) error { return setID(&n.Tool, id, name) }
+
+// SetNotes sets the notes.
+func (n *Names) SetNotes(text, name string) error {
+	if len(text) > MaxNotes {
+		return mistake(name, fmt.Sprintf("have at most %d bytes", MaxNotes))
+	}
+	n.Notes = text
+	return nil
+}
+
+var (
+	// id is what an id may be.
+	id = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+	// inner is how the paths of blocks and the ids of inner calls end. An outer call with such an id could
+	// be taken for a part of another one.
+	inner = regexp.MustCompile(`\.(call|notice|result|call_[0-9]+)$`)
+)
+
+func setID(to *string, text, name string) error {
+	if !id.MatchString(text) {
+		return mistake(name, "have 1 to 128 characters of A-Z, a-z, 0-9, _, . and -, and begin with a letter or a digit")
+	}
+	*to = text
+	return nil
+}
+
+// absent reports whether a member is null or not there.
+func absent(v json.RawMessage) bool {
+	return len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null"))
+}
+
+// text returns what reads a member that is a text, and hands it to set.
+func text(set func(text, name string) error) func(json.RawMessage, string) error {
+	return func(v json.RawMessage, name string) error {
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			return mistake(name, "be a string")
+		}
+		return set(text, name)
+	}
+}
+
+// flag returns what reads a member that is true or false.
+func flag(to *bool) func(json.RawMessage, string) error {
+	return func(v json.RawMessage, name string) error {
+		if json.Unmarshal(v, to) != nil {
+			return mistake(name, "be true or false")
+		}
+		return nil
+	}
+}
+
+// plain returns a name without what tells camelCase from snake_case and kebab-case.
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
