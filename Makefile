@@ -40,7 +40,7 @@ HOSTILE := ./tests/hostile
 # How long the attacks go on. At 0 each attack is made once.
 FERMATA_HOSTILE_TIME ?= 1h
 # In a soak, unless it is a short one, these tests kill and stop servers more often.
-KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart)$$
+KILLS := ^(TestKilledAtAnyInstant|TestReplicasKilledInTurn|TestRollingRestart|TestAtMostOnce)$$
 
 # The packages that are not rooms: their tests need no server.
 PACKAGES = $$(go list ./... | grep -vxF "$$(go list $(ROOMS))")
@@ -134,7 +134,7 @@ bench-ab: ## compare servers of two commits, OLD and NEW, or two settings; witho
 .PHONY: soak
 soak: ## run 10,000 executions on each setup and look for leaks, pause 1,000 at once, then kill servers for long; FERMATA_TEST_SOAK=N runs N and kills none
 	go test -count=1 -timeout=2h -v -run='$(SOAK)' ./tests/load
-	$(if $(FERMATA_TEST_SOAK),,FERMATA_SOAK=1 go test -count=1 -timeout=2h -v -run='$(KILLS)' ./tests/survival)
+	$(if $(FERMATA_TEST_SOAK),,FERMATA_SOAK=1 go test -count=1 -timeout=2h -p 1 -v -run='$(KILLS)' ./tests/survival ./tests/toolsets)
 
 .PHONY: hostile
 hostile: ## attack a server with programs, system calls, frames and connections for FERMATA_HOSTILE_TIME, 1h; seeds are printed

@@ -47,6 +47,14 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
+// Count returns how often a test repeats something: as usual, or more often in a soak.
+func Count(usually, soaking int) int {
+	if os.Getenv("FERMATA_SOAK") == "1" {
+		return soaking
+	}
+	return usually
+}
+
 // Scratch returns the directory in which servers live. It is made for the first of them.
 var Scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "fermata-tests-") })
 

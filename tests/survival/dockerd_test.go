@@ -171,7 +171,7 @@ func TestContainersAndDaemonKilled(t *testing.T) {
 		t.Skip("runs for a minute")
 	}
 	t.Parallel()
-	total, daemonKills := count(40, 1000), count(2, 10)
+	total, daemonKills := harness.Count(40, 1000), harness.Count(2, 10)
 	d := daemonAlone(t)
 	server, err := harness.NewServer(harness.With(harness.Common, harness.DockerSettings, harness.Settings{"KEEP": "1s", "MAX_SANDBOXES": "12"}))
 	if err != nil {

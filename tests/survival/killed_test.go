@@ -191,7 +191,7 @@ func TestSandboxesKilled(t *testing.T) {
 // TestKilledAtAnyInstant kills the server again and again: while programs start, run, pause and
 // end, while the pool refills, and while the next server takes over.
 func TestKilledAtAnyInstant(t *testing.T) {
-	kills := count(10, 200)
+	kills := harness.Count(10, 200)
 	harness.OverSetups(t, harness.EachStore|harness.OrdinaryUser|harness.OrdinaryUserWithRange, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.Quick(t))
 		stop := walkers(t, server.Alice())

@@ -155,7 +155,7 @@ func TestReplicaKilled(t *testing.T) {
 // TestReplicasKilledInTurn kills one server after the other while programs send their requests to
 // all of them in turn.
 func TestReplicasKilledInTurn(t *testing.T) {
-	kills := count(6, 60)
+	kills := harness.Count(6, 60)
 	harness.OverReplicas(t, harness.Sandboxes(), func(t *testing.T, servers []*harness.Server) {
 		stop := walkers(t, harness.Client{URL: balance(t, servers), Key: "key-a"})
 		for n := range kills {

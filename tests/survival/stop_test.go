@@ -264,7 +264,7 @@ func catches(pid int, number syscall.Signal) bool {
 
 // TestRollingRestart stops and starts a server again and again while programs run. None is lost.
 func TestRollingRestart(t *testing.T) {
-	restarts := count(5, 50)
+	restarts := harness.Count(5, 50)
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{"DRAIN": "keep"}))
 		stop := walkers(t, server.Alice())

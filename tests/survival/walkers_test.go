@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +19,6 @@ import (
 
 	"fermata/tests/harness"
 )
-
-// count returns how often a test repeats something: as usual, or more often in a soak.
-func count(usually, soaking int) int {
-	if os.Getenv("FERMATA_SOAK") == "1" {
-		return soaking
-	}
-	return usually
-}
 
 // insist posts a request again and again, unchanged, until the answer is not 503.
 func insist(ctx context.Context, c harness.Client, header http.Header, body any) (harness.Answer, error) {

@@ -2,8 +2,11 @@ package toolsets
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,73 +47,152 @@ func TestKilledWhileACallRuns(t *testing.T) {
 	})
 }
 
-// TestAtMostOnce kills the server again and again while programs call a tool that must not be called
-// twice: the endpoint's own log has each call at most once, and a program that was told of a result
-// was told the truth.
-func TestAtMostOnce(t *testing.T) {
-	harness.OverSetups(t, harness.EachStore, func(t *testing.T, s harness.Setup) {
-		d := alone(t, s, harness.Quick(t))
-		const programs, calls = 4, 30
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
-		defer cancel()
-		keys, done := make([]string, programs), make(chan error, programs)
-		for i := range programs {
-			keys[i] = harness.NewKey()
-			p := program(keys[i], fmt.Sprintf(`
-				await ask(n=0)
-				for n in range(%d):
-				    try:
-				        print(HelpDesk.queue(ms=20, n=n, key=KEY)["n"])
-				    except ToolExecutionError as e:
-				        print(n, "failed", e)
-			`, calls))
-			p.Tools = harness.Tools("ask")
-			pause := d.Pause(t, p)
-			go func() { done <- follow(ctx, d, pause) }()
-		}
-		for range 6 {
-			time.Sleep(time.Duration(100+rand.N(400)) * time.Millisecond)
-			if err := d.server.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if err := d.server.Launch(); err != nil {
-				t.Fatal(err)
-			}
-			if err := d.server.Await(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range programs {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-		for _, key := range keys {
-			sent := map[string]int{}
-			for _, r := range d.upstream.Requests(key) {
-				sent[r.Body]++
-				if sent[r.Body] > 1 {
-					t.Errorf("the endpoint got %s twice", r.Body)
-				}
-			}
-		}
-	})
+// shop is a toolset whose tool must not be called twice, and may run many times at once.
+const shop = `
+toolsets:
+  shop:
+    title: Shop
+    private: true
+    http:
+      base_url: URL
+      timeout: 20s
+      tools: [{name: buy, description: Takes its time., method: POST, path: /slow, parameters: INPUT}]
+`
+
+// buys is a program that buys for as long as its client wants, and tells its client what has come of it.
+const buys = `
+	import random
+	from fermata_tools.shop import Shop
+	n, told = FIRST, "nothing"
+	while await ask(n=n, told=told):
+	    n += 1
+	    try:
+	        told = "done" if Shop.buy(n=n, ms=random.randrange(80), key=KEY)["n"] == n else "the result of another call"
+	    except ToolExecutionError as e:
+	        told = str(e)
+`
+
+// A buyer is the client of a program that buys.
+type buyer struct {
+	harness.Client
+	// over is closed when the program has bought enough.
+	over <-chan struct{}
+	// told is what the program was told, by the n of its calls.
+	told map[int]string
 }
 
-// follow continues a pause until there is an answer, however often the server is away.
-func follow(ctx context.Context, d desk, pause harness.Answer) error {
-	for {
-		c := d.server.Alice()
-		a, err := c.Send(ctx, pause.Continue(harness.Echo))
+// buy starts the program and answers it, however often the server is away, until it has ended.
+func (b *buyer) buy(ctx context.Context, p harness.Program) error {
+	body, err := harness.Marshal(p)
+	for err == nil {
+		var a harness.Answer
+		a, err = b.Insist(ctx, http.MethodPost, harness.Programmatic, nil, body)
 		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("no answer but %v, %w", a, err)
-		case err != nil, a.HTTPStatus == 503, a.HTTPStatus == 409:
+		case err != nil:
+		case a.HTTPStatus == http.StatusConflict: // The request that the server had got before goes on.
 			time.Sleep(20 * time.Millisecond)
+		case a.Status == "tool_call_required":
+			body, err = harness.Marshal(a.Continue(b.answer))
 		case a.Status == "completed":
 			return nil
 		default:
 			return fmt.Errorf("got %v, want it completed", a)
 		}
 	}
+	return err
+}
+
+// answer notes what the program was told, and says whether it goes on.
+func (b *buyer) answer(c harness.Call) harness.Result {
+	var asked struct {
+		N    int    `json:"n"`
+		Told string `json:"told"`
+	}
+	if err := json.Unmarshal(c.Input, &asked); err != nil {
+		asked.Told = err.Error()
+	}
+	b.told[asked.N] = asked.Told
+	select {
+	case <-b.over:
+		return harness.Value("false")(c)
+	default:
+		return harness.Value("true")(c)
+	}
+}
+
+// TestAtMostOnce kills the server again and again, at any moment, while many programs call a tool that
+// must not be called twice. The endpoint's own log has each call at most once, and what programs were
+// told of their calls is true.
+func TestAtMostOnce(t *testing.T) {
+	harness.OverSetups(t, harness.EachStore, func(t *testing.T, s harness.Setup) {
+		programs, calls, kills := 40, 1000, harness.Count(8, 100)
+		if s.Docker() {
+			programs, calls, kills = 4, 40, harness.Count(3, 20) // The daemon makes one container after the other.
+		}
+		u, key := harness.NewUpstream(t), harness.NewKey()
+		server := harness.ServeAlone(t, s, harness.With(harness.Quick(t), harness.Settings{
+			"TOOLSETS": harness.WriteToolsets(t, u, shop), "MAX_ROUNDS": "10000",
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), harness.StartTimeout+time.Duration(kills)*20*time.Second)
+		defer cancel()
+		over, done := make(chan struct{}), make(chan error, programs)
+		buyers := make([]*buyer, programs)
+		for i := range buyers {
+			b := &buyer{server.Alice(), over, map[int]string{}}
+			buyers[i] = b
+			code := strings.NewReplacer("FIRST", strconv.Itoa(1_000_000*i), "KEY", strconv.Quote(key)).Replace(harness.Py(buys))
+			p := harness.Program{Code: code, Toolsets: []string{"shop"}, Tools: harness.Tools("ask"), Timeout: 300_000}
+			go func() { done <- b.buy(ctx, p) }()
+		}
+		for range kills {
+			// Each program has had the time for a call since the last kill.
+			u.Await(t, key, len(u.Requests(key))+programs)
+			time.Sleep(rand.N(100 * time.Millisecond))
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Launch(); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Await(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u.Await(t, key, calls)
+		close(over)
+		for range programs {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		sent := map[int]int{}
+		for _, r := range u.Requests(key) {
+			var input struct {
+				N int `json:"n"`
+			}
+			if err := json.Unmarshal([]byte(r.Body), &input); err != nil {
+				t.Errorf("the endpoint got %q: %v", r.Body, err)
+			}
+			if sent[input.N]++; sent[input.N] > 1 {
+				t.Errorf("the endpoint got %s twice", r.Body)
+			}
+		}
+		count := map[string]int{}
+		for _, b := range buyers {
+			for n, told := range b.told {
+				switch {
+				case told == "done" && sent[n] == 0:
+					t.Errorf("a program was told of a result of call %d, which was not sent", n)
+				case told == unknown && sent[n] == 1:
+					count[told+" (it was sent)"]++
+				default:
+					count[told]++
+				}
+			}
+		}
+		if count[unknown]+count[unknown+" (it was sent)"] == 0 {
+			t.Error("no call ran when the server was killed")
+		}
+		t.Logf("%d requests of %d programs, whose server was killed %d times; they were told: %v", len(sent), programs, kills, count)
+	})
 }
