@@ -12,6 +12,7 @@ import (
 	"fermata/api/auth"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/filename"
 	"fermata/engine/files"
 	"fermata/engine/tools/host"
 	"fermata/engine/tools/policy"
@@ -238,7 +239,7 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	if collision, ok := errors.AsType[*stubs.BashCollisionError](err); ok {
 		return BadRequest(collision.Error())
 	}
-	if name, ok := errors.AsType[*files.NameError](err); ok {
+	if name, ok := errors.AsType[*filename.NameError](err); ok {
 		return BadRequest("file name " + name.Reason)
 	}
 	if route, ok := errors.AsType[*echo.HTTPError](err); ok {

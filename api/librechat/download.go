@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
+	"fermata/engine/filename"
 	"fermata/engine/files"
 )
 
@@ -24,7 +25,7 @@ import (
 func (h *sessionFiles) download(c echo.Context) error {
 	ctx := c.Request().Context()
 	session, name := c.Param("session"), nameOf(c)
-	if !files.ValidID(session) || files.CheckName(name) != nil {
+	if !files.ValidID(session) || filename.Check(name) != nil {
 		return errBadRequest
 	}
 	owner, err := readOwner(c)

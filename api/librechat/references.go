@@ -15,6 +15,7 @@ import (
 	"fermata/api"
 	"fermata/api/auth"
 	"fermata/engine"
+	"fermata/engine/filename"
 	"fermata/engine/files"
 )
 
@@ -180,7 +181,7 @@ func checkReserved(name string) error {
 }
 
 func checkName(name string) error {
-	if wrong, ok := errors.AsType[*files.NameError](files.CheckName(name)); ok {
+	if wrong, ok := errors.AsType[*filename.NameError](filename.Check(name)); ok {
 		return api.BadRequest("files[].name " + wrong.Reason)
 	}
 	return nil

@@ -76,7 +76,7 @@ type File struct {
 type New struct {
 	Owner   Owner
 	Session string
-	// Name is the path of the file relative to the workspace. CheckName must accept it.
+	// Name is the path of the file relative to the workspace. filename.Check must accept it.
 	Name string
 	// Type is the media type that the client has declared. If it is empty, malformed or
 	// application/octet-stream, the type is guessed from the name and the contents.

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"path"
 	"time"
+
+	"fermata/engine/filename"
 )
 
 const (
@@ -25,12 +27,12 @@ const (
 // Put stores a file under a new id. It never replaces a file, not even one of the same name.
 // If the session does not exist, Put creates it and makes it n.Owner's. Nothing is stored if
 // reading n.Content fails, or if ctx ends; Put then returns the error of n.Content, wrapped.
-// The other errors are ErrForeign, ErrTooLarge, ErrQuota, ErrFull and *NameError.
+// The other errors are ErrForeign, ErrTooLarge, ErrQuota, ErrFull and *filename.NameError.
 func (s *Store) Put(ctx context.Context, n New) (File, error) {
 	if !ValidID(n.Session) {
 		return File{}, fmt.Errorf("files: malformed session id %q", n.Session)
 	}
-	if err := CheckName(n.Name); err != nil {
+	if err := filename.Check(n.Name); err != nil {
 		return File{}, err
 	}
 	// Another owner's session is refused before the upload. A session without an owner gets

@@ -19,7 +19,7 @@ type Contract struct {
 // An Output is a file that a program must produce, or may.
 type Output struct {
 	// Path is the path as the request has it, File the same path in the workspace after normalising, and
-	// Name the logical name: File without the directory of the turn.
+	// Name the logical name: File without the directory of the turn. Names of two outputs of a contract differ.
 	Path string `json:"path"`
 	File string `json:"file"`
 	Name string `json:"name"`

@@ -1,4 +1,6 @@
-package files
+// Package filename keeps the rules for the names of files: what is stored for a client, and what a program
+// must produce. It knows no files.
+package filename
 
 import (
 	"strings"
@@ -18,13 +20,13 @@ type NameError struct {
 	Reason string
 }
 
-func (e *NameError) Error() string { return "files: the name " + e.Reason }
+func (e *NameError) Error() string { return "filename: the name " + e.Reason }
 
-// CheckName returns a *NameError if a file cannot have the name. Names are refused and never
+// Check returns a *NameError if a file cannot have the name. Names are refused and never
 // repaired, because a repair could give two files the same name. The runner applies the same
 // rules to what a program leaves (python/runner/fermata/workspace.py); the cases in
 // python/testdata/names.json are tested on both sides.
-func CheckName(name string) error {
+func Check(name string) error {
 	reason := ""
 	switch segments := strings.Split(name, "/"); {
 	case name == "":

@@ -1,0 +1,206 @@
+package outputs
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// failed is the code of an execution that has failed in a way for which there is no code of its own.
+const failed = "execution_failed"
+
+const (
+	// maxError bounds the program's own error in a report, and maxLog each stream of its log, in bytes.
+	maxError = 2 << 10
+	maxLog   = 4 << 10
+)
+
+// codes are the codes of statuses and reasons. A status goes before a reason.
+var codes = map[string]string{
+	"timed_out":       "timeout",
+	"cancelled":       "cancelled",
+	"expired":         "expired",
+	"out_of_memory":   "out_of_memory",
+	"stdout_flood":    "output_limit",
+	"stderr_flood":    "output_limit",
+	"too_many_rounds": "round_limit",
+	"sandbox_lost":    "sandbox_lost",
+}
+
+// words say in a report what is wrong with an output.
+var words = map[State]string{
+	Missing:     "file not produced",
+	Empty:       "file is empty",
+	TooLarge:    "file is too large",
+	NotRegular:  "not a regular file",
+	Unreadable:  "file cannot be read",
+	Undelivered: "file could not be stored",
+}
+
+// Words says in a few words what is wrong with an output of this state; it is empty if nothing is.
+func (s State) Words() string { return words[s] }
+
+// Code returns the code with which a report tells how an execution has ended, from the status and the
+// reason of the event execution.ended. It is empty for one that has completed.
+func Code(status, reason string) string {
+	if status == "completed" {
+		return ""
+	}
+	for _, word := range []string{status, reason} {
+		if code := codes[word]; code != "" {
+			return code
+		}
+	}
+	return failed
+}
+
+// Physical returns the path that reports and blocks have for an output.
+func (c Contract) Physical(o Output) string { return c.Turn + "/files/" + o.Name }
+
+// Missing returns the required outputs that are not there, as the request spells them and in its order.
+func (c Contract) Missing(judged []Judged) (paths []string) {
+	for _, o := range c.missing(judged) {
+		paths = append(paths, o.Path)
+	}
+	return paths
+}
+
+func (c Contract) missing(judged []Judged) (list []Output) {
+	for _, o := range c.Outputs {
+		if o.Required && !verdict(o, judged).Stored() {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// verdict returns what has become of an output. What nobody has judged is missing.
+func verdict(o Output, judged []Judged) Judged {
+	if i := slices.IndexFunc(judged, func(j Judged) bool { return j.Path == o.Path }); i >= 0 {
+		return judged[i]
+	}
+	return Judged{Path: o.Path, State: Missing}
+}
+
+// Report returns the report of an execution with this contract, in Markdown: why the program has failed,
+// what is wrong with its files, and which are there. What there is nothing to say about is left out. No
+// text of the program has a line of its own in it, but quoted ones in its log.
+func (c Contract) Report(end End, judged []Judged) string {
+	sections := []string{c.failure(end, judged)}
+	var wrong, there []string
+	for _, o := range c.Outputs {
+		switch v := verdict(o, judged); {
+		case v.Stored():
+			there = append(there, "- "+c.Physical(o))
+		case o.Required || v.State != Missing:
+			wrong = append(wrong, "- "+c.Physical(o)+": "+v.State.Words())
+		}
+	}
+	sections = append(sections, section("File errors:", wrong), section("Succeeded:", there))
+	if c.Log {
+		sections = append(sections, section("Program log (tail):", append(logOf("stdout", end.Stdout), logOf("stderr", end.Stderr)...)))
+	}
+	return strings.Join(slices.DeleteFunc(sections, func(s string) bool { return s == "" }), "\n")
+}
+
+// section returns lines below a heading, or nothing if there are none.
+func section(heading string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return heading + "\n" + strings.Join(lines, "\n")
+}
+
+// failure returns the line that says why the program has failed, or nothing.
+func (c Contract) failure(end End, judged []Judged) string {
+	code := Code(end.Status, end.Reason)
+	var halves []string
+	// Missing outputs have no error beside their list.
+	if code != "" && end.Reason != "outputs_missing" {
+		if own := firstLine(end.Error); own != "" {
+			halves = append(halves, own)
+		}
+	}
+	if missing := c.missing(judged); len(missing) > 0 {
+		paths := make([]string, len(missing))
+		for i, o := range missing {
+			paths[i] = c.Physical(o)
+		}
+		halves = append(halves, "Missing output files: "+strings.Join(paths, ", "))
+		code = cmp.Or(code, failed)
+	}
+	switch {
+	case code == "":
+		return ""
+	case len(halves) == 0:
+		return "Runtime error: " + code
+	}
+	return "Runtime error: " + code + " — " + strings.Join(halves, "; ")
+}
+
+// firstLine returns the first line of a text that has anything in it, without control characters, and
+// cut short if it is long.
+func firstLine(text string) string {
+	for line := range linesOf(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if len(line) > maxError {
+			return head(line, maxError) + "...[truncated]"
+		}
+		return line
+	}
+	return ""
+}
+
+// logOf returns the end of what a program has printed to a stream, each line as a quotation, so that
+// none is taken for one of the report.
+func logOf(stream, text string) (quoted []string) {
+	if text == "" {
+		return nil
+	}
+	quoted = append(quoted, stream+":")
+	if len(text) > maxLog {
+		text = "…" + tail(text, maxLog)
+	}
+	for line := range linesOf(text) {
+		quoted = append(quoted, strings.TrimRight("> "+line, " "))
+	}
+	return quoted
+}
+
+// linesOf returns the lines of a text. They end where Python ends lines, since a model may do the same,
+// and control characters in them become blanks.
+func linesOf(text string) iter.Seq[string] {
+	text = strings.Map(plain, strings.ReplaceAll(text, "\r\n", "\n"))
+	return strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+func plain(r rune) rune {
+	switch {
+	case strings.ContainsRune("\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029", r):
+		return '\n'
+	case r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control):
+		return ' '
+	}
+	return r
+}
+
+// head and tail return at most n bytes of a text, from its beginning or its end, in whole characters.
+func head(text string, n int) string {
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+func tail(text string, n int) string {
+	i := len(text) - n
+	for i < len(text) && !utf8.RuneStart(text[i]) {
+		i++
+	}
+	return text[i:]
+}
