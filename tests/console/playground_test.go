@@ -214,3 +214,53 @@ func TestNothingFromTheAddress(t *testing.T) {
 		t.Errorf("something has run: %v %v", a, err)
 	}
 }
+
+// TestPlaygroundApprovals decides on the calls of a program of the playground that wait for approval, and
+// answers the one that was approved.
+func TestPlaygroundApprovals(t *testing.T) {
+	t.Parallel()
+	path := harness.WriteToolsets(t, harness.NewUpstream(t), shop)
+	tb := newTab(t, serve(t, harness.Settings{"TOOLSETS": path}).URL)
+	tb.enter("key-a")
+	tb.playground()
+	tb.program("print(await asyncio.gather(pay(euros=1), pay(euros=1000), return_exceptions=True))\n", `[{"name": "pay", "approval": "always"}]`)
+	tb.click("button", "Run", `document.querySelector("#answer-1") !== null`)
+	tb.see(".answers h2", "Waits for 2 calls")
+	tb.read(".answer", "It is not made before somebody approves it.")
+	tb.click("button", "Send the answers", reads(".failure", "at least one call")) // Nothing is chosen for a person.
+	choose := func(name, kind string) {
+		t.Helper()
+		box := "input[name='" + name + "-kind'][value='" + kind + "']"
+		tb.click(box, "", "document.querySelector("+quote(box)+").checked")
+	}
+	choose("answer-0", "approve")
+	choose("answer-1", "refuse")
+	tb.write("#answer-1", "too dear")
+	tb.shoot("approvals")
+	tb.click("button", "Send the answers", found(".answers h2", "Waits for 1 call")+" !== undefined")
+
+	// It is the client's tool, so that its result is asked for next.
+	tb.write("#answer-0", "5")
+	tb.click("button", "Send the answer", found(".end h2", "Completed")+" !== undefined")
+	tb.read(".output", "[5, ToolExecutionError('refused: too dear')]")
+
+	// A tool of the server is called when it is approved.
+	tb.program("from fermata_tools.shop import Shop\nprint('paid', Shop.pay(amount=3))\n", "[]")
+	tb.write("#toolsets", "shop.pay")
+	tb.click("button", "Run", `document.querySelector("#answer-0") !== null`)
+	choose("answer-0", "approve")
+	tb.click("button", "Send the answer", found(".end h2", "Completed")+" !== undefined")
+	tb.read(".output", "paid")
+	tb.clean()
+}
+
+// shop is a toolset with a tool that needs approval.
+const shop = `
+toolsets:
+  shop:
+    title: Shop
+    private: true
+    http:
+      base_url: URL
+      tools: [{name: pay, method: POST, path: /echo, approval: always, parameters: {type: object, properties: {amount: {type: integer}}}}]
+`

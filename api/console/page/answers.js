@@ -1,13 +1,17 @@
 // The form in which a person answers the calls of a program.
 
 import { button, h, setText } from "./dom.js";
+import { longestReason } from "./approval.js";
 import { ValueBox } from "./calls.js";
 import { brief, count, moment, plural, span } from "./text.js";
 
 // Calls beyond these wait for the next pause: results may be sent in parts.
 const mostForms = 25;
 
+// What a person may do with a call, and with one that waits for approval, of which nothing is chosen
+// before the person chooses it.
 const choices = [["result", "Result"], ["error", "Error"], ["later", "Later"]];
+const decisions = [["approve", "Approve"], ["refuse", "Refuse"], ["later", "Later"]];
 
 // An AnswerForm answers the calls of one pause. sent(results) gets the JSON text of the results.
 export class AnswerForm {
@@ -34,7 +38,7 @@ export class AnswerForm {
   submit() {
     try {
       const results = this.calls.map((c) => c.result()).filter((r) => r !== null);
-      if (results.length === 0) throw new Error("Answer at least one call");
+      if (results.length === 0) throw new Error("Answer, or decide on, at least one call");
       this.complain(null);
       this.sent(`[${results.join(",")}]`);
     } catch (error) {
@@ -53,7 +57,7 @@ export class AnswerForm {
   }
 
   focus() {
-    this.calls[0]?.value.select();
+    this.calls[0]?.focus();
   }
 
   close() {
@@ -61,28 +65,39 @@ export class AnswerForm {
   }
 }
 
+// The labels of what a person writes, by what is chosen.
+const labels = { result: "Result, as JSON", error: "Message of the error", approve: "Why (may be empty)", refuse: "Why (may be empty)" };
+
 class CallForm {
   constructor(call, i, known, execution, goTo) {
     this.call = call;
-    this.kind = "result";
+    this.asks = call.approval === "required";
+    this.kind = this.asks ? "later" : "result";
     this.input = new ValueBox("Input");
     this.input.show(call.input);
     const id = "answer-" + i;
-    this.value = h("textarea", { id, rows: "3", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": id + "-problem" }, "null");
-    this.label = h("label", { for: id }, "Result, as JSON");
+    this.value = h("textarea", { id, rows: "3", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": id + "-problem" }, this.asks ? "" : "null");
+    this.label = h("label", { for: id });
     this.problem = h("p.failure", { id: id + "-problem", hidden: true });
     this.field = h("div.field", {}, this.label, this.value, this.problem);
     const line = known === undefined ? null : execution.lineOf(known);
-    const options = choices.map(([kind, word]) => h("label.choice", {}, h("input", { type: "radio", name: id + "-kind", value: kind, checked: kind === "result", onchange: () => this.choose(kind) }), h("span", {}, word)));
+    const options = (this.asks ? decisions : choices).map(([kind, word]) => h("label.choice", {}, h("input", { type: "radio", name: id + "-kind", value: kind, checked: kind === this.kind, onchange: () => this.choose(kind) }), h("span", {}, word)));
     this.element = h("fieldset.answer", {}, h("legend", {}, brief(call.name, 100), " ", h("span.hint", {}, brief(call.id, 40))),
       line !== null && h("p.at", {}, "called in ", h("button.link", { type: "button", onclick: () => goTo(line) }, `line ${count(line)}`)),
+      this.asks && h("p.hint", {}, "It is not made before somebody approves it."),
       this.input.element, h("div.choices", {}, options), this.field);
+    this.choose(this.kind);
+  }
+
+  focus() {
+    if (this.asks) this.element.querySelector("input").focus();
+    else this.value.select();
   }
 
   choose(kind) {
     this.kind = kind;
     this.field.hidden = kind === "later";
-    setText(this.label, kind === "error" ? "Message of the error" : "Result, as JSON");
+    setText(this.label, labels[kind] ?? "");
     if (kind === "error" && this.value.value === "null") this.value.value = "";
   }
 
@@ -93,6 +108,7 @@ class CallForm {
     const text = this.value.value;
     this.problem.hidden = true;
     if (this.kind === "later") return null;
+    if (this.asks) return `{"call_id":${id},"approve":${this.kind === "approve"},"reason":${JSON.stringify(text.slice(0, longestReason))}}`;
     if (this.kind === "error") return `{"call_id":${id},"is_error":true,"error_message":${JSON.stringify(text)}}`;
     try {
       JSON.parse(text);

@@ -5,7 +5,7 @@ import { Refusal, problem, request } from "./server.js";
 import { brief } from "./text.js";
 
 // How long a reason may be.
-const longestReason = 1000;
+export const longestReason = 1000;
 
 // An ApprovalForm is shown below the input of a call. When it has been sent, the events of the execution
 // tell what has become of the call.

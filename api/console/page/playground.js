@@ -37,6 +37,7 @@ export class Playground {
       h("option", { value: "python" }, "Python"), h("option", { value: "bash" }, "Bash"));
     this.budget = h("input", { id: "budget", type: "number", min: "1", max: "300", step: "1", value: "60", inputmode: "numeric" });
     this.name = h("input", { id: "name", maxlength: "200", autocomplete: "off", placeholder: "optional" });
+    this.toolsets = h("input", { id: "toolsets", autocomplete: "off", spellcheck: "false", placeholder: "of the server, such as weather, desk.book" });
     this.run = button("Run", () => this.start(), { kind: "primary", id: "run" });
     this.cancel = button("Cancel", () => this.stop(), { kind: "danger", id: "cancel", disabled: true });
     this.problem = h("p.failure", { role: "alert", hidden: true });
@@ -60,6 +61,7 @@ export class Playground {
             h("div.field.wide", {}, h("label", { for: "name" }, "Title"), this.name)),
           h("h2", {}, "Program"), this.code.element,
           h("h2", {}, "Tools"), this.tools.element,
+          h("div.fields", {}, h("div.field.wide", {}, h("label", { for: "toolsets" }, "Toolsets"), this.toolsets)),
           this.problem,
           h("div.buttons", {}, this.run, this.cancel, h("span.hint.keys", {}, "Ctrl + Enter runs it"))),
         h("section.follow", { "aria-label": "What happens" }, this.hint, this.result)),
@@ -114,7 +116,11 @@ export class Playground {
     this.result.hidden = this.lower.hidden = false;
     this.more.hidden = true;
     const title = this.name.value.trim();
-    this.post(JSON.stringify({ code: this.code.value, lang: this.language.value, tools, timeout: Math.round(seconds * 1000), ...(title === "" ? {} : { title }) }));
+    const toolsets = this.toolsets.value.split(/[\s,]+/).filter((name) => name !== "");
+    this.post(JSON.stringify({
+      code: this.code.value, lang: this.language.value, tools, approvals: true, timeout: Math.round(seconds * 1000),
+      ...(toolsets.length === 0 ? {} : { toolsets }), ...(title === "" ? {} : { title }),
+    }));
   }
 
   // post sends a start or a continuation, and shows what comes of it.
