@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"fermata/engine/tools/mcptool"
+	"fermata/engine/tools/outgoing"
 )
 
 // How many calls run at the same time.
@@ -12,10 +15,13 @@ const (
 	MaxOfServer    = 256 // of all principals
 )
 
-// Gates bound the calls of all toolsets together, and those of each toolset, also where toolsets are
-// opened again. They are safe for concurrent use.
+// Gates bound what all toolsets use together, and the calls of each toolset, also where toolsets are
+// opened again: calls that run, bytes of answers, and sessions and processes of MCP servers. They are
+// safe for concurrent use.
 type Gates struct {
 	server *gate
+	budget *outgoing.Budget
+	limits *mcptool.Limits
 
 	mu         sync.Mutex
 	principals map[string]*counted
@@ -36,7 +42,10 @@ type sized struct {
 
 // NewGates returns gates through which no call has gone yet.
 func NewGates() *Gates {
-	return &Gates{server: newGate(MaxOfServer), principals: map[string]*counted{}, toolsets: map[string]sized{}}
+	return &Gates{
+		server: newGate(MaxOfServer), budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(),
+		principals: map[string]*counted{}, toolsets: map[string]sized{},
+	}
 }
 
 // toolset returns the gate of a toolset. It is the same one as before, unless the toolset has another

@@ -45,7 +45,7 @@ func (o opener) mcp(t *toolset, d *config.MCP) (source.Source, error) {
 		URL: d.URL, Headers: d.Headers, Shared: t.described.Shared,
 		Only: d.Only, Named: slices.Sorted(maps.Keys(d.Tools)),
 		Text: func(tool string) bool { return t.described.Rules(tool).Text },
-		Mask: t.masker.Text, Limits: o.limits, Log: o.log,
+		Mask: t.masker.Text, Limits: o.gates.limits, Log: o.log,
 	}
 	s := mcpSource{}
 	if d.URL != "" {
@@ -75,7 +75,7 @@ func (o opener) mcpClient(t *toolset, endpoint string) (*outgoing.Client, error)
 		return nil, unusable(textBadURL) // the error has the URL, which may have secrets
 	}
 	options := outgoing.Options{
-		Origin: origin, Private: t.described.Private, Forbidden: o.forbidden, Budget: o.budget, Idle: t.described.Timeout,
+		Origin: origin, Private: t.described.Private, Forbidden: o.forbidden, Budget: o.gates.budget, Idle: t.described.Timeout,
 	}
 	if t.described.Proxy != "" {
 		if options.Proxy, err = url.Parse(t.described.Proxy); err != nil {

@@ -9,18 +9,14 @@ import (
 	"fermata/engine/tools/config"
 	"fermata/engine/tools/httptool"
 	"fermata/engine/tools/mask"
-	"fermata/engine/tools/mcptool"
 	"fermata/engine/tools/openapi"
-	"fermata/engine/tools/outgoing"
 	"fermata/engine/tools/source"
 )
 
 // An opener makes toolsets with what they share.
 type opener struct {
 	gates     *Gates
-	budget    *outgoing.Budget
 	forbidden []netip.AddrPort
-	limits    *mcptool.Limits
 	log       *slog.Logger
 	version   string
 }
@@ -67,7 +63,7 @@ func (o opener) source(t *toolset) (source.Source, error) {
 // http makes a source of HTTP requests.
 func (o opener) http(t *toolset, options httptool.Options) (source.Source, error) {
 	options.Timeout, options.Private, options.Proxy = t.described.Timeout, t.described.Private, t.described.Proxy
-	options.Budget, options.Forbidden, options.Mask = o.budget, o.forbidden, t.masker.Text
+	options.Budget, options.Forbidden, options.Mask = o.gates.budget, o.forbidden, t.masker.Text
 	made, err := httptool.New(options)
 	if err != nil {
 		return nil, unusable("%v", err)

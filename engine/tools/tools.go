@@ -13,8 +13,6 @@ import (
 
 	"fermata/engine/tools/config"
 	"fermata/engine/tools/httptool"
-	"fermata/engine/tools/mcptool"
-	"fermata/engine/tools/outgoing"
 )
 
 const (
@@ -36,7 +34,7 @@ type Options struct {
 	Version string
 	// MaxResult is how many bytes the result of a call may have. 0 means DefaultMaxResult.
 	MaxResult int64
-	// Gates bound the calls, together with those of others that have the same gates. They may be nil.
+	// Gates bound what the toolsets use, together with others that have the same gates. They may be nil.
 	Gates *Gates
 }
 
@@ -60,10 +58,7 @@ func Open(ctx context.Context, o Options) *Tools {
 	if o.Gates == nil {
 		o.Gates = NewGates()
 	}
-	opener := opener{
-		gates:  o.Gates,
-		budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(), forbidden: o.Forbidden, log: t.log, version: o.Version,
-	}
+	opener := opener{gates: o.Gates, forbidden: o.Forbidden, log: t.log, version: o.Version}
 	for _, described := range o.File.Toolsets {
 		t.toolsets = append(t.toolsets, opener.open(ctx, described))
 	}

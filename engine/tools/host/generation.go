@@ -18,6 +18,8 @@ import (
 const (
 	firstBackOff = time.Second
 	lastBackOff  = 5 * time.Minute
+	// aMoment is how much longer: the back-off of the source itself is over then.
+	aMoment = 10 * time.Millisecond
 )
 
 // A generation is what the toolsets file said when it was read. Executions keep the generation with
@@ -104,7 +106,7 @@ func (g *generation) bring(ctx context.Context, key string) {
 			return
 		}
 		select {
-		case <-time.After(wait + wait/8): // A moment after the source's own back-off is over.
+		case <-time.After(wait + aMoment):
 		case <-ctx.Done():
 			return
 		}
