@@ -225,6 +225,16 @@ func open(pending []continuation.Call) bool {
 	})
 }
 
+// asked returns how many calls wait for approval.
+func asked(pending []continuation.Call) (n int) {
+	for _, p := range pending {
+		if !p.Answered && (p.Stage == stageAsked || p.Stage == stageOperator) {
+			n++
+		}
+	}
+	return n
+}
+
 // goOn claims the round of a pause whose calls are all decided, in place of a client. mu is held.
 func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, notes journal.Notes) error {
 	select {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 
 	"fermata/continuation"
@@ -103,9 +102,9 @@ func (w *crew) begin(p plan) {
 // run makes one call.
 func (w *crew) run(s *served) {
 	if s.tool.Lane != "" {
-		leave, err := w.shared.enter(w.ctx, laneOf{w.principal, s.tool.Lane})
+		leave, err := w.shared.enterWithin(w.ctx, w.mandate.grant.Timeout(s.tool.Toolset), laneOf{w.principal, s.tool.Lane})
 		if err != nil {
-			s.message = fmt.Sprintf("the call did not begin: it waited for the lane %s (%v)", s.tool.Lane, err)
+			s.message = err.Error()
 			return
 		}
 		defer leave()

@@ -30,12 +30,19 @@ const (
 	// maxAsked bounds the calls of one execution that wait for approval at the same time. Others are
 	// asked for later.
 	maxAsked = 100
+	// maxAskedOfAll bounds those of all executions of one principal on this server.
+	maxAskedOfAll = 1000
+	// maxWaiting bounds the calls of one execution that wait until they may begin, or be asked for: the
+	// program makes them all again each time it comes to rest.
+	maxWaiting = 1000
 )
 
 // What programs are told about calls that the dispatcher does not let begin.
 const (
 	textNoApprovals = "this tool needs approval and the client cannot ask for it"
 	textLargeAsk    = "this tool needs approval, and an input of %d bytes is too large to be approved: at most %d are allowed"
+	textManyAsk     = "this tool needs approval, and %d calls of this principal wait for approval already"
+	textManyWait    = "the call is not made: %d calls of the program wait already; let it make fewer at the same time"
 	textTooCostly   = "the call costs %d and is not made: the execution may spend %d in all, and %d are spent or reserved"
 	textRestarted   = "the server was restarted while this call ran; whether it took effect is unknown"
 	textStoreAway   = "the call is not made: the server cannot record it, because its store is not available"
@@ -133,7 +140,9 @@ type decider struct {
 	cost int64
 	// lanes are those in which there is a call already.
 	lanes map[string]bool
-	now   time.Time
+	// waiting counts the calls that are left alone.
+	waiting int
+	now     time.Time
 }
 
 // decide puts a call into the plan, or leaves it alone. An ending with a state means that the call is
@@ -212,6 +221,10 @@ func (x *decider) ask(p *proposal, approval string) {
 		x.fail(p, fmt.Sprintf(textLargeAsk, len(p.Input), maxApproved))
 		return
 	case asked >= maxAsked:
+		x.leave(p)
+		return
+	case !x.crew.counted.ask(asked+1, p.call.Stage != ""):
+		x.fail(p, fmt.Sprintf(textManyAsk, maxAskedOfAll))
 		return
 	}
 	if p.call.Stage == "" {
@@ -240,6 +253,7 @@ func (x *decider) take(p *proposal) bool {
 // begin puts a call of a server's tool into the plan, if it may begin now.
 func (x *decider) begin(p *proposal) {
 	if !x.take(p) {
+		x.leave(p)
 		return
 	}
 	begins := 0
@@ -249,6 +263,7 @@ func (x *decider) begin(p *proposal) {
 		}
 	}
 	if x.crew.size()+begins >= x.places {
+		x.leave(p)
 		return
 	}
 	spent := x.cost - p.call.Cost // Its cost is reserved already if another server has begun it.
@@ -260,6 +275,13 @@ func (x *decider) begin(p *proposal) {
 	p.unbegun = p.call.Stage != stageBegun
 	p.call.Stage, p.call.Cost = stageBegun, p.tool.Cost
 	x.plan.begin = append(x.plan.begin, p)
+}
+
+// leave leaves a call alone, unless too many wait already.
+func (x *decider) leave(p *proposal) {
+	if x.waiting++; x.waiting > maxWaiting {
+		x.fail(p, fmt.Sprintf(textManyWait, maxWaiting))
+	}
 }
 
 // fail puts a call into the plan that fails at once.

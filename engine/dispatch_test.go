@@ -1,13 +1,17 @@
 package engine
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fermata/continuation"
 	"fermata/engine/sandbox"
@@ -58,7 +62,7 @@ func dispatching(t *testing.T, change func(*mandate)) *dispatcher {
 	}
 	return &dispatcher{
 		mandate: d, places: 3, maxCalls: 100,
-		crew: &crew{mandate: d, running: map[int]*served{}, ready: map[int]*served{}},
+		crew: &crew{mandate: d, counted: newQuota(Options{}).adopt("ada", 0), running: map[int]*served{}, ready: map[int]*served{}},
 	}
 }
 
@@ -167,6 +171,64 @@ func TestPlanOfEnvelopes(t *testing.T) {
 	}
 }
 
+// TestPlanLimits fills what one execution and one principal may have.
+func TestPlanLimits(t *testing.T) {
+	counted := func(p plan) (begin, fail, asked int, refusal string) {
+		for _, b := range p.begin {
+			if b.refusal == "" {
+				begin++
+				continue
+			}
+			fail++
+			refusal = b.refusal
+		}
+		return begin, fail, len(p.asked), refusal
+	}
+	plans := func(d *dispatcher, r continuation.Record, call string, n int) (begin, fail, asked int, refusal string) {
+		t.Helper()
+		p, e, err := d.plan(callsOf(slices.Repeat([]string{call}, n)...), r)
+		if err != nil || e.state != "" || len(p.awaited) != n {
+			t.Fatalf("got %+v, %v", e, err)
+		}
+		return counted(p)
+	}
+	for call, begun := range map[string]int{"shop.look": 3, "shop.buy": 1} {
+		d := dispatching(t, nil)
+		begin, fail, _, refusal := plans(d, continuation.Record{}, call, begun+maxWaiting+2)
+		if begin != begun || fail != 2 || refusal != fmt.Sprintf(textManyWait, maxWaiting) {
+			t.Errorf("%s: %d begin, %d fail: %s", call, begin, fail, refusal)
+		}
+	}
+	d := dispatching(t, nil)
+	if _, fail, asked, _ := plans(d, continuation.Record{}, "shop.ask", maxAsked+5); asked != maxAsked || fail != 0 {
+		t.Errorf("%d calls are asked for, %d fail, want %d and 0", asked, fail, maxAsked)
+	}
+	other := d.crew.counted.q.adopt("ada", 0)
+	if !other.ask(maxAskedOfAll-maxAsked, false) || other.ask(maxAskedOfAll-maxAsked+1, false) {
+		t.Error("the calls of one execution that wait for approval are not counted for the other")
+	}
+	other.ask(maxAskedOfAll-10, true) // as after a take-over
+	d.crew.counted.move(Paused)
+	d.crew.counted.move(Running)
+	_, fail, asked, refusal := plans(d, continuation.Record{}, "shop.ask", 12)
+	if asked != 10 || fail != 2 || refusal != fmt.Sprintf(textManyAsk, maxAskedOfAll) {
+		t.Errorf("%d calls are asked for, %d fail: %s", asked, fail, refusal)
+	}
+	digest := sha256.Sum256([]byte("{}"))
+	known := continuation.Record{Issued: 1, Pending: []continuation.Call{
+		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: stageAsked, Digest: digest[:], Server: true},
+	}}
+	other.ask(maxAskedOfAll, true)
+	if _, fail, asked, _ := plans(d, known, "shop.ask", 1); asked != 1 || fail != 0 {
+		t.Errorf("of a call that was asked for before %d are asked for, %d fail", asked, fail)
+	}
+	other.drop()
+	d.crew.counted.drop()
+	if len(d.crew.counted.q.held) != 0 {
+		t.Error("the principal is not forgotten")
+	}
+}
+
 // TestPlanBroken refuses what no runner of ours sends.
 func TestPlanBroken(t *testing.T) {
 	d := dispatching(t, nil)
@@ -272,6 +334,51 @@ func (l *lanes) length(lane laneOf) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.waiting[lane])
+}
+
+// TestLaneLimits fills a lane, and waits for it longer than a call may.
+func TestLaneLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lanes
+		lane := laneOf{"ada", "orders"}
+		leave, err := l.enter(t.Context(), lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, maxLane)
+		for range maxLane - 1 {
+			go func() {
+				_, err := l.enterWithin(ctx, time.Hour, lane)
+				ended <- err
+			}()
+		}
+		go func() {
+			_, err := l.enterWithin(t.Context(), time.Minute, lane)
+			ended <- err
+		}()
+		synctest.Wait()
+		if _, err := l.enterWithin(t.Context(), time.Hour, lane); err == nil || err.Error() != fmt.Sprintf(textLaneFull, maxLane, "orders") {
+			t.Errorf("one more: %v", err)
+		}
+		if _, err := l.enterWithin(t.Context(), time.Hour, laneOf{"bob", "orders"}); err != nil {
+			t.Errorf("another principal's: %v", err)
+		}
+		if err := <-ended; err == nil || err.Error() != fmt.Sprintf(textLaneBusy, "orders") {
+			t.Errorf("a call whose time is over: %v", err)
+		}
+		cancel()
+		for range maxLane - 1 {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("a call whose program has ended: %v", err)
+			}
+		}
+		leave()
+		if leave, err = l.enter(t.Context(), lane); err != nil {
+			t.Errorf("the lane is not free again: %v", err)
+		}
+		leave()
+	})
 }
 
 // TestOwnToolsets puts the client's own tools into the form of toolsets.

@@ -3,15 +3,24 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
-// maxLane is how many calls of one principal may wait in one lane.
+// maxLane is how many calls of one principal may wait for one lane.
 const maxLane = 100
 
-// errLaneFull means that too many calls wait in a lane.
-var errLaneFull = errors.New("engine: too many calls wait in the lane")
+// errLaneFull means that too many calls wait for a lane.
+var errLaneFull = errors.New("engine: too many calls wait for the lane")
+
+// What programs and clients are told about calls whose lane was never theirs.
+const (
+	textLaneFull = "the call is not made: %d calls of this principal wait for the lane %s already"
+	textLaneBusy = "the call is not made: the lane %s was busy until the time for this call was over"
+	textLaneLeft = "the call is not made: it waited for the lane %s (%w)"
+)
 
 // lanes keep calls apart that must not overlap: in each lane of a principal there is one call at a
 // time, in the order of their arrival.
@@ -52,6 +61,23 @@ func (l *lanes) enter(ctx context.Context, lane laneOf) (leave func(), err error
 		l.leave(lane)
 	}
 	return nil, context.Cause(ctx)
+}
+
+// enterWithin is enter for a call that waits no longer than limit. The error says why it is not made.
+func (l *lanes) enterWithin(ctx context.Context, limit time.Duration, lane laneOf) (leave func(), err error) {
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	leave, err = l.enter(bounded, lane)
+	switch {
+	case err == nil:
+		return leave, nil
+	case errors.Is(err, errLaneFull):
+		return nil, fmt.Errorf(textLaneFull, maxLane, lane.lane)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf(textLaneLeft, lane.lane, context.Cause(ctx))
+	default:
+		return nil, fmt.Errorf(textLaneBusy, lane.lane)
+	}
 }
 
 // forget takes a call out of those that wait, and reports whether it was among them.

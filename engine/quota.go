@@ -24,6 +24,7 @@ type holding struct {
 	running, paused int
 	stored          int64
 	calls           int // without a program
+	asked           int // calls that wait for approval
 }
 
 // A keptAnswer is an answer in the store. It counts until the store drops it.
@@ -132,6 +133,7 @@ type share struct {
 	q         *quota
 	principal string
 	as        State // guarded by q.mu
+	asked     int   // guarded by q.mu
 	stored    int64 // guarded by q.mu
 }
 
@@ -147,6 +149,10 @@ func (s *share) move(to State) {
 	h.count(s.as, -1)
 	h.count(to, 1)
 	s.as = to
+	if to != Paused { // The calls of a program that goes on are asked for again.
+		h.asked -= s.asked
+		s.asked = 0
+	}
 	if to.terminal() {
 		h.stored -= s.stored
 		s.stored = 0
@@ -156,6 +162,24 @@ func (s *share) move(to State) {
 
 // drop stops counting the execution, however it ended.
 func (s *share) drop() { s.move(Completed) }
+
+// ask counts n calls of the execution that wait for approval, in place of those that it had before. It
+// reports false, and changes nothing, if the principal would have too many. Calls that were asked for
+// before are asked for again, however many there are.
+func (s *share) ask(n int, again bool) bool {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	if s.as.terminal() {
+		return true
+	}
+	h := s.q.held[s.principal]
+	if more := n - s.asked; more > 0 && !again && h.asked+more > maxAskedOfAll {
+		return false
+	}
+	h.asked += n - s.asked
+	s.asked = n
+	return true
+}
 
 // Hold counts n bytes that are stored for the execution, or returns a storedError.
 func (s *share) Hold(n int64) error {

@@ -70,7 +70,6 @@ var errCallCancelled = errors.New("engine: the call was cancelled")
 const (
 	textNeedsApproval = "it needs approval, for which only a program can wait"
 	textTooDear       = "the call costs %d, and max_cost of the principal's policy is %d"
-	textLaneBusy      = "the call did not begin: it waited for the lane %s (%w)"
 )
 
 // standaloneCalls are the calls without a program that are under way on this server.
@@ -152,9 +151,9 @@ func (s *standaloneCalls) call(ctx context.Context, grant *host.Grant, principal
 		return tools.Result{}, fmt.Errorf(textTooDear, tool.Cost, *most)
 	}
 	if tool.Lane != "" {
-		leave, err := s.lanes.enter(ctx, laneOf{principal, tool.Lane})
+		leave, err := s.lanes.enterWithin(ctx, grant.Timeout(tool.Toolset), laneOf{principal, tool.Lane})
 		if err != nil {
-			return tools.Result{}, fmt.Errorf(textLaneBusy, tool.Lane, err)
+			return tools.Result{}, err
 		}
 		defer leave()
 	}

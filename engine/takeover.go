@@ -99,6 +99,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	}
 	x := s.newExecution(c, sb, s.quota.adopt(record.Principal, stored), mandate)
 	x.stored = stored
+	x.counted.ask(asked(record.Pending), true)
 	sb.CountBy(x.counted)
 	if err := s.executions.register(x.id, x); err != nil {
 		mandate.release()

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,42 @@ func TestGates(t *testing.T) {
 		if len(g.principals) > 0 || g.server.free != MaxOfServer {
 			t.Errorf("%d principals are remembered, %d places free, want 0 and %d", len(g.principals), g.server.free, MaxOfServer)
 		}
+	})
+}
+
+// TestGatesAreBounded fills the places of a principal with calls that wait: the next one fails at once.
+func TestGatesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGates()
+		s := &toolset{gates: g, gate: g.toolset("w", 1)}
+		s.described.Key, s.described.Concurrency = "w", 1
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		enter := func(s *toolset, principal string) {
+			leave, err := s.enter(ctx, principal)
+			if err == nil {
+				leave()
+			}
+			ended <- err
+		}
+		holds, err := s.enter(t.Context(), "a") // one of the 64 places of a, and the only one of the toolset
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range MaxOfPrincipal - 1 + maxWaiting {
+			go enter(s, "a")
+		}
+		synctest.Wait()
+		if _, err := s.enter(t.Context(), "a"); err == nil || err.Error() != fmt.Sprintf(textManyWait, maxWaiting) {
+			t.Errorf("one more call of the principal: %v", err)
+		}
+		cancel()
+		for range MaxOfPrincipal - 1 + maxWaiting {
+			if err := <-ended; err == nil || err.Error() != textCancelled {
+				t.Fatalf("a call that was cancelled: %v", err)
+			}
+		}
+		holds()
 	})
 }
 

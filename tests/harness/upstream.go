@@ -129,10 +129,13 @@ func (u *Upstream) Sent(t testing.TB, key string, n int) {
 	}
 }
 
-// Together returns how many of the requests with a key were being answered at the same time, at
+// Together returns how many of the requests with these keys were being answered at the same time, at
 // most.
-func (u *Upstream) Together(key string) (most int) {
-	list := u.Requests(key)
+func (u *Upstream) Together(keys ...string) (most int) {
+	var list []UpstreamRequest
+	for _, key := range keys {
+		list = append(list, u.Requests(key)...)
+	}
 	for _, one := range list {
 		n := 0
 		for _, other := range list {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"fermata/engine/tools"
 	"fermata/engine/tools/config"
@@ -156,6 +157,18 @@ func (g *Grant) Approval(t Tool) (approval string, err error) {
 		return "", &source.CallError{Message: refusal.Error()}
 	}
 	return stricter(t.Approval, rules.Approval), nil
+}
+
+// Timeout returns how long a call of a toolset may take now.
+func (g *Grant) Timeout(toolset string) time.Duration {
+	now, release := g.host.now()
+	defer release()
+	for _, g := range []*generation{now, g.generation} {
+		if described := g.file.Toolset(toolset); described != nil {
+			return described.Timeout
+		}
+	}
+	return config.DefaultTimeout
 }
 
 // stricter returns that of two approvals which lets fewer approve.
