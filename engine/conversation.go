@@ -85,10 +85,10 @@ func (c *conversation) abort(ctx context.Context) Cancelling {
 	return CancelRequested
 }
 
-// open lets a new execution run. One whose start may be repeated is recorded first;
-// ErrConflict means that there is a record of it already.
+// open lets a new execution run. One whose start may be repeated, or that may be asked for, is recorded
+// first; ErrConflict means that there is a record of it already.
 func (c *conversation) open(ctx context.Context, s Start) error {
-	if s.Key != "" {
+	if s.Key != "" || s.Keep {
 		if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
 			return err
 		}

@@ -79,7 +79,8 @@ type Start struct {
 	// Key, if it is not empty, makes the start repeatable: starts of one principal with the same
 	// key and the same Request are answered by one execution.
 	Key string
-	// Keep is true if the answer is to be kept for Latest, although the start cannot be repeated.
+	// Keep is true if Latest is to know the execution from its start on and to have its answer, although
+	// the start cannot be repeated.
 	Keep bool
 	// Mode is how the program is run.
 	Mode Mode

@@ -164,9 +164,6 @@ func (f *face) await(ctx context.Context, r *request, run *run) (*sdk.CallToolRe
 		run.cancel()
 		return nil, err
 	}
-	if _, err := f.o.History.Await(ctx, journal.Viewer{Principal: f.who.ID}, run.execution); err != nil {
-		return nil, err
-	}
 	return f.soFar(ctx, run.execution)
 }
 

@@ -282,3 +282,31 @@ func TestForeignSessions(t *testing.T) {
 		t.Errorf("the program: %+v", r)
 	}
 }
+
+// TestWithoutJournal waits for programs, and asks for approvals, where no events tell of them.
+func TestWithoutJournal(t *testing.T) {
+	path := harness.WriteToolsets(t, harness.NewUpstream(t), toolsetsFile)
+	for _, mode := range []string{"off", "calls"} {
+		t.Run(mode, func(t *testing.T) {
+			server := harness.ServeAlone(t, harness.ProcessSetup(), harness.Settings{"TOOLSETS": path, "JOURNAL": mode})
+			c := server.Alice()
+			session := connect(t, c, nil)
+			left := run(t, session, "run_program", map[string]any{"code": "import time\ntime.sleep(1)\n'value'", "wait_ms": 0})
+			if left.Status != "running" || left.Execution == "" {
+				t.Fatalf("a program that is left running: %+v", left)
+			}
+			if end := run(t, session, "wait_for_program", map[string]any{"execution": left.Execution}); end.Status != "completed" || string(end.Value) != `"value"` {
+				t.Errorf("its end: %+v", end)
+			}
+			mine := begin(t, c, asking)
+			messages := opened(t, c, mine, paying)
+			q := question(t, messages)
+			if r := must(t, c, mine, answerTo(q, yes)); r.status != http.StatusAccepted {
+				t.Fatalf("the answer: %+v", r)
+			}
+			if r := ended(t, messages, q); r.Status != "completed" {
+				t.Errorf("the program: %+v", r)
+			}
+		})
+	}
+}
