@@ -131,6 +131,15 @@ func tooManyExecutions(limit int) *Error {
 		"(FERMATA_MAX_EXECUTIONS). Answer or cancel one of them.", limit)+" Please retry in %s.", tooManyDelay)
 }
 
+// spentToday refuses a call of a client that has spent what it may spend on a day.
+func spentToday(e *engine.SpentError, now time.Time) *Error {
+	seconds := max(1, int((e.Until.Sub(now)+time.Second-1)/time.Second))
+	return &Error{
+		Status: http.StatusTooManyRequests, Seconds: seconds, RetryAfterSeconds: seconds,
+		Text: "rate_limited", Message: fmt.Sprintf("toolsets: %v. Please retry in %s.", e, inSeconds(seconds)),
+	}
+}
+
 // The bounds of the estimate of when a full server may have room again. A pause may be set to last
 // longer than the upper one, but clients need not wait that long to ask again.
 const (
@@ -211,6 +220,9 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	}
 	if many, ok := errors.AsType[*engine.TooManyCallsError](err); ok {
 		return tooMany(fmt.Sprintf("Too many calls of tools at once: a client may have %d without a program.", many.Max)+" Please retry in %s.", callDelay)
+	}
+	if spent, ok := errors.AsType[*engine.SpentError](err); ok {
+		return spentToday(spent, time.Now())
 	}
 	if full, ok := errors.AsType[*engine.FullError](err); ok {
 		return noSandbox(full.Room)

@@ -49,6 +49,7 @@ type Store interface {
 
 	Journals
 	Usages
+	Spendings
 }
 
 // A Registry holds the leases of the servers that share a store: which servers are

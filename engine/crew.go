@@ -22,6 +22,7 @@ type crew struct {
 	mandate              *mandate
 	shared               *lanes
 	counted              *share
+	o                    *Options
 	ctx                  context.Context //nolint:containedctx // calls end with the stretch, and no request
 	cancel               context.CancelFunc
 	working              sync.WaitGroup
@@ -55,7 +56,7 @@ type served struct {
 func newCrew(x *execution, shared *lanes) *crew {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &crew{
-		principal: x.principal, execution: x.id, mandate: x.mandate, shared: shared, counted: x.counted, ctx: ctx, cancel: cancel,
+		principal: x.principal, execution: x.id, mandate: x.mandate, shared: shared, counted: x.counted, o: x.conversation.o, ctx: ctx, cancel: cancel,
 		running: map[int]*served{}, ready: map[int]*served{}, done: make(chan *served),
 	}
 }
@@ -109,6 +110,16 @@ func (w *crew) run(s *served) {
 		}
 		defer leave()
 	}
+	refund, err := w.o.spend(w.ctx, w.principal, w.mandate.grant, s.call.Cost)
+	if err != nil {
+		s.message = unspent(err)
+		return
+	}
+	defer func() {
+		if s.message != "" && !s.unknown {
+			refund()
+		}
+	}()
 	result, err := w.mandate.grant.Call(w.ctx, tools.Request{
 		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.RecordName(w.execution, s.call.ID),
 	})

@@ -49,7 +49,7 @@ type ToolResult struct {
 
 // CallTool makes one call without a program. The call has a journal of its own. A call that was made
 // and has failed is a ToolResult. The error is a *policy.UnknownError, a *policy.Refusal or a
-// *host.UnavailableError or a *TooManyCallsError, or tells of trouble of the server.
+// *host.UnavailableError, a *TooManyCallsError or a *SpentError, or tells of trouble of the server.
 func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolResult, error) {
 	return e.standalone.make(ctx, c)
 }
@@ -126,6 +126,7 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	began := time.Now()
 	name := conversation.chronicle.Summary().RecordNameOf(standaloneID)
 	result, err := s.call(ctx, grant, c.Principal, tools.Request{Toolset: c.Toolset, Tool: c.Tool, Input: c.Input, Key: name})
+	refused, _ := errors.AsType[*SpentError](err)
 	answer := ToolResult{ID: name, Output: result.Output, Took: time.Since(began), Cost: result.Cost}
 	state := Completed
 	switch {
@@ -141,6 +142,9 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	}
 	s.tally.call(err != nil)
 	s.endCall(conversation, state, answer)
+	if refused != nil {
+		return ToolResult{}, refused
+	}
 	return answer, nil
 }
 
@@ -157,7 +161,15 @@ func (s *standaloneCalls) call(ctx context.Context, grant *host.Grant, principal
 		}
 		defer leave()
 	}
-	return grant.Call(ctx, r)
+	refund, err := s.o.spend(ctx, principal, grant, tool.Cost)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	result, err := grant.Call(ctx, r)
+	if failed, ok := errors.AsType[*source.CallError](err); ok && !failed.Unknown {
+		refund()
+	}
+	return result, err
 }
 
 // newCall returns the record and the journal of a call that is about to begin.

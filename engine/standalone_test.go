@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -285,6 +286,52 @@ func TestCallToolShare(t *testing.T) {
 	}
 	if n := len(e.quota.held); n != 0 {
 		t.Errorf("the quota counts %d principals that have nothing", n)
+	}
+}
+
+// TestT29DayCost has many calls race for what a principal may spend on a day.
+func TestT29DayCost(t *testing.T) {
+	var served atomic.Int64
+	h := serving(t, policy.Settings{MaxDayCost: new(int64(10))}, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/current/Nowhere":
+			w.WriteHeader(http.StatusNotFound)
+		case "/current/Paris":
+			served.Add(1)
+		}
+	})
+	e := newCaller(t, func(o *Options) { o.Toolsets = h })
+	for range 5 {
+		if got, err := e.CallTool(t.Context(), ask("current", `{"city":"Nowhere"}`)); err != nil || got.Error == "" {
+			t.Errorf("a call that fails: got %+v, %v, want a failed call", got, err)
+		}
+	}
+	var calling sync.WaitGroup
+	var refused atomic.Int64
+	for range 50 {
+		calling.Go(func() {
+			got, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`))
+			if spent, ok := errors.AsType[*SpentError](err); ok {
+				refused.Add(1)
+				if spent.Cost != 3 || spent.Most != 10 || spent.Spent != 9 || spent.Until != continuation.DayOf(time.Now()).End() {
+					t.Errorf("a refusal is %+v", spent)
+				}
+			} else if err != nil || got.Error != "" {
+				t.Errorf("a call: got %+v, %v, want a result or a refusal", got, err)
+			}
+		})
+	}
+	calling.Wait()
+	if served.Load() != 3 || refused.Load() != 47 {
+		t.Errorf("%d calls were made and %d refused, want 3 and 47", served.Load(), refused.Load())
+	}
+	if got, err := e.CallTool(t.Context(), ask("outside", `{}`)); err != nil || got.Error != "" {
+		t.Errorf("a call that costs nothing: got %+v, %v, want a result", got, err)
+	}
+	other := ask("current", `{"city":"Paris"}`)
+	other.Principal = "bob"
+	if got, err := e.CallTool(t.Context(), other); err != nil || got.Error != "" {
+		t.Errorf("a call of another principal: got %+v, %v, want a result", got, err)
 	}
 }
 

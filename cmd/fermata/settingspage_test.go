@@ -81,7 +81,7 @@ func valueOf(f *kong.Flag) string {
 		return "text"
 	}
 	switch f.Target.Kind() {
-	case reflect.Int, reflect.Float64:
+	case reflect.Int, reflect.Float64, reflect.Pointer: // a number that need not be set
 		return "number"
 	case reflect.Bool:
 		return "`true`, `false`"

@@ -192,6 +192,9 @@ func policyText(p config.Policy) string {
 	if p.MaxCost != nil {
 		texts = append(texts, fmt.Sprint("max_cost ", *p.MaxCost))
 	}
+	if p.MaxDayCost != nil {
+		texts = append(texts, fmt.Sprint("max_day_cost ", *p.MaxDayCost))
+	}
 	if len(texts) == 0 {
 		return "allows all"
 	}

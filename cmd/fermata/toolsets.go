@@ -51,6 +51,7 @@ type toolsetSettings struct {
 	Block      []string     `name:"toolsets-block" env:"FERMATA_TOOLSETS_BLOCK,PTC_TOOLSET_BLOCKLIST" placeholder:"TOOLSET[.TOOL]" help:"Toolsets or tools that may never be used."`
 	Debug      policy.Debug `name:"toolsets-debug" env:"FERMATA_TOOLSETS_DEBUG,PTC_DEBUG" placeholder:"WORD" help:"opt-in: toolsets are only for executions whose title contains useptc; opt-out: for all but those whose title contains nonptc."`
 	Sequential bool         `name:"toolsets-sequential" env:"FERMATA_TOOLSETS_SEQUENTIAL,PTC_SEQUENTIAL" help:"Make every execution sequential: one call at a time."`
+	MaxDayCost *int64       `name:"toolsets-max-day-cost" env:"FERMATA_TOOLSETS_MAX_DAY_COST" placeholder:"CREDITS" help:"What the calls that the server runs for one principal may cost on one day of UTC, 0 to 1000000000. Empty: no bound."`
 }
 
 // toolsetSynonyms are the variables that mean the same.
@@ -73,8 +74,12 @@ func (s *toolsetSettings) policy() (policy.Settings, error) {
 			problems = append(problems, fmt.Errorf("%s and %s are the same setting and have different values: unset one of them", pair[0], pair[1]))
 		}
 	}
+	if most := s.MaxDayCost; most != nil && (*most < 0 || *most > config.MaxCost) {
+		problems = append(problems, fmt.Errorf("--toolsets-max-day-cost must be between 0 and %d (FERMATA_TOOLSETS_MAX_DAY_COST)", config.MaxCost))
+	}
 	return policy.Settings{
 		Mode: s.Mode, Users: trimmed(s.Users), Allow: trimmed(s.Allow), Block: trimmed(s.Block), Debug: s.Debug, Sequential: s.Sequential,
+		MaxDayCost: s.MaxDayCost,
 	}, errors.Join(problems...)
 }
 

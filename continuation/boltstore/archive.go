@@ -64,7 +64,8 @@ func openArchive(path string, log *slog.Logger) (*archive, error) {
 		_, err := tx.CreateBucketIfNotExists([]byte(ages))
 		_, chaptersErr := tx.CreateBucketIfNotExists([]byte(chapters))
 		_, usagesErr := tx.CreateBucketIfNotExists([]byte(usages))
-		return errors.Join(err, chaptersErr, usagesErr, archiveShelf(tx).create())
+		_, spendingsErr := tx.CreateBucketIfNotExists([]byte(spendings))
+		return errors.Join(err, chaptersErr, usagesErr, spendingsErr, archiveShelf(tx).create())
 	})
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) continuation.Store) {
 		{"CancelledContext", testCancelled},
 		{"Ping", testPing},
 	}
-	for _, test := range slices.Concat(tests, journalTests, usageTests) {
+	for _, test := range slices.Concat(tests, journalTests, usageTests, spendingTests) {
 		t.Run(test.name, func(t *testing.T) { test.test(t, open(t)) })
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -156,6 +158,44 @@ func TestMaxCost(t *testing.T) {
 		a.Completes(t, "3 {'the call costs 3 and is not made: the execution may spend 10 in all, and 9 are spent or reserved'}\nRome\n")
 		d.upstream.Sent(t, key, 3)
 		d.tells(t, a)
+	})
+}
+
+// TestDayCost checks that the costs of a principal on one day are bounded, over programs and calls without
+// one, also if many calls race, and after a restart.
+func TestDayCost(t *testing.T) {
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		d, key := alone(t, s, harness.Settings{"TOOLSETS_MAX_DAY_COST": "20"}), harness.NewKey()
+		failing := program(key, `
+			for _ in range(8):
+			    try:
+			        HelpDesk.lose(key="other")
+			    except ToolExecutionError as e:
+			        assert "404" in str(e), e
+		`)
+		d.Post(t, failing).Completes(t, "") // What fails is given back.
+		p := program(key, `
+			got = await asyncio.gather(*[HelpDesk.aio.book(n=n, key=KEY) for n in range(50)], return_exceptions=True)
+			print(sum(isinstance(g, dict) for g in got), {str(g).split(" until ")[0] for g in got if not isinstance(g, dict)})
+			print(Weather.current(city="Rome")["city"])
+		`)
+		const refusal = "the call costs 3 and is not made: FERMATA_TOOLSETS_MAX_DAY_COST lets the principal spend 20 on each day of UTC, and 18 are spent or reserved"
+		a := d.Post(t, p)
+		a.Completes(t, "6 {'"+refusal+"'}\nRome\n")
+		d.upstream.Sent(t, key, 6)
+		d.tells(t, a)
+
+		d.restart(t)
+		d.Post(t, p).Completes(t, "0 {'"+refusal+"'}\nRome\n")
+		body := fmt.Sprintf(`{"toolset":"desk","tool":"book","input":{"key":%q}}`, key)
+		_, refused := execute(t, d.Client, nil, body, http.StatusTooManyRequests)
+		harness.Contains(t, "the answer", refused.Raw, "rate_limited", refusal, "Please retry in ")
+		if seconds, err := strconv.Atoi(refused.Header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 24*60*60 {
+			t.Errorf("Retry-After is %q, want the seconds until midnight", refused.Header.Get("Retry-After"))
+		}
+		d.upstream.Sent(t, key, 6)
+		execute(t, d.Client, nil, `{"toolset":"weather","tool":"current","input":{"city":"Rome"}}`, http.StatusOK)
+		execute(t, d.server.Bob(), nil, body, http.StatusOK)
 	})
 }
 

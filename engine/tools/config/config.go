@@ -215,6 +215,8 @@ type Policy struct {
 	Block []string
 	// MaxCost bounds the costs of one execution. It is nil if there is no bound.
 	MaxCost *int64
+	// MaxDayCost bounds the costs of each principal on one day of UTC. It is nil if there is no bound.
+	MaxDayCost *int64
 }
 
 // The limits of a toolsets file.

@@ -117,7 +117,7 @@ toolsets:
       env: {API_TOKEN: "${WEATHER_KEY}", DEBUG: 1, TEXT: "${LINES}"}
       tools: {write.file: {approval: always, text: true}}
 policies:
-  readers: {allow: [weather, github.search_code, files.read_file], block: [weather.ping], mode: on, max_cost: 0}
+  readers: {allow: [weather, github.search_code, files.read_file], block: [weather.ping], mode: on, max_cost: 0, max_day_cost: 0}
   nobody: {mode: off, allow: []}
 principals: {alice: readers, "jwt:tenant:bob": nobody}
 `
@@ -166,7 +166,7 @@ func TestRead(t *testing.T) {
 			},
 		},
 		Policies: map[string]config.Policy{
-			"readers": {Allow: []string{"weather", "github.search_code", "files.read_file"}, Block: []string{"weather.ping"}, MaxCost: &none},
+			"readers": {Allow: []string{"weather", "github.search_code", "files.read_file"}, Block: []string{"weather.ping"}, MaxCost: &none, MaxDayCost: &none},
 			"nobody":  {Off: true, Allow: []string{}},
 		},
 		Principals: map[string]string{"alice": "readers", "jwt:tenant:bob": "nobody"},

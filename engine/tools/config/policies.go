@@ -16,7 +16,7 @@ func (r *reader) readPolicies(v value) {
 			continue
 		}
 		r.policies[e.name] = e.place
-		m := e.place.members("allow", "block", "mode", "max_cost")
+		m := e.place.members("allow", "block", "mode", "max_cost", "max_day_cost")
 		var p Policy
 		if v, found := m.get("allow"); found {
 			p.Allow = v.names(maxNames)
@@ -34,6 +34,10 @@ func (r *reader) readPolicies(v value) {
 		if v, found := m.get("max_cost"); found {
 			most := v.integer(0, MaxCost)
 			p.MaxCost = &most
+		}
+		if v, found := m.get("max_day_cost"); found {
+			most := v.integer(0, MaxCost)
+			p.MaxDayCost = &most
 		}
 		r.file.Policies[e.name] = p
 	}

@@ -171,6 +171,14 @@ func (g *Grant) Timeout(toolset string) time.Duration {
 	return config.DefaultTimeout
 }
 
+// DayCost returns what the principal may spend on one day, by the policy of the moment, and which rule
+// says so. bounded is false if there is no bound.
+func (g *Grant) DayCost() (most int64, rule string, bounded bool) {
+	now, release := g.host.now()
+	defer release()
+	return now.policy.Rights(g.principal).DayCost()
+}
+
 // stricter returns that of two approvals which lets fewer approve.
 func stricter(a, b string) string {
 	order := []string{"", config.ApprovalNever, config.ApprovalAlways, config.ApprovalOperator}

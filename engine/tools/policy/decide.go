@@ -222,6 +222,18 @@ func (r Rights) debug(key, title string) error {
 	return nil
 }
 
+// DayCost returns what the principal may spend on one day, and which rule says so: the smaller of the
+// bounds for everyone and of its own policy. bounded is false if there is none.
+func (r Rights) DayCost() (most int64, rule string, bounded bool) {
+	if b := r.policy.settings.MaxDayCost; b != nil {
+		most, rule, bounded = *b, "FERMATA_TOOLSETS_MAX_DAY_COST", true
+	}
+	if r.own != nil && r.own.maxDayCost != nil && (!bounded || *r.own.maxDayCost < most) {
+		most, rule, bounded = *r.own.maxDayCost, "max_day_cost of "+r.policyName(), true
+	}
+	return most, rule, bounded
+}
+
 // maxCost returns the smaller of the client's bound and that of the principal's policy.
 func (r Rights) maxCost(asked *int64) *int64 {
 	if r.own == nil || r.own.maxCost == nil || asked != nil && *asked < *r.own.maxCost {

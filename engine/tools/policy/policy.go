@@ -78,6 +78,9 @@ type Settings struct {
 	Debug Debug
 	// Sequential makes every execution sequential.
 	Sequential bool
+	// MaxDayCost bounds what each principal may spend on one day of UTC, in credits. It is nil if there
+	// is no bound.
+	MaxDayCost *int64
 }
 
 // A Name is one tool: the key of its toolset and the tool's own name at its source.
@@ -106,11 +109,12 @@ type Policy struct {
 
 // own is the policy that a principal has for itself.
 type own struct {
-	name    string
-	off     bool
-	allow   names // nil if all are allowed
-	block   names
-	maxCost *int64
+	name       string
+	off        bool
+	allow      names // nil if all are allowed
+	block      names
+	maxCost    *int64
+	maxDayCost *int64
 }
 
 // names is a set of keys, and of keys with the names of tools.
@@ -178,7 +182,7 @@ func New(s Settings, file *config.File, toolsets []Toolset) (p *Policy, warnings
 	}
 	for principal, name := range file.Principals {
 		rules := file.Policies[name]
-		mine := &own{name: name, off: rules.Off, block: newNames(rules.Block), maxCost: rules.MaxCost}
+		mine := &own{name: name, off: rules.Off, block: newNames(rules.Block), maxCost: rules.MaxCost, maxDayCost: rules.MaxDayCost}
 		if rules.Allow != nil {
 			mine.allow = newNames(rules.Allow)
 		}

@@ -27,7 +27,7 @@ func file() *config.File {
 			"reader": {Allow: []string{"weather", "github.search_code"}, Block: []string{"weather.forecast"}, MaxCost: new(int64(10))},
 			"off":    {Off: true},
 			"none":   {Allow: []string{}},
-			"free":   {MaxCost: new(int64(0))},
+			"free":   {MaxCost: new(int64(0)), MaxDayCost: new(int64(20))},
 			"block":  {Block: []string{"github"}},
 		},
 		Principals: map[string]string{},
@@ -288,6 +288,28 @@ func TestWords(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("debug %q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestDayCost(t *testing.T) {
+	const setting, own = "FERMATA_TOOLSETS_MAX_DAY_COST", "max_day_cost of the policy free"
+	for _, c := range []struct {
+		principal string
+		setting   *int64
+		most      int64
+		rule      string
+	}{
+		{"alice", nil, 0, ""},
+		{"alice", new(int64(0)), 0, setting},
+		{"reader", new(int64(5)), 5, setting},
+		{"free", nil, 20, own},
+		{"free", new(int64(19)), 19, setting},
+		{"free", new(int64(21)), 20, own},
+	} {
+		most, rule, bounded := newPolicy(t, policy.Settings{MaxDayCost: c.setting}).Rights(c.principal).DayCost()
+		if most != c.most || rule != c.rule || bounded != (c.rule != "") {
+			t.Errorf("%+v: got %d, %q, %t", c, most, rule, bounded)
 		}
 	}
 }

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"fermata/continuation"
+	"fermata/engine/tools/host"
+)
+
+// spendingTimeout bounds the time in which the store counts the cost of a call.
+const spendingTimeout = 5 * time.Second
+
+// A SpentError refuses a call that would cost more than its principal may spend on a day.
+type SpentError struct {
+	// Cost is what the call costs, Most what the principal may spend on the day, and Spent what is spent
+	// or reserved, in credits.
+	Cost, Most, Spent int64
+	// Rule is the setting, or the member of a policy, that bounds it.
+	Rule string
+	// Until is the end of the day.
+	Until time.Time
+}
+
+func (e *SpentError) Error() string {
+	return fmt.Sprintf("the call costs %d and is not made: %s lets the principal spend %d on each day of UTC, and %d are spent or reserved until %s",
+		e.Cost, e.Rule, e.Most, e.Spent, e.Until.Format(time.RFC3339))
+}
+
+// unspent returns what a program is told of an error of spend.
+func unspent(err error) string {
+	if spent, ok := errors.AsType[*SpentError](err); ok {
+		return spent.Error()
+	}
+	return textStoreAway
+}
+
+// spend reserves what a call costs from what its principal may spend today, if that is bounded. Whoever
+// made the call gives the cost back by refund, unless the call has taken effect or may have. An error
+// means that the call may not be made: it is a *SpentError, or the store's.
+func (o *Options) spend(ctx context.Context, principal string, grant *host.Grant, cost int64) (refund func(), err error) {
+	most, rule, bounded := grant.DayCost()
+	if !bounded || cost == 0 {
+		return func() {}, nil
+	}
+	day := continuation.DayOf(time.Now())
+	s := continuation.Spending{ID: uuid.NewString(), Day: day, Principal: principal, Cost: cost}
+	ctx, cancel := context.WithTimeout(ctx, spendingTimeout)
+	defer cancel()
+	spent, ok, err := o.Store.Spend(ctx, s, most)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reserve the cost of a call: %w", err)
+	case !ok:
+		return nil, &SpentError{Cost: cost, Most: most, Spent: spent, Rule: rule, Until: day.End()}
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendingTimeout)
+		defer cancel()
+		if err := o.Store.Refund(ctx, s); err != nil {
+			o.Log.Warn("cannot give back the cost of a call that has failed, so it stays spent", "principal", principal, "cost", cost, "err", err)
+		}
+	}, nil
+}
