@@ -48,8 +48,10 @@ type Call struct {
 	// Server is true if the server runs the tool. Reason is why the call was refused, if it was.
 	Server bool   `json:"server,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Envelope is true if the client's result is an envelope.
-	Envelope bool `json:"envelope,omitempty"`
+	// Envelope is true if the client's result is an envelope. Path is that in the input then, for a file
+	// that the result may hand over.
+	Envelope bool   `json:"envelope,omitempty"`
+	Path     string `json:"path,omitempty"`
 	// Cost is what is reserved for the call, in credits.
 	Cost int64 `json:"cost,omitempty"`
 }
@@ -106,6 +108,8 @@ type Record struct {
 	Scope  json.RawMessage `json:"scope,omitempty"`
 	// Outputs are the files that the program must produce, in the engine's own form.
 	Outputs json.RawMessage `json:"outputs,omitempty"`
+	// Handed are the files that results of tools have handed over, in the engine's own form.
+	Handed json.RawMessage `json:"handed,omitempty"`
 	// Issued is how many calls the execution has made so far. The number of the next
 	// call's id is one more.
 	Issued int `json:"issued"`

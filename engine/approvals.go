@@ -36,6 +36,8 @@ type settlement struct {
 	// plain are the results of calls that needed no approval.
 	plain     []reply
 	decisions []decision
+	// handed are the results that hand files over. What comes of them is noted when the files are kept.
+	handed []handing
 }
 
 // settlementOf translates the results of a client. A ResultError names the first result whose call is
@@ -78,7 +80,7 @@ func (s *settlement) take(call continuation.Call, r Result) error {
 	}
 	a := replyTo(call, r)
 	s.plain = append(s.plain, a)
-	s.deliver(call, a.forSandbox())
+	s.bring(call, a)
 	return nil
 }
 
@@ -100,10 +102,19 @@ func (s *settlement) decide(call continuation.Call, r Result) error {
 	case answered:
 		a := replyTo(call, r)
 		d.answer = &a
-		s.deliver(call, a.forSandbox())
+		s.bring(call, a)
 	}
 	s.decisions = append(s.decisions, d)
 	return nil
+}
+
+// bring delivers the result of a client.
+func (s *settlement) bring(call continuation.Call, a reply) {
+	if len(a.files) > 0 {
+		noted := call.Answered && call.Stage != stageHanded
+		s.handed = append(s.handed, handing{a, len(s.results), call.Started, noted})
+	}
+	s.deliver(call, a.forSandbox())
 }
 
 func (s *settlement) deliver(call continuation.Call, r sandbox.Result) {
@@ -137,6 +148,9 @@ func (s *settlement) after(pending []continuation.Call) []continuation.Call {
 	pending = slices.Clone(pending)
 	for i, call := range pending {
 		pending[i].Answered = s.answered[call.ID]
+		if slices.ContainsFunc(s.handed, func(h handing) bool { return h.CallID == call.ID }) {
+			pending[i].Stage = stageHanded
+		}
 		for _, d := range s.decisions {
 			if d.call.ID == call.ID && d.approve && d.answer == nil {
 				pending[i].Stage = stageApproved
@@ -155,7 +169,8 @@ func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journa
 			notes = append(notes, c.Note(c.failure(d.call.ID, refusedText(d.reason), 0))...)
 		case d.answer != nil:
 			// The client has run it beside its approval.
-			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset, Input: d.input}, 0, false}), c.outcomeOf(*d.answer, d.call.Started))...)
+			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset, Input: d.input}, 0, false}))...)
+			notes = append(notes, c.noteOutcome(*d.answer, d.call.Started)...)
 		}
 	}
 	return notes

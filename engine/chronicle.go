@@ -124,7 +124,7 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, brought set
 	}
 	notes := c.Note(&journal.Resumed{Round: r.Round, Waited: journal.Since(r.Since)})
 	for _, result := range brought.plain {
-		notes = append(notes, c.Note(c.outcomeOf(result, started[result.CallID]))...)
+		notes = append(notes, c.noteOutcome(result, started[result.CallID])...)
 	}
 	if len(brought.decisions) > 0 {
 		if asked, err := lastAnswer(r); err == nil {
@@ -185,7 +185,7 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 		}
 	}
 	for _, call := range r.Pending {
-		if !call.Answered && call.Stage != stageRefused { // The journal has the failure of what was refused.
+		if (!call.Answered || call.Stage == stageHanded) && call.Stage != stageRefused { // The journal has the failure of what was refused.
 			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), journal.Since(call.Started)))
 		}
 	}

@@ -174,7 +174,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	if r.Began != nil {
 		r.Began(c.id, events)
 	}
-	return c.begin(next, delivery{results: brought.results}), nil
+	return c.begin(next, delivery{results: brought.results, handed: brought.handed}), nil
 }
 
 // attend returns the latest segment to a request that is identical to the one that began it. mu is

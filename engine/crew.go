@@ -46,9 +46,13 @@ type served struct {
 	held int64
 	// output is the result. If the call has failed there is a message, and unknown tells whether it may
 	// have taken effect.
-	output  json.RawMessage
-	message string
-	unknown bool
+	output json.RawMessage
+	// envelope is true if the result came in an envelope, and so may hand files over. size is how many
+	// bytes it had with them, if it has.
+	envelope bool
+	size     int64
+	message  string
+	unknown  bool
 	// details are what the tool's envelope says of a failure beyond the message, if one tells of it.
 	details *envelope.Details
 }
@@ -124,7 +128,7 @@ func (w *crew) run(s *served) {
 		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.RecordName(w.execution, s.call.ID),
 	})
 	if err == nil {
-		s.output = result.Output
+		s.output, s.envelope = result.Output, result.Envelope
 		return
 	}
 	s.message, s.unknown = "the call has failed", true

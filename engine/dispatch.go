@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/artifact"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/config"
 )
 
-// The stages of a call in a record that the server runs, or that needs approval. Their texts are
+// The stages of a call in a record that the server runs, that needs approval, or that hands files over. Their texts are
 // stored and must not change.
 const (
 	stageAsked    = "asked"    // it waits for approval
@@ -22,6 +23,7 @@ const (
 	stageApproved = "approved" // it may begin when the program makes it again
 	stageRefused  = "refused"  // the program is told when it goes on
 	stageBegun    = "begun"    // the server runs it
+	stageHanded   = "handed"   // its result hands files over, which are being kept
 )
 
 const (
@@ -152,7 +154,9 @@ func (x *decider) decide(p *proposal) ending {
 	if !again {
 		p.call = continuation.Call{Number: p.Number, Started: x.now}
 	}
-	p.call.Envelope = !p.server && x.mandate.traits(p.Tool).Envelope
+	if p.call.Envelope, p.call.Path = !p.server && x.mandate.traits(p.Tool).Envelope, ""; p.call.Envelope {
+		p.call.Path = artifact.PathIn(p.Input)
+	}
 	approval, err := x.approval(p)
 	if p.server || approval != "" {
 		digest := sha256.Sum256(p.Input)

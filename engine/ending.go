@@ -93,6 +93,8 @@ func detail(s string) string {
 type delivery struct {
 	program *sandbox.Program
 	results []sandbox.Result // not nil, even if there are none
+	// handed are those of the results that hand files over.
+	handed []handing
 }
 
 // to sends the delivery to a sandbox.

@@ -36,6 +36,7 @@ type collection struct {
 	log     *slog.Logger
 	record  continuation.Record
 	inputs  map[string]*InputFile // the writable input files, by name
+	handed  map[string]handedFile // what results of tools have handed over, by name
 	files   []OutputFile
 	Skipped
 	deleted     []string
@@ -73,12 +74,24 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 		}
 		c.inputs[f.Name], sizes[f.Name] = &inputs[i], f.Size
 	}
+	handed, err := handedOf(c.record)
+	if err != nil {
+		return err
+	}
+	c.handed = map[string]handedFile{}
+	for _, f := range handed {
+		c.handed[f.Name], sizes[f.Name] = f, f.Size
+	}
 	found, err := c.sandbox.List(ctx, sizes, fixed)
 	if err != nil {
 		return err
 	}
 	c.skip(found)
 	for _, name := range found.Missing {
+		if file, ok := c.handed[name]; ok {
+			delete(c.handed, name)
+			c.forget(ctx, file.InputFile)
+		}
 		if input := c.inputs[name]; input != nil {
 			delete(c.inputs, name)
 			c.drop(ctx, input)
@@ -86,6 +99,10 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 	}
 	for i, f := range found.Files {
 		input := c.inputs[f.Name]
+		if file, ok := c.handed[f.Name]; ok && f.SHA256 == file.SHA256 {
+			c.files = append(c.files, file.output(input))
+			continue
+		}
 		if input != nil && f.SHA256 == input.SHA256 {
 			c.inherit(input)
 			continue
@@ -117,10 +134,15 @@ func (c *collection) inherit(input *InputFile) {
 // drop notes that the program has deleted an input file.
 func (c *collection) drop(ctx context.Context, input *InputFile) {
 	c.deleted = append(c.deleted, input.Name)
-	if input.Session != c.record.Session {
+	c.forget(ctx, *input)
+}
+
+// forget notes that the program has deleted a file, if that is one of its session.
+func (c *collection) forget(ctx context.Context, f InputFile) {
+	if f.Session != c.record.Session {
 		return
 	}
-	if err := c.store.Drop(ctx, c.record.Scope, *input); err != nil {
+	if err := c.store.Drop(ctx, c.record.Scope, f); err != nil {
 		c.log.Warn("cannot note that a program has deleted a file", "execution", c.record.ID, "err", err)
 	}
 }

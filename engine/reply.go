@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/artifact"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/envelope"
@@ -17,6 +19,8 @@ type reply struct {
 	Result
 	// details are what the envelope says of a failure beyond the message; nil if no envelope tells of it.
 	details *envelope.Details
+	// files are those that the result hands over. Value is the result without their contents.
+	files []artifact.File
 }
 
 // replyTo takes the result of a call out of its envelope. What is no envelope is the result itself.
@@ -29,8 +33,17 @@ func replyTo(call continuation.Call, r Result) reply {
 	if failed, ok := errors.AsType[*envelope.FailedError](err); ok {
 		a.Value, a.Failed, a.Message, a.details = nil, true, quoted(failed.Message), &failed.Details
 	} else if err == nil {
-		a.Value = ret
+		a.files, a.Value, err = artifact.Of(ret, call.Path)
+		if err != nil {
+			return a.failed(fmt.Sprintf(textBadArtifact, err))
+		}
 	}
+	return a
+}
+
+// failed returns the reply as that of a call that has failed because its files cannot be kept.
+func (a reply) failed(why string) reply {
+	a.Value, a.Failed, a.Message, a.details, a.files = nil, true, quoted(why), artifactFailed(), nil
 	return a
 }
 
@@ -52,6 +65,14 @@ func aboutOf(d *envelope.Details) json.RawMessage {
 		panic(err) // Texts and a boolean can be encoded.
 	}
 	return about
+}
+
+// noteOutcome notes what a client's result tells, unless files have to be kept first.
+func (c *chronicle) noteOutcome(a reply, started time.Time) journal.Notes {
+	if len(a.files) > 0 {
+		return nil
+	}
+	return c.Note(c.outcomeOf(a, started))
 }
 
 // outcomeOf returns the event of a client's result.

@@ -21,6 +21,10 @@ type stretch struct {
 	dispatcher *dispatcher
 	files      Files
 	log        *slog.Logger
+	// until is when the program has run for its whole budget.
+	until time.Time
+	// later are events that came while a file was placed, and are to be heard yet.
+	later []sandbox.Event
 }
 
 // run sets the program going with d, waits until it comes to rest, and collects the files of a
@@ -30,7 +34,11 @@ func (s *stretch) run(d delivery) ending {
 	budget := s.conversation.budget()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
-	e := s.wait(d, timer.C)
+	s.until = began.Add(budget)
+	e, rested := s.receive(d)
+	if !rested {
+		e = s.wait(d, timer.C)
+	}
 	if s.dispatcher != nil {
 		s.dispatcher.crew.stop()
 	}
@@ -46,7 +54,7 @@ func (s *stretch) run(d delivery) ending {
 // program is dead by then.
 func (s *stretch) collect(e *ending) {
 	record := s.conversation.copy()
-	if e.printed == nil || !e.leftFiles && len(record.Inputs) == 0 || s.files == nil || !s.conversation.owned() {
+	if e.printed == nil || !e.leftFiles && len(record.Inputs) == 0 && len(record.Handed) == 0 || s.files == nil || !s.conversation.owned() {
 		return
 	}
 	c := collection{sandbox: s.sandbox, store: s.files, log: s.log, record: record, inputs: map[string]*InputFile{}}
@@ -66,6 +74,13 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 		finished = s.dispatcher.crew.finished()
 	}
 	for {
+		for len(s.later) > 0 {
+			next := s.later[0]
+			s.later = s.later[1:]
+			if e, rested := s.hear(next); rested {
+				return e
+			}
+		}
 		select {
 		case event, ok := <-s.sandbox.Events():
 			if !ok {

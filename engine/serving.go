@@ -64,7 +64,7 @@ func (c *conversation) endCall(s *served) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool { return p.Number == s.call.Number })
-	received := c.record.Received + int64(len(s.output))
+	received := c.record.Received + max(s.size, int64(len(s.output)))
 	if limit := c.o.MaxResults; s.message == "" && limit > 0 && received > limit {
 		s.message, s.output = (&ResultsError{Size: received, Limit: limit}).told(), nil
 	} else if s.message == "" && c.o.Used != nil {
@@ -212,6 +212,9 @@ func (s *stretch) served(first *served) (ending, bool) {
 	w := s.dispatcher.crew
 	for next := first; next != nil; {
 		s.counted.Release(next.held)
+		if e, rested := s.open(next); rested {
+			return e, true
+		}
 		s.conversation.endCall(next)
 		w.end(next)
 		select {

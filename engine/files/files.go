@@ -18,12 +18,20 @@ var (
 	// ErrForeign means that the session belongs to another owner.
 	ErrForeign = errors.New("files: the session belongs to another owner")
 	// ErrTooLarge means that a file is larger than Options.MaxFile.
-	ErrTooLarge = errors.New("files: file is too large")
+	ErrTooLarge error = refusedError("the file is too large")
 	// ErrQuota means that a file does not fit into its owner's Options.Quota.
-	ErrQuota = errors.New("files: quota exceeded")
+	ErrQuota error = refusedError("the quota is exceeded")
 	// ErrFull means that the session already has Options.MaxFiles files.
-	ErrFull = errors.New("files: session has too many files")
+	ErrFull error = refusedError("the session has too many files")
 )
+
+// A refusedError refuses a file, in words for whoever has made it.
+type refusedError string
+
+func (e refusedError) Error() string { return "files: " + string(e) }
+
+// Refusal returns the words.
+func (e refusedError) Refusal() string { return string(e) }
 
 // The kinds of owners.
 const (

@@ -34,6 +34,7 @@ const (
 	frameStopped frameKind = 'P'
 	frameRan     frameKind = 'E'
 	frameOutput  frameKind = 'O'
+	framePlaced  frameKind = 'W'
 )
 
 const frameHeader = 5

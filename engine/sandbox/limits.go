@@ -54,7 +54,7 @@ func (l Limits) largest(kind frameKind) (size int64, known bool) {
 	switch kind {
 	case frameCalls:
 		return maxCallsFrame, true
-	case frameHello, frameDone, frameStopped, frameRan:
+	case frameHello, frameDone, frameStopped, frameRan, framePlaced:
 		return maxHeadFrame, true
 	case frameExit:
 		return 2*l.output() + maxHeadFrame, true

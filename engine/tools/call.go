@@ -33,6 +33,8 @@ type Request struct {
 type Result struct {
 	// Output is the result, which is JSON.
 	Output json.RawMessage
+	// Envelope is true if the result came in an envelope.
+	Envelope bool
 	// Cost is what the call costs, in credits.
 	Cost int64
 }
@@ -87,7 +89,7 @@ func (t *toolset) call(ctx context.Context, r Request, maxResult int64) (Result,
 	if int64(len(answer)) > maxResult {
 		return Result{}, failure(nil, textLarge, len(answer), maxResult)
 	}
-	return Result{Output: t.masker.JSON(answer), Cost: called.Rules.Cost}, nil
+	return Result{Output: t.masker.JSON(answer), Envelope: called.Rules.Envelope, Cost: called.Rules.Cost}, nil
 }
 
 // tool returns a tool. The toolset is started if need be.

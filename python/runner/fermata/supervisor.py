@@ -7,7 +7,7 @@ and outlives the servers that it speaks to.
 Each of its subjects is a module: ``servers`` is the talk with the servers, ``control`` the stream
 to the worker, ``output`` what the program prints, ``teller`` how the server hears of that while the program
 runs, ``pauses`` the watch over a stopped program,
-``files`` what an ended program has left, ``states`` the state and its moves. Here they come
+``files`` what an ended program has left, ``placing`` files for one that waits, ``states`` the state and its moves. Here they come
 together in one event loop.
 """
 
@@ -28,6 +28,7 @@ from fermata.files import Files
 from fermata.frames import Channel, Frame, ProtocolError, WorkerChannel
 from fermata.output import Outputs
 from fermata.pauses import Meter, Pauses
+from fermata.placing import Placing
 from fermata.servers import Servers
 from fermata.states import State
 from fermata.stopping import Stopper
@@ -90,6 +91,7 @@ class Supervisor:
         self._teller = Teller(self._servers, self._outputs.both)
         self._pauses = Pauses(worker.stopper, self._meter, self._servers.say)
         self._files = Files(self._servers.reply)
+        self._placing = Placing(sandbox.WORKSPACE)
         self._events.watch(worker.status.fileno(), self._worker_ended)
 
     def run(self) -> None:
@@ -121,6 +123,7 @@ class Supervisor:
     def attached(self) -> None:
         """Drop what another server has asked for."""
         self._files.cancel()
+        self._placing.cancel()
         self._pauses.forget_answer()
 
     def hello(self) -> bytes | None:
@@ -148,6 +151,11 @@ class Supervisor:
             case frames.FILE if self._state == states.READY:
                 self._control.send(frame)
                 self._pace_files()
+            case frames.FILE if self._state in (states.RUNNING, states.PAUSED):
+                self._place(frame)
+            case frames.FILE if self._state == states.ENDED:
+                # The program for which it is has ended meanwhile, as its server is about to hear.
+                pass
             case frames.PROGRAM if self._state == states.READY:
                 self._resume(frame)
                 # What was printed before counts as the program's.
@@ -191,6 +199,12 @@ class Supervisor:
         self._servers.answered()
         self._move(states.RUNNING)
         self._control.answer(frame)
+
+    def _place(self, frame: Frame) -> None:
+        """Take a piece of a file for the program that waits, and tell what came of the file after the last one."""
+        problem = self._placing.take(frame.payload)
+        if problem is not None:
+            self._servers.reply(frames.encode(frames.PLACED, dumps({"error": problem}).encode()))
 
     def _pace_files(self) -> None:
         """Hold files back while the worker has not taken those before them."""
@@ -261,6 +275,7 @@ class Supervisor:
         stopping.signal_all(signal.SIGSTOP)
         self._teller.stop()
         self._outputs.finish()
+        self._placing.cancel()
         self._control.stop()
         report = how | self._outputs.report()
         if not workspace.is_empty(sandbox.WORKSPACE):

@@ -7,6 +7,7 @@ considers regular files only, opens them by descriptors and never follows a link
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -237,15 +238,21 @@ def _digest(root: int, name: str) -> str:
         return ""
 
 
+def segments(name: str) -> list[str]:
+    """Return the parts of a name. Raises OSError if it can lead out of the workspace."""
+    parts = name.split("/")
+    if not {"", ".", ".."}.isdisjoint(parts):
+        raise OSError(errno.EINVAL, f"not a name of a file: {name}")
+    return parts
+
+
 def open_file(root: int, name: str) -> BufferedReader:
     """Open a file for reading, without following links.
 
     Raises OSError if there is no such file or if it is not a regular file, and
     PermissionError if it cannot be read or has a second name.
     """
-    *parents, base = segments = name.split("/")
-    if not {"", ".", ".."}.isdisjoint(segments):
-        raise OSError(f"not a name of a file: {name}")
+    *parents, base = segments(name)
     directory = os.dup(root)
     try:
         for parent in parents:
