@@ -211,7 +211,7 @@ func (s *stretch) keep(call string, files []artifact.File) (failure string, e en
 func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f artifact.File) (kept handedFile, why string, err error) {
 	content, err := f.Content()
 	if err != nil {
-		return kept, err.Error(), nil
+		return kept, err.Error(), nil //nolint:nilerr // only the call fails
 	}
 	saved, err := s.files.Save(ctx, record.Scope, record.Session, f.Path, bytes.NewReader(content))
 	if refused, ok := errors.AsType[refusal](err); ok {

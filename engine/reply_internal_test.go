@@ -46,6 +46,32 @@ func TestEnvelopes(t *testing.T) {
 	}
 }
 
+// TestHandings finds the results that hand files over, and what a server that has died has noted of them.
+func TestHandings(t *testing.T) {
+	result := Result{CallID: "call_001", Value: []byte(`{"ok": true, "ret": {"artifact": {"content": "x"}}}`)}
+	for name, c := range map[string]struct {
+		call  continuation.Call
+		noted bool
+	}{
+		"for the first time": {continuation.Call{}, false},
+		"again":              {continuation.Call{Answered: true, Stage: stageHanded}, false},
+		"again, and noted":   {continuation.Call{Answered: true}, true},
+	} {
+		c.call.Number, c.call.ID, c.call.Envelope, c.call.Path = 1, "call_001", true, "a.txt"
+		s, err := settlementOf([]continuation.Call{c.call}, []Result{result})
+		if err != nil || len(s.handed) != 1 || s.handed[0].noted != c.noted || s.handed[0].files[0].Path != "a.txt" {
+			t.Errorf("%s: got %+v, %v", name, s.handed, err)
+			continue
+		}
+		if got, want := spell(s.results[0]), `{"artifact":{"path":"a.txt"}}`; got != want {
+			t.Errorf("%s: the program gets %s, want %s", name, got, want)
+		}
+		if after := s.after([]continuation.Call{c.call}); after[0].Stage != stageHanded || !after[0].Answered {
+			t.Errorf("%s: the record has %+v", name, after[0])
+		}
+	}
+}
+
 // spell returns a result as text.
 func spell(r sandbox.Result) string {
 	text := string(r.Value)

@@ -93,7 +93,8 @@ func TestEncodeResults(t *testing.T) {
 		{"no value", []Result{{Number: 7}}, `[{"n":7,"value":null}]`},
 		{"a failure", []Result{{Number: 7, Failed: true, Value: json.RawMessage(`"no"`)}}, `[{"n":7,"error":"no"}]`},
 		{
-			"a failure with attributes", []Result{{Number: 7, Failed: true, Value: json.RawMessage(`"no"`), About: json.RawMessage(`{"code":"x"}`)}},
+			"a failure with attributes",
+			[]Result{{Number: 7, Failed: true, Value: json.RawMessage(`"no"`), About: json.RawMessage(`{"code":"x"}`)}},
 			`[{"n":7,"error":"no","about":{"code":"x"}}]`,
 		},
 		{"a failure without a text", []Result{{Number: 7, Failed: true}}, `[{"n":7,"error":null}]`},

@@ -87,7 +87,7 @@ func TestFrameKinds(t *testing.T) {
 		"sandbox": {
 			"hello": frameHello, "calls": frameCalls, "done": frameDone, "exit": frameExit, "listing": frameListing,
 			"content": frameContent, "lost": frameLost, "stopped": frameStopped, "ran": frameRan,
-			"output": frameOutput,
+			"output": frameOutput, "placed": framePlaced,
 		},
 	} {
 		got := map[string]frameKind{}
@@ -325,7 +325,7 @@ func FuzzReadFrame(f *testing.F) {
 			if err != nil {
 				break
 			}
-			if !strings.ContainsRune("HCDXMBNPEO", rune(got.kind)) {
+			if !strings.ContainsRune("HCDXMBNPEOW", rune(got.kind)) {
 				t.Fatalf("readFrame let kind %q pass", got.kind)
 			}
 			if err := writeFrame(&again, got.kind, got.payload); err != nil {

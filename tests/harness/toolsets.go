@@ -49,7 +49,7 @@ toolsets:
         - {name: queue, description: Never two at once., method: POST, path: /slow, lane: orders, parameters: INPUT}
         - {name: pay, description: Needs approval., method: POST, path: /echo, approval: always, cost: 5, parameters: INPUT}
         - {name: order, description: Answers in an envelope., method: POST, path: /envelope, envelope: true,
-           parameters: {type: object, properties: {ok: {type: boolean}, key: {type: string}}, required: [ok]}}
+           parameters: {type: object, properties: {ok: {type: boolean}, key: {type: string}, path: {type: string}, artifact: {type: object}}, required: [ok]}}
         - {name: direct, description: Not for programs., method: POST, path: /echo, callers: [direct], parameters: INPUT}
         - {name: program, description: For programs only., method: POST, path: /echo, callers: [code], parameters: INPUT}
   trouble:
