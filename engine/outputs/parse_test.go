@@ -3,8 +3,8 @@ package outputs_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -61,7 +61,7 @@ func TestParseLimits(t *testing.T) {
 	t.Parallel()
 	paths := make([]string, outputs.MaxOutputs+1)
 	for i := range paths {
-		paths[i] = fmt.Sprint(i)
+		paths[i] = strconv.Itoa(i)
 	}
 	for n, want := range map[int]string{outputs.MaxOutputs: "", outputs.MaxOutputs + 1: "outputs must have at most 50 entries"} {
 		sent, err := json.Marshal(paths[:n])

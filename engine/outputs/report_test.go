@@ -61,7 +61,8 @@ func TestReport(t *testing.T) {
 			"Succeeded:\n- turn_1/files/b\n- turn_1/files/a",
 		},
 		{
-			"an error, and everything is there", contract("a"), raised, []outputs.Judged{judged("a", outputs.Produced)},
+			"an error, and everything is there", contract("a"), raised,
+			[]outputs.Judged{judged("a", outputs.Produced)},
 			"Runtime error: execution_failed — ValueError: no rows\nSucceeded:\n- turn_1/files/a",
 		},
 		{
@@ -70,7 +71,8 @@ func TestReport(t *testing.T) {
 				"File errors:\n- turn_1/files/a: file not produced\n- turn_1/files/b: file not produced",
 		},
 		{
-			"a timeout without a text", contract("a"), outputs.End{Status: "timed_out", Reason: "timed_out"},
+			"a timeout without a text", contract("a"),
+			outputs.End{Status: "timed_out", Reason: "timed_out"},
 			[]outputs.Judged{judged("a", outputs.Produced)},
 			"Runtime error: timeout\nSucceeded:\n- turn_1/files/a",
 		},
@@ -86,7 +88,8 @@ func TestReport(t *testing.T) {
 		},
 		{"an optional one is missing", optional, completed, []outputs.Judged{judged("a", outputs.Produced), judged("b", outputs.Missing)}, "Succeeded:\n- turn_1/files/a"},
 		{
-			"an optional one is broken", optional, completed, []outputs.Judged{judged("a", outputs.Produced), judged("b", outputs.Empty)},
+			"an optional one is broken", optional, completed,
+			[]outputs.Judged{judged("a", outputs.Produced), judged("b", outputs.Empty)},
 			"File errors:\n- turn_1/files/b: file is empty\nSucceeded:\n- turn_1/files/a",
 		},
 		{"the directory of the turn", turn, completed, []outputs.Judged{judged("turn_1/files/x", outputs.Produced)}, "Succeeded:\n- turn_1/files/x"},

@@ -2,6 +2,7 @@ package toolsets
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ const calls = `
 
 // makes returns the program that makes so many calls of a tool.
 func makes(n int, tool, key string) harness.Program {
-	p := program(key, strings.NewReplacer("TOOL", tool, "COUNT", fmt.Sprint(n)).Replace(calls))
+	p := program(key, strings.NewReplacer("TOOL", tool, "COUNT", strconv.Itoa(n)).Replace(calls))
 	p.Timeout = 300_000
 	return p
 }
