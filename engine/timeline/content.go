@@ -1,0 +1,125 @@
+package timeline
+
+import (
+	"bytes"
+	"mime"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"fermata/engine/journal"
+)
+
+// A class is how the contents of files of a media type are shown.
+type class int
+
+// The classes.
+const (
+	classBinary class = iota
+	classText
+	classPDF
+	classImage
+)
+
+// texts are the media types of texts that do not tell so in their names.
+var texts = []string{
+	"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml", "application/sql",
+	"application/javascript", "application/x-javascript", "application/ecmascript", "application/typescript",
+	"application/x-sh", "application/x-python", "application/x-ndjson", "application/jsonl", "application/x-tex",
+	"application/rtf", "application/csv",
+}
+
+// classOf returns the class of a media type. SVG is text.
+func classOf(declared string) class {
+	kind := plainType(declared)
+	switch {
+	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), strings.HasSuffix(kind, "+xml"), strings.HasSuffix(kind, "+yaml"),
+		slices.Contains(texts, kind):
+		return classText
+	case kind == "application/pdf":
+		return classPDF
+	case strings.HasPrefix(kind, "image/"):
+		return classImage
+	}
+	return classBinary
+}
+
+// plainType returns a media type without its parameters.
+func plainType(declared string) string {
+	kind, _, err := mime.ParseMediaType(declared)
+	if err != nil {
+		kind, _, _ = strings.Cut(declared, ";")
+	}
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
+// begins reports whether a file begins like one of its media type. Nothing more of it is looked at.
+func begins(declared string, data []byte) bool {
+	starts := func(with ...string) bool {
+		return slices.ContainsFunc(with, func(w string) bool { return bytes.HasPrefix(data, []byte(w)) })
+	}
+	brand := func(names ...string) bool {
+		return len(data) >= 12 && string(data[4:8]) == "ftyp" && slices.Contains(names, string(data[8:12]))
+	}
+	switch plainType(declared) {
+	case "application/pdf":
+		return starts("%PDF-")
+	case "image/png":
+		return starts("\x89PNG\r\n\x1a\n")
+	case "image/jpeg", "image/jpg":
+		return starts("\xff\xd8\xff")
+	case "image/gif":
+		return starts("GIF87a", "GIF89a")
+	case "image/webp":
+		return len(data) >= 12 && starts("RIFF") && string(data[8:12]) == "WEBP"
+	case "image/bmp", "image/x-ms-bmp":
+		return starts("BM")
+	case "image/tiff":
+		return starts("II*\x00", "MM\x00*")
+	case "image/avif":
+		return brand("avif", "avis")
+	case "image/heic", "image/heif":
+		return brand("heic", "heix", "mif1", "msf1")
+	}
+	return false
+}
+
+// truncatedEnd stands at the end of texts that are cut.
+const truncatedEnd = "...[truncated]"
+
+// textOfFile returns the text of a file of a size, whose first bytes are data.
+func textOfFile(data []byte, size int64) string {
+	text := cut(journal.Decode(whole(data, size)), maxText)
+	if size > int64(len(data)) && !strings.HasSuffix(text, truncatedEnd) {
+		text += truncatedEnd
+	}
+	return text
+}
+
+// whole returns data without an unfinished character at its end, if more follows it in its file.
+func whole(data []byte, size int64) []byte {
+	if size <= int64(len(data)) {
+		return data
+	}
+	for i := 1; i <= min(utf8.UTFMax, len(data)); i++ {
+		if at := len(data) - i; utf8.RuneStart(data[at]) {
+			if !utf8.FullRune(data[at:]) {
+				return data[:at]
+			}
+			break
+		}
+	}
+	return data
+}
+
+// cut returns a text of at most so many bytes, and then a mark that it is cut. It ends with a whole
+// character.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + truncatedEnd
+}

@@ -1,0 +1,121 @@
+package timeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// rawJSON is JSON that keeps the spelling of its numbers.
+type rawJSON = json.RawMessage
+
+// maxParam bounds a text within the parameters of a call, in characters.
+const maxParam = 100
+
+// shortened returns the beginning of a text that is long, and where all of it can be seen. see is empty if
+// there is no such place.
+func shortened(text, see string) string {
+	if utf8.RuneCountInString(text) <= maxParam {
+		return text
+	}
+	end := 0
+	for range maxParam {
+		_, n := utf8.DecodeRuneInString(text[end:])
+		end += n
+	}
+	if see == "" {
+		return text[:end] + truncatedEnd
+	}
+	return text[:end] + "... [see " + see + "]"
+}
+
+// lenient are the options with which JSON of clients and programs is read and written.
+var lenient = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
+
+// shorten returns a value in compact form, in which all long texts are shortened. Of a value that the
+// journal has cut it returns the beginning, as a text.
+func shorten(v rawJSON, see string) rawJSON {
+	if len(v) == 0 {
+		return nil
+	}
+	if head, isCut := cutValue(v); isCut {
+		if text := shortened(head, see); text != head {
+			return encode(text)
+		}
+		return encode(head + truncatedEnd)
+	}
+	var b bytes.Buffer
+	from, to := jsontext.NewDecoder(bytes.NewReader(v), lenient...), jsontext.NewEncoder(&b, lenient...)
+	for {
+		token, err := from.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+		}
+		if err != nil {
+			return nil // The journal has whole values only.
+		}
+		if token.Kind() == jsontext.KindString {
+			token = jsontext.String(shortened(strings.ToValidUTF8(token.String(), "\uFFFD"), see))
+		}
+		if to.WriteToken(token) != nil {
+			return nil
+		}
+	}
+}
+
+// textOf returns the text of a JSON string, or the beginning of one that the journal has cut.
+func textOf(v rawJSON) string {
+	if head, isCut := cutValue(v); isCut {
+		return head + truncatedEnd
+	}
+	var text string
+	if json.Unmarshal(v, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// valueOf returns the text of a value in compact form, and its media type. What the journal has cut is no
+// JSON any more.
+func valueOf(v rawJSON) (text, mime string) {
+	if head, isCut := cutValue(v); isCut {
+		return head + truncatedEnd, "text/plain"
+	}
+	value := jsontext.Value(bytes.Clone(v))
+	err := value.Format(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(false))
+	if err != nil {
+		return "null", "application/json"
+	}
+	return string(value), "application/json"
+}
+
+// cutValue returns the beginning of a value that the journal has cut, and whether v stands for one.
+func cutValue(v rawJSON) (head string, ok bool) {
+	if !bytes.HasPrefix(v, []byte(`{"truncated":true,"bytes":`)) {
+		return "", false
+	}
+	var c struct {
+		Bytes int     `json:"bytes"`
+		Head  *string `json:"head"`
+	}
+	if json.Unmarshal(v, &c) != nil || c.Head == nil {
+		return "", false
+	}
+	return *c.Head, true
+}
+
+// encode returns v as JSON on one line, without escapes that JSON does not need.
+func encode(v any) rawJSON {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // Structs of plain members and of valid JSON can be encoded.
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+}
