@@ -9,6 +9,8 @@ const DefaultBodyBudget = 512 << 20
 // one principal. A body always fits if it is the only one, however small the budget.
 type budget struct {
 	total, share int64
+	// full and own refuse what exceeds the total, and the share of one principal.
+	full, own *Error
 
 	mu   sync.Mutex
 	used int64
@@ -17,7 +19,7 @@ type budget struct {
 
 // newBudget returns a budget. One principal may have a quarter of it.
 func newBudget(total int64) *budget {
-	return &budget{total: total, share: total / 4, by: map[string]int64{}}
+	return &budget{total: total, share: total / 4, full: errBodies, own: errOwnBodies, by: map[string]int64{}}
 }
 
 // A lease is the part of a budget that one request holds. It belongs to one goroutine.
@@ -37,10 +39,10 @@ func (l *lease) take(n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if others := b.used - l.held; others > 0 && n > 0 && b.used+n > b.total {
-		return errBodies
+		return b.full
 	}
 	if own := b.by[l.principal]; l.principal != "" && own-l.held > 0 && own+n > b.share {
-		return errOwnBodies
+		return b.own
 	}
 	b.used += n
 	b.by[l.principal] += n

@@ -22,6 +22,7 @@ import (
 	"fermata/api/mcp"
 	"fermata/api/peer"
 	"fermata/api/reference"
+	"fermata/api/timelines"
 	toolsetroutes "fermata/api/toolsets"
 	"fermata/continuation"
 	"fermata/engine"
@@ -246,6 +247,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	}
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
+	timelines.New(history, files).Register(clients, log)                                                                          //nolint:contextcheck // each request has a context of its own
 	routes := toolsetroutes.Options{Calls: executions, Body: int64(s.HTTP.MaxBody)}
 	if toolsets != nil {
 		routes.Toolsets = toolsets

@@ -155,6 +155,11 @@ func (f *Facts) made() []*call {
 	return calls
 }
 
+// Size returns about how many bytes the facts hold.
+func (f *Facts) Size() int64 {
+	return int64(f.inner + len(f.started.Code) + len(f.started.Outputs) + len(f.stdout.head) + cap(f.stdout.tail) + cap(f.stderr.tail))
+}
+
 // Session returns the session of the execution.
 func (f *Facts) Session() string { return f.started.Session }
 

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -112,6 +113,13 @@ func (n *Names) SetNotes(text, name string) error {
 	}
 	n.Notes = text
 	return nil
+}
+
+// With returns the names with those of other that are set in place of them.
+func (n Names) With(other Names) Names {
+	n.Turn, n.Call, n.Tool = cmp.Or(other.Turn, n.Turn), cmp.Or(other.Call, n.Call), cmp.Or(other.Tool, n.Tool)
+	n.Notes = cmp.Or(other.Notes, n.Notes)
+	return n
 }
 
 var (

@@ -1,0 +1,106 @@
+package timelines
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine/journal"
+	"fermata/engine/timeline"
+)
+
+// Register registers the route of timelines.
+func (m *Maker) Register(r *api.Router, log *slog.Logger) {
+	h := &handler{m, log}
+	for _, prefix := range []string{"", "/v1"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r.Handle(method, prefix+"/executions/:id/timeline", h.timeline, r.Needs(api.See))
+		}
+	}
+}
+
+type handler struct {
+	maker *Maker
+	log   *slog.Logger
+}
+
+// timeline answers with the timeline of an execution, or with some blocks of it.
+func (h *handler) timeline(c echo.Context) error {
+	w, view, err := wishOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, who := c.Request().Context(), api.PrincipalOf(c)
+	viewer := journal.Viewer{Principal: who.ID, Operator: who.Operator}
+	x, err := h.maker.find(ctx, viewer, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	api.Note(c, slog.String("execution", x.ID()))
+	if who.Operator && x.Principal() != who.ID {
+		h.log.Info("an operator looks at an execution", "principal", who.ID, "route", c.Path(), "execution", x.ID(), "of", x.Principal())
+	}
+	made, err := h.maker.make(ctx, viewer, x, w)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	view.Missing = made.Missing(w.Paths)
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	if !made.Large() {
+		var b bytes.Buffer
+		if err := made.Write(&b, view); err != nil {
+			return err
+		}
+		return api.AnswerBytes(c, http.StatusOK, b.Bytes())
+	}
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	c.Response().WriteHeader(http.StatusOK)
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	if err := made.Write(api.PacedWriter(c), view); err != nil && ctx.Err() == nil {
+		api.SetCause(c, err) // The client sees that the answer has no end.
+	}
+	return nil
+}
+
+// maxPaths bounds how many paths a request may ask for.
+const maxPaths = 100
+
+// wishOf returns what a request asks for.
+func wishOf(c echo.Context) (w Wish, v timeline.View, err error) {
+	q := api.QueryOf(c)
+	view := q.Choice("view", "blocks", "rendered")
+	v.Blocks, v.Rendered = view != "rendered", view != "blocks"
+	if base64 := q.Choice("base64", "true", "false"); base64 != "" {
+		wanted := base64 == "true"
+		w.Base64 = &wanted
+	}
+	if w.Paths = q.Values["path"]; len(w.Paths) > maxPaths {
+		q.Refuse("path", "occur at most "+strconv.Itoa(maxPaths)+" times")
+	}
+	var given timeline.Names
+	for _, p := range []struct {
+		name string
+		set  func(text, name string) error
+	}{{"turn_id", given.SetTurn}, {"tool_call_id", given.SetCall}, {"tool_id", given.SetTool}, {"notes", given.SetNotes}} {
+		value, there := q.One(p.name)
+		switch {
+		case !there || q.Err != nil:
+		case p.name == "notes" && (value == "true" || value == "false"):
+			w.Mute = value == "false"
+		default:
+			if wrong, ok := errors.AsType[*timeline.MistakeError](p.set(value, p.name)); ok {
+				q.Err = api.BadRequest(wrong.Text)
+			}
+		}
+	}
+	w.Named = func(usual timeline.Names) timeline.Names { return usual.With(given) }
+	return w, v, q.Err
+}

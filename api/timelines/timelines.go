@@ -1,0 +1,229 @@
+// Package timelines is the contract of timelines: it makes what engine/timeline builds from the journals
+// and the files of this server, within bounds, for its route and for answers that carry a timeline. It
+// knows nothing of how programs run.
+package timelines
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"fermata/api"
+	"fermata/api/auth"
+	"fermata/continuation"
+	"fermata/engine/files"
+	"fermata/engine/journal"
+	"fermata/engine/timeline"
+)
+
+const (
+	// roomBytes bounds what all timelines hold at once, and places how many are made for one principal at a
+	// time.
+	roomBytes = 128 << 20
+	places    = 4
+	// pageEvents is how many events are read at once.
+	pageEvents = 1000
+	// largeContents is the size from which contents are encoded while they are sent.
+	largeContents = 1 << 20
+)
+
+// Executions whose timelines there are not.
+var (
+	errNotFound  = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}
+	errNoJournal = &api.Error{Status: http.StatusNotFound, Text: "There is no timeline: the journal of this execution does not keep everything (FERMATA_JOURNAL)"}
+	errNoProgram = &api.Error{Status: http.StatusNotFound, Text: "There is no timeline: this execution is a call without a program"}
+)
+
+// Files are the stored files; *files.Store implements it.
+type Files interface {
+	Stat(ctx context.Context, owner files.Owner, session, id string) (files.File, error)
+	Content(ctx context.Context, f files.File, from, to int64) (io.ReadCloser, error)
+}
+
+// A Maker makes timelines.
+type Maker struct {
+	history *journal.History
+	files   Files
+	room    *api.Room
+}
+
+// New returns a Maker.
+func New(history *journal.History, files Files) *Maker {
+	return &Maker{history, files, api.NewRoom(roomBytes, places)}
+}
+
+// A Wish says what of a timeline is wanted.
+type Wish struct {
+	// Named are the names for an execution that has named none; it gets those that its program has by
+	// itself.
+	Named func(usual timeline.Names) timeline.Names
+	// Base64, if it is set, says whether contents of PDF and images are wanted, whatever the start says.
+	Base64 *bool
+	Paths  []string
+	Mute   bool
+}
+
+// A Made is a timeline, which holds memory until it is closed.
+type Made struct {
+	timeline.Timeline
+	place *api.Place
+	size  int64
+}
+
+// Close gives the memory back.
+func (m *Made) Close() { m.place.Leave() }
+
+// Large reports whether the timeline is so large that it is to be encoded while it is sent.
+func (m *Made) Large() bool { return m.size > largeContents }
+
+// Of returns the timeline of an execution of the viewer.
+func (m *Maker) Of(ctx context.Context, v journal.Viewer, execution string, w Wish) (*Made, error) {
+	x, err := m.find(ctx, v, execution)
+	if err != nil {
+		return nil, err
+	}
+	return m.make(ctx, v, x, w)
+}
+
+func (m *Maker) find(ctx context.Context, v journal.Viewer, execution string) (*journal.Execution, error) {
+	x, err := m.history.Find(ctx, v, execution)
+	if errors.Is(err, continuation.ErrNotFound) {
+		err = errNotFound
+	}
+	return x, err
+}
+
+// make returns the timeline of an execution, for a viewer who may see it.
+func (m *Maker) make(ctx context.Context, v journal.Viewer, x *journal.Execution, w Wish) (_ *Made, err error) {
+	if x.Mode() != journal.Full {
+		return nil, errNoJournal
+	}
+	place, err := m.room.Enter(ctx, v.Principal)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			place.Leave()
+		}
+	}()
+	facts, err := read(ctx, x, place)
+	if err != nil {
+		return nil, err
+	}
+	if facts.Session() == "" {
+		return nil, errNoProgram
+	}
+	o := timeline.Options{Paths: w.Paths, Mute: w.Mute}
+	if o.Names, err = facts.Names(); err != nil {
+		return nil, fmt.Errorf("timelines: names of execution %s: %w", x.ID(), err)
+	}
+	if !facts.Named() && w.Named != nil {
+		o.Names = w.Named(o.Names)
+	}
+	if w.Base64 != nil {
+		o.Names.NoBase64 = !*w.Base64
+	}
+	owner, known := auth.Named(x.Principal())
+	if !known {
+		return nil, fmt.Errorf("timelines: %q is no principal", x.Principal())
+	}
+	c := &contents{files: m.files, owner: api.OwnerOf(owner), session: facts.Session(), place: place, ctx: ctx}
+	made, err := timeline.Build(ctx, facts, o, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Made{made, place, c.reserved}, nil
+}
+
+// read reads the journal of an execution, and counts what is kept of it.
+func read(ctx context.Context, x *journal.Execution, place *api.Place) (*timeline.Facts, error) {
+	facts := &timeline.Facts{}
+	held := int64(0)
+	for after, more := int64(0), true; more; {
+		var events []journal.Entry
+		var err error
+		if events, more, err = x.Events(ctx, after, pageEvents); err != nil {
+			if errors.Is(err, continuation.ErrNotFound) {
+				err = errNotFound // It has been forgotten meanwhile.
+			}
+			return nil, err
+		}
+		for _, e := range events {
+			if err := facts.Add(e); err != nil {
+				return nil, err
+			}
+			after = e.Seq
+		}
+		if size := facts.Size(); size > held {
+			if err := place.Take(ctx, size-held); err != nil {
+				return nil, err
+			}
+			held = size
+		}
+	}
+	return facts, nil
+}
+
+// contents reads the files of one execution.
+type contents struct {
+	files    Files
+	owner    files.Owner
+	session  string
+	place    *api.Place
+	reserved int64
+	ctx      context.Context //nolint:containedctx // it is that of the one call that this is for
+}
+
+// Reserve implements timeline.Contents.
+func (c *contents) Reserve(bytes int64) error {
+	c.reserved = bytes
+	return c.place.Take(c.ctx, bytes)
+}
+
+// Read implements timeline.Contents.
+func (c *contents) Read(ctx context.Context, id string, most int64) ([]byte, error) {
+	f, err := c.files.Stat(ctx, c.owner, c.session, id)
+	if err == nil && most == 0 {
+		return nil, nil
+	}
+	var content io.ReadCloser
+	if err == nil {
+		content, err = c.files.Content(ctx, f, 0, min(most, f.Size))
+	}
+	if errors.Is(err, files.ErrNotFound) || errors.Is(err, files.ErrForeign) {
+		return nil, timeline.ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }()
+	data := make([]byte, min(most, f.Size))
+	n, err := io.ReadFull(content, data)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("timelines: read file %s: %w", id, err)
+	}
+	return data[:n], nil
+}
+
+// Insert returns an answer, which is a JSON object, with a timeline as its last member.
+func Insert(body []byte, m *Made) ([]byte, error) {
+	var b bytes.Buffer
+	err := InsertTo(&b, body, m)
+	return b.Bytes(), err
+}
+
+// InsertTo writes an answer, which is a JSON object, with a timeline as its last member.
+func InsertTo(w io.Writer, body []byte, m *Made) error {
+	if _, err := w.Write(append(bytes.TrimSuffix(body, []byte{'}'}), `,"timeline":`...)); err != nil {
+		return err
+	}
+	if err := m.Write(w, timeline.View{Blocks: true}); err != nil {
+		return err
+	}
+	_, err := w.Write([]byte{'}'})
+	return err
+}
