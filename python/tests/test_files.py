@@ -46,6 +46,7 @@ def test_files_are_not_listed_while_something_lives(sandbox: Sandbox, monkeypatc
     server = sandbox.running()
     sandbox.say(frames.DONE, {"exit": 0})
     assert (server.receive().kind, server.receive().kind) == (frames.DONE, frames.EXIT)
-    server.send(frames.LIST, b"{}")
+    server.send(frames.LIST, b'{"wanted": ["report"]}')
     found = json.loads(server.receive().payload)
     assert (found["files"], found["missing"], found["reasons"]) == ([], [], {"unreadable": 1})
+    assert found["wanted"] == {"report": {"state": "unreadable", "size": 0}}

@@ -38,8 +38,10 @@ def names(found: workspace.Listing) -> list[str]:
     return [file["name"] for file in found.files]
 
 
-def listed(root: Path, inputs: dict[str, int] | None = None, fixed: list[str] | None = None) -> workspace.Listing:
-    return workspace.listing(str(root), inputs or {}, fixed or [], 50, DISK)
+def listed(
+    root: Path, inputs: dict[str, int] | None = None, fixed: list[str] | None = None, wanted: list[str] | None = None
+) -> workspace.Listing:
+    return workspace.listing(str(root), inputs or {}, fixed or [], 50, DISK, wanted or [])
 
 
 def test_inputs_come_in_pieces(root: Path) -> None:
@@ -116,6 +118,57 @@ def test_holes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (names(found), found.skipped) == (["c", "a", "b"], ["d"])
 
 
+def test_wanted_files_come_first(root: Path) -> None:
+    for n in range(60):
+        (root / f"{n:02}").write_text("x")
+    (root / ".hidden").mkdir()
+    (root / ".hidden/w").write_text("x")
+    found = listed(root, {"07": 5}, ["08"], ["59", ".hidden/w", "07", "08", "nowhere", "03"])
+    # There are 50 besides the input, and the wanted ones are among them.
+    assert names(found) == ["07", "59", ".hidden/w", "03", *(f"{n:02}" for n in range(50) if n not in (3, 7, 8))]
+    assert (found.wanted, found.reasons) == ({}, {"max_files": 9})
+    few = workspace.listing(str(root), {}, [], 1, DISK, ["59", "58"])
+    assert names(few) == ["59", "58"]
+
+
+def test_wanted_files_are_found_where_nobody_looks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "_MAX_ENTRIES", 10)
+    for n in range(100):
+        (root / f"{n}").write_text("x")
+    wanted = [f"{n}" for n in range(100)]
+    assert names(listed(root, wanted=wanted)) == wanted
+
+
+def test_wanted_files_that_are_too_large(root: Path) -> None:
+    with open("sparse", "wb") as file:
+        file.truncate(1 << 40)
+    (root / "edge").write_bytes(b"x" * DISK)
+    (root / "over").write_bytes(b"x" * (DISK + 1))
+    (root / "grown").write_bytes(b"x" * (DISK + 1))
+    found = listed(root, {"grown": 1}, wanted=["sparse", "edge", "over", "grown"])
+    assert names(found) == ["edge"]
+    assert found.wanted == {
+        "sparse": {"state": "too_large", "size": 1 << 40},
+        "over": {"state": "too_large", "size": DISK + 1},
+        "grown": {"state": "too_large", "size": DISK + 1},
+    }
+    assert found.reasons == {"size": 3}
+
+
+def test_empty_directories_of_wanted_files_are_not_kept(root: Path) -> None:
+    (root / "turn_1/files").mkdir(parents=True)
+    (root / "other").mkdir()
+    found = listed(root, wanted=["turn_1/files/a/b", "other/.dirkeep"])
+    assert (names(found), found.wanted, os.listdir("other")) == ([], {}, [])
+    assert names(listed(root)) == ["other/.dirkeep", "turn_1/files/.dirkeep"]
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "a//b", "./a", "..", ""])
+def test_wanted_names_that_lead_out(root: Path, name: str) -> None:
+    found = listed(root, wanted=[name])
+    assert (names(found), found.wanted) == ([], {})
+
+
 def test_hidden_directories_and_caches_are_left_out(root: Path) -> None:
     for name in (".hidden/x", "__pycache__/x.pyc", ".file"):
         (root / name).parent.mkdir(exist_ok=True)
@@ -163,7 +216,11 @@ def test_what_is_no_file(root: Path, make: Callable[[Path], None], reported: boo
     (root / "good").write_text("x")
     found = listed(root)
     assert (names(found), found.skipped) == (["good"], ["it"] if reported else [])
+    # A wanted file comes first.
+    found = listed(root, wanted=["it", "good"])
+    assert (names(found), found.wanted) == (["good"], {"it": {"state": "not_regular", "size": 0}})
     # The same in place of an input.
+    assert listed(root, {"it": 1}, wanted=["it"]).wanted == {"it": {"state": "not_regular", "size": 0}}
     found = listed(root, {"it": 1})
     assert (names(found), found.missing) == (["good"], ["it"] if missing else [])
     assert found.skipped == ([] if missing else ["it"])
@@ -180,6 +237,10 @@ def test_directories_that_are_links(root: Path) -> None:
     os.symlink(outside, "d")
     found = listed(root, {"d/x": 6})
     assert (names(found), found.missing, found.skipped) == ([], ["d/x"], [])
+    (root / "file").touch()
+    found = listed(root, wanted=["d/x", "d/x/y", "file/x", "file"])
+    assert (names(found), set(found.wanted)) == (["file"], {"d/x", "d/x/y"})
+    assert {w["state"] for w in found.wanted.values()} == {"not_regular"}
     descriptor = os.open(root, os.O_RDONLY)
     with pytest.raises(OSError):
         workspace.open_file(descriptor, "d/x")
@@ -232,6 +293,20 @@ def test_many_entries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.reasons["max_files"] == 1
 
 
+def test_wanted_files_without_a_right_to_read(root: Path) -> None:
+    (root / "it").write_text("x")
+    os.chmod("it", 0)
+    user = os.geteuid()
+    if user == 0:
+        os.chown("it", NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        found = listed(Path("."), wanted=["it"])
+    finally:
+        os.seteuid(user)
+    assert (names(found), found.wanted) == ([], {"it": {"state": "unreadable", "size": 0}})
+
+
 @pytest.mark.parametrize(("closed", "skipped"), [("it", ["it"]), (".", ["."])])
 def test_no_right_to_read(root: Path, closed: str, skipped: list[str]) -> None:
     (root / "it").mkdir()
@@ -246,7 +321,11 @@ def test_no_right_to_read(root: Path, closed: str, skipped: list[str]) -> None:
         # A relative path, because other users may have no access to the directories above.
         here = Path(".")
         assert not workspace.is_empty(str(here))
-        assert listed(here).skipped == skipped
+        found = listed(here, wanted=["it", "it/x"])
+        assert found.skipped == skipped
+        # That a directory cannot be read is no news.
+        states = {name: w["state"] for name, w in found.wanted.items()}
+        assert states == {"it": "not_regular" if closed == "it" else "unreadable", "it/x": "unreadable"}
     finally:
         os.seteuid(user)
         os.chmod(closed, 0o700)
@@ -256,6 +335,6 @@ def test_empty(root: Path, tmp_path: Path) -> None:
     assert workspace.is_empty(str(root))
     assert workspace.is_empty(str(root / "nowhere"))
     found: dict[str, Any] = loads(listed(root).encode())
-    assert found == {"files": [], "missing": [], "skipped": [], "reasons": {}}
+    assert found == {"files": [], "missing": [], "skipped": [], "reasons": {}, "wanted": {}}
     (root / "x").mkdir()
     assert not workspace.is_empty(str(root))

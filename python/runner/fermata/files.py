@@ -27,12 +27,13 @@ class Files:
 
     def list(self, payload: bytes) -> None:
         """Answer which files there are."""
+        request = loads(payload)
         if _all_dead():
-            found = workspace.listing(sandbox.WORKSPACE, **loads(payload))
+            found = workspace.listing(sandbox.WORKSPACE, **request)
         else:
             # What still lives could change the files while they are read.
             found = workspace.Listing()
-            found.skip(".", "unreadable")
+            found.close(request.get("wanted", ()))
         self._reply(frames.encode(frames.LISTING, found.encode()))
 
     def take(self, name: str) -> None:

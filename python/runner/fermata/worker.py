@@ -73,6 +73,10 @@ def run(stream: socket.socket, ready: Ready) -> None:
     if kind != frames.PROGRAM:
         os._exit(1)
     request = loads(payload)
+    for directory in request.get("directories", ()):
+        # What the program was given may stand in the way.
+        with suppress(OSError):
+            os.makedirs(directory, exist_ok=True)
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     done: dict[str, Any] = {}

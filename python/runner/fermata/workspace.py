@@ -13,7 +13,7 @@ import os
 import stat
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -79,6 +79,22 @@ class Listing:
     missing: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
+    # What stands in the way of wanted files that are not listed although something has their name.
+    wanted: dict[str, dict[str, str | int]] = field(default_factory=dict)
+
+    def add(self, name: str, digest: str = "") -> None:
+        """List a file."""
+        self.files.append({"name": name, "sha256": digest})
+
+    def refuse(self, name: str, state: str, size: int = 0) -> None:
+        """Say why a wanted file is not listed."""
+        self.wanted[name] = {"state": state, "size": size}
+
+    def close(self, wanted: Iterable[str]) -> None:
+        """Say that nothing of the workspace can be read."""
+        self.skip(".", "unreadable")
+        for name in wanted:
+            self.refuse(name, "unreadable")
 
     def skip(self, name: str, reason: str) -> None:
         """Leave a file out."""
@@ -103,44 +119,95 @@ def is_empty(directory: str) -> bool:
         return True
 
 
-def listing(directory: str, inputs: dict[str, int], fixed: list[str], max_files: int, max_size: int) -> Listing:
-    """List the regular files below a directory, in the order of their names, inputs first.
+def listing(
+    directory: str,
+    inputs: dict[str, int],
+    fixed: list[str],
+    max_files: int,
+    max_size: int,
+    wanted: Collection[str] = (),
+) -> Listing:
+    """List the regular files below a directory, in the order of their names, inputs first, then those that are wanted.
 
     ``inputs`` has the names and sizes of the input files that the program may change. They do
     not count against ``max_files``. If the size of one is unchanged the listing has its hash,
     which tells the server whether the content has changed. ``fixed`` has the names of the
-    other input files, which are not listed.
+    other input files, which are not listed. ``wanted`` are the files that the program had to
+    produce. They are listed however many there are, wherever they are, and count against
+    ``max_files``.
     """
     found = Listing()
     try:
         root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
-        found.skip(".", "unreadable")
+        found.close(wanted)
         return found
     try:
         space = os.fstatvfs(root)
         # A file with holes can be larger than the disk that it is on.
-        left = space.f_blocks * space.f_frsize
+        room = _Room(max_size, space.f_blocks * space.f_frsize)
         for name, size in _look_for(root, inputs, found).items():
             digest = _digest(root, name) if size == inputs[name] else ""
             # An input that has not changed may have any size.
-            if not digest and size > min(max_size, left):
-                found.skip(name, "size")
+            if room.take(size, bool(digest)):
+                found.add(name, digest)
                 continue
-            left -= size
-            found.files.append({"name": name, "sha256": digest})
-        room = max_files
-        for name, size in sorted(_walk(root, "", 1, found, [_MAX_ENTRIES], {*inputs, *fixed})):
-            if size > min(max_size, left):
+            found.skip(name, "size")
+            if name in wanted:
+                found.refuse(name, "too_large", size)
+        known = {*inputs, *fixed}
+        for name in wanted:
+            state, size = _state_of(root, name)
+            if state == "regular" and name not in known:
+                if room.take(size):
+                    known.add(name)
+                    max_files -= 1
+                    found.add(name)
+                    continue
+                state = "too_large"
+            if state not in ("regular", "missing"):
+                found.refuse(name, state, size)
+        for name, size in sorted(_walk(root, "", 1, found, [_MAX_ENTRIES], known, _parents(wanted))):
+            if size > room.most:
                 found.skip(name, "size")
-            elif room == 0:
+            elif max_files <= 0:
                 found.skip(name, "max_files")
             else:
-                left -= size
-                room -= 1
-                found.files.append({"name": name, "sha256": ""})
+                room.take(size)
+                max_files -= 1
+                found.add(name)
     finally:
         os.close(root)
+    return found
+
+
+@dataclass
+class _Room:
+    """How large files may be that are listed: each of them, and what is left for all of them."""
+
+    max_size: int
+    left: int
+
+    @property
+    def most(self) -> int:
+        """How large the next file may be."""
+        return min(self.max_size, self.left)
+
+    def take(self, size: int, always: bool = False) -> bool:
+        """Take room for a file if there is enough, or always."""
+        if size > self.most and not always:
+            return False
+        self.left -= size
+        return True
+
+
+def _parents(names: Iterable[str]) -> set[str]:
+    """Return the directories that files with these names are in."""
+    found = set()
+    for name in names:
+        while "/" in name:
+            name = name.rpartition("/")[0]
+            found.add(name)
     return found
 
 
@@ -159,10 +226,43 @@ def _look_for(root: int, inputs: Iterable[str], found: Listing) -> dict[str, int
     return sizes
 
 
+def _state_of(root: int, name: str) -> tuple[str, int]:
+    """Return what a name stands for, and the size of a regular file.
+
+    It is "regular" for a file that can be read, and otherwise the state of the output: "missing",
+    "not_regular" or "unreadable".
+    """
+    try:
+        with open_file(root, name) as file:
+            return "regular", os.fstat(file.fileno()).st_size
+    except OSError:
+        pass
+    try:
+        return _obstacle(root, segments(name)), 0
+    except PermissionError:
+        return "unreadable", 0
+    except OSError:
+        return "missing", 0
+
+
+def _obstacle(root: int, parts: list[str]) -> str:
+    """Return the state of an output that is there and cannot be opened. Raises OSError if it is not there."""
+    for depth in range(1, len(parts)):
+        # None of the directories above it is a link.
+        above = os.stat("/".join(parts[:depth]), dir_fd=root, follow_symlinks=False)
+        if stat.S_ISLNK(above.st_mode):
+            return "not_regular"
+    info = os.stat("/".join(parts), dir_fd=root, follow_symlinks=False)
+    return "unreadable" if stat.S_ISREG(info.st_mode) and info.st_nlink == 1 else "not_regular"
+
+
 def _walk(
-    directory: int, prefix: str, depth: int, found: Listing, budget: list[int], known: set[str]
+    directory: int, prefix: str, depth: int, found: Listing, budget: list[int], known: set[str], waiting: set[str]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the names and sizes of the regular files below a directory, except for the known ones."""
+    """Yield the names and sizes of the regular files below a directory, except for the known ones.
+
+    ``waiting`` are directories of which nothing is kept while they are empty.
+    """
     with os.scandir(directory) as entries:  # cannot fail: the directory is open
         # The budget bounds the entries, since a program can leave too many to sort.
         batch = []
@@ -173,7 +273,7 @@ def _walk(
             budget[0] -= 1
             batch.append(entry.name)
         else:
-            if not batch and prefix:
+            if not batch and prefix and prefix[:-1] not in waiting:
                 _keep_directory(directory, prefix, batch, found)
     for base in batch:
         name = prefix + base
@@ -197,7 +297,7 @@ def _walk(
                 found.skip(name, "unreadable")
                 continue
             try:
-                yield from _walk(inner, f"{name}/", depth + 1, found, budget, known)
+                yield from _walk(inner, f"{name}/", depth + 1, found, budget, known, waiting)
             finally:
                 os.close(inner)
         elif name in known:
