@@ -55,10 +55,17 @@ func (m *common) newChronicle(s Start, r continuation.Record, d *mandate) *chron
 		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: d.names(r.Tools),
 		Server: journal.ServerName(m.members.instance),
 	}, lines)
-	w.Note(&journal.Started{
+	started := &journal.Started{
 		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools, Toolsets: d.toolsets(),
 		Timeout: r.Budget.Milliseconds(), Title: s.Title, Labels: s.Labels, Parent: s.Parent,
-	})
+	}
+	if len(s.SentOutputs) > 0 {
+		started.Outputs = w.Code(s.SentOutputs)
+	}
+	if len(s.SentTimeline) > 0 {
+		started.Timeline = w.Code(s.SentTimeline)
+	}
+	w.Note(started)
 	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}
 }
 
@@ -189,6 +196,13 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), journal.Since(call.Started)))
 		}
 	}
+	for _, output := range o.Outputs {
+		entry, err := json.Marshal(output)
+		if err != nil {
+			panic(err) // A struct of texts and a number can be encoded.
+		}
+		events = append(events, &journal.OutputJudged{Output: entry})
+	}
 	c.Note(events...)
 	c.End(&journal.Ended{
 		Status: statusOf(o.State), Reason: string(o.Reason), Detail: o.Why(), Error: text, ExitCode: exitCodeOf(o),
@@ -240,7 +254,7 @@ func statusOf(s State) string {
 func exitCodeOf(o Outcome) *int {
 	code := 0
 	switch {
-	case o.State == Completed:
+	case o.State == Completed, o.Reason == OutputsMissing:
 	case o.Reason == RaisedError:
 		code = 1
 	case o.Reason == ExitedCode:

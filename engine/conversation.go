@@ -231,7 +231,7 @@ func (c *conversation) settle(e ending) bool {
 		if e.printed == nil {
 			outcome.Stdout, outcome.Stderr = c.chronicle.told(c.o.Store)
 		}
-		err := c.end(e.state, outcome, e.printed, e.ran)
+		err := c.end(&outcome, e.printed, e.ran)
 		if !errors.Is(err, ErrOwnerAway) {
 			err = nil // The program has ended, whether the store has recorded it or not.
 		}
@@ -244,7 +244,7 @@ func (c *conversation) settle(e ending) bool {
 	// again: with the token of the round before it, or with the key of the start.
 	if c.standing == pausedUnsaved && s.round == 0 && c.record.Start == "" {
 		// end has logged the error.
-		_ = c.end(Cancelled, Outcome{State: Cancelled, Session: c.record.Session}, nil, 0)
+		_ = c.end(&Outcome{State: Cancelled, Session: c.record.Session}, nil, 0)
 	}
 	return err == nil || c.standing == pausedUnsaved
 }
@@ -301,26 +301,27 @@ func (c *conversation) pauseLifetime(calls []Call) time.Duration {
 	return min(most, max(0, c.record.Budget-time.Since(c.record.Created)))
 }
 
-// end records the end of the execution, and its answer for a retry of the last request. output is
-// all that the program has printed, nil if that is not known. ran is added to the time that the
+// end records the end of the execution, and its answer for a retry of the last request. It completes
+// the outcome with what the contract of outputs says. output is all that the program has printed, nil if that is not known. ran is added to the time that the
 // program has run. The error is ErrOwnerAway if this server has lost the execution. mu is held.
-func (c *conversation) end(state State, outcome Outcome, output *printed, ran time.Duration) error {
+func (c *conversation) end(outcome *Outcome, output *printed, ran time.Duration) error {
 	if c.standing == lost {
 		return ErrOwnerAway
 	}
+	c.report(outcome, output)
 	answer, err := outcome.encode()
 	if err == nil {
-		c.chronicle.noteEnd(c.record, outcome, output, ran)
-		err = c.commit(context.Background(), state, func(next *continuation.Record) {
+		c.chronicle.noteEnd(c.record, *outcome, output, ran)
+		err = c.commit(context.Background(), outcome.State, func(next *continuation.Record) {
 			next.Spent += ran
 			next.Deadline = time.Now()
 			if repeatable(*next) {
 				next.Deadline = next.Deadline.Add(c.o.KeepAnswers)
 			}
-			next.Pending, next.Tools = nil, nil
+			next.Pending, next.Tools, next.Outputs = nil, nil, nil
 			next.Reason, next.Detail = string(outcome.Reason), outcome.Why()
 			next.Answer = c.kept(*next, answer)
-		}, event{kind: endedEvent, outcome: outcome})
+		}, event{kind: endedEvent, outcome: *outcome})
 	}
 	if err != nil {
 		c.o.Log.Error("cannot record the end of an execution", "execution", c.id, "err", err)
@@ -364,7 +365,7 @@ func (c *conversation) leave(to State, why string) bool {
 	}
 	since, outcome := c.record.Since, leftAs(to, why, c.record)
 	// end has logged the error. An execution that is lost is another server's to end.
-	if err := c.end(to, outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
+	if err := c.end(&outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
 		c.logPauseEnd(why, since, outcome)
 	}
 	return true

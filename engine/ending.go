@@ -7,6 +7,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine/journal"
+	"fermata/engine/outputs"
 	"fermata/engine/sandbox"
 )
 
@@ -40,6 +41,10 @@ type ending struct {
 	deleted     []string
 	skipped     Skipped
 	undelivered int
+	// found tells what became of files that the program had to produce, by their names in the workspace,
+	// and judged what became of each of them.
+	found  map[string]outputs.Found
+	judged []outputs.Judged
 	// rested is when the program came to rest, and ran how much of the run budget it took. held is
 	// how many bytes the quota of the principal has for the pause.
 	rested time.Time
@@ -62,6 +67,7 @@ func (e ending) outcome(session string) Outcome {
 	o := Outcome{
 		State: e.state, Session: session, Reason: e.reason, Detail: e.detail, Code: e.code,
 		Value: e.value, Files: e.files, Deleted: e.deleted, Skipped: e.skipped, Undelivered: e.undelivered,
+		Outputs: e.judged,
 	}
 	if e.printed != nil {
 		o.Stdout, o.Stderr = journal.Decode(e.printed.stdout), journal.Decode(e.printed.stderr)

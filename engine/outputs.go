@@ -11,6 +11,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine/journal"
+	"fermata/engine/outputs"
 	"fermata/engine/sandbox"
 )
 
@@ -37,7 +38,10 @@ type collection struct {
 	record  continuation.Record
 	inputs  map[string]*InputFile // the writable input files, by name
 	handed  map[string]handedFile // what results of tools have handed over, by name
-	files   []OutputFile
+	wanted  []string              // the files that the program had to produce
+	// found tells what became of wanted files, by name. Those that it does not have are missing.
+	found map[string]outputs.Found
+	files []OutputFile
 	Skipped
 	deleted     []string
 	undelivered int
@@ -56,7 +60,7 @@ func (c *collection) collect(e *ending) {
 	}
 	slices.SortFunc(c.files, func(a, b OutputFile) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(c.deleted)
-	e.files, e.deleted, e.undelivered = c.files, c.deleted, c.undelivered
+	e.files, e.deleted, e.undelivered, e.found = c.files, c.deleted, c.undelivered, c.found
 	if c.Count() > 0 {
 		e.skipped = c.Skipped
 	}
@@ -82,11 +86,12 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 	for _, f := range handed {
 		c.handed[f.Name], sizes[f.Name] = f, f.Size
 	}
-	found, err := c.sandbox.List(ctx, sizes, fixed)
+	found, err := c.sandbox.List(ctx, sandbox.Question{Sizes: sizes, Fixed: fixed, Wanted: c.wanted})
 	if err != nil {
 		return err
 	}
 	c.skip(found)
+	c.look(found.Wanted)
 	for _, name := range found.Missing {
 		if file, ok := c.handed[name]; ok {
 			delete(c.handed, name)
@@ -97,31 +102,77 @@ func (c *collection) all(ctx context.Context, inputs []InputFile) error {
 			c.drop(ctx, input)
 		}
 	}
-	for i, f := range found.Files {
-		input := c.inputs[f.Name]
-		if file, ok := c.handed[f.Name]; ok && f.SHA256 == file.SHA256 {
-			c.files = append(c.files, file.output(input))
-			continue
-		}
-		if input != nil && f.SHA256 == input.SHA256 {
-			c.inherit(input)
-			continue
-		}
-		err := c.keep(ctx, f.Name, input)
+	changed := c.changed(found)
+	for i, name := range changed {
+		err := c.keep(ctx, name, c.inputs[name])
 		if errors.Is(err, sandbox.ErrContent) {
-			c.undelivered += len(found.Files) - i
+			c.undelivered += len(changed) - i
+			for _, rest := range changed[i:] {
+				c.judge(rest, outputs.Found{State: outputs.Undelivered})
+			}
 			return err
 		}
 		switch {
 		case errors.Is(err, sandbox.ErrUnreadable):
 			c.Reasons[unreadable]++
-			c.Names = append(c.Names, skippedName(f.Name))[:min(len(c.Names)+1, maxSkippedNames)]
+			c.Names = append(c.Names, skippedName(name))[:min(len(c.Names)+1, maxSkippedNames)]
+			c.judge(name, outputs.Found{State: outputs.Unreadable})
 		case err != nil:
 			c.log.Warn("cannot keep a file that a program has left", "execution", c.record.ID, "err", err)
 			c.undelivered++
+			c.judge(name, outputs.Found{State: outputs.Undelivered})
 		}
 	}
 	return nil
+}
+
+// changed returns the files that are new or changed, those first that the program had to produce: what
+// room there is should be theirs. It adds the files that are unchanged. A file that a tool has handed over
+// is one that the program has produced; an input file that it has only left alone is not.
+func (c *collection) changed(found sandbox.Listing) []string {
+	var first, rest []string
+	for _, f := range found.Files {
+		input := c.inputs[f.Name]
+		handed, ok := c.handed[f.Name]
+		switch {
+		case ok && f.SHA256 == handed.SHA256:
+			c.add(handed.output(input))
+		case input != nil && f.SHA256 == input.SHA256:
+			c.inherit(input)
+		case slices.Contains(c.wanted, f.Name):
+			first = append(first, f.Name)
+		default:
+			rest = append(rest, f.Name)
+		}
+	}
+	return append(first, rest...)
+}
+
+// look notes why files are not listed that the program had to produce. A sandbox can tell nothing else
+// of them.
+func (c *collection) look(obstacles map[string]sandbox.Obstacle) {
+	for _, name := range c.wanted {
+		o := obstacles[name]
+		switch state := outputs.State(o.State); state {
+		case outputs.TooLarge:
+			c.judge(name, outputs.Found{State: state, Size: max(0, o.Size)})
+		case outputs.NotRegular, outputs.Unreadable:
+			c.judge(name, outputs.Found{State: state})
+		}
+	}
+}
+
+// judge notes what has become of a file, if the program had to produce it.
+func (c *collection) judge(name string, f outputs.Found) {
+	if slices.Contains(c.wanted, name) {
+		c.found[name] = f
+	}
+}
+
+// add adds a file that the program has produced, and that is stored.
+func (c *collection) add(f OutputFile) {
+	c.files = append(c.files, f)
+	c.judge(f.Name, outputs.Found{State: outputs.Produced, ID: f.ID, Size: f.Size, Type: f.Type})
 }
 
 // inherit adds an input file that the program has not changed.
@@ -176,7 +227,7 @@ func (c *collection) keep(ctx context.Context, name string, input *InputFile) er
 		return err
 	}
 	saved.Input = input
-	c.files = append(c.files, saved)
+	c.add(saved)
 	return nil
 }
 

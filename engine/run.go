@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"fermata/engine/outputs"
 	"fermata/engine/sandbox"
 )
 
@@ -50,15 +51,23 @@ func (s *stretch) run(d delivery) ending {
 	return e
 }
 
-// collect adds to e the files that a program has left in its workspace. Every process of the
-// program is dead by then.
+// collect adds to e the files that a program has left in its workspace, and what has become of the
+// outputs of its contract. Every process of the program is dead by then.
 func (s *stretch) collect(e *ending) {
 	record := s.conversation.copy()
-	if e.printed == nil || !e.leftFiles && len(record.Inputs) == 0 && len(record.Handed) == 0 || s.files == nil || !s.conversation.owned() {
-		return
+	contract, err := contractOf(record)
+	if err != nil {
+		s.log.Warn("cannot read which files a program must produce", "execution", s.id, "err", err)
 	}
-	c := collection{sandbox: s.sandbox, store: s.files, log: s.log, record: record, inputs: map[string]*InputFile{}}
-	c.collect(e)
+	hasFiles := e.leftFiles || len(record.Inputs) > 0 || len(record.Handed) > 0
+	if e.printed != nil && hasFiles && s.files != nil && s.conversation.owned() {
+		c := collection{
+			sandbox: s.sandbox, store: s.files, log: s.log, record: record, inputs: map[string]*InputFile{},
+			wanted: contract.Files(), found: map[string]outputs.Found{},
+		}
+		c.collect(e)
+	}
+	judge(e, contract)
 }
 
 // wait delivers d and returns how the program came to rest: it paused, ended, or was killed.

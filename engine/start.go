@@ -45,6 +45,11 @@ func (s Start) program(d *mandate, toolsets string) (*sandbox.Program, error) {
 		Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args,
 		Value: s.Mode == Python && (s.Contract == Programmatic || s.Contract == MCP),
 	}
+	if s.Outputs != nil {
+		if directory := s.Outputs.Directory(); directory != "" {
+			p.Directories = []string{directory}
+		}
+	}
 	if d != nil {
 		p.Package = cmp.Or(toolsets, defaultPackage)
 	}
@@ -255,6 +260,11 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		st.pool.Release(sb)
 		return nil, nil, err
 	}
+	contract, err := encodeContract(s.Outputs)
+	if err != nil {
+		st.pool.Release(sb)
+		return nil, nil, err
+	}
 	sb.CountBy(counted)
 	record := continuation.Record{
 		ID:        s.execution(),
@@ -271,6 +281,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		Granted:   rights,
 		Inputs:    inputs,
 		Scope:     s.Scope,
+		Outputs:   contract,
 		Request:   s.Request,
 		Kept:      s.Keep,
 	}

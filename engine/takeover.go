@@ -143,7 +143,7 @@ func (c *conversation) bury(from string, cause error) error {
 	if State(c.record.State) == Running {
 		outcome.State = Failed
 	}
-	if err := c.end(outcome.State, outcome, nil, 0); err != nil {
+	if err := c.end(&outcome, nil, 0); err != nil {
 		return err
 	}
 	c.logBuried(outcome, from, cause)

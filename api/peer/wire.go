@@ -7,6 +7,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/outputs"
 )
 
 // Servers of one group exchange the types in this file, over these paths. Servers of different
@@ -100,6 +101,8 @@ type outcome struct {
 	Deleted     []string        `json:"deleted,omitempty"`
 	Skipped     *skipped        `json:"skipped,omitzero"`
 	Undelivered int             `json:"undelivered,omitzero"`
+	Outputs     []judged        `json:"outputs,omitempty"`
+	Report      string          `json:"report,omitempty"`
 
 	Step *step `json:"step,omitzero"`
 }
@@ -138,6 +141,16 @@ type inputFile struct {
 	Version  int    `json:"version,omitzero"`
 }
 
+// A judged is an outputs.Judged.
+type judged struct {
+	Path  string        `json:"path"`
+	State outputs.State `json:"state"`
+	ID    string        `json:"id,omitempty"`
+	Size  int64         `json:"size,omitzero"`
+	Type  string        `json:"mime,omitempty"`
+	Error string        `json:"error,omitempty"`
+}
+
 // A skipped is an engine.Skipped.
 type skipped struct {
 	Reasons map[string]int `json:"reasons"`
@@ -152,6 +165,8 @@ func outcomeOf(o engine.Outcome) *outcome {
 		Files: each(o.Files, func(f engine.OutputFile) outputFile {
 			return outputFile{f.Session, f.ID, f.Name, f.Size, f.Type, (*inputFile)(f.Input), f.Inherited}
 		}),
+		Outputs: each(o.Outputs, func(j outputs.Judged) judged { return judged(j) }),
+		Report:  o.Report,
 	}
 	w.Step = stepOf(o.Step)
 	if o.Skipped.Reasons != nil || o.Skipped.Names != nil {
@@ -170,6 +185,8 @@ func (w *outcome) outcome() engine.Outcome {
 				Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: (*engine.InputFile)(f.Input), Inherited: f.Inherited,
 			}
 		}),
+		Outputs: each(w.Outputs, func(j judged) outputs.Judged { return outputs.Judged(j) }),
+		Report:  w.Report,
 	}
 	o.Step = w.Step.step()
 	if w.Skipped != nil {

@@ -123,6 +123,8 @@ type Program struct {
 	// Package is the name of the package from which programs import Toolsets.
 	Package  string   `json:"package,omitempty"`
 	Toolsets []Module `json:"toolsets,omitempty"`
+	// Directories are made in the workspace before the program starts.
+	Directories []string `json:"directories,omitempty"`
 }
 
 // A Module is a toolset as a program finds it.

@@ -67,13 +67,33 @@ type Listing struct {
 	// the reason why.
 	Skipped []string       `json:"skipped"`
 	Reasons map[string]int `json:"reasons"`
+	// Wanted are files that were asked for by name and are not among Files, although there is something
+	// with their name.
+	Wanted map[string]Obstacle `json:"wanted"`
 }
 
-// List asks which files an ended program has left. sizes are those of the inputs that the
-// program could change, fixed the names of those that it could not, which are not listed.
-func (c *Conn) List(ctx context.Context, sizes map[string]int64, fixed []string) (Listing, error) {
+// An Obstacle is why a file that was asked for is not listed.
+type Obstacle struct {
+	// State is the state of an output, and Size the size of a file that is too large, in bytes.
+	State string `json:"state"`
+	Size  int64  `json:"size"`
+}
+
+// A Question asks which files an ended program has left.
+type Question struct {
+	// Sizes are those of the inputs that the program could change, Fixed the names of those that it
+	// could not, which are not listed.
+	Sizes map[string]int64
+	Fixed []string
+	// Wanted are files that are listed before others, however many there are.
+	Wanted []string
+}
+
+// List asks which files an ended program has left.
+func (c *Conn) List(ctx context.Context, q Question) (Listing, error) {
 	request, err := json.Marshal(map[string]any{
-		"inputs": sizes, "fixed": fixed, "max_files": c.limits.OutputFiles, "max_size": c.limits.OutputFileSize,
+		"inputs": q.Sizes, "fixed": q.Fixed, "wanted": q.Wanted,
+		"max_files": c.limits.OutputFiles, "max_size": c.limits.OutputFileSize,
 	})
 	if err != nil {
 		return Listing{}, err
@@ -92,7 +112,7 @@ func (c *Conn) List(ctx context.Context, sizes map[string]int64, fixed []string)
 	if err := json.Unmarshal(f.payload, &found); err != nil {
 		return Listing{}, fmt.Errorf("read listing: %w", err)
 	}
-	if most := c.limits.OutputFiles + len(sizes); len(found.Files) > most {
+	if most := c.limits.OutputFiles + len(q.Sizes) + len(q.Wanted); len(found.Files) > most {
 		return Listing{}, fmt.Errorf("listing has %d files, at most %d were asked for", len(found.Files), most)
 	}
 	return found, nil
