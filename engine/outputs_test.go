@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"fermata/continuation"
+	"fermata/engine/outputs"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"
 )
@@ -44,7 +45,7 @@ func (s *shelf) Save(_ context.Context, _ json.RawMessage, session, name string,
 		return OutputFile{}, err
 	}
 	s.saved[name] = string(read)
-	return OutputFile{Session: session, ID: "new " + name, Name: name}, nil
+	return OutputFile{Session: session, ID: "new " + name, Name: name, Size: int64(len(read))}, nil
 }
 
 func (s *shelf) Drop(_ context.Context, _ json.RawMessage, f InputFile) error {
@@ -55,6 +56,12 @@ func (s *shelf) Drop(_ context.Context, _ json.RawMessage, f InputFile) error {
 // collected returns what is collected of a program that has left files. The supervisor answers
 // the n-th request with the n-th replies, whatever the request was.
 func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply) (e ending, kept *shelf) {
+	t.Helper()
+	return collectedFor(t, nil, inputs, replies...)
+}
+
+// collectedFor is collected with a contract of outputs.
+func collectedFor(t *testing.T, c *outputs.Contract, inputs []InputFile, replies ...[]sandboxtest.Reply) (e ending, kept *shelf) {
 	t.Helper()
 	script := sandboxtest.New("")
 	script.Set(func(s *sandboxtest.Settings) { s.Replies = replies })
@@ -70,11 +77,15 @@ func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply)
 	if err != nil {
 		t.Fatal(err)
 	}
+	contract, err := encodeContract(c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	kept = &shelf{saved: map[string]string{}}
 	s := &stretch{
 		files:        kept,
 		log:          slog.New(slog.DiscardHandler),
-		conversation: newConversation(&ledger{members: &membership{}, record: continuation.Record{Session: "own", Inputs: encoded}}),
+		conversation: newConversation(&ledger{members: &membership{}, record: continuation.Record{Session: "own", Inputs: encoded, Outputs: contract}}),
 		sandbox:      conn,
 	}
 	e = ending{printed: &printed{}, leftFiles: true}

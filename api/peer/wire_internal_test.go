@@ -23,6 +23,7 @@ import (
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/outputs"
 )
 
 // What servers say to each other, with every member set somewhere.
@@ -49,6 +50,11 @@ var (
 			{Session: "s2", ID: "f2", Name: "b", Size: 5, Type: "image/png"},
 		},
 		Deleted: []string{"c"}, Skipped: engine.Skipped{Reasons: map[string]int{"size": 1}, Names: []string{"d"}}, Undelivered: 3,
+		Outputs: []outputs.Judged{
+			{Path: "b", State: outputs.TooSmall, ID: "f2", Size: 5, Type: "image/png", Error: "file has 5 bytes, at least 6 were expected"},
+			{Path: "turn_1/files/e", State: outputs.Missing, Error: "file not produced"},
+		},
+		Report: "Runtime error: execution_failed — d",
 	}
 )
 

@@ -96,6 +96,23 @@ def test_complete(run: Runner, code: str, stdout: str) -> None:
     assert (got.done, got.status) == ({"exit": 0}, 0)
 
 
+@pytest.mark.parametrize("mode", ["", "bash"])
+def test_directories_are_made(worker_process: WorkerProcess, mode: str) -> None:
+    code = (
+        "cat <<< 5 > turn_1/files/x; cat turn_1/files/x" if mode else "open('turn_1/files/x', 'w').write('5')\nprint(5)"
+    )
+    program = {"code": code, "stubs": "" if mode else STUBS, "mode": mode, "directories": ["turn_1/files"]}
+    got = worker_process.run(program, echo)
+    assert (got.stdout, got.stderr, got.status) == ("5\n", "", 0)
+
+
+def test_directories_that_cannot_be_made(worker_process: WorkerProcess, tmp_path: Path) -> None:
+    """What the program was given has the name of the directory."""
+    (tmp_path / "turn_1").write_text("x")
+    got = worker_process.run({"code": "print(5)", "stubs": STUBS, "directories": ["turn_1/files"]}, echo)
+    assert (got.stdout, got.stderr) == ("5\n", "")
+
+
 EXIT: dict[str, tuple[str, int, str]] = {
     "code": ("sys.exit(3)", 3, ""),
     "negative code": ("sys.exit(-1)", 255, ""),
