@@ -37,7 +37,8 @@ func statesOf(judged []outputs.Judged) map[string]outputs.State {
 // What the sandbox says of wanted files is believed as far as it must be.
 func TestJudgedFiles(t *testing.T) {
 	inputs := []InputFile{
-		{Session: "other", ID: "1", Name: "stale", Size: 1, SHA256: "aa"}, {Session: "other", ID: "2", Name: "changed", Size: 1, SHA256: "bb"},
+		{Session: "other", ID: "1", Name: "stale", Size: 1, SHA256: "aa"},
+		{Session: "other", ID: "2", Name: "changed", Size: 1, SHA256: "bb"},
 		{Session: "other", ID: "3", Name: "fixed", Size: 1, ReadOnly: true},
 	}
 	for _, c := range []struct {
@@ -89,7 +90,8 @@ func TestJudgedFiles(t *testing.T) {
 		},
 		{"no listing", []string{"a"}, [][]sandboxtest.Reply{content("x")}, map[string]outputs.State{"a": outputs.Missing}},
 		{
-			"more files than the limit of 4, all wanted", []string{"a", "b", "c", "d", "e"},
+			"more files than the limit of 4, all wanted",
+			[]string{"a", "b", "c", "d", "e"},
 			[][]sandboxtest.Reply{
 				listed(`{"files":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"},{"name":"e"}]}`),
 				content("1"), content("1"), content("1"), content("1"), content("1"),

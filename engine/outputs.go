@@ -148,16 +148,17 @@ func (c *collection) changed(found sandbox.Listing) []string {
 	return append(first, rest...)
 }
 
+// obstructed are the states that a sandbox can tell of a file.
+var obstructed = []outputs.State{outputs.TooLarge, outputs.NotRegular, outputs.Unreadable}
+
 // look notes why files are not listed that the program had to produce. A sandbox can tell nothing else
 // of them.
 func (c *collection) look(obstacles map[string]sandbox.Obstacle) {
 	for _, name := range c.wanted {
 		o := obstacles[name]
-		switch state := outputs.State(o.State); state {
-		case outputs.TooLarge:
+		state := outputs.State(o.State)
+		if slices.Contains(obstructed, state) {
 			c.judge(name, outputs.Found{State: state, Size: max(0, o.Size)})
-		case outputs.NotRegular, outputs.Unreadable:
-			c.judge(name, outputs.Found{State: state})
 		}
 	}
 }

@@ -18,14 +18,16 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nothing is there", 1, outputs.Found{}, outputs.Judged{State: outputs.Missing, Error: "file not produced"}},
 		{
-			"produced", 1, outputs.Found{State: outputs.Produced, ID: "1", Size: 1, Type: "text/csv"},
+			"produced", 1,
+			outputs.Found{State: outputs.Produced, ID: "1", Size: 1, Type: "text/csv"},
 			outputs.Judged{State: outputs.Produced, ID: "1", Size: 1, Type: "text/csv"},
 		},
 		{"empty", 1, outputs.Found{State: outputs.Produced, ID: "1"}, outputs.Judged{State: outputs.Empty, Error: "file is empty"}},
 		{"empty, where more is wanted", 100, outputs.Found{State: outputs.Produced, ID: "1"}, outputs.Judged{State: outputs.Empty, Error: "file is empty"}},
 		{"empty, as it may be", 0, outputs.Found{State: outputs.Produced, ID: "1"}, outputs.Judged{State: outputs.Produced, ID: "1"}},
 		{
-			"too small", 100, outputs.Found{State: outputs.Produced, ID: "1", Size: 99},
+			"too small", 100,
+			outputs.Found{State: outputs.Produced, ID: "1", Size: 99},
 			outputs.Judged{State: outputs.TooSmall, ID: "1", Size: 99, Error: "file has 99 bytes, at least 100 were expected"},
 		},
 		{"just large enough", 100, outputs.Found{State: outputs.Produced, ID: "1", Size: 100}, outputs.Judged{State: outputs.Produced, ID: "1", Size: 100}},
