@@ -97,6 +97,8 @@ type Record struct {
 	// Granted says which tools the server runs for the program and under which rules, in the
 	// engine's own form.
 	Granted json.RawMessage `json:"granted,omitempty"`
+	// Depth is through how many toolsets the request has come that started the execution.
+	Depth int `json:"depth,omitempty"`
 	// Cost is what the server's calls have cost, and what is reserved for those that run, in credits.
 	Cost int64 `json:"cost,omitempty"`
 	// Rests is how often the program had come to rest at tool calls when the latest pause began. It

@@ -20,12 +20,14 @@ import (
 type crew struct {
 	principal, execution string
 	mandate              *mandate
-	shared               *lanes
-	counted              *share
-	o                    *Options
-	ctx                  context.Context //nolint:containedctx // calls end with the stretch, and no request
-	cancel               context.CancelFunc
-	working              sync.WaitGroup
+	// depth is through how many toolsets the request has come that started the program.
+	depth   int
+	shared  *lanes
+	counted *share
+	o       *Options
+	ctx     context.Context //nolint:containedctx // calls end with the stretch, and no request
+	cancel  context.CancelFunc
+	working sync.WaitGroup
 	// running are the calls that run, by their numbers, and ready those whose results wait for the
 	// program. done brings each call that has ended.
 	running map[int]*served
@@ -60,7 +62,7 @@ type served struct {
 func newCrew(x *execution, shared *lanes) *crew {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &crew{
-		principal: x.principal, execution: x.id, mandate: x.mandate, shared: shared, counted: x.counted, o: x.conversation.o, ctx: ctx, cancel: cancel,
+		principal: x.principal, execution: x.id, mandate: x.mandate, depth: x.conversation.copy().Depth, shared: shared, counted: x.counted, o: x.conversation.o, ctx: ctx, cancel: cancel,
 		running: map[int]*served{}, ready: map[int]*served{}, done: make(chan *served),
 	}
 }
@@ -125,7 +127,7 @@ func (w *crew) run(s *served) {
 		}
 	}()
 	result, err := w.mandate.grant.Call(w.ctx, tools.Request{
-		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.RecordName(w.execution, s.call.ID),
+		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.RecordName(w.execution, s.call.ID), Depth: w.depth,
 	})
 	if err == nil {
 		s.output, s.envelope = result.Output, result.Envelope

@@ -29,6 +29,8 @@ type ToolCall struct {
 	Input json.RawMessage
 	// Parent is the id of the call on whose behalf this one is made, or empty.
 	Parent string
+	// Depth is through how many toolsets the request has come.
+	Depth int
 	// Began, if it is set, is called with the id of the call's execution before the call is made.
 	Began func(execution string)
 }
@@ -125,7 +127,7 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	}
 	began := time.Now()
 	name := conversation.chronicle.Summary().RecordNameOf(standaloneID)
-	result, err := s.call(ctx, grant, c.Principal, tools.Request{Toolset: c.Toolset, Tool: c.Tool, Input: c.Input, Key: name})
+	result, err := s.call(ctx, grant, c.Principal, tools.Request{Toolset: c.Toolset, Tool: c.Tool, Input: c.Input, Key: name, Depth: c.Depth})
 	refused, _ := errors.AsType[*SpentError](err)
 	answer := ToolResult{ID: name, Output: result.Output, Took: time.Since(began), Cost: result.Cost}
 	state := Completed

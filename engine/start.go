@@ -284,6 +284,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		Outputs:   contract,
 		Request:   s.Request,
 		Kept:      s.Keep,
+		Depth:     s.Depth,
 	}
 	if s.Key != "" {
 		record.Start = s.Request

@@ -76,6 +76,8 @@ type Start struct {
 	Request string
 	// RequestID is the id that the client has given to the request, if any.
 	RequestID string
+	// Depth is through how many toolsets the request has come.
+	Depth int
 	// Key, if it is not empty, makes the start repeatable: starts of one principal with the same
 	// key and the same Request are answered by one execution.
 	Key string

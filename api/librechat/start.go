@@ -50,6 +50,10 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 	if grant.approvals && !program.callsTools {
 		return engine.Start{}, errExecApprovals
 	}
+	depth, err := api.DepthOf(c.Request().Header)
+	if err != nil {
+		return engine.Start{}, err
+	}
 	about, err := aboutOf(c.Request().Header, r.body)
 	if err != nil {
 		return engine.Start{}, err
@@ -83,6 +87,7 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Title:     about.title,
 		Labels:    about.labels,
 		Parent:    about.parent,
+		Depth:     depth,
 
 		Toolsets: grant.toolsets, Sequential: grant.sequential, MaxCost: grant.maxCost, Approvals: grant.approvals,
 	}, nil

@@ -84,6 +84,10 @@ func (h *handler) post(c echo.Context) error {
 			return err
 		}
 	}
+	depth, err := api.DepthOf(request.Header)
+	if err != nil {
+		return err
+	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderCacheControl, "no-store")
 	switch m.Method {
@@ -101,7 +105,7 @@ func (h *handler) post(c echo.Context) error {
 	defer w.close()
 	face := h.server.face(caller{
 		who: who, admit: func() error { return h.limiters.Admit(c, api.ExecutionRequests) },
-		ended: request.Context(), lossy: true, request: nameOf(who.ID, session, m.ID), stream: &stream{asks, w},
+		ended: request.Context(), lossy: true, request: nameOf(who.ID, session, m.ID), stream: &stream{asks, w}, depth: depth,
 	})
 	sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return face }, &sdk.StreamableHTTPOptions{
 		Stateless: true,

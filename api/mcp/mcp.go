@@ -98,7 +98,9 @@ type caller struct {
 	// request is the id by which the request can be cancelled, or empty. ended, if it is set, ends when
 	// nobody waits for the answer any more.
 	request string
-	ended   context.Context //nolint:containedctx // it is the end of a request, which the SDK does not pass on
+	// depth is through how many toolsets the request has come.
+	depth int
+	ended context.Context //nolint:containedctx // it is the end of a request, which the SDK does not pass on
 	// lossy is true if the connection may be lost although the client still wants the answer.
 	lossy bool
 	// stream is the answer of a request over HTTP, in which older clients can be asked.

@@ -49,6 +49,9 @@ func (h *handlers) execute(c echo.Context) error {
 	if call.Parent, err = parentOf(c.Request().Header); err != nil {
 		return err
 	}
+	if call.Depth, err = api.DepthOf(c.Request().Header); err != nil {
+		return err
+	}
 	body, err := h.bodies.ReadJSON(c, h.limit, io.Discard)
 	if err != nil {
 		return err

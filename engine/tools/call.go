@@ -10,6 +10,7 @@ import (
 
 	"fermata/engine/tools/envelope"
 	"fermata/engine/tools/mask"
+	"fermata/engine/tools/outgoing"
 	"fermata/engine/tools/schema"
 	"fermata/engine/tools/source"
 )
@@ -27,6 +28,8 @@ type Request struct {
 	Input json.RawMessage
 	// Key names the call, also where it is repeated. If it is empty the call gets a key of its own.
 	Key string
+	// Depth is through how many toolsets the request of the caller has come.
+	Depth int
 }
 
 // A Result is what a call has returned.
@@ -46,7 +49,7 @@ func (t *Tools) Call(ctx context.Context, r Request) (Result, error) {
 	if s == nil {
 		return Result{}, unknownToolset(r.Toolset)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.described.Timeout)
+	ctx, cancel := context.WithTimeout(outgoing.WithDepth(ctx, r.Depth+1), s.described.Timeout)
 	defer cancel()
 	result, err := s.call(ctx, r, t.maxResult)
 	if err == nil {

@@ -20,6 +20,7 @@ func (c *Client) exchange(ctx context.Context, principal string, repeatable bool
 		return nil, &Error{Reason: WrongOrigin, Err: err}
 	}
 	ours := *req
+	ours.Header = marked(ctx, req.Header)
 	req = &ours
 	if repeatable {
 		if cn := c.pool.take(principal); cn != nil {
