@@ -21,6 +21,7 @@ func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle, prefix string) 
 	ended := endedAnswer{
 		Status: "completed", SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: outcome.Stderr,
 		Value: jsontext.Value(outcome.Value), Files: outputsOf(outcome.Files, prefix), leftovers: leftoversOf(outcome),
+		verdict: verdictOf(outcome),
 	}
 	status = http.StatusOK
 	if outcome.State != engine.Completed {
@@ -107,6 +108,7 @@ type endedAnswer struct {
 	Value jsontext.Value `json:"value,omitzero"`
 	Files []output       `json:"files,omitzero"`
 	leftovers
+	verdict
 }
 
 // The leftovers tell what became of the other files of an execution.

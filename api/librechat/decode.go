@@ -36,6 +36,10 @@ type request struct {
 	Sequential jsontext.Value `json:"sequential"`
 	MaxCost    jsontext.Value `json:"max_cost"`
 	Approvals  jsontext.Value `json:"approvals"`
+	// What follows is about files that the program must produce; see contracted.go.
+	Outputs  jsontext.Value `json:"outputs"`
+	Missing  jsontext.Value `json:"on_missing"`
+	Timeline jsontext.Value `json:"timeline"`
 
 	unknown unknownNames
 }
@@ -95,6 +99,16 @@ type fileMembers struct {
 	// Content is there if the file is not a stored one; Encoding says how it is written.
 	Content  jsontext.Value `json:"content"`
 	Encoding jsontext.Value `json:"encoding"`
+}
+
+// outputMembers are the members of an output of a contract. They are read in engine/outputs.
+type outputMembers struct {
+	Path        jsontext.Value `json:"path"`
+	Description jsontext.Value `json:"description"`
+	MediaType   jsontext.Value `json:"mime"`
+	Required    jsontext.Value `json:"required"`
+	MinBytes    jsontext.Value `json:"min_bytes"`
+	Visibility  jsontext.Value `json:"visibility"`
 }
 
 // continues tells a continuation from an initial request.
@@ -178,6 +192,7 @@ var (
 	functionNames = membersOf[functionMembers]()
 	resultNames   = membersOf[resultMembers]()
 	fileNames     = membersOf[fileMembers]()
+	outputNames   = membersOf[outputMembers]()
 )
 
 // membersOf returns the fields of a struct that have a name in JSON.

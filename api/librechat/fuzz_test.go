@@ -4,9 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"fermata/engine"
+	"fermata/engine/outputs"
 )
 
 // FuzzPlain: whatever the body of a program without tools, the answer is 200, 400 or
@@ -15,6 +20,8 @@ func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{
 		`{"lang":"py","code":"print(1)","args":["a","\ud800",""],"timeout":1e3,"session_id":"x","files":[]}`,
 		`{"language":"sh","lang":7,"code":"\u0000","args":"\u0000"}`, `{"lang":"bash","code":"#","args":[[]]}`, `{"args":`, `[`,
+		`{"lang":"py","code":"#","outputs":["a",{"path":"b/c","required":false,"min_bytes":0,"mime":"a/b","visibility":"internal"}],"on_missing":"report"}`,
+		`{"lang":"py","code":"#","outputs":["turn_2/files/a"],"timeline":{"turn_id":"turn_2","notes":"\ud800","include":true}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -36,11 +43,33 @@ func FuzzPlain(f *testing.F) {
 			t.Errorf("%q was answered with %d and asked %d executions", body, w.Code, len(e.starts))
 		}
 		for _, start := range e.starts {
+			checkContract(t, body, start)
 			if !json.Valid(start.Code) || len(start.Tools) > 0 || strings.Contains(strings.Join(start.Args, ""), "\x00") {
 				t.Errorf("%q passed as %+v", body, start)
 			}
 		}
 	})
+}
+
+// checkContract checks that what the program must produce is beneath the workspace, and that the engine
+// can read it again.
+func checkContract(t *testing.T, body []byte, start engine.Start) {
+	t.Helper()
+	if start.SentTimeline != nil && !json.Valid(start.SentTimeline) {
+		t.Errorf("%q passed with the timeline %q", body, start.SentTimeline)
+	}
+	if start.Outputs == nil {
+		return
+	}
+	again, err := outputs.Parse(start.SentOutputs, start.Outputs.Turn)
+	if err != nil || !slices.Equal(again, start.Outputs.Outputs) {
+		t.Errorf("%q passed with %+v, and what it sends is %+v, %v", body, start.Outputs, again, err)
+	}
+	for _, o := range start.Outputs.Outputs {
+		if !filepath.IsLocal(o.File) || strings.ContainsAny(o.File, "\n\x00\\") {
+			t.Errorf("%q passed with the output %q", body, o.File)
+		}
+	}
 }
 
 // FuzzProgrammatic: whatever the body, the answer is 200, 400 or 413, in JSON and
@@ -51,6 +80,8 @@ func FuzzProgrammatic(f *testing.F) {
 		`{"continuation_token":"t","tool_results":[{"call_id":"call_001","result":[1.0,"\ud800"],"is_error":true,"error_message":null}]}`,
 		`{"code":"#","tools":[{"function":{"name":"a","parameters":{}},"inputSchema":{}},{"function":[]}],"timeut":1}`, `{"code":"#","tools":[[]],"tools":null}`, `{"code":{"code":[]}}`, `[`, `{"a":"\`, "{\"code\":\"\xff\"}", `{"timeout":-0,"code":"#"}`,
 		`{"code":"#"}{}`, strings.Repeat("[", 600), `{"continuation_token":null,"tool_results":[null,1]}`,
+		`{"code":"#","outputs":["a",{"path":"\ud800","description":"\u0000"},{}],"on_missing":"error"}`, `{"code":"#","outputs":{},"timeline":[]}`,
+		`{"code":"#","outputs":["../a","a/","b\n"],"timeline":{"turnId":1}}`, `{"continuation_token":"t","tool_results":[],"outputs":7}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -79,6 +110,7 @@ func FuzzProgrammatic(f *testing.F) {
 			t.Errorf("%q was answered with %d and asked %d executions", body, w.Code, asked)
 		}
 		for _, start := range e.starts {
+			checkContract(t, body, start)
 			if !json.Valid(start.Code) || !json.Valid(body) {
 				t.Errorf("%q passed with the code %q", body, start.Code)
 			}

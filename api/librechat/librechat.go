@@ -116,6 +116,9 @@ type Options struct {
 	Readers *api.Readers
 	// Keys, if it is set, returns the keys of the toolsets that the server runs.
 	Keys func() []string
+	// NoTimelines is true if the journals of executions do not keep everything of which timelines are
+	// made.
+	NoTimelines bool
 }
 
 // Register registers the routes of the contract.
@@ -123,7 +126,7 @@ func Register(r *api.Router, o Options) {
 	r.Header(profileHeader, ourProfile)
 	p := &programs{
 		executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits, rules: newRules(),
-		live: live{o.History, o.Readers, r.Failure}, keys: o.Keys,
+		live: live{o.History, o.Readers, r.Failure}, keys: o.Keys, noTimelines: o.NoTimelines,
 	}
 	if p.keys == nil {
 		p.keys = func() []string { return nil }

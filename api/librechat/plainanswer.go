@@ -24,6 +24,7 @@ type plainAnswer struct {
 	// Reason and Detail tell why the program has not completed.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	verdict
 }
 
 // plainAnswerOf returns the answer for the end of a program without tools. Clients show the model
@@ -37,7 +38,7 @@ func plainAnswerOf(outcome engine.Outcome, prefix string) (plainAnswer, error) {
 		SessionID: outcome.Session, Stdout: outcome.Stdout, Stderr: outcome.Stderr + unsaid(exit, outcome.Stderr),
 		Files: outputsOf(outcome.Files, prefix), leftovers: leftoversOf(outcome),
 		Signal: orNull(exit.Signal), Message: orNull(exit.Message), Status: orNull(exit.Status),
-		WallTime: outcome.Ran.Milliseconds(),
+		WallTime: outcome.Ran.Milliseconds(), verdict: verdictOf(outcome),
 	}
 	answer.Reason, answer.Detail = api.WhyOf(outcome)
 	if exit.Signal == "" {

@@ -24,6 +24,8 @@ type programs struct {
 	live       live
 	// keys returns the keys of the server's toolsets.
 	keys func() []string
+	// noTimelines refuses starts that ask for a timeline.
+	noTimelines bool
 }
 
 // exec runs a program without tools to its end.

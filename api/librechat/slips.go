@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
+	"fermata/engine/outputs"
 )
 
 // Bounds on the unknown names that are kept of a request: how many different ones of each kind of
@@ -89,6 +91,13 @@ var (
 			"output": "result", "outputs": "result", "content": "result", "value": "result", "data": "result", "response": "result",
 			"return": "result", "returnvalue": "result", "toolresult": "result",
 			"iserr": "is_error", "haserror": "is_error", "failed": "is_error", "success": "is_error", "ok": "is_error",
+		},
+	}
+	outputWords = vocabulary{
+		members: outputNames,
+		guesses: map[string]string{
+			"file": "path", "filename": "path", "mimetype": "mime", "mediatype": "mime", "contenttype": "mime",
+			"desc": "description", "optional": "required", "minsize": "min_bytes", "minlength": "min_bytes",
 		},
 	}
 	fileWords = vocabulary{
@@ -189,7 +198,20 @@ func slipIn(r request) error {
 			return err
 		}
 	}
-	return fileWords.slip(r.Files.unknown, inArray("files"))
+	if err := fileWords.slip(r.Files.unknown, inArray("files")); err != nil {
+		return err
+	}
+	return outputWords.slip(unknownInOutputs(r.Outputs), inArray("outputs"))
+}
+
+// unknownInOutputs returns the unknown names in the outputs of a contract.
+func unknownInOutputs(value jsontext.Value) unknownNames {
+	list := array[outputMembers]{limit: outputs.MaxOutputs, members: outputNames}
+	// What is no such list, or is too large, is refused where it is read.
+	if len(value) > outputs.MaxSize || unmarshal(value, &list) != nil {
+		return nil
+	}
+	return list.unknown
 }
 
 // resultSlip is slipIn for the results of a continuation.

@@ -8,7 +8,7 @@ import (
 
 // vocabularies are all of them, by what they are of.
 var vocabularies = map[string]vocabulary{
-	"request": requestWords, "tool": toolWords, "function": functionWords, "result": resultWords, "file": fileWords,
+	"request": requestWords, "tool": toolWords, "function": functionWords, "result": resultWords, "file": fileWords, "output": outputWords,
 }
 
 func TestMeant(t *testing.T) {
@@ -24,6 +24,15 @@ func TestMeant(t *testing.T) {
 		{"request", "label", "labels"},
 		{"request", "parentCallId", "parent_call_id"},
 		{"request", "file", "files"},
+		{"request", "output Outputs outptus", "outputs"},
+		{"request", "onMissing on_misssing", "on_missing"},
+		{"request", "time_line timelines", "timeline"},
+		{"output", "paths filename file", "path"},
+		{"output", "mimeType content_type media-type", "mime"},
+		{"output", "minBytes min_size minbyte", "min_bytes"},
+		{"output", "require optional Required", "required"},
+		{"output", "visibilty", "visibility"},
+		{"output", "name id type size title kind format tags", ""},
 		{"tool", "paramerers parameter Parameters params schema jsonSchema", "parameters"},
 		{"tool", "input-schema inputschem input_schemas", "input_schema"},
 		{"tool", "functions Function", "function"},

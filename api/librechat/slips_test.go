@@ -22,6 +22,7 @@ var slips = map[string]string{
 	`{"code":"#","tools":[{"name":"a"},{"name":"b","paramerers":{}}]}`:                      `"paramerers" in tools[1] is not known; did you mean parameters?`,
 	`{"code":"#","tools":[{"name":"a"},{"function":{"name":"b","input_schema":{}}}]}`:       `"input_schema" in tools[1].function is not known; did you mean parameters?`,
 	`{"code":"#","files":[{"id":"x","names":"a"}]}`:                                         `"names" in files[0] is not known; did you mean name?`,
+	`{"code":"#","outputs":["a",{"path":"b","min_size":7}]}`:                                `"min_size" in outputs[1] is not known; did you mean min_bytes?`,
 	`{"continuation_token":"t","tool_results":[{"call_id":"call_001","error":"boom"}]}`:     `"error" in tool_results[0] is not known; did you mean error_message?`,
 	`{"continuation_token":"t","tool_results":[{"call_id":"call_001"},{"output":1}]}`:       `"output" in tool_results[1] is not known; did you mean result?`,
 	`{"continuation_token":"t","tool_results":[{"call_id":"call_001","isError":true}]}`:     `"isError" in tool_results[0] is not known; did you mean is_error?`,

@@ -54,6 +54,10 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 	if err != nil {
 		return engine.Start{}, err
 	}
+	contract, err := p.contractedOf(r.body, program.mode)
+	if err != nil {
+		return engine.Start{}, err
+	}
 	about, err := aboutOf(c.Request().Header, r.body)
 	if err != nil {
 		return engine.Start{}, err
@@ -88,6 +92,8 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Labels:    about.labels,
 		Parent:    about.parent,
 		Depth:     depth,
+
+		Outputs: contract.outputs, SentOutputs: contract.sent, SentTimeline: contract.timeline,
 
 		Toolsets: grant.toolsets, Sequential: grant.sequential, MaxCost: grant.maxCost, Approvals: grant.approvals,
 	}, nil

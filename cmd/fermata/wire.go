@@ -306,9 +306,10 @@ func draining(signalled context.Context) func(context.Context) error {
 // librechat returns the settings of LibreChat's contract.
 func (s *settings) librechat(executions librechat.Executions, files librechat.Files) librechat.Options {
 	o := librechat.Options{
-		Executions: executions,
-		Files:      files,
-		Errors:     s.HTTP.ErrorStyle,
+		Executions:  executions,
+		Files:       files,
+		Errors:      s.HTTP.ErrorStyle,
+		NoTimelines: s.Journal.Mode != journal.Full,
 		Limits: librechat.Limits{
 			Body:        int64(s.HTTP.MaxBody),
 			Tools:       s.Executions.MaxTools,

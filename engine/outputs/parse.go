@@ -15,9 +15,10 @@ import (
 	"fermata/engine/filename"
 )
 
-// The limits of a contract: how many outputs it has, how deep their names are, in segments, how long
+// The limits of a contract: how many bytes of JSON it has, how many outputs, how deep their names are, in segments, how long
 // their descriptions are, in characters, and how large min_bytes is.
 const (
+	MaxSize        = 64 << 10
 	MaxOutputs     = 50
 	MaxDepth       = 8
 	maxDescription = 1_000
@@ -41,6 +42,9 @@ func mistake(format string, args ...any) error {
 func Parse(raw json.RawMessage, turn string) ([]Output, error) {
 	if absent(raw) {
 		return nil, nil
+	}
+	if len(raw) > MaxSize {
+		return nil, mistake("outputs must have at most %d bytes", MaxSize)
 	}
 	var entries []json.RawMessage
 	if json.Unmarshal(raw, &entries) != nil {

@@ -54,6 +54,16 @@ type Program struct {
 	Sequential bool     `json:"sequential,omitempty"`
 	MaxCost    *int     `json:"max_cost,omitempty"`
 	Approvals  bool     `json:"approvals,omitempty"`
+
+	Contract
+}
+
+// A Contract says which files a program must produce, and what its call is called in timelines.
+type Contract struct {
+	// Outputs are paths, or objects with members of their own.
+	Outputs   []any          `json:"outputs,omitempty"`
+	OnMissing string         `json:"on_missing,omitempty"`
+	Timeline  map[string]any `json:"timeline,omitempty"`
 }
 
 // Labels are what a client marks an execution with.
@@ -152,8 +162,21 @@ type Answer struct {
 	PartialStderr string `json:"partial_stderr"`
 	// Value is what the program has returned or left on its last line.
 	Value json.RawMessage `json:"value"`
+	// Outputs and Report tell what has become of the files of a Contract.
+	Outputs []Judged `json:"outputs"`
+	Report  *string  `json:"report"`
 
 	LeftFiles
+}
+
+// A Judged is an output of a contract in an answer.
+type Judged struct {
+	Path  string `json:"path"`
+	State string `json:"state"`
+	ID    string `json:"id"`
+	Size  int64  `json:"size"`
+	Type  string `json:"mime"`
+	Error string `json:"error"`
 }
 
 // String shows an answer in the message of a failed test.

@@ -19,6 +19,8 @@ type ExecRequest struct {
 	Session string    `json:"session_id,omitempty"`
 	Timeout int       `json:"timeout,omitempty"`
 	Files   []FileRef `json:"files,omitempty"`
+
+	Contract
 }
 
 // An ExecAnswer is the answer to an ExecRequest. Word is its member "status", a short code for
