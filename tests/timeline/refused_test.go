@@ -1,7 +1,7 @@
 package timeline
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,7 +52,7 @@ type object = map[string]any
 func many(n int) []any {
 	list := make([]any, n)
 	for i := range list {
-		list[i] = fmt.Sprint(i)
+		list[i] = strconv.Itoa(i)
 	}
 	return list
 }
