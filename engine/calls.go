@@ -171,7 +171,7 @@ const callOverhead = 128
 
 // weight returns about how many bytes a record takes, without its calls and its answer.
 func weight(r continuation.Record) int64 {
-	n := len(r.Inputs) + len(r.Handed) + len(r.Scope) + len(r.Granted)
+	n := len(r.Inputs) + len(r.Handed) + len(r.Scope) + len(r.Granted) + len(r.Outputs)
 	for _, name := range r.Tools {
 		n += len(name)
 	}
