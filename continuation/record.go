@@ -110,6 +110,8 @@ type Record struct {
 	Scope  json.RawMessage `json:"scope,omitempty"`
 	// Outputs are the files that the program must produce, in the engine's own form.
 	Outputs json.RawMessage `json:"outputs,omitempty"`
+	// Include says that the answer about the end is to carry the timeline.
+	Include bool `json:"include,omitempty"`
 	// Handed are the files that results of tools have handed over, in the engine's own form.
 	Handed json.RawMessage `json:"handed,omitempty"`
 	// Issued is how many calls the execution has made so far. The number of the next

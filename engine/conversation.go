@@ -227,7 +227,7 @@ func (c *conversation) settle(e ending) bool {
 	s := c.segment
 	if e.state != Paused {
 		outcome := e.outcome(c.record.Session)
-		outcome.Ran = c.record.Spent + e.ran
+		outcome.Ran, outcome.Include = c.record.Spent+e.ran, c.record.Include
 		if e.printed == nil {
 			outcome.Stdout, outcome.Stderr = c.chronicle.told(c.o.Store)
 		}

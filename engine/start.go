@@ -285,6 +285,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		Request:   s.Request,
 		Kept:      s.Keep,
 		Depth:     s.Depth,
+		Include:   s.Include,
 	}
 	if s.Key != "" {
 		record.Start = s.Request

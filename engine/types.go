@@ -100,6 +100,8 @@ type Start struct {
 	// are the members outputs and timeline of the request, for the journal.
 	Outputs                   *outputs.Contract
 	SentOutputs, SentTimeline json.RawMessage
+	// Include says that the answer about the end is to carry the timeline; it comes back in the Outcome.
+	Include bool
 	// Contract names the contract of the request. Title, Labels and Parent, the id of the call on
 	// whose behalf the program runs, are the client's own words for the execution.
 	Contract string
@@ -423,6 +425,8 @@ type Outcome struct {
 	// agent runtime. Both are empty without a contract.
 	Outputs []outputs.Judged `json:"outputs,omitempty"`
 	Report  string           `json:"report,omitempty"`
+	// Include says, in terminal states, that the answer is to carry the timeline.
+	Include bool `json:"include,omitempty"`
 	// Step is for the log. Start and Resume set what they know of it beside an error, too.
 	Step Step `json:"-"`
 }

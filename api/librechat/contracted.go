@@ -28,6 +28,8 @@ type contracted struct {
 	outputs *outputs.Contract
 	// sent and timeline are the members as the request has them.
 	sent, timeline json.RawMessage
+	// include is true if the answer is to carry the timeline.
+	include bool
 }
 
 // contractedOf reads what a start says of outputs and of its timeline.
@@ -51,6 +53,7 @@ func (p *programs) contractedOf(r request, mode engine.Mode) (c contracted, err 
 	if c.timeline != nil && p.noTimelines {
 		return c, errNoTimelines
 	}
+	c.include = names.Include
 	list, err := outputs.Parse(json.RawMessage(r.Outputs), names.Turn)
 	if wrong, ok := errors.AsType[*outputs.MistakeError](err); ok {
 		return c, api.BadRequest(wrong.Text)

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
+	"fermata/api/timelines"
 	"fermata/engine"
 	"fermata/engine/files"
 	"fermata/engine/journal"
@@ -114,6 +115,8 @@ type Options struct {
 	// History there are no live answers.
 	History *journal.History
 	Readers *api.Readers
+	// Timelines, if they are set, make the timelines that answers carry.
+	Timelines *timelines.Maker
 	// Keys, if it is set, returns the keys of the toolsets that the server runs.
 	Keys func() []string
 	// NoTimelines is true if the journals of executions do not keep everything of which timelines are
@@ -126,7 +129,7 @@ func Register(r *api.Router, o Options) {
 	r.Header(profileHeader, ourProfile)
 	p := &programs{
 		executions: o.Executions, inputs: o.Files, bodies: r.Bodies, limiters: r.Limiters, errors: o.Errors, limits: o.Limits, rules: newRules(),
-		live: live{o.History, o.Readers, r.Failure}, keys: o.Keys, noTimelines: o.NoTimelines,
+		live: live{o.History, o.Readers, o.Timelines, r.Failure}, keys: o.Keys, noTimelines: o.NoTimelines,
 	}
 	if p.keys == nil {
 		p.keys = func() []string { return nil }

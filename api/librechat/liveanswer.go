@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
+	"fermata/api/timelines"
 	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/journal"
@@ -30,6 +31,8 @@ type task struct {
 type live struct {
 	history *journal.History
 	readers *api.Readers
+	// timelines make the timelines that answers carry; nil if they carry none.
+	timelines *timelines.Maker
 	// failure returns status and body of the answer to a request that has failed.
 	failure func(c echo.Context, err error) (status int, body []byte, encoding error)
 }
@@ -86,7 +89,10 @@ func (l *live) answer(c echo.Context, t task) error {
 func (l *live) encode(c echo.Context, t task, r *run) (status int, body []byte, err error) {
 	if r.err == nil {
 		if status, body, r.err = t.encode(r.outcome); r.err == nil {
-			return status, body, nil
+			if r.outcome.Include && l.timelines != nil {
+				body, err = l.timelines.Add(c, body, r.outcome.Execution)
+			}
+			return status, body, err
 		}
 	}
 	return l.failure(c, r.err)

@@ -128,6 +128,9 @@ func (p *programs) answer(c echo.Context, t task) error {
 	if err != nil {
 		return err
 	}
+	if outcome.Include && p.live.timelines != nil {
+		return p.live.timelines.Answer(c, status, body, outcome.Execution)
+	}
 	return api.AnswerBytes(c, status, body)
 }
 

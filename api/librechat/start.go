@@ -93,7 +93,7 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Parent:    about.parent,
 		Depth:     depth,
 
-		Outputs: contract.outputs, SentOutputs: contract.sent, SentTimeline: contract.timeline,
+		Outputs: contract.outputs, SentOutputs: contract.sent, SentTimeline: contract.timeline, Include: contract.include,
 
 		Toolsets: grant.toolsets, Sequential: grant.sequential, MaxCost: grant.maxCost, Approvals: grant.approvals,
 	}, nil

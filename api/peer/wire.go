@@ -103,6 +103,7 @@ type outcome struct {
 	Undelivered int             `json:"undelivered,omitzero"`
 	Outputs     []judged        `json:"outputs,omitempty"`
 	Report      string          `json:"report,omitempty"`
+	Include     bool            `json:"include,omitzero"`
 
 	Step *step `json:"step,omitzero"`
 }
@@ -166,7 +167,7 @@ func outcomeOf(o engine.Outcome) *outcome {
 			return outputFile{f.Session, f.ID, f.Name, f.Size, f.Type, (*inputFile)(f.Input), f.Inherited}
 		}),
 		Outputs: each(o.Outputs, func(j outputs.Judged) judged { return judged(j) }),
-		Report:  o.Report,
+		Report:  o.Report, Include: o.Include,
 	}
 	w.Step = stepOf(o.Step)
 	if o.Skipped.Reasons != nil || o.Skipped.Names != nil {
@@ -186,7 +187,7 @@ func (w *outcome) outcome() engine.Outcome {
 			}
 		}),
 		Outputs: each(w.Outputs, func(j judged) outputs.Judged { return outputs.Judged(j) }),
-		Report:  w.Report,
+		Report:  w.Report, Include: w.Include,
 	}
 	o.Step = w.Step.step()
 	if w.Skipped != nil {

@@ -223,3 +223,16 @@ func TestSilentServers(t *testing.T) {
 		})
 	}
 }
+
+// TestWireIncludes: an answer that is to carry the timeline carries it behind another server, too.
+func TestWireIncludes(t *testing.T) {
+	for _, include := range []bool{false, true} {
+		body, err := api.Encode(answer{Outcome: outcomeOf(engine.Outcome{State: engine.Completed, Include: include})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := decoded[answer](t, body).Outcome.outcome(); got.Include != include {
+			t.Errorf("read of %s: include is %v", body, got.Include)
+		}
+	}
+}

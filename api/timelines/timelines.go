@@ -4,7 +4,6 @@
 package timelines
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -207,23 +206,4 @@ func (c *contents) Read(ctx context.Context, id string, most int64) ([]byte, err
 		return nil, fmt.Errorf("timelines: read file %s: %w", id, err)
 	}
 	return data[:n], nil
-}
-
-// Insert returns an answer, which is a JSON object, with a timeline as its last member.
-func Insert(body []byte, m *Made) ([]byte, error) {
-	var b bytes.Buffer
-	err := InsertTo(&b, body, m)
-	return b.Bytes(), err
-}
-
-// InsertTo writes an answer, which is a JSON object, with a timeline as its last member.
-func InsertTo(w io.Writer, body []byte, m *Made) error {
-	if _, err := w.Write(append(bytes.TrimSuffix(body, []byte{'}'}), `,"timeline":`...)); err != nil {
-		return err
-	}
-	if err := m.Write(w, timeline.View{Blocks: true}); err != nil {
-		return err
-	}
-	_, err := w.Write([]byte{'}'})
-	return err
 }

@@ -241,13 +241,14 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	history := journal.NewHistory(store, executions.EndForgotten)
 	readers := api.NewReaders(s.HTTP.MaxReaders, watched.readers())
 	contract := s.librechat(executions, files)
-	contract.History, contract.Readers = history, readers
+	blocks := timelines.New(history, files)
+	contract.History, contract.Readers, contract.Timelines = history, readers, blocks
 	if toolsets != nil {
 		contract.Keys = toolsets.Keys
 	}
 	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
 	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
-	timelines.New(history, files).Register(clients, log)                                                                          //nolint:contextcheck // each request has a context of its own
+	blocks.Register(clients, log)                                                                                                 //nolint:contextcheck // each request has a context of its own
 	routes := toolsetroutes.Options{Calls: executions, Body: int64(s.HTTP.MaxBody)}
 	if toolsets != nil {
 		routes.Toolsets = toolsets

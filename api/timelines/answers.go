@@ -1,0 +1,83 @@
+package timelines
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/labstack/echo/v4"
+
+	"fermata/api"
+	"fermata/engine/journal"
+	"fermata/engine/timeline"
+)
+
+// Answer answers with a body, a JSON object, and the timeline of an execution as its last member. An
+// answer that has been given must not be lost for a timeline: if there is none, the member says why, and
+// the route may have it later.
+func (m *Maker) Answer(c echo.Context, status int, body []byte, execution string) error {
+	made, err := m.of(c, execution)
+	if err != nil {
+		return api.AnswerBytes(c, status, without(c, body, err))
+	}
+	defer made.Close()
+	if !made.Large() {
+		var b bytes.Buffer
+		if err := insert(&b, body, made); err != nil {
+			return err
+		}
+		return api.AnswerBytes(c, status, b.Bytes())
+	}
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	c.Response().WriteHeader(status)
+	if err := insert(api.PacedWriter(c), body, made); err != nil && c.Request().Context().Err() == nil {
+		api.SetCause(c, err) // The client sees that the answer has no end.
+	}
+	return nil
+}
+
+// Add returns a body, a JSON object, with the timeline of an execution as its last member, for an answer
+// that is sent as one piece.
+func (m *Maker) Add(c echo.Context, body []byte, execution string) ([]byte, error) {
+	made, err := m.of(c, execution)
+	if err != nil {
+		return without(c, body, err), nil
+	}
+	defer made.Close()
+	var b bytes.Buffer
+	err = insert(&b, body, made)
+	return b.Bytes(), err
+}
+
+// of returns the timeline of an execution for the answer about it.
+func (m *Maker) of(c echo.Context, execution string) (*Made, error) {
+	// The client of a program that took long may have left; then nothing is made.
+	ctx := c.Request().Context()
+	return m.Of(ctx, journal.Viewer{Principal: api.PrincipalOf(c).ID}, execution, Wish{})
+}
+
+// without returns a body with the reason why it has no timeline.
+func without(c echo.Context, body []byte, why error) []byte {
+	told := api.ErrorOf(context.WithoutCancel(c.Request().Context()), why)
+	text, err := api.Encode(told.Text)
+	if err != nil {
+		text = []byte(`""`) // A text can be encoded.
+	}
+	api.Warn(c, "an answer has no timeline: "+why.Error())
+	return append(opened(body), `,"timeline":{"error":`+string(text)+`}}`...)
+}
+
+// insert writes a body with a timeline.
+func insert(w io.Writer, body []byte, m *Made) error {
+	if _, err := w.Write(append(opened(body), `,"timeline":`...)); err != nil {
+		return err
+	}
+	if err := m.Write(w, timeline.View{Blocks: true}); err != nil {
+		return err
+	}
+	_, err := w.Write([]byte{'}'})
+	return err
+}
+
+// opened returns a JSON object without its last brace.
+func opened(body []byte) []byte { return bytes.Clone(bytes.TrimSuffix(body, []byte{'}'})) }

@@ -1,0 +1,85 @@
+package timeline
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"fermata/tests/harness"
+)
+
+// including is a start whose answer is to carry the timeline.
+func including(code string, more object) object {
+	all := object{
+		"lang": "python", "code": code, "outputs": []string{"a.txt", "a.pdf"},
+		"timeline": object{"turn_id": "t-7", "tool_call_id": "abc", "notes": "so", "include": true},
+	}
+	for name, value := range more {
+		all[name] = value
+	}
+	return all
+}
+
+// ending writes the outputs of including.
+const ending = "open('a.txt', 'w').write('A')\nopen('a.pdf', 'wb').write(b'%PDF-1.4 /Type /Page ')\n"
+
+// included returns the timeline in an answer, and what the route tells of the same execution.
+func included(t *testing.T, c harness.Client, a harness.Answer) (in, route string) {
+	t.Helper()
+	var answer, alone map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(a.Raw), &answer); err != nil {
+		t.Fatal(err)
+	}
+	told := timelineOf(t, c, a, "?view=blocks")
+	if err := json.Unmarshal([]byte(told.Raw), &alone); err != nil {
+		t.Fatal(err)
+	}
+	return string(answer["timeline"]), `{"blocks":` + string(alone["blocks"]) + `}`
+}
+
+// TestInclude: the terminal answer carries the blocks, with or without tools, and so does the answer to
+// a retry, until a file is deleted.
+func TestInclude(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox|harness.EachStore, func(t *testing.T, s harness.Setup) {
+		server := harness.ServeAlone(t, s, nil)
+		c := server.Alice()
+		first := c.Pause(t, including("await ask(n=1)\n"+ending, object{"tools": harness.Tools("ask")}))
+		if strings.Contains(first.Raw, "timeline") {
+			t.Errorf("a pause carries a timeline: %v", first)
+		}
+		next := first.Continue(harness.Echo)
+		a := c.Post(t, next)
+		in, route := included(t, c, a)
+		if in != route || !strings.Contains(in, document) || !strings.Contains(in, `"path":"fi:t-7.files/a.txt"`) {
+			t.Errorf("the answer carries\n%s\nand the route tells\n%s", in, route)
+		}
+		if again := c.Post(t, next); again.Raw != a.Raw {
+			t.Errorf("a retry gets\n%v\nand the first answer was\n%v", again, a)
+		}
+		plain := c.Exec(t, nil, including(ending, nil)).Answer
+		if in, route := included(t, c, plain); in != route || !strings.Contains(in, document) {
+			t.Errorf("/exec carries\n%s\nand the route tells\n%s", in, route)
+		}
+		without := c.Exec(t, nil, including(ending, object{"timeline": object{}})).Answer
+		if strings.Contains(without.Raw, `"timeline"`) {
+			t.Errorf("without include: %v", without)
+		}
+		failed := c.Exec(t, nil, including("raise ValueError('no')", nil)).Answer
+		if in, route := included(t, c, failed); in != route || !strings.Contains(in, "Missing output files: t-7/files/a.txt, t-7/files/a.pdf") {
+			t.Errorf("a failed program carries\n%s\nand the route tells\n%s", in, route)
+		}
+
+		for _, b := range timelineOf(t, c, a, "").Blocks {
+			if b.Path == "fi:t-7.files/a.pdf" {
+				session, id, _ := strings.Cut(b.Meta["key"], "/")
+				if r := c.Files(t, http.MethodDelete, "/files/"+session+"/"+id); r.HTTPStatus != http.StatusOK {
+					t.Fatalf("DELETE: got %v", r)
+				}
+			}
+		}
+		if again := c.Post(t, next); strings.Contains(again.Raw, document) || !strings.Contains(again.Raw, `content_omitted`) {
+			t.Errorf("after the file was deleted a retry gets %v", again)
+		}
+	})
+}
