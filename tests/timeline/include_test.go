@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,9 +16,7 @@ func including(code string, more object) object {
 		"lang": "python", "code": code, "outputs": []string{"a.txt", "a.pdf"},
 		"timeline": object{"turn_id": "t-7", "tool_call_id": "abc", "notes": "so", "include": true},
 	}
-	for name, value := range more {
-		all[name] = value
-	}
+	maps.Copy(all, more)
 	return all
 }
 
