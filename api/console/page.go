@@ -21,8 +21,8 @@ var (
 	styles  = []string{"base.css", "parts.css", "views.css"}
 	scripts = []string{
 		"dom.js", "text.js", "json.js", "sse.js", "server.js", "dialog.js", "theme.js", "highlight.js", "wrapped.js", "rows.js",
-		"model.js", "timeline.js", "program.js", "output.js", "calls.js", "pictures.js", "stored.js", "report.js",
-		"follow.js", "list.js", "approval.js", "execution.js", "editor.js", "answers.js", "examples.js", "playground.js", "main.js",
+		"model.js", "timeline.js", "program.js", "output.js", "calls.js", "pictures.js", "stored.js", "outputs.js", "report.js",
+		"follow.js", "list.js", "approval.js", "blocks.js", "execution.js", "editor.js", "answers.js", "examples.js", "playground.js", "main.js",
 	}
 )
 

@@ -2,6 +2,7 @@
 
 import { button, h, setChildren, setText } from "./dom.js";
 import { ApprovalForm } from "./approval.js";
+import { BlocksBox } from "./blocks.js";
 import { confirmed } from "./dialog.js";
 import { Follower } from "./follow.js";
 import { parse } from "./json.js";
@@ -42,13 +43,14 @@ export class ExecutionView {
     this.source = new Source({ label: "Program", numbers: true });
     this.program = h("section.panel.program-panel", { "aria-label": "Program" }, h("div.panel-head", {}, h("h2", {}, "Program"), this.language = h("span.hint")), this.source.element, this.noCode = h("p.nothing", { hidden: true }));
     this.report = new Report({ changed: () => this.paint(), goTo: (line) => { this.source.reveal(line); this.source.element.focus(); } });
+    this.blocks = new BlocksBox(this.id, this.stopped.signal);
     const back = h("a.back", {}, "All executions");
     back.href = "#/";
     this.loading = h("div.state", {}, h("p", {}, "Loading…"));
     this.body = h("div.execution-body", { hidden: true },
       this.waiting.element, this.report.end,
       h("div.columns", {}, this.program, this.report.output.element),
-      this.report.files.element, this.report.calls.element);
+      this.report.outputs.element, this.report.files.element, this.report.calls.element, this.blocks.element);
     this.element = h("div.view.execution-view", {}, back,
       h("div.view-head", {}, h("div.heading", {}, this.heading, this.pill, this.since), h("div.buttons", {}, this.cancel, this.forget)),
       this.facts, this.labels, this.notice, this.loading, this.body);
@@ -133,6 +135,7 @@ export class ExecutionView {
     this.paintFacts(status);
     this.paintProgram();
     this.waiting.show(execution);
+    this.blocks.show(execution);
   }
 
   paintFacts(status) {
@@ -211,6 +214,7 @@ export class ExecutionView {
     this.report.close();
     this.source.close();
     this.waiting.close();
+    this.blocks.close();
   }
 }
 

@@ -86,6 +86,7 @@ export class Execution {
     this.expires = null;
     this.since = null;
     this.files = [];
+    this.judged = [];
     this.ended = null;
     this.first = null;
     this.latest = null;
@@ -135,6 +136,9 @@ export class Execution {
         break;
       case "file.stored":
         if (event.file !== null && typeof event.file === "object") this.files.push(event.file);
+        break;
+      case "output.judged":
+        if (event.output !== null && typeof event.output === "object") this.judged.push(event.output);
         break;
       case "execution.ended":
         this.waiting = new Set();

@@ -48,7 +48,7 @@ export class Playground {
     this.forms = h("div.forms");
     this.hint = h("div.state.slim", {}, h("p", {}, "Run the program: its output appears here as it comes, and its calls wait here for your answers."));
     this.report = new Report({ changed: () => this.paint(), goTo: (line) => this.code.reveal(line) });
-    this.result = h("div.result", { hidden: true }, h("div.run-head", {}, this.pill, this.about, this.more), this.notice, this.forms, this.report.end, this.report.output.element, this.report.files.element);
+    this.result = h("div.result", { hidden: true }, h("div.run-head", {}, this.pill, this.about, this.more), this.notice, this.forms, this.report.end, this.report.output.element, this.report.outputs.element, this.report.files.element);
     this.lower = h("div", { hidden: true }, this.report.calls.element);
     this.element = h("div.view.playground-view", { onkeydown: (e) => this.press(e) },
       h("div.view-head", {}, h("h1", { tabindex: "-1" }, "Playground")),

@@ -4,6 +4,7 @@ import { h, painter, say, setChildren, setText } from "./dom.js";
 import { CallsBox } from "./calls.js";
 import { OutputBox } from "./output.js";
 import { FilesBox } from "./stored.js";
+import { OutputsBox } from "./outputs.js";
 import { brief, count, isLive, plural, size, span, statusClass, statusWord } from "./text.js";
 
 // pill returns a status as a word with a colour.
@@ -25,6 +26,7 @@ export class Report {
     this.output = new OutputBox();
     this.calls = new CallsBox(goTo);
     this.files = new FilesBox();
+    this.outputs = new OutputsBox();
     this.end = h("section.end", { "aria-label": "The end", hidden: true });
     this.update = painter(() => this.paint());
     this.timer = setInterval(() => {
@@ -45,6 +47,7 @@ export class Report {
     this.output.show(execution);
     this.calls.show(execution);
     this.files.show(execution.files, execution.principal);
+    this.outputs.show(execution.judged);
     this.paintEnd(execution);
     this.tell(execution);
     this.changed();
