@@ -70,22 +70,22 @@ func TestContractIsInHash(t *testing.T) {
 // TestContractMistakes has one wrong member in each request. The tables of engine/outputs and
 // engine/timeline have the others.
 func TestContractMistakes(t *testing.T) {
-	for members, text := range map[string]string{
-		`"outputs":"a"`:                                               "outputs must be an array, whose entries are paths or objects with a path",
-		`"outputs":["a","../b"]`:                                      "outputs[1].path must not contain empty, . or .. segments",
-		`"outputs":[{"path":"a","mime":"pdf"}]`:                       "outputs[0].mime must be a media type without parameters, such as application/pdf",
-		`"outputs":[` + strings.Repeat(" ", outputs.MaxSize) + `"a"]`: "outputs must have at most 65536 bytes",
-		`"on_missing":true`:                                           `on_missing must be "error" or "report"`,
-		`"on_missing":"ignore"`:                                       `on_missing must be "error" or "report"`,
-		`"timeline":[]`:                                               "timeline must be an object",
-		`"timeline":{"log":"yes"}`:                                    "timeline.log must be true or false",
-		`"timeline":{"notes":"","x":"` + strings.Repeat("x", 1<<16) + `"}`: "timeline must have at most 65536 bytes",
+	for _, test := range []struct{ members, text string }{
+		{`"outputs":"a"`, "outputs must be an array, whose entries are paths or objects with a path"},
+		{`"outputs":["a","../b"]`, "outputs[1].path must not contain empty, . or .. segments"},
+		{`"outputs":[{"path":"a","mime":"pdf"}]`, "outputs[0].mime must be a media type without parameters, such as application/pdf"},
+		{`"outputs":[` + strings.Repeat(" ", outputs.MaxSize) + `"a"]`, "outputs must have at most 65536 bytes"},
+		{`"on_missing":true`, `on_missing must be "error" or "report"`},
+		{`"on_missing":"ignore"`, `on_missing must be "error" or "report"`},
+		{`"timeline":[]`, "timeline must be an object"},
+		{`"timeline":{"log":"yes"}`, "timeline.log must be true or false"},
+		{`"timeline":{"notes":"","x":"` + strings.Repeat("x", 1<<16) + `"}`, "timeline must have at most 65536 bytes"},
 	} {
 		for _, on := range []string{path, execPath} {
 			e := completed()
-			w := call{path: on, body: `{"lang":"py","code":"#",` + members + `}`}.do(t, newHandler(e, options()))
-			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"error":`+quote(text)) || len(e.starts) > 0 {
-				t.Errorf("%s %.100s: got %d %s, want 400 %s", on, members, w.Code, w.Body, text)
+			w := call{path: on, body: `{"lang":"py","code":"#",` + test.members + `}`}.do(t, newHandler(e, options()))
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"error":`+quote(test.text)) || len(e.starts) > 0 {
+				t.Errorf("%s %.100s: got %d %s, want 400 %s", on, test.members, w.Code, w.Body, test.text)
 			}
 		}
 	}
