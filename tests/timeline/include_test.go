@@ -64,6 +64,11 @@ func TestInclude(t *testing.T) {
 		if strings.Contains(without.Raw, `"timeline"`) {
 			t.Errorf("without include: %v", without)
 		}
+		// The last event of a live answer is the answer, so that the whole is no JSON.
+		live, _ := c.Request(t.Context(), http.MethodPost, harness.ExecPath, http.Header{"Accept": {"text/event-stream"}}, including(ending, nil))
+		if !strings.Contains(live.Raw, `"timeline":{"blocks":[`) || !strings.Contains(live.Raw, document) {
+			t.Errorf("a live answer has no timeline: %v", live)
+		}
 		failed := c.Exec(t, nil, including("raise ValueError('no')", nil)).Answer
 		if in, route := included(t, c, failed); in != route || !strings.Contains(in, "Missing output files: t-7/files/a.txt, t-7/files/a.pdf") {
 			t.Errorf("a failed program carries\n%s\nand the route tells\n%s", in, route)
