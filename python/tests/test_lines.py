@@ -39,7 +39,7 @@ LINES: dict[str, tuple[str, list[int]]] = {
         [2],
     ),
     "a stub from a callback": (
-        "asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(t()))\nawait asyncio.sleep(0.01)",
+        "asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(t()))\nawait asyncio.sleep(0.5)",
         [1],
     ),
     "a stub from a callback that is not the program's": (
