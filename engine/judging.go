@@ -53,7 +53,8 @@ func judge(e *ending, c outputs.Contract) {
 }
 
 // report completes the outcome of an execution that has ended with what its contract of outputs says.
-// Nothing is there of the outputs of an execution whose sandbox could not be asked. output is all that the program has printed, nil if that is not known. mu is held.
+// Nothing is there of the outputs of an execution whose sandbox could not be asked. output is all that
+// the program has printed, nil if that is not known. mu is held.
 func (l *ledger) report(o *Outcome, output *printed) {
 	c, err := contractOf(l.record)
 	if err != nil || len(c.Outputs) == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http"
 
 	"github.com/labstack/echo/v4"
 
@@ -21,16 +22,24 @@ func (m *Maker) Answer(c echo.Context, status int, body []byte, execution string
 		return api.AnswerBytes(c, status, without(c, body, err))
 	}
 	defer made.Close()
-	if !made.Large() {
+	return made.send(c, status, func(w io.Writer) error { return insert(w, body, made) })
+}
+
+// send answers with JSON that write writes. A large timeline is encoded while it is sent.
+func (m *Made) send(c echo.Context, status int, write func(io.Writer) error) error {
+	if !m.large() {
 		var b bytes.Buffer
-		if err := insert(&b, body, made); err != nil {
+		if err := write(&b); err != nil {
 			return err
 		}
 		return api.AnswerBytes(c, status, b.Bytes())
 	}
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().WriteHeader(status)
-	if err := insert(api.PacedWriter(c), body, made); err != nil && c.Request().Context().Err() == nil {
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	if err := write(api.PacedWriter(c)); err != nil && c.Request().Context().Err() == nil {
 		api.SetCause(c, err) // The client sees that the answer has no end.
 	}
 	return nil

@@ -1,8 +1,8 @@
 package timelines
 
 import (
-	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -52,22 +52,7 @@ func (h *handler) timeline(c echo.Context) error {
 	defer made.Close()
 	view.Missing = made.Missing(w.Paths)
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	if !made.Large() {
-		var b bytes.Buffer
-		if err := made.Write(&b, view); err != nil {
-			return err
-		}
-		return api.AnswerBytes(c, http.StatusOK, b.Bytes())
-	}
-	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	c.Response().WriteHeader(http.StatusOK)
-	if c.Request().Method == http.MethodHead {
-		return nil
-	}
-	if err := made.Write(api.PacedWriter(c), view); err != nil && ctx.Err() == nil {
-		api.SetCause(c, err) // The client sees that the answer has no end.
-	}
-	return nil
+	return made.send(c, http.StatusOK, func(w io.Writer) error { return made.Write(w, view) })
 }
 
 // maxPaths bounds how many paths a request may ask for.

@@ -75,8 +75,8 @@ type Made struct {
 // Close gives the memory back.
 func (m *Made) Close() { m.place.Leave() }
 
-// Large reports whether the timeline is so large that it is to be encoded while it is sent.
-func (m *Made) Large() bool { return m.size > largeContents }
+// large reports whether the timeline is so large that it is to be encoded while it is sent.
+func (m *Made) large() bool { return m.size > largeContents }
 
 // Of returns the timeline of an execution of the viewer.
 func (m *Maker) Of(ctx context.Context, v journal.Viewer, execution string, w Wish) (*Made, error) {
