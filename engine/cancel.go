@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"fermata/continuation"
-	"fermata/engine/journal"
 )
 
 // cancelTimeout bounds how long the other servers may take to handle a Cancel. Clients wait for
@@ -48,50 +47,60 @@ func (c *canceller) cancel(ctx context.Context, which Cancel) (Cancelling, error
 	if which.HandedOver || c.members.alone() || c.o.Peers == nil {
 		return state, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
-	defer cancel()
-	servers, err := c.members.registry.Servers(ctx)
-	if err != nil {
-		if state != CancelUnknown {
-			return state, nil
-		}
-		return "", err
-	}
-	maps.DeleteFunc(servers, func(instance, _ string) bool {
-		return instance == c.members.instance || c.members.succeeds(instance)
-	})
-	return c.cancelElsewhere(ctx, servers, which, state)
+	return c.cancelElsewhere(ctx, which, state)
 }
 
 // cancelElsewhere passes a Cancel on to the other servers. One of them may have the request, and
 // another one the execution to which the request was handed over.
-func (c *canceller) cancelElsewhere(ctx context.Context, servers map[string]string, which Cancel, state Cancelling) (Cancelling, error) {
-	type reply struct {
-		state Cancelling
-		err   error
+func (c *canceller) cancelElsewhere(ctx context.Context, which Cancel, state Cancelling) (Cancelling, error) {
+	states, silent := askOthers(ctx, c.members, func(ctx context.Context, address string) (Cancelling, error) {
+		return c.o.Peers.Cancel(ctx, address, which)
+	})
+	if errors.Is(silent, ErrForbidden) {
+		return "", ErrForbidden
 	}
-	replies := make(chan reply, len(servers))
-	for _, address := range servers {
-		go func() {
-			state, err := c.o.Peers.Cancel(ctx, address, which)
-			replies <- reply{state, err}
-		}()
-	}
-	var silent error
-	for range servers {
-		switch r := <-replies; {
-		case errors.Is(r.err, ErrForbidden):
-			return "", ErrForbidden
-		case r.err != nil:
-			silent = r.err
-		default:
-			state = state.or(r.state)
-		}
+	for _, s := range states {
+		state = state.or(s)
 	}
 	if state == CancelUnknown && silent != nil {
 		return "", fmt.Errorf("%w: %w", continuation.ErrUnavailable, silent)
 	}
 	return state, nil
+}
+
+// askOthers asks all other servers at once, for cancelTimeout at most. It returns what they have
+// answered, and the errors of those that have not.
+func askOthers[A any](ctx context.Context, m *membership, ask func(ctx context.Context, address string) (A, error)) ([]A, error) {
+	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	servers, err := m.registry.Servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(servers, func(instance, _ string) bool {
+		return instance == m.instance || m.succeeds(instance)
+	})
+	type reply struct {
+		answer A
+		err    error
+	}
+	replies := make(chan reply, len(servers))
+	for _, address := range servers {
+		go func() {
+			answer, err := ask(ctx, address)
+			replies <- reply{answer, err}
+		}()
+	}
+	var answers []A
+	var silent []error
+	for range servers {
+		if r := <-replies; r.err != nil {
+			silent = append(silent, r.err)
+		} else {
+			answers = append(answers, r.answer)
+		}
+	}
+	return answers, errors.Join(silent...)
 }
 
 // cancelToken ends the execution that a token is for.
@@ -173,64 +182,4 @@ func (c *canceller) forgotten(ctx context.Context, which Cancel) (Cancelling, er
 		return CancelUnknown, nil
 	}
 	return CancelCompleted, nil
-}
-
-// A CancelSession is a request to cancel the executions of a session.
-type CancelSession struct {
-	// Principal sends the request. If it is empty, the executions may be anybody's.
-	Principal string
-	// Session is the id of the session.
-	Session string
-}
-
-const (
-	// sessionTimeout bounds a CancelSession.
-	sessionTimeout = 20 * time.Second
-	// sessionPage is how many executions of a session are looked up at once.
-	sessionPage = 100
-)
-
-// cancelSession is Engine.CancelSession.
-func (c *canceller) cancelSession(ctx context.Context, which CancelSession) (cancelled int, state Cancelling, err error) {
-	ctx, stop := context.WithTimeout(ctx, sessionTimeout)
-	defer stop()
-	state = CancelUnknown
-	// One that cannot be cancelled now must not keep the others alive.
-	var failed []error
-	done := map[string]bool{}
-	cancel := func(id string) {
-		if done[id] {
-			return
-		}
-		done[id] = true
-		s, err := c.cancelExecution(ctx, Cancel{Principal: which.Principal, Execution: id})
-		if err != nil {
-			failed = append(failed, err)
-		}
-		if s == CancelDone || s == CancelRequested {
-			cancelled++
-		}
-		state = state.or(s)
-	}
-	// The store does not yet list those that have just begun.
-	for _, id := range c.executions.ofSession(which) {
-		cancel(id)
-	}
-	viewer := journal.Viewer{Principal: which.Principal, Operator: which.Principal == ""}
-	history := journal.NewHistory(c.o.Store, c.successor.endForgotten)
-	for next := new(continuation.Place); next != nil; {
-		var page []journal.Summary
-		page, next, err = history.List(ctx, viewer, journal.Filter{Session: which.Session}, *next, sessionPage)
-		if err != nil {
-			return cancelled, state, err
-		}
-		for _, s := range page {
-			if journal.Terminal(s.Status) {
-				state = state.or(CancelCompleted)
-			} else {
-				cancel(s.ID)
-			}
-		}
-	}
-	return cancelled, state, errors.Join(failed...)
 }

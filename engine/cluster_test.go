@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -46,7 +47,11 @@ func (p *phonebook) Locate(_ context.Context, server string) (string, error) {
 	return "", continuation.ErrNotFound
 }
 
-func (p *phonebook) Servers(context.Context) (map[string]string, error) { return nil, nil }
+func (p *phonebook) Servers(context.Context) (map[string]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.servers), nil
+}
 
 func (p *phonebook) Withdraw(_ context.Context, server string) error {
 	p.mu.Lock()
@@ -76,6 +81,10 @@ func (d direct) Resume(ctx context.Context, address string, r Resume) (Outcome, 
 func (d direct) Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error) {
 	c.HandedOver = true
 	return d[address].Cancel(ctx, c)
+}
+
+func (d direct) CancelSession(ctx context.Context, address string, c CancelSession) (map[string]Cancelling, error) {
+	return d[address].CancelSessionHere(ctx, c), nil
 }
 
 func (d direct) Approve(ctx context.Context, address string, a Approval) error {
@@ -362,4 +371,48 @@ func (nowhere) Approve(context.Context, string, Approval) error { return ErrUnre
 
 func (nowhere) Cancel(context.Context, string, Cancel) (Cancelling, error) {
 	return "", ErrUnreachable
+}
+
+func (nowhere) CancelSession(context.Context, string, CancelSession) (map[string]Cancelling, error) {
+	return nil, ErrUnreachable
+}
+
+// A session that is cancelled on one server is cancelled on the others, too: also an execution of
+// which the store has nothing yet.
+func TestSessionElsewhere(t *testing.T) {
+	p := newPair(t, time.Minute)
+	answered := make(chan Outcome, 1)
+	go func() {
+		outcome, err := p.engines["a.1"].Start(t.Context(), Start{
+			Principal: "ada", Session: "s", Code: json.RawMessage(`"hang"`), Timeout: time.Minute,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- outcome
+	}()
+	<-p.views["a.1"].Hanging()
+	if n, state, err := p.engines["b.1"].CancelSession(t.Context(), CancelSession{Principal: "bob", Session: "s"}); n != 0 || state != CancelUnknown || err != nil {
+		t.Errorf("CancelSession for another principal = %d, %q, %v, want nothing cancelled", n, state, err)
+	}
+	if n, state, err := p.engines["b.1"].CancelSession(t.Context(), CancelSession{Principal: "ada", Session: "s"}); n != 1 || state != CancelRequested || err != nil {
+		t.Errorf("CancelSession = %d, %q, %v, want one asked to end", n, state, err)
+	}
+	if outcome := <-answered; outcome.State != Cancelled {
+		t.Errorf("Start = %+v, want it cancelled", outcome)
+	}
+}
+
+// A server that does not answer may have executions of a session.
+func TestSessionOfSilentServer(t *testing.T) {
+	p := newPair(t, time.Minute)
+	b := p.engines["b.1"]
+	b.o.Peers = nowhere{}
+	if n, state, err := b.CancelSession(t.Context(), CancelSession{Principal: "ada", Session: "s"}); n != 0 || !errors.Is(err, continuation.ErrUnavailable) {
+		t.Errorf("CancelSession = %d, %q, %v, want an error", n, state, err)
+	}
+	p.start(t, "b.1")
+	if n, state, err := b.CancelSession(t.Context(), CancelSession{Principal: "ada", Session: "s"}); n != 1 || state != CancelDone || err != nil {
+		t.Errorf("CancelSession = %d, %q, %v, want one cancelled", n, state, err)
+	}
 }

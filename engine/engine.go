@@ -102,6 +102,12 @@ func (e *Engine) CancelSession(ctx context.Context, c CancelSession) (cancelled 
 	return e.canceller.cancelSession(ctx, c)
 }
 
+// CancelSessionHere cancels for another server the executions of a session that live on this server,
+// and returns what became of each, by its id.
+func (e *Engine) CancelSessionHere(ctx context.Context, c CancelSession) map[string]Cancelling {
+	return e.canceller.cancelSessionHere(ctx, c)
+}
+
 // EndForgotten ends the journal of an execution whose record has run out without an end: no server
 // was there to end it. It does nothing if the execution has a record, or has ended.
 func (e *Engine) EndForgotten(ctx context.Context, id string) error {

@@ -24,16 +24,16 @@ func (t *executionTable) findByRequest(c Cancel) *execution {
 	return nil
 }
 
-// ofSession returns the ids of the executions of a session that the principal may cancel.
-func (t *executionTable) ofSession(which CancelSession) (ids []string) {
+// ofSession returns the executions of a session that the principal may cancel.
+func (t *executionTable) ofSession(which CancelSession) (list []*execution) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, x := range t.byID {
+	for _, x := range t.byID {
 		if x.session == which.Session && (which.Principal == "" || which.Principal == x.principal) {
-			ids = append(ids, id)
+			list = append(list, x)
 		}
 	}
-	return ids
+	return list
 }
 
 // adopt notes that an execution is being taken over, until adopted is called. It reports false

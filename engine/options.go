@@ -98,6 +98,9 @@ type Peers interface {
 	Resume(ctx context.Context, address string, r Resume) (Outcome, error)
 	// Cancel asks the server at address to cancel what it has of c.
 	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
+	// CancelSession asks the server at address to cancel the executions that it has of a session, and
+	// returns what became of each, by its id.
+	CancelSession(ctx context.Context, address string, c CancelSession) (map[string]Cancelling, error)
 	// Approve asks the server at address to decide on a call.
 	Approve(ctx context.Context, address string, a Approval) error
 }

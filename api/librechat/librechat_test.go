@@ -79,6 +79,10 @@ func (s *script) CancelSession(_ context.Context, c engine.CancelSession) (int, 
 	return s.cancelled, s.cancelling, s.err
 }
 
+func (s *script) CancelSessionHere(context.Context, engine.CancelSession) map[string]engine.Cancelling {
+	return nil
+}
+
 func (s *script) Approve(context.Context, engine.Approval) error { return s.err }
 
 func (s *script) Ready(context.Context) error { return s.ready }
@@ -114,6 +118,7 @@ type executions interface {
 	librechat.Executions
 	Ready(ctx context.Context) error
 	Approve(ctx context.Context, a engine.Approval) error
+	CancelSessionHere(ctx context.Context, c engine.CancelSession) map[string]engine.Cancelling
 }
 
 // newHandler returns the handler of a whole server.

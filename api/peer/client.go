@@ -70,8 +70,16 @@ func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (e
 func (c *Client) Cancel(ctx context.Context, address string, r engine.Cancel) (engine.Cancelling, error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	a, err := c.ask(ctx, address, cancelPath, cancelRequest{r.Principal, r.RequestID, r.Execution})
+	a, err := c.ask(ctx, address, cancelPath, cancelRequest{Principal: r.Principal, RequestID: r.RequestID, Execution: r.Execution})
 	return a.Cancelling, err
+}
+
+// CancelSession asks the server at address to cancel the executions that it has of a session.
+func (c *Client) CancelSession(ctx context.Context, address string, r engine.CancelSession) (map[string]engine.Cancelling, error) {
+	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	a, err := c.ask(ctx, address, cancelPath, cancelRequest{Principal: r.Principal, Session: r.Session})
+	return a.Session, err
 }
 
 // Approve asks the server at address to decide on a call.

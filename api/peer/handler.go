@@ -34,6 +34,9 @@ type Executions interface {
 	// Cancel ends the execution that a request has started or continued, or refuses the request if
 	// it comes later.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
+	// CancelSessionHere cancels the executions of a session that live on this server, and returns what
+	// became of each, by its id.
+	CancelSessionHere(ctx context.Context, c engine.CancelSession) map[string]engine.Cancelling
 	// Approve decides on a call that waits for approval.
 	Approve(ctx context.Context, a engine.Approval) error
 }
@@ -89,6 +92,11 @@ func (h *handler) cancel(c echo.Context) error {
 		return err
 	}
 	defer done()
+	if r.Session != "" {
+		api.Note(c, slog.String("session", r.Session))
+		outcomes := h.executions.CancelSessionHere(c.Request().Context(), engine.CancelSession{Principal: r.Principal, Session: r.Session})
+		return h.answer(c, http.StatusOK, answer{Session: outcomes})
+	}
 	api.SetClientRequestID(c, r.RequestID)
 	if r.Execution != "" {
 		api.Note(c, slog.String("execution", r.Execution))

@@ -50,11 +50,12 @@ func (r resumeRequest) resume() engine.Resume {
 	}
 }
 
-// A cancelRequest passes a request to cancel on.
+// A cancelRequest passes a request to cancel on. It has one of RequestID, Execution and Session.
 type cancelRequest struct {
 	Principal string `json:"Principal"`
 	RequestID string `json:"RequestID"`
 	Execution string `json:"Execution,omitempty"`
+	Session   string `json:"Session,omitempty"`
 }
 
 // An approveRequest passes an engine.Approval on.
@@ -71,6 +72,8 @@ type approveRequest struct {
 type answer struct {
 	Outcome    *outcome          `json:"outcome,omitzero"`
 	Cancelling engine.Cancelling `json:"cancelling,omitempty"`
+	// Session tells what became of each execution of a session, by its id.
+	Session map[string]engine.Cancelling `json:"session,omitempty"`
 	// Error is a name of knownErrors, CallID the id of a ResultError, Size and Limit are
 	// those of a ResultsError.
 	Error  string `json:"error,omitempty"`

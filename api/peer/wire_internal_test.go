@@ -69,6 +69,8 @@ func TestWire(t *testing.T) {
 	decision := approveRequest{"ada", true, "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f", "call_003", true, "fine"}
 	unfit := &engine.ApprovalError{CallID: "call_003", Problem: "does not wait for approval"}
 	execution := cancelRequest{Execution: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f"}
+	session := cancelRequest{Principal: "ada", Session: "abcdefghijklmnopqrstu"}
+	outcomes := map[string]engine.Cancelling{"5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f": engine.CancelDone}
 	for _, c := range []struct {
 		name string
 		sent any
@@ -79,6 +81,8 @@ func TestWire(t *testing.T) {
 		{"resume", resumeRequestOf(resume), func(t *testing.T, body []byte) any { return decoded[resumeRequest](t, body).resume() }, handedOver},
 		{"cancel", cancelled, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, cancelled},
 		{"cancel_execution", execution, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, execution},
+		{"cancel_session", session, func(t *testing.T, body []byte) any { return decoded[cancelRequest](t, body) }, session},
+		{"session_cancelled", answer{Session: outcomes}, func(t *testing.T, body []byte) any { return decoded[answer](t, body).Session }, outcomes},
 		{"approve", decision, func(t *testing.T, body []byte) any { return decoded[approveRequest](t, body) }, decision},
 		{"approval_error", refused(t, unfit), func(t *testing.T, body []byte) any { return decoded[answer](t, body).err() }, unfit},
 		{"decided", refused(t, engine.ErrDecided), errorIn, engine.ErrDecided.Error()},
