@@ -1,5 +1,5 @@
-// Package artifact reads the files that the results of tools hand over. It is pure: it knows neither
-// sandboxes nor stores.
+// Package artifact reads the files that the results of tools hand over. It has no side effects, and depends
+// on neither sandboxes nor stores.
 package artifact
 
 import (
@@ -22,17 +22,17 @@ const (
 	MaxFiles = 50
 	// MaxSize bounds one file, in bytes.
 	MaxSize = 25 << 20
-	// maxPath bounds a path as a tool writes it, in bytes.
+	// maxPath is the maximum length of a path as the tool writes it, in bytes.
 	maxPath = 1 << 10
-	// maxType bounds a media type, in bytes.
+	// maxType is the maximum length of a media type, in bytes.
 	maxType = 128
-	// workspace is where programs find the files.
+	// workspace is the directory in which programs find the files.
 	workspace = "/mnt/data/"
 )
 
-// A MistakeError says why a result does not hand over the files that it names.
+// A MistakeError says why the files that a result names cannot be taken.
 type MistakeError struct {
-	// Text is for whoever has made the tool; it names the member and the limit.
+	// Text is for the author of the tool. It names the member and the limit.
 	Text string
 }
 
@@ -42,19 +42,19 @@ func mistake(format string, args ...any) error { return &MistakeError{fmt.Sprint
 
 // A File is a file in a result.
 type File struct {
-	// Path is the path of the file in the workspace, and Asked what the tool has named, if that is
-	// outside.
+	// Path is the path of the file in the workspace. If the tool has named a path outside the workspace,
+	// Asked is that path; otherwise Asked is empty.
 	Path, Asked string
 	// Type is the media type that the tool declares, or empty.
 	Type string
-	// place is where the file stands in the result. encoded is its content, a JSON string, as base64 or as
-	// text.
+	// place is the member of the result that describes the file. encoded is the content of the file as a
+	// JSON string, either base64 or text.
 	place    string
 	encoded  jsontext.Value
 	isBase64 bool
 }
 
-// Content returns what is in the file.
+// Content decodes the content of the file.
 func (f File) Content() ([]byte, error) {
 	content, err := jsontext.AppendUnquote(nil, f.encoded)
 	if err != nil && len(content) == 0 {
@@ -81,13 +81,13 @@ func tooLarge(place string) error {
 	return mistake("%s is larger than %d bytes", place, MaxSize)
 }
 
-// Of returns the files that a result hands over, and the result without their contents, as the program
-// gets it. It decodes none of the contents. If there are no files the result is what it was. fallback is
-// the path of files that have none; it may be empty. The error is a *MistakeError.
+// Of returns the files that a result hands over, and the result without the contents of the files, as the
+// program gets it. It does not decode the contents. A result without files is returned unchanged. fallback
+// is the path of a file for which the result gives no path; it may be empty. The error is a *MistakeError.
 func Of(result json.RawMessage, fallback string) ([]File, json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(result, &members) != nil {
-		return nil, result, nil //nolint:nilerr // what is no object hands no file over
+		return nil, result, nil //nolint:nilerr // only an object can hand files over
 	}
 	r := reader{fallback: fallback, paths: map[string]bool{}}
 	switch list := members["files"]; {
@@ -115,7 +115,7 @@ func isObject(raw json.RawMessage) bool {
 type reader struct {
 	fallback string
 	files    []File
-	// paths are those of the files so far.
+	// paths are the paths of the files that were read so far.
 	paths map[string]bool
 }
 
@@ -150,7 +150,8 @@ func (r *reader) list(raw json.RawMessage) (json.RawMessage, error) {
 	return append(append([]byte{'['}, bytes.Join(rest, []byte{','})...), ']'), nil
 }
 
-// file reads one file, and returns it without its content. An object without any of its members is none.
+// file reads one file, and returns its description without its content. An object that has none of the
+// members of a file is not a file.
 func (r *reader) file(place string, raw json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -199,7 +200,7 @@ func given(raw json.RawMessage) jsontext.Value {
 	return nil
 }
 
-// least returns how many bytes the content has at least. In JSON a byte takes no more than six.
+// least returns the minimum number of bytes of the content. JSON writes a byte in at most six characters.
 func (f File) least() int {
 	n := (len(f.encoded) - 2) / 6
 	if f.isBase64 && bytes.IndexByte(f.encoded, '\\') < 0 {
@@ -208,7 +209,8 @@ func (f File) least() int {
 	return n
 }
 
-// path returns the path of a file in the workspace, and as it was asked for if that is outside.
+// path returns the path of a file in the workspace. If the tool has named a path outside the workspace, that
+// path is returned as well.
 func (r *reader) path(place string, raw json.RawMessage) (inside, asked string, err error) {
 	name := r.fallback
 	if v := given(raw); v != nil {
@@ -243,7 +245,7 @@ func (r *reader) path(place string, raw json.RawMessage) (inside, asked string, 
 	return inside, asked, nil
 }
 
-// climbs reports whether a path leads out of the directory where it begins.
+// climbs reports whether a relative path leads out of the directory to which it is relative.
 func climbs(name string) bool {
 	clean := path.Clean(name)
 	return clean == ".." || strings.HasPrefix(clean, "../")
@@ -266,9 +268,10 @@ func typeIn(place string, raw json.RawMessage) (string, error) {
 	return "", mistake("%s.mime must be a media type", place)
 }
 
-// PathIn returns the path in the input of a call, for files that have none. It is empty if there is none.
+// PathIn returns the path that the input of a call has, or "" if it has none. It is the path of a file for
+// which the result gives no path.
 func PathIn(input []byte) string {
-	var members map[string]json.RawMessage // Names are compared as they are.
+	var members map[string]json.RawMessage // In a struct, names would match in any case of letters.
 	var name string
 	if json.Unmarshal(input, &members) != nil || json.Unmarshal(members["path"], &name) != nil || len(name) > maxPath {
 		return ""

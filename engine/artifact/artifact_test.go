@@ -8,7 +8,6 @@ import (
 	"fermata/engine/artifact"
 )
 
-// TestOf reads the files of results.
 func TestOf(t *testing.T) {
 	for _, c := range []struct{ result, files, rest string }{
 		{`{"a": 1.0}`, "", `{"a": 1.0}`},

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// replaced returns an object with another value for a member, in the place of the last one with this
-// name or at the end. Everything else keeps its bytes and its order.
+// replaced returns an object in which a member has another value. The member stands where the last one with
+// this name stood, or at the end if there was none. Everything else keeps its bytes and its order.
 func replaced(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	list := membersOf(object)
 	at := -1
@@ -29,12 +29,12 @@ func replaced(object json.RawMessage, name string, value json.RawMessage) json.R
 	return join(list)
 }
 
-// without returns an object without the members of some names.
+// without returns an object without the members that have these names.
 func without(object json.RawMessage, names ...string) json.RawMessage {
 	return join(slices.DeleteFunc(membersOf(object), func(m member) bool { return slices.Contains(names, m.name) }))
 }
 
-// A member is a member of an object: its name, also as it is written, and its value.
+// A member is a member of an object: its name, its name as it is written, and its value.
 type member struct {
 	name          string
 	quoted, value jsontext.Value

@@ -1,5 +1,5 @@
-// Package filename keeps the rules for the names of files: what is stored for a client, and what a program
-// must produce. It knows no files.
+// Package filename has the rules for the names of files that are stored for a client or that a program must
+// produce. It does not access files.
 package filename
 
 import (

@@ -11,7 +11,7 @@ import (
 	"fermata/engine/filename"
 )
 
-// TestCheck goes through the cases that the tests of the runner go through, too.
+// TestCheck uses the same cases as the tests of the runner.
 func TestCheck(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "python", "testdata", "names.json"))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Found is what is known of a file at the end of a program. State is Produced for a file that is
-// stored, of whatever size; then ID, Size and Type are those of the stored file.
+// A Found is what is known about a file at the end of a program. State is Produced for every file that was
+// stored, whatever its size; then ID, Size and Type describe the stored file.
 type Found struct {
 	State State
 	ID    string
@@ -24,8 +24,8 @@ func (c Contract) Files() []string {
 	return names
 }
 
-// Directory returns the directory of the turn, beneath the workspace, if an output belongs into it:
-// programs write there as if it were there. It is empty if none does.
+// Directory returns the directory of the turn, relative to the workspace, if at least one output is in it,
+// and "" otherwise. Programs expect that it exists.
 func (c Contract) Directory() string {
 	for _, o := range c.Outputs {
 		if directory := c.Turn + "/files"; strings.HasPrefix(o.File, directory+"/") {
@@ -35,8 +35,8 @@ func (c Contract) Directory() string {
 	return ""
 }
 
-// Judge returns what has become of the outputs, in their order. found has what is known of files, by
-// their names in the workspace. The others are missing, and so is a file that was only given.
+// Judge returns what has become of the outputs, in their order. found describes files by their names in the
+// workspace. An output that is not in found is missing. So is one whose file is an unchanged input file.
 func (c Contract) Judge(found map[string]Found) []Judged {
 	judged := make([]Judged, len(c.Outputs))
 	for i, o := range c.Outputs {

@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The media type that a request declares goes before the one of the file.
+// The media type that a request declares takes precedence over the one of the file.
 func TestJudgeTypes(t *testing.T) {
 	contract := outputs.Contract{Outputs: []outputs.Output{{Path: "a", File: "a", Type: "text/markdown", MinBytes: 1}}}
 	got := contract.Judge(map[string]outputs.Found{"a": {State: outputs.Produced, Size: 1, Type: "text/plain"}})

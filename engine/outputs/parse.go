@@ -15,8 +15,8 @@ import (
 	"fermata/engine/filename"
 )
 
-// The limits of a contract: how many bytes of JSON it has, how many outputs, how deep their names are, in segments, how long
-// their descriptions are, in characters, and how large min_bytes is.
+// The limits of a contract: its size as JSON in bytes, the number of outputs, the depth of their names in
+// segments, the length of their descriptions in characters, and the value of min_bytes.
 const (
 	MaxSize        = 64 << 10
 	MaxOutputs     = 50
@@ -25,7 +25,7 @@ const (
 	maxMinBytes    = 1_000_000_000
 )
 
-// mediaType is what the media type of an output looks like.
+// mediaType matches the media type of an output.
 var mediaType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,62}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,62}$`)
 
 // A MistakeError says what is wrong with the member outputs of a request. Its text is for the client.
@@ -37,8 +37,9 @@ func mistake(format string, args ...any) error {
 	return &MistakeError{fmt.Sprintf(format, args...)}
 }
 
-// Parse returns the outputs that the member outputs of a request asks for, none if the member is null or
-// absent. turn is the id of the turn: a path may begin with its directory. An error is a *MistakeError.
+// Parse returns the outputs for which the member outputs of a request asks. If the member is null or absent,
+// there are none. turn is the id of the turn: a path may begin with its directory. An error is a
+// *MistakeError.
 func Parse(raw json.RawMessage, turn string) ([]Output, error) {
 	if absent(raw) {
 		return nil, nil
@@ -61,7 +62,7 @@ func Parse(raw json.RawMessage, turn string) ([]Output, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Two spellings of one text look the same to people, and are told as one file.
+		// Names that differ only in their Unicode normalization look the same to people, and are the same file.
 		name := norm.NFC.String(o.Name)
 		if j, again := first[name]; again {
 			return nil, mistake("%s.path is the same file as outputs[%d].path", place, j)
@@ -72,13 +73,13 @@ func Parse(raw json.RawMessage, turn string) ([]Output, error) {
 	return list, nil
 }
 
-// parseEntry reads one entry. place is what errors call it.
+// parseEntry reads one entry. place is its name in errors.
 func parseEntry(raw json.RawMessage, place, turn string) (Output, error) {
 	var path string
 	if isString(raw) && json.Unmarshal(raw, &path) == nil {
 		return newOutput(path, place, turn)
 	}
-	// The names of the members of a struct would be matched in any case of letters.
+	// In a struct, the names of members would match in any case of letters.
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
 		return Output{}, mistake("%s must be a path or an object with a path", place)
@@ -108,7 +109,7 @@ func parseEntry(raw json.RawMessage, place, turn string) (Output, error) {
 	return o, nil
 }
 
-// newOutput returns the output with a path, which is beneath the workspace.
+// newOutput returns the output with a path, which is relative to the workspace.
 func newOutput(path, place, turn string) (Output, error) {
 	name := strings.TrimPrefix(path, turn+"/files/")
 	if strings.Count(name, "/") >= MaxDepth {
@@ -120,7 +121,7 @@ func newOutput(path, place, turn string) (Output, error) {
 	return Output{Path: path, File: path, Name: name, Required: true, MinBytes: 1}, nil
 }
 
-// The setters report whether a value is allowed.
+// Each of these setters reports whether the value is allowed.
 
 func (o *Output) setDescription(v json.RawMessage) bool {
 	return isString(v) && json.Unmarshal(v, &o.Description) == nil && utf8.RuneCountInString(o.Description) <= maxDescription
@@ -151,11 +152,11 @@ func (o *Output) setVisibility(v json.RawMessage) bool {
 	return o.Internal || text == "external"
 }
 
-// absent reports whether a member is null or not there.
+// absent reports whether a member is null or absent.
 func absent(v json.RawMessage) bool {
 	v = bytes.TrimSpace(v)
 	return len(v) == 0 || bytes.Equal(v, []byte("null"))
 }
 
-// isString reports whether a value is a string. null would pass for one, unchanged.
+// isString reports whether a value is a string. It is needed because null can be decoded into a string.
 func isString(v json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(v), []byte{'"'}) }

@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// failed is the code of an execution that has failed in a way for which there is no code of its own.
+// failed is the code of an execution that has failed in a way that has no code of its own.
 const failed = "execution_failed"
 
 const (
-	// maxError bounds the program's own error in a report, and maxLog each stream of its log, in bytes.
+	// maxError limits the program's own error in a report, and maxLog each stream of its log, in bytes.
 	maxError = 2 << 10
 	maxLog   = 4 << 10
 )
 
-// codes are the codes of statuses and reasons. A status goes before a reason.
+// codes are the codes of statuses and reasons. A status takes precedence over a reason.
 var codes = map[string]string{
 	"timed_out":       "timeout",
 	"cancelled":       "cancelled",
@@ -30,7 +30,7 @@ var codes = map[string]string{
 	"sandbox_lost":    "sandbox_lost",
 }
 
-// words say in a report what is wrong with an output.
+// words are the texts with which a report says what is wrong with an output.
 var words = map[State]string{
 	Missing:     "file not produced",
 	Empty:       "file is empty",
@@ -40,11 +40,11 @@ var words = map[State]string{
 	Undelivered: "file could not be stored",
 }
 
-// Words says in a few words what is wrong with an output of this state; it is empty if nothing is.
+// Words returns a short text about what is wrong with an output of this state, or "" if nothing is wrong.
 func (s State) Words() string { return words[s] }
 
-// Code returns the code with which a report tells how an execution has ended, from the status and the
-// reason of the event execution.ended. It is empty for one that has completed.
+// Code returns the code for the end of an execution in a report, from the status and the reason of the event
+// execution.ended. It is empty for an execution that has completed.
 func Code(status, reason string) string {
 	if status == "completed" {
 		return ""
@@ -57,10 +57,11 @@ func Code(status, reason string) string {
 	return failed
 }
 
-// Physical returns the path that reports and blocks have for an output.
+// Physical returns the path of an output in reports and blocks.
 func (c Contract) Physical(o Output) string { return c.Turn + "/files/" + o.Name }
 
-// Missing returns the required outputs that are not there, as the request spells them and in its order.
+// Missing returns the paths of the required outputs that were not stored, in the order and the spelling of
+// the request.
 func (c Contract) Missing(judged []Judged) (paths []string) {
 	for _, o := range c.missing(judged) {
 		paths = append(paths, o.Path)
@@ -77,7 +78,7 @@ func (c Contract) missing(judged []Judged) (list []Output) {
 	return list
 }
 
-// verdict returns what has become of an output. What nobody has judged is missing.
+// verdict returns what has become of an output. An output that is not in judged is missing.
 func verdict(o Output, judged []Judged) Judged {
 	if i := slices.IndexFunc(judged, func(j Judged) bool { return j.Path == o.Path }); i >= 0 {
 		return judged[i]
@@ -86,8 +87,9 @@ func verdict(o Output, judged []Judged) Judged {
 }
 
 // Report returns the report of an execution with this contract, in Markdown: why the program has failed,
-// what is wrong with its files, and which are there. What there is nothing to say about is left out. No
-// text of the program has a line of its own in it, but quoted ones in its log.
+// what is wrong with its files, and which files were stored. Empty sections are left out. Text that comes
+// from the program never begins a line, except in the log, where each line begins with the mark of a
+// quotation.
 func (c Contract) Report(end End, judged []Judged) string {
 	sections := []string{c.failure(end, judged)}
 	var wrong, there []string
@@ -118,7 +120,7 @@ func section(heading string, lines []string) string {
 func (c Contract) failure(end End, judged []Judged) string {
 	code := Code(end.Status, end.Reason)
 	var halves []string
-	// Missing outputs have no error beside their list.
+	// The error of outputs_missing is left out, since it lists the same files as the text below.
 	if code != "" && end.Reason != "outputs_missing" {
 		if own := firstLine(end.Error); own != "" {
 			halves = append(halves, own)
@@ -141,8 +143,8 @@ func (c Contract) failure(end End, judged []Judged) string {
 	return "Runtime error: " + code + " — " + strings.Join(halves, "; ")
 }
 
-// firstLine returns the first line of a text that has anything in it, without control characters, and
-// cut short if it is long.
+// firstLine returns the first line of a text that is not blank, without control characters. A long line is
+// truncated.
 func firstLine(text string) string {
 	for line := range linesOf(text) {
 		if line = strings.TrimSpace(line); line == "" {
@@ -156,8 +158,8 @@ func firstLine(text string) string {
 	return ""
 }
 
-// logOf returns the end of what a program has printed to a stream, each line as a quotation, so that
-// none is taken for one of the report.
+// logOf returns the end of what a program has printed to a stream. Each line is a quotation, so that it
+// cannot be mistaken for a line of the report.
 func logOf(stream, text string) (quoted []string) {
 	if text == "" {
 		return nil
@@ -172,8 +174,8 @@ func logOf(stream, text string) (quoted []string) {
 	return quoted
 }
 
-// linesOf returns the lines of a text. They end where Python ends lines, since a model may do the same,
-// and control characters in them become blanks.
+// linesOf returns the lines of a text. A line ends at each character at which Python ends lines, since a
+// model may read it in the same way. Control characters within a line are replaced by blanks.
 func linesOf(text string) iter.Seq[string] {
 	text = strings.Map(plain, strings.ReplaceAll(text, "\r\n", "\n"))
 	return strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n")
@@ -189,7 +191,7 @@ func plain(r rune) rune {
 	return r
 }
 
-// head and tail return at most n bytes of a text, from its beginning or its end, in whole characters.
+// head and tail return at most n bytes from the beginning or the end of a text. They split no character.
 func head(text string, n int) string {
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--

@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 		want     string
 	}{
 		{
-			// The example of the seed.
+			// The example that the agent runtime gives.
 			"one success, one failure", contract("report.xlsx", "summary.pdf"), missing,
 			[]outputs.Judged{judged("report.xlsx", outputs.Missing), judged("summary.pdf", outputs.Produced)},
 			"Runtime error: execution_failed — Missing output files: turn_1/files/report.xlsx\n" +
@@ -104,7 +104,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// ends are all ends of lines of Python.
+// ends are all texts at which Python ends a line.
 var ends = []string{"\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}
 
 func TestErrorHasOneLine(t *testing.T) {

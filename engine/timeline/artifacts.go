@@ -17,7 +17,7 @@ const (
 	external = "external"
 )
 
-// The reasons why a content is left out. Their texts are on the wire.
+// The reasons why the content of a file is left out. Their texts are on the wire.
 const (
 	omittedBase64  = "base64_off"
 	omittedLarge   = "too_large"
@@ -33,13 +33,13 @@ type artifact struct {
 	size              int64
 	visibility        string
 	description       string
-	// tool is true if a tool has handed the file over. asked is the path that it has named, if that is
-	// another one, and err says why the file is not there.
+	// tool is true if a tool has handed the file over. asked is the path that the tool has named, if the
+	// file has got another one. err says why the file was not stored.
 	tool       bool
 	asked, err string
 	at         journal.Moment
 	warning    string
-	// omitted says why there is no content.
+	// omitted says why the content is left out.
 	omitted string
 	data    []byte
 }
@@ -59,7 +59,7 @@ func (b *builder) produced(o outputs.Output, j judgement) *artifact {
 	return a
 }
 
-// smallArtifact is the size below which a file that a tool has handed over is unusually small.
+// smallArtifact is the size in bytes below which a file that a tool has handed over is unusually small.
 const smallArtifact = 16
 
 // handedOver returns a file that a tool has handed over.
@@ -75,7 +75,7 @@ func (b *builder) handedOver(s journal.ArtifactStored) *artifact {
 	return a
 }
 
-// A digest is the meta block of an artifact, or of a value. It is safe for a model to see.
+// A digest is the meta block of an artifact, or of a value. A model may see it.
 type digest struct {
 	Artifact    string   `json:"artifact_path"`
 	Physical    string   `json:"physical_path,omitempty"`
@@ -92,12 +92,12 @@ type digest struct {
 	Error       *failure `json:"error,omitempty"`
 }
 
-// count estimates how many tokens a text of so many bytes has.
+// count estimates the number of tokens of a text from its size in bytes.
 func (d *digest) count(bytes int) {
 	d.Tokens, d.Estimated = (bytes+3)/4, true
 }
 
-// artifact adds the blocks of a file: a meta block, and its content.
+// artifact adds the blocks of a file: a meta block, and a block with the content.
 func (b *builder) artifact(r *result, a *artifact) {
 	class := classOf(a.mime)
 	d := digest{
@@ -171,8 +171,8 @@ func (b *builder) fetch(ctx context.Context, results []*result, c Contents) erro
 	return nil
 }
 
-// plan decides whether the content of a file is shown, after so many bytes of others, and returns how
-// many of its bytes will be read.
+// plan decides whether the content of a file is shown, and returns how many of its bytes will be read.
+// before is the number of bytes that will be read of the files before it.
 func (a *artifact) plan(noBase64 bool, before int64) int64 {
 	class := classOf(a.mime)
 	encoded := class == classPDF || class == classImage
@@ -187,7 +187,8 @@ func (a *artifact) plan(noBase64 bool, before int64) int64 {
 	return a.need(a.omitted)
 }
 
-// need returns how many bytes of a file are read, if its content is left out for a reason, or for none.
+// need returns how many bytes of a file are read. omitted is the reason why its content is left out, or
+// empty if it is shown.
 func (a *artifact) need(omitted string) int64 {
 	switch class := classOf(a.mime); {
 	case omitted != "" || class == classBinary:
@@ -198,7 +199,7 @@ func (a *artifact) need(omitted string) int64 {
 	return a.size
 }
 
-// take takes the content of a file, unless the file is not what it claims to be.
+// take takes the content of a file, unless the content does not match the media type of the file.
 func (a *artifact) take(data []byte) {
 	class := classOf(a.mime)
 	if class != classText && class != classBinary && !begins(a.mime, data) {
@@ -212,7 +213,7 @@ func (a *artifact) take(data []byte) {
 }
 
 var (
-	// page is how a page is marked in a PDF, and packed how objects are which cannot be seen here.
+	// page matches the mark of a page in a PDF. packed begins compressed objects, in which pages may be.
 	page   = regexp.MustCompile(`/Type\s*/Page[^s]`)
 	packed = []byte("/ObjStm")
 )

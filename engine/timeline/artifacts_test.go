@@ -7,7 +7,7 @@ import (
 	"fermata/engine/timeline"
 )
 
-// TestWritingTools are the examples of the seed in which tools write files.
+// TestWritingTools has the examples of the agent runtime in which tools write files.
 func TestWritingTools(t *testing.T) {
 	t.Parallel()
 	t.Run("a text", func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestWritingTools(t *testing.T) {
 	})
 }
 
-// TestNotices are those about files.
+// TestNotices checks the notices about files.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	made := begun("").called("call_001", "w", `{"path":"../x","content":"abc"}`).
@@ -67,7 +67,7 @@ func TestNotices(t *testing.T) {
 	)
 }
 
-// TestWarnings are about files that are there and look wrong.
+// TestWarnings checks the warnings about files that were stored and look wrong.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
@@ -90,7 +90,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestContents are contents that are cut, and that are left out with a reason.
+// TestContents has contents that are truncated, and others that are left out for a reason.
 func TestContents(t *testing.T) {
 	t.Parallel()
 	large := pdf + strings.Repeat("x", timeline.MaxFile)
@@ -133,7 +133,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestFullTimeline has 20 MiB of contents, and no more is read.
+// TestFullTimeline has files of more than 20 MiB, of which no more than 20 MiB are read.
 func TestFullTimeline(t *testing.T) {
 	t.Parallel()
 	h := begun(`,"outputs":["a","b","c","d","e","f"]`)
@@ -149,7 +149,7 @@ func TestFullTimeline(t *testing.T) {
 	if h.files.read != 4*(timeline.MaxFile-1)+2 {
 		t.Errorf("%d bytes were read", h.files.read)
 	}
-	// Asked for alone, there is room for it.
+	// If the file is the only one that is asked for, there is room for it.
 	made = h.build(t, timeline.Options{Paths: []string{"fi:turn_1.files/e"}})
 	if len(made.Blocks) != 1 || made.Blocks[0].Data == nil {
 		t.Errorf("got %d blocks", len(made.Blocks))

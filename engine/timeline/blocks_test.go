@@ -31,7 +31,7 @@ func reportOf(text string) string {
 	return "react.tool.result tc:turn_1.abc.result text/markdown " + text
 }
 
-// TestExample1 is the first example of the seed: a program leaves a PDF, a text and a table.
+// TestExample1 is the first example of the agent runtime: a program leaves a PDF, a text and a table.
 func TestExample1(t *testing.T) {
 	t.Parallel()
 	const outputs = `["report.pdf","notes.txt","data.xlsx"]`
@@ -80,13 +80,13 @@ func TestExample1(t *testing.T) {
 	)
 }
 
-// describedAs is the part that describes an output.
+// describedAs returns the part that describes an output.
 func describedAs(name, mime, rest string) string {
 	return "[TOOL RESULT abc].artifact exec_tools.execute_code_python\nfi:turn_1.files/" + name + "\nturn_1/files/" + name +
 		"\n" + `{"artifact_path":"fi:turn_1.files/` + name + `","mime":"` + mime + `","kind":"file","visibility":"external","tool_call_id":"abc",` + rest + `}`
 }
 
-// TestCases are the cases A, B and C of the seed.
+// TestCases has the cases A, B and C of the agent runtime.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	const outputs = `["summary.pdf","report.xlsx"]`
@@ -112,7 +112,7 @@ func TestCases(t *testing.T) {
 			reportOf("Runtime error: execution_failed — Missing output files: turn_1/files/report.xlsx\nFile errors:\n- turn_1/files/report.xlsx: file not produced\n" +
 				"Succeeded:\n- turn_1/files/summary.pdf"),
 		}, summary...)...)
-		// The report of the seed, with its shape.
+		// The report has the shape that the agent runtime expects.
 		shaped(t, made.Blocks[2], `{"type":"react.tool.result","path":"tc:turn_1.abc.result","mime":"text/markdown",`+
 			`"text":"Runtime error: execution_failed — Missing output files: turn_1/files/report.xlsx\nFile errors:\n- turn_1/files/report.xlsx: file not produced\nSucceeded:\n- turn_1/files/summary.pdf"}`)
 	})
@@ -173,7 +173,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLongCode is shortened in the call, and whole in its own block.
+// Long code is shortened in the block of the call, and whole in its own block.
 func TestLongCode(t *testing.T) {
 	t.Parallel()
 	code := strings.Repeat("ä", 101)

@@ -8,11 +8,11 @@ import (
 	"fermata/engine/timeline"
 )
 
-// metaOfValue is the meta block of the value of the first inner call.
+// metaOfValue is the beginning of the meta block of the value of the first inner call.
 const metaOfValue = `react.tool.result tc:turn_1.abc.call_001.result {"artifact_path":"tc:turn_1.abc.call_001.result","mime":"application/json",` +
 	`"kind":"file","visibility":"internal","tool_call_id":"abc.call_001",`
 
-// TestWebTools are the examples of the seed with tools that return values.
+// TestWebTools has the examples of the agent runtime in which tools return values.
 func TestWebTools(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ tool, input, output, call, meta, content string }{
@@ -44,7 +44,8 @@ func TestWebTools(t *testing.T) {
 	}
 }
 
-// TestCalls are calls that overlap, in the order made, with each way in which one ends.
+// TestCalls has calls that overlap and end in different ways. Their blocks are in the order in which the
+// program has made the calls.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	made := begun("").
@@ -83,7 +84,7 @@ func TestCalls(t *testing.T) {
 	)
 }
 
-// TestLongParameters are shortened, wherever they stand, and keep the spelling of numbers.
+// Long parameters are shortened at every depth, and numbers keep their spelling.
 func TestLongParameters(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("<é>", 40)
@@ -100,7 +101,7 @@ func TestLongParameters(t *testing.T) {
 	}
 }
 
-// TestCutJournal shows that the journal has cut a value.
+// A value that the journal has truncated is marked as truncated.
 func TestCutJournal(t *testing.T) {
 	t.Parallel()
 	const cut = `{"truncated":true,"bytes":99999,"head":"[1, 2"}`

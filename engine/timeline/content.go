@@ -21,7 +21,7 @@ const (
 	classImage
 )
 
-// texts are the media types of texts that do not tell so in their names.
+// texts are the media types of texts whose names do not begin with text/.
 var texts = []string{
 	"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml", "application/sql",
 	"application/javascript", "application/x-javascript", "application/ecmascript", "application/typescript",
@@ -53,7 +53,7 @@ func plainType(declared string) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// begins reports whether a file begins like one of its media type. Nothing more of it is looked at.
+// begins reports whether the first bytes of a file match its media type. It does not examine the rest.
 func begins(declared string, data []byte) bool {
 	starts := func(with ...string) bool {
 		return slices.ContainsFunc(with, func(w string) bool { return bytes.HasPrefix(data, []byte(w)) })
@@ -84,10 +84,10 @@ func begins(declared string, data []byte) bool {
 	return false
 }
 
-// truncatedEnd stands at the end of texts that are cut.
+// truncatedEnd stands at the end of truncated texts.
 const truncatedEnd = "...[truncated]"
 
-// textOfFile returns the text of a file of a size, whose first bytes are data.
+// textOfFile returns the text of a file with this size, whose first bytes are data.
 func textOfFile(data []byte, size int64) string {
 	text := cut(journal.Decode(whole(data, size)), maxText)
 	if size > int64(len(data)) && !strings.HasSuffix(text, truncatedEnd) {
@@ -96,7 +96,8 @@ func textOfFile(data []byte, size int64) string {
 	return text
 }
 
-// whole returns data without an unfinished character at its end, if more follows it in its file.
+// whole returns data without an incomplete character at its end. size is the size of the file; if data is
+// all of it, data is returned as it is.
 func whole(data []byte, size int64) []byte {
 	if size <= int64(len(data)) {
 		return data
@@ -112,8 +113,8 @@ func whole(data []byte, size int64) []byte {
 	return data
 }
 
-// cut returns a text of at most so many bytes, and then a mark that it is cut. It ends with a whole
-// character.
+// cut returns a text that has at most the given number of bytes as it is. A longer one is truncated after a
+// whole character, and the mark of truncated texts is added.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// headers are the beginnings of the lines that give what is rendered its structure, as folded returns
-// them. What is quoted must not have such lines.
+// headers are the beginnings of the lines that structure the rendered text, in the form that folded returns.
+// Quoted text must not have such lines.
 var headers = []string{"[toolresult", "[aiagentsay]", "runtimeerror:", "fileerrors:", "succeeded:"}
 
-// quote returns a text in which each line that begins like a header is indented by one more space. It
-// takes for a line what any reader may take for one.
+// quote returns a text in which each line that begins like a header is indented by one more space. A line
+// ends at each character at which any reader might end it.
 func quote(text string) string {
 	var b strings.Builder
 	for rest := text; rest != ""; {
@@ -25,7 +25,7 @@ func quote(text string) string {
 	return b.String()
 }
 
-// nextLine returns the first line of a text, with the character that ends it, and what follows.
+// nextLine returns the first line of a text, with the character that ends it, and the rest of the text.
 func nextLine(text string) (line, rest string) {
 	i := strings.IndexFunc(text, endsLine)
 	if i < 0 {
@@ -44,7 +44,7 @@ func endsLine(r rune) bool {
 	return false
 }
 
-// likeHeader reports whether a line begins like a header, also behind blanks and what is invisible.
+// likeHeader reports whether a line begins like a header. Blanks and invisible characters do not count.
 func likeHeader(line string) bool {
 	start := folded(line)
 	for _, h := range headers {
@@ -55,9 +55,9 @@ func likeHeader(line string) bool {
 	return false
 }
 
-// folded returns the beginning of a line without blanks and what is invisible, in lower case, and with
-// ASCII characters in place of those of full width. Only as much of it is looked at as a header has, and
-// some of what is invisible in front.
+// folded returns the beginning of a line in lower case, without blanks and invisible characters, and with
+// ASCII characters in place of full-width ones. It examines only as many characters as a header has, and
+// some invisible ones in front of it.
 func folded(line string) string {
 	const enough = 16
 	var b strings.Builder
@@ -68,7 +68,7 @@ func folded(line string) string {
 		switch {
 		case blank(r):
 			continue
-		case r >= '！' && r <= '～': // Of full width.
+		case r >= '！' && r <= '～': // Full-width forms of ASCII characters.
 			r -= '！' - '!'
 		}
 		if fold, ok := brackets[r]; ok {
@@ -86,7 +86,7 @@ var brackets = map[rune]rune{
 	'：': ':', '﹕': ':', '꞉': ':',
 }
 
-// blank reports whether a character is a blank, or shows as nothing.
+// blank reports whether a character is a blank or invisible.
 func blank(r rune) bool {
 	switch r {
 	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800', '\u034f', '\u17b4', '\u17b5', '\ufffd':
@@ -95,7 +95,7 @@ func blank(r rune) bool {
 	return unicode.In(r, unicode.White_Space, unicode.Cc, unicode.Cf, unicode.Co, unicode.Mn, unicode.Me, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// oneLine returns a text on one line, cut short if it is long.
+// oneLine returns a text on one line, truncated if it is long.
 func oneLine(text string) string {
 	const most = 2 << 10
 	if len(text) > most {

@@ -10,8 +10,8 @@ import (
 	"fermata/engine/outputs"
 )
 
-// Facts are what a timeline needs to know of an execution. They come from the events of its journal, and
-// hold no more of them than the timeline shows.
+// Facts are what a timeline needs to know about an execution. They are taken from the events of its journal,
+// and keep only as much of them as the timeline shows.
 type Facts struct {
 	started journal.Started
 	judged  []judgement
@@ -19,11 +19,11 @@ type Facts struct {
 	stdout  printed
 	stderr  printed
 	calls   map[string]*call
-	// inner is how many bytes of inner calls are kept.
+	// inner is the number of bytes of inner calls that are kept.
 	inner int
 }
 
-// A judgement is what has become of an output of the contract, and when that was found.
+// A judgement says what has become of an output of the contract, and when it was judged.
 type judgement struct {
 	outputs.Judged
 	at journal.Moment
@@ -32,16 +32,16 @@ type judgement struct {
 // A call is an inner call: one that the program has made.
 type call struct {
 	journal.CallStarted
-	// output and failed tell how it has ended; ended is when, nil if it has not.
+	// ended is when the call has ended, nil if it has not; output and failed tell how.
 	output json.RawMessage
 	failed *journal.CallFailed
 	ended  *journal.Moment
-	// cut is true if there was no room for the output, or for the input.
+	// cut is true if there was no room to keep the output or the input.
 	cut       bool
 	artifacts []journal.ArtifactStored
 }
 
-// Add adds what one more event tells.
+// Add takes one more event into account.
 func (f *Facts) Add(e journal.Entry) error {
 	err := f.add(e)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *Facts) add(e journal.Entry) error {
 	return nil
 }
 
-// begun notes a call. One that waited for approval begins a second time.
+// begun notes the beginning of a call. A call that has waited for approval begins a second time.
 func (f *Facts) begun(e journal.Entry) error {
 	var c journal.CallStarted
 	if err := json.Unmarshal(e.Content, &c); err != nil {
@@ -104,7 +104,7 @@ func (f *Facts) begun(e journal.Entry) error {
 	return nil
 }
 
-// about notes what has become of a call.
+// about notes an event of a call that has begun.
 func (f *Facts) about(e journal.Entry) error {
 	id, err := e.Text("call")
 	if err != nil {
@@ -134,7 +134,7 @@ func (f *Facts) about(e journal.Entry) error {
 	return err
 }
 
-// keep reports whether there is room for so many more bytes of inner calls, and takes it.
+// keep reports whether there is room for n more bytes of inner calls. If there is, it counts them as kept.
 func (f *Facts) keep(n int) bool {
 	if f.inner+n > maxInner {
 		return false
@@ -143,7 +143,7 @@ func (f *Facts) keep(n int) bool {
 	return true
 }
 
-// made returns the inner calls in the order made, which is that of their ids.
+// made returns the inner calls in the order in which they were made, which is that of their ids.
 func (f *Facts) made() []*call {
 	calls := make([]*call, 0, len(f.calls))
 	for _, c := range f.calls {
@@ -155,7 +155,7 @@ func (f *Facts) made() []*call {
 	return calls
 }
 
-// Size returns about how many bytes the facts hold.
+// Size returns the approximate size of the facts in bytes.
 func (f *Facts) Size() int64 {
 	return int64(f.inner + len(f.started.Code) + len(f.started.Outputs) + len(f.stdout.head) + cap(f.stdout.tail) + cap(f.stderr.tail))
 }
@@ -163,10 +163,10 @@ func (f *Facts) Size() int64 {
 // Session returns the session of the execution.
 func (f *Facts) Session() string { return f.started.Session }
 
-// Named reports whether the start has named its timeline.
+// Named reports whether the start has the member timeline.
 func (f *Facts) Named() bool { return !absent(f.started.Timeline) }
 
-// Names returns what the start has named its timeline.
+// Names returns the names that the start has given to its timeline.
 func (f *Facts) Names() (Names, error) {
 	return ParseNames(f.started.Timeline, f.started.Language == "bash")
 }
@@ -190,13 +190,13 @@ func (f *Facts) end() outputs.End {
 	}
 }
 
-// printed is what there is to show of a stream: its beginning and its end.
+// printed keeps the beginning and the end of a stream.
 type printed struct {
 	head, tail []byte
 	size       int64
 }
 
-// tailBytes is how much of the end of a stream is kept, more than reports show.
+// tailBytes is how many bytes of the end of a stream are kept. It is more than reports show.
 const tailBytes = 16 << 10
 
 func (p *printed) add(text string) {

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// Names are what a request calls the blocks of its timeline, and how it wants them.
+// Names are the names that a request gives to the blocks of its timeline, and what else it asks of them.
 type Names struct {
-	// Turn, Call and Tool are the ids of the turn, of the tool call that runs the program, and of the
-	// tool that was called.
+	// Turn, Call and Tool are the ids of the turn, of the tool call that runs the program, and of the tool
+	// that the model has called.
 	Turn, Call, Tool string
-	// Notes are what the model has said beside its call, or empty.
+	// Notes are what the model has said beside its call. They may be empty.
 	Notes string
-	// Include puts the blocks into the terminal answer. Log adds the end of what the program has printed
-	// to the report. NoBase64 leaves the contents of PDF and images out.
+	// Include puts the blocks into the terminal answer. Log adds the end of the program's output to the
+	// report. NoBase64 leaves out the contents of PDF files and images.
 	Include, Log, NoBase64 bool
 }
 
-// MaxNotes bounds the notes of a request, in bytes.
+// MaxNotes is the maximum length of the notes of a request, in bytes.
 const MaxNotes = 16 << 10
 
-// The names of requests that give none.
+// The names that are used if the request gives none.
 const (
 	usualTurn  = "turn_1"
 	usualCall  = "exec"
@@ -34,7 +34,7 @@ const (
 	bashTool   = "exec_tools.execute_code_bash"
 )
 
-// Usual returns the names of a request that gives none. bash is true if the program is a shell script.
+// Usual returns the default names. bash is true if the program is a shell script.
 func Usual(bash bool) Names {
 	n := Names{Turn: usualTurn, Call: usualCall, Tool: pythonTool}
 	if bash {
@@ -53,8 +53,8 @@ func mistake(member, must string) error {
 	return &MistakeError{member + " must " + must}
 }
 
-// ParseNames returns what the member timeline of a request says. What it does not say has the usual
-// value, and so has everything if the member is null or absent. An error is a *MistakeError.
+// ParseNames reads the member timeline of a request, which may be null or absent. What it does not set has
+// the default value. An error is a *MistakeError.
 func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
 	n := Usual(bash)
 	if absent(raw) {
@@ -75,12 +75,12 @@ func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
 		"base64":       flag(&base64),
 	}
 	known := slices.Sorted(maps.Keys(set))
-	for _, name := range slices.Sorted(maps.Keys(members)) { // Of several mistakes, always the same one is told.
+	for _, name := range slices.Sorted(maps.Keys(members)) { // Sorted, so that of several mistakes the same one is always reported.
 		if set[name] == nil {
 			if i := slices.IndexFunc(known, func(k string) bool { return plain(k) == plain(name) }); i >= 0 {
 				return Names{}, &MistakeError{fmt.Sprintf("%q in timeline is not known; did you mean %s?", name, known[i])}
 			}
-			continue // Newer clients may send what this server does not know.
+			continue // Newer clients may send members that this server does not know.
 		}
 		if v := members[name]; !absent(v) {
 			if err := set[name](v, "timeline."+name); err != nil {
@@ -92,7 +92,7 @@ func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
 	return n, nil
 }
 
-// SetTurn sets the id of the turn. name is what errors call it; so it is with the other setters.
+// SetTurn sets the id of the turn. name is its name in errors, as in the other setters.
 func (n *Names) SetTurn(id, name string) error { return setID(&n.Turn, id, name) }
 
 // SetCall sets the id of the tool call.
@@ -115,7 +115,7 @@ func (n *Names) SetNotes(text, name string) error {
 	return nil
 }
 
-// With returns the names with those of other that are set in place of them.
+// With returns the names, of which those that are set in other are replaced.
 func (n Names) With(other Names) Names {
 	n.Turn, n.Call, n.Tool = cmp.Or(other.Turn, n.Turn), cmp.Or(other.Call, n.Call), cmp.Or(other.Tool, n.Tool)
 	n.Notes = cmp.Or(other.Notes, n.Notes)
@@ -123,10 +123,10 @@ func (n Names) With(other Names) Names {
 }
 
 var (
-	// id is what an id may be.
+	// id matches a valid id.
 	id = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
-	// inner is how the paths of blocks and the ids of inner calls end. An outer call with such an id could
-	// be taken for a part of another one.
+	// inner matches how the paths of blocks and the ids of inner calls end. An outer call with such an id
+	// could be mistaken for a part of another call.
 	inner = regexp.MustCompile(`\.(call|notice|result|call_[0-9]+)$`)
 )
 
@@ -138,12 +138,12 @@ func setID(to *string, text, name string) error {
 	return nil
 }
 
-// absent reports whether a member is null or not there.
+// absent reports whether a member is null or absent.
 func absent(v json.RawMessage) bool {
 	return len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null"))
 }
 
-// text returns what reads a member that is a text, and hands it to set.
+// text returns a function that reads a string member and passes it to set.
 func text(set func(text, name string) error) func(json.RawMessage, string) error {
 	return func(v json.RawMessage, name string) error {
 		var text string
@@ -154,7 +154,7 @@ func text(set func(text, name string) error) func(json.RawMessage, string) error
 	}
 }
 
-// flag returns what reads a member that is true or false.
+// flag returns a function that reads a member that is true or false.
 func flag(to *bool) func(json.RawMessage, string) error {
 	return func(v json.RawMessage, name string) error {
 		if json.Unmarshal(v, to) != nil {
@@ -164,7 +164,7 @@ func flag(to *bool) func(json.RawMessage, string) error {
 	}
 }
 
-// plain returns a name without what tells camelCase from snake_case and kebab-case.
+// plain returns a name in a form in which camelCase, snake_case and kebab-case are the same.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }

@@ -32,8 +32,8 @@ func header(r *result, what string) string {
 	return "[TOOL RESULT " + r.id + "]." + what + " " + oneLine(r.tool)
 }
 
-// summary returns the part that sums up a result: what there is to report, in lines that are ours, and the
-// logical paths of values, if there are any, and of the files.
+// summary returns the part that sums up a result: the status or the report, and the logical paths of values
+// and files. Every line is written by the server.
 func summary(r *result, report string, paths ...string) Part {
 	lines := []string{header(r, "summary"), report}
 	for _, p := range paths {
@@ -47,23 +47,23 @@ func summary(r *result, report string, paths ...string) Part {
 	return Part{Type: partText, Text: strings.Join(lines, "\n")}
 }
 
-// payload returns the part with the text of a result that has no files. What others say in it is quoted.
+// payload returns the part with the text of a result that has no files. Text that is not ours is quoted.
 func payload(r *result, path, text string) Part {
 	return Part{Type: partText, Text: header(r, "result") + "\n" + path + "\n" + text}
 }
 
-// describe returns the part that describes a file. Of the hosting facts it has the physical path alone,
-// as a line of text.
+// describe returns the part that describes a file. Of what tells where the file is hosted it has only the
+// physical path, as a line of text.
 func describe(r *result, a *artifact, d digest) Part {
 	d.Physical = ""
 	lines := []string{header(r, "artifact"), oneLine(a.logical), oneLine(a.physical), string(encode(d))}
 	return Part{Type: partText, Text: strings.Join(lines, "\n")}
 }
 
-// shownImages are the media types of images that a Messages request takes.
+// shownImages are the media types of images that a Messages request may have.
 var shownImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// contentParts returns the parts with the content of a file. A text that shows nothing has none.
+// contentParts returns the parts with the content of a file. A blank text has no part.
 func contentParts(content Block) []Part {
 	kind := plainType(content.MIME)
 	switch {

@@ -7,14 +7,14 @@ import (
 	"fermata/engine/outputs"
 )
 
-// A result is what one call has come to: that of the program, or an inner one.
+// A result is the result of one call: of the call that runs the program, or of an inner call.
 type result struct {
 	id, tool string
 	at       journal.Moment
-	// inner is the inner call, nil for that of the program.
+	// inner is the inner call, or nil for the call that runs the program.
 	inner *call
-	// report is the report on the program: of a contract if contracted is true, else its error alone. printed
-	// is what a program without a contract has printed.
+	// report is the report about the program: that of its contract if contracted is true, otherwise only its
+	// error. printed is what a program without a contract has printed.
 	report, printed string
 	contracted      bool
 	failed          bool
@@ -33,7 +33,7 @@ func (b *builder) results() []*result {
 	return list
 }
 
-// innerResult returns the result of an inner call, which may still run.
+// innerResult returns the result of an inner call. The call may still run.
 func (b *builder) innerResult(c *call) *result {
 	tool := c.Tool
 	if c.Toolset != "" {
@@ -55,7 +55,7 @@ func (b *builder) programResult() *result {
 	r := &result{id: b.names.Call, tool: b.names.Tool, at: f.ended.Time, failed: f.ended.Status != journal.StatusCompleted}
 	contract, err := f.contract(b.names)
 	if err != nil || len(contract.Outputs) == 0 {
-		// What the start has sent was checked when it came.
+		// The members of the start were checked when it arrived.
 		r.report, r.printed = outputs.Contract{Turn: b.names.Turn}.Report(f.end(), nil), f.stdout.text()
 		if r.report != "" && r.printed != "" {
 			r.report += "\n"
@@ -82,7 +82,7 @@ func (p *printed) text() string {
 	return cut(string(p.head), maxText)
 }
 
-// result adds the blocks of a result, and those of its call if it is an inner one.
+// result adds the blocks of a result. Before the result of an inner call it adds the block of the call.
 func (b *builder) result(r *result) {
 	if r.inner == nil {
 		b.program(r)
@@ -155,8 +155,8 @@ func (b *builder) value(r *result) {
 	}
 }
 
-// failure adds the result of an inner call that has failed: a meta block alone, and one for each of its
-// files that is there or could not be stored.
+// failure adds the result of an inner call that has failed: the blocks of each of its files, stored or not,
+// or one meta block with the error if it has no files.
 func (b *builder) failure(r *result) {
 	path := b.callPath(r.id, "result")
 	b.render(path, summary(r, status(r)))
@@ -176,17 +176,17 @@ func (b *builder) meta(r *result, m digest) string {
 	return text
 }
 
-// A failure is how blocks tell of an error.
+// A failure is the form of an error in blocks.
 type failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Where   string `json:"where,omitempty"`
-	// From and To are the paths that a tool has named, and that its file has got.
+	// From is the path that a tool has named, and To the path that its file has got.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 }
 
-// errorOf returns what blocks tell of a call that has failed.
+// errorOf returns the error of a call that has failed, in the form of blocks.
 func errorOf(f *journal.CallFailed) *failure {
 	return &failure{Code: cmp.Or(f.Code, noticeOf(f)), Message: f.Error, Where: f.Where}
 }
@@ -199,7 +199,7 @@ func noticeOf(f *journal.CallFailed) string {
 	return "tool_call_error"
 }
 
-// notices adds what is to be noticed of an inner call.
+// notices adds the notices about an inner call.
 func (b *builder) notices(r *result) {
 	for _, a := range r.files {
 		if a.asked != "" {
@@ -214,7 +214,7 @@ func (b *builder) notices(r *result) {
 	}
 }
 
-// A notice tells of a call that has failed. Error is the code that the tool has given.
+// A notice is the block about a call that has failed. Error is the error code that the tool has given.
 type notice struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -227,7 +227,8 @@ func (b *builder) notice(r *result, at journal.Moment, what any) {
 	b.add(Block{Type: typeNotice, Path: b.callPath(r.id, "notice"), Call: r.id, Time: at, Text: &text})
 }
 
-// params returns the parameters of an inner call. Long texts in them are in its file, if it has one.
+// params returns the parameters of an inner call. A long text in them is shortened, and refers to the file
+// of the call if it has one.
 func (b *builder) params(r *result) rawJSON {
 	see := ""
 	for _, a := range r.files {

@@ -14,11 +14,11 @@ import (
 // rawJSON is JSON that keeps the spelling of its numbers.
 type rawJSON = json.RawMessage
 
-// maxParam bounds a text within the parameters of a call, in characters.
+// maxParam is the maximum length of a text within the parameters of a call, in characters.
 const maxParam = 100
 
-// shortened returns the beginning of a text that is long, and where all of it can be seen. see is empty if
-// there is no such place.
+// shortened returns a short text as it is. Of a long one it returns the beginning, and a reference to see,
+// the path of the block with the whole text. see is empty if there is no such block.
 func shortened(text, see string) string {
 	if utf8.RuneCountInString(text) <= maxParam {
 		return text
@@ -34,11 +34,11 @@ func shortened(text, see string) string {
 	return text[:end] + "... [see " + see + "]"
 }
 
-// lenient are the options with which JSON of clients and programs is read and written.
+// lenient are the options with which JSON from clients and programs is read and written.
 var lenient = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 // shorten returns a value in compact form, in which all long texts are shortened. Of a value that the
-// journal has cut it returns the beginning, as a text.
+// journal has truncated it returns the beginning, as a string.
 func shorten(v rawJSON, see string) rawJSON {
 	if len(v) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func shorten(v rawJSON, see string) rawJSON {
 			return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 		}
 		if err != nil {
-			return nil // The journal has whole values only.
+			return nil // It does not happen: values in the journal are valid JSON.
 		}
 		if token.Kind() == jsontext.KindString {
 			token = jsontext.String(shortened(strings.ToValidUTF8(token.String(), "\uFFFD"), see))
@@ -68,7 +68,7 @@ func shorten(v rawJSON, see string) rawJSON {
 	}
 }
 
-// textOf returns the text of a JSON string, or the beginning of one that the journal has cut.
+// textOf returns the text of a JSON string, or the beginning of a string that the journal has truncated.
 func textOf(v rawJSON) string {
 	if head, isCut := cutValue(v); isCut {
 		return head + truncatedEnd
@@ -80,8 +80,8 @@ func textOf(v rawJSON) string {
 	return text
 }
 
-// valueOf returns the text of a value in compact form, and its media type. What the journal has cut is no
-// JSON any more.
+// valueOf returns a value in compact form, and its media type. The beginning of a value that the journal has
+// truncated is plain text, since it is not valid JSON.
 func valueOf(v rawJSON) (text, mime string) {
 	if head, isCut := cutValue(v); isCut {
 		return head + truncatedEnd, "text/plain"
@@ -94,7 +94,8 @@ func valueOf(v rawJSON) (text, mime string) {
 	return string(value), "application/json"
 }
 
-// cutValue returns the beginning of a value that the journal has cut, and whether v stands for one.
+// cutValue returns the beginning of a value that the journal has truncated, and reports whether v stands for
+// such a value.
 func cutValue(v rawJSON) (head string, ok bool) {
 	if !bytes.HasPrefix(v, []byte(`{"truncated":true,"bytes":`)) {
 		return "", false

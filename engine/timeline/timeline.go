@@ -1,6 +1,6 @@
 // Package timeline makes the blocks that an agent runtime appends to its history, and what a model sees
-// of them, from the journal of an execution and the files that it has left. A timeline is a pure
-// function of both: made again it has the same bytes.
+// of them, from the journal of an execution and the files that it has left. A timeline depends on nothing
+// else: whenever it is made, it has the same bytes.
 package timeline
 
 import (
@@ -30,8 +30,8 @@ type Timeline struct {
 type Block struct {
 	Type string `json:"type"`
 	Path string `json:"path"`
-	// Turn and Call are the ids of the turn and of the tool call to which the block belongs, and Time is
-	// that of the event from which it comes.
+	// Turn and Call are the ids of the turn and of the tool call to which the block belongs. Time is the
+	// time of the event from which the block was made.
 	Turn string         `json:"turn_id"`
 	Call string         `json:"call_id"`
 	Time journal.Moment `json:"ts"`
@@ -42,10 +42,10 @@ type Block struct {
 	Data []byte `json:"-"`
 }
 
-// A Meta is what a runtime keeps beside a block, and no model sees.
+// A Meta is what an agent runtime keeps beside a block. It is not for the model.
 type Meta struct {
 	Channel string `json:"channel,omitempty"`
-	// Digest is the text of the meta block of the file. What follows tells where the file is.
+	// Digest is the text of the meta block of the file. The other members tell where the file is.
 	Digest   string `json:"digest,omitempty"`
 	Hosted   string `json:"hosted_uri,omitempty"`
 	Resource string `json:"rn,omitempty"`
@@ -53,39 +53,39 @@ type Meta struct {
 	Physical string `json:"physical_path,omitempty"`
 }
 
-// The limits of what a timeline has of the contents of files and of inner calls, in bytes.
+// The limits of the contents of files and of inner calls in a timeline, in bytes.
 const (
-	// MaxFile bounds a PDF or an image, and MaxFiles all contents of files.
+	// MaxFile is the maximum size of a PDF or an image, and MaxFiles that of the contents of all files.
 	MaxFile  = 5 << 20
 	MaxFiles = 20 << 20
-	// maxText bounds the text of one file, and of what the program has printed.
+	// maxText is the maximum size of the text of one file, and of the program's output.
 	maxText = 20_480
-	// maxInner bounds the inputs and the results of all inner calls.
+	// maxInner is the maximum size of the inputs and the results of all inner calls.
 	maxInner = 8 << 20
 )
 
-// ErrGone means that a file is not there any more.
+// ErrGone means that a file has been deleted.
 var ErrGone = errors.New("timeline: the file is gone")
 
 // Contents are the files that an execution has left in its session.
 type Contents interface {
 	// Reserve is called before anything is read, with the number of bytes that will be read.
 	Reserve(bytes int64) error
-	// Read returns the first bytes of a file, at most so many. It returns ErrGone if there is no such file,
-	// also if most is 0.
+	// Read returns at most the given number of bytes from the beginning of a file. If there is no such file
+	// it returns ErrGone, even if most is 0.
 	Read(ctx context.Context, id string, most int64) ([]byte, error)
 }
 
 // Options say which parts of a timeline are made.
 type Options struct {
 	Names Names
-	// Paths, if there are any, are those of the blocks that are wanted.
+	// Paths are the paths of the blocks that are wanted. If there are none, all blocks are wanted.
 	Paths []string
 	// Mute leaves the notes out of what is rendered.
 	Mute bool
 }
 
-// Build returns the timeline of the events that f has seen. An error comes from the contents.
+// Build returns the timeline of the events that were added to f. An error comes from the contents.
 func Build(ctx context.Context, f *Facts, o Options, c Contents) (Timeline, error) {
 	b := &builder{facts: f, names: o.Names, mute: o.Mute, wanted: map[string]bool{}}
 	for _, p := range o.Paths {
@@ -102,7 +102,7 @@ func Build(ctx context.Context, f *Facts, o Options, c Contents) (Timeline, erro
 	return b.Timeline, nil
 }
 
-// Missing returns those paths that no block of the timeline has, in their order.
+// Missing returns those of the paths that no block of the timeline has, in their order.
 func (t Timeline) Missing(paths []string) []string {
 	there := map[string]bool{}
 	for _, b := range t.Blocks {
@@ -112,7 +112,7 @@ func (t Timeline) Missing(paths []string) []string {
 	for _, p := range paths {
 		if !there[p] {
 			missing = append(missing, p)
-			there[p] = true // Each is named once.
+			there[p] = true // A path that is given twice is returned once.
 		}
 	}
 	return missing
@@ -124,14 +124,14 @@ type builder struct {
 	facts *Facts
 	names Names
 	mute  bool
-	// wanted are the paths of the blocks that are wanted; all of them if there are none.
+	// wanted are the paths of the blocks that are wanted. If there are none, all blocks are wanted.
 	wanted map[string]bool
 }
 
 // wants reports whether blocks with a path are wanted.
 func (b *builder) wants(path string) bool { return len(b.wanted) == 0 || b.wanted[path] }
 
-// add adds a block.
+// add adds a block, if its path is wanted.
 func (b *builder) add(block Block) {
 	if b.wants(block.Path) {
 		block.Turn = b.names.Turn
@@ -139,14 +139,14 @@ func (b *builder) add(block Block) {
 	}
 }
 
-// render adds parts about the block with a path.
+// render adds the parts for the block with this path, if it is wanted.
 func (b *builder) render(path string, parts ...Part) {
 	if b.wants(path) {
 		b.Rendered = append(b.Rendered, parts...)
 	}
 }
 
-// callPath returns the path of a block of a call: its call, its notice or its result.
+// callPath returns the path of a block of a call. what is call, notice or result.
 func (b *builder) callPath(call, what string) string {
 	return "tc:" + b.names.Turn + "." + call + "." + what
 }
@@ -154,7 +154,7 @@ func (b *builder) callPath(call, what string) string {
 // filePath returns the logical path of a file.
 func (b *builder) filePath(name string) string { return "fi:" + b.names.Turn + ".files/" + name }
 
-// begin adds what stands before all results: the notes, the code and the call of the program.
+// begin adds the blocks that stand before all results: the notes, the code and the call of the program.
 func (b *builder) begin() {
 	s, n := b.facts.started, b.names
 	if n.Notes != "" {

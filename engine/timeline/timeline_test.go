@@ -12,14 +12,15 @@ import (
 	"fermata/engine/timeline"
 )
 
-// A history is a journal and the files to which it leads.
+// A history is a journal and the files of which it tells.
 type history struct {
 	names  timeline.Names
 	events []journal.Entry
 	files  stored
 }
 
-// stored are files by their ids. read and reserved are how many bytes were read, and were to be read.
+// stored are files by their ids. reserved is the number of bytes that were to be read, and read the number
+// of bytes that were read.
 type stored struct {
 	files          map[string]string
 	read, reserved int64
@@ -40,7 +41,8 @@ func (s *stored) Read(_ context.Context, id string, most int64) ([]byte, error) 
 	return []byte(content), nil
 }
 
-// begun returns the history of an execution that has begun. members are further ones of the first event.
+// begun returns the history of an execution that has begun. members are additional members of the first
+// event.
 func begun(members string) *history {
 	h := &history{names: timeline.Usual(false), files: stored{files: map[string]string{}}}
 	h.names.Call = "abc"
@@ -133,7 +135,7 @@ func lines(made timeline.Timeline) []string {
 	return list
 }
 
-// parts returns what is rendered, one part each.
+// parts returns the rendered parts as texts.
 func parts(made timeline.Timeline) []string {
 	var list []string
 	for _, p := range made.Rendered {
@@ -161,7 +163,8 @@ func same(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// shaped checks that a block has what an example has, as far as that goes. text is compared as JSON.
+// shaped checks that a block has all members of an example, with the same values. If text is JSON, it is
+// compared member by member.
 func shaped(t *testing.T, got timeline.Block, example string) {
 	t.Helper()
 	var want, have map[string]any

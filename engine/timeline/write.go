@@ -8,7 +8,7 @@ import (
 // A View says which halves of a timeline are written.
 type View struct {
 	Blocks, Rendered bool
-	// Missing are the paths that no block has; nil leaves the member out.
+	// Missing are the paths that no block has. If it is nil the member is left out.
 	Missing []string
 }
 
@@ -32,7 +32,7 @@ func (t Timeline) Write(to io.Writer, v View) error {
 	return w.err
 }
 
-// A writer writes until a write has failed.
+// A writer ignores writes after one has failed.
 type writer struct {
 	to    io.Writer
 	err   error
@@ -97,7 +97,7 @@ func (w *writer) part(p Part) {
 	w.text(`"}}`)
 }
 
-// base64 writes data piece by piece, so that it is never there a second time.
+// base64 encodes and writes data piece by piece, so that there is no second copy of it in memory.
 func (w *writer) base64(data []byte) {
 	e := base64.NewEncoder(base64.StdEncoding, w)
 	_, _ = e.Write(data) // w keeps the error.
