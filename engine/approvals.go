@@ -12,9 +12,9 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// decidedRequest stands in the record, in place of the hash of a request, for the claim that a server
-// makes itself when the last call of a pause is decided by an Approval. Records have it, so it must not
-// change. No hash is like it.
+// decidedRequest is what the record has in place of the hash of a request, if the server has claimed the
+// round itself because an Approval has decided on the last call of the pause. It is stored, so it must not
+// change. It cannot be equal to a hash.
 const decidedRequest = "decided"
 
 // A decision is what somebody has decided about a call that waits for approval.
@@ -22,8 +22,8 @@ type decision struct {
 	call    continuation.Call
 	approve bool
 	reason  string
-	// answer is the result that came with the approval of a client's tool, or nil, and input what the
-	// client was asked to call it with.
+	// If the tool is the client's, answer is the result that came with the approval, and input the input
+	// with which the client was asked to call the tool. Otherwise answer is nil.
 	answer *reply
 	input  json.RawMessage
 }
@@ -36,7 +36,7 @@ type settlement struct {
 	// plain are the results of calls that needed no approval.
 	plain     []reply
 	decisions []decision
-	// handed are the results that hand files over. What comes of them is noted when the files are kept.
+	// handed are the results that hand files over. The journal gets them when the files are kept.
 	handed []handing
 }
 
@@ -56,11 +56,11 @@ func settlementOf(pending []continuation.Call, results []Result) (settlement, er
 		if !ok {
 			return s, &ResultError{CallID: r.CallID}
 		}
-		// A second result for the same call finds nothing pending.
+		// The call is not pending any more, so a second result for it is an error.
 		delete(open, r.CallID)
 		var err error
 		switch call.Stage {
-		case stageApproved, stageRefused: // It has been decided meanwhile.
+		case stageApproved, stageRefused: // Somebody has decided on the call meanwhile.
 		case stageAsked, stageOperator:
 			err = s.decide(call, r)
 		default:
@@ -123,8 +123,8 @@ func (s *settlement) deliver(call continuation.Call, r sandbox.Result) {
 	s.answered[call.ID] = true
 }
 
-// ask completes the decisions about calls that the client has run with the inputs which an answer has
-// asked it for.
+// ask completes the decisions about calls that the client has run. asked is the answer that has the inputs
+// of these calls.
 func (s *settlement) ask(asked Outcome) {
 	for i, d := range s.decisions {
 		for _, call := range asked.Calls {
@@ -135,7 +135,7 @@ func (s *settlement) ask(asked Outcome) {
 	}
 }
 
-// refusedText is what the program is told of a call that was refused.
+// refusedText returns the error of a call that was refused.
 func refusedText(reason string) string {
 	if reason == "" {
 		return textRefused
@@ -160,7 +160,7 @@ func (s *settlement) after(pending []continuation.Call) []continuation.Call {
 	return pending
 }
 
-// noteDecisions notes what a principal has decided.
+// noteDecisions notes what a principal has decided in the journal.
 func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journal.Notes) {
 	for _, d := range decisions {
 		notes = append(notes, c.Note(&journal.ApprovalDecided{Call: d.call.ID, By: by, Reason: c.Text(d.reason), Given: d.approve})...)
@@ -168,7 +168,7 @@ func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journa
 		case !d.approve:
 			notes = append(notes, c.Note(c.failure(d.call.ID, refusedText(d.reason), 0))...)
 		case d.answer != nil:
-			// The client has run it beside its approval.
+			// The client has run the call and approved it with the same request.
 			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset, Input: d.input}, 0, false}))...)
 			notes = append(notes, c.noteOutcome(*d.answer, d.call.Started)...)
 		}
@@ -218,8 +218,8 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 	return c.goOn(ctx, pending, notes)
 }
 
-// decided returns why a call does not wait for approval. A call that is open is there with its stage.
-// Of an earlier one the record knows only that it was made. mu is held.
+// decided returns the error for an Approval of a call that does not wait for approval. The record has the
+// stage of a pending call. Of an earlier call it tells only that it was made. The caller holds mu.
 func (c *conversation) decided(a Approval) error {
 	number := callNumber(a.Call)
 	if number == 0 || number > c.record.Issued {
@@ -240,7 +240,7 @@ func open(pending []continuation.Call) bool {
 	})
 }
 
-// asked returns how many calls wait for approval.
+// asked returns how many of the calls wait for approval.
 func asked(pending []continuation.Call) (n int) {
 	for _, p := range pending {
 		if !p.Answered && (p.Stage == stageAsked || p.Stage == stageOperator) {
@@ -250,7 +250,8 @@ func asked(pending []continuation.Call) (n int) {
 	return n
 }
 
-// goOn claims the round of a pause whose calls are all decided, in place of a client. mu is held.
+// goOn claims the round of a pause in place of the client, when all calls of the pause are decided. The
+// caller holds mu.
 func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, notes journal.Notes) error {
 	select {
 	case <-c.cancelled:
@@ -278,7 +279,8 @@ func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, no
 	return nil
 }
 
-// redeliver returns what a server that has died has not delivered after it had claimed a round itself.
+// redeliver returns the delivery for a round that another server had claimed itself, if that server has died
+// before it made the delivery.
 func (c *conversation) redeliver() (delivery, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,7 +307,7 @@ type approver struct {
 	successor  *successor
 }
 
-// approve is Engine.Approve.
+// approve implements Engine.Approve.
 func (p *approver) approve(ctx context.Context, a Approval) error {
 	x := p.executions.find(a.Execution)
 	if x == nil {
@@ -342,13 +344,13 @@ func (p *approver) handOver(ctx context.Context, address string, a Approval) err
 	return ownerAway(p.o.Peers.Approve(ctx, address, a))
 }
 
-// byDecision reports whether a continuation asks for what has become of a round that was claimed by
-// decisions: it brings no results of its own.
+// byDecision reports whether a continuation has no results but approvals. If the round was claimed by the
+// server itself, such a continuation gets the answer of that round.
 func (r Resume) byDecision() bool {
 	return !slices.ContainsFunc(r.Results, func(r Result) bool { return r.Approve == nil })
 }
 
-// requestOf returns the request by which the round of a continuation is claimed in a record.
+// requestOf returns the hash of the request by which the round of a continuation is claimed in a record.
 func requestOf(record continuation.Record, r Resume) string {
 	if record.Request == decidedRequest && r.byDecision() {
 		return decidedRequest

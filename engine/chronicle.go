@@ -40,7 +40,7 @@ type chronicle struct {
 type claim struct {
 	request string
 	notes   journal.Notes
-	// stored is true if the store has it, although the write was reported as failed.
+	// stored is true if the store has the claim, although the write was reported as failed.
 	stored bool
 }
 
@@ -48,7 +48,7 @@ type claim struct {
 func (m *common) newChronicle(s Start, r continuation.Record, d *mandate) *chronicle {
 	language := cmp.Or(string(s.Mode), "python")
 	contract := cmp.Or(s.Contract, Exec)
-	lines := bytes.Count(s.Code, []byte(`\n`)) + 1 // The code is JSON.
+	lines := bytes.Count(s.Code, []byte(`\n`)) + 1 // The code is a JSON string, so line breaks are escapes.
 	w := journal.NewWriter(m.o.Journal, journal.Summary{
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
 		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
@@ -80,7 +80,7 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*chronic
 		if err == nil {
 			err = json.Unmarshal(stored.Content, &s)
 		}
-		// Without its summary, the execution goes on with what its record tells.
+		// If the store has no summary, the execution goes on with what its record has.
 		if err != nil && !errors.Is(err, continuation.ErrNotFound) {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*chronic
 	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}, err
 }
 
-// noteOutput notes what the program has printed, and reports whether that was news.
+// noteOutput notes what the program has printed, and reports whether some of it is new.
 func (c *chronicle) noteOutput(o sandbox.Output) bool {
 	stream, end := journal.Stdout, &c.stdout
 	if o.Stderr {
@@ -100,12 +100,13 @@ func (c *chronicle) noteOutput(o sandbox.Output) bool {
 	return c.Print(stream, o.Offset, o.Data)
 }
 
-// partial returns what a pause tells of what the program has printed so far.
+// partial returns the output so far, as the answer to a pause has it.
 func (c *chronicle) partial() partial { return partial{c.stdout.String(), c.stderr.String()} }
 
 // notePause notes new calls, and the pause that they lead to.
 func (c *chronicle) notePause(e ending, round int, expires time.Time) {
-	// One after the other, since the values of the first calls may leave no room for those of others.
+	// The calls are noted one after the other, since the values of the first ones may leave no room for
+	// those of others.
 	for _, call := range e.issued {
 		var begun journal.Event = c.begun(call)
 		if call.Approval != "" {
@@ -120,7 +121,7 @@ func (c *chronicle) notePause(e ending, round int, expires time.Time) {
 	c.Note(&journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})
 }
 
-// noteClaim notes what a request brings that continues the execution, whose record is r.
+// noteClaim notes a continuation and the results that it brings. r is the record of the execution.
 func (c *chronicle) noteClaim(r continuation.Record, request string, brought settlement) {
 	if c.claim.stored && c.claim.request == request {
 		return
@@ -142,32 +143,31 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, brought set
 	c.claim = claim{request: request, notes: notes}
 }
 
-// retractClaim takes the latest claim back, which has failed.
+// retractClaim removes the events of the latest claim, which has failed.
 func (c *chronicle) retractClaim() { c.Retract(c.claim.notes) }
 
-// found tells the chronicle of a record of this server in the store, whose write may have been
-// reported as failed.
+// found tells the chronicle that the store has record r, which this server has written. The write may have
+// been reported as failed.
 func (c *chronicle) found(r continuation.Record) error {
 	if State(r.State) == Running && r.Request == c.claim.request {
-		// The journal has this claim. The client, who was told that it failed, may make it again.
+		// The journal has the claim. The client was told that it failed, and may make it again.
 		c.claim.stored = true
 		c.retractClaim()
 	}
 	return c.Stored(r, false)
 }
 
-// failure returns the event of a call that has no result.
+// failure returns the event of a call that has failed without an envelope.
 func (c *chronicle) failure(call, why string, took int64) journal.Event {
 	return c.failureTold(call, why, nil, took)
 }
 
-// failureTold returns the event of a call that has no result. details, if there are any, are those of an
-// envelope.
+// failureTold returns the event of a call that has failed with the details of an envelope, or with none.
 func (c *chronicle) failureTold(call, why string, details *envelope.Details, took int64) journal.Event {
 	return callFailed(c.Writer, call, journal.RecordName(c.id, call), why, details, took)
 }
 
-// callFailed returns the event, for a journal, of a call that has no result.
+// callFailed returns the event of a call that has failed, for the journal of w.
 func callFailed(w *journal.Writer, call, record, why string, details *envelope.Details, took int64) journal.Event {
 	failed := &journal.CallFailed{Call: call, Record: record, Error: w.Text(why), Took: took}
 	if details != nil {
@@ -176,12 +176,12 @@ func callFailed(w *journal.Writer, call, record, why string, details *envelope.D
 	return failed
 }
 
-// noteEnd notes how the execution, whose record is r, has ended. output is all that the program has
-// printed, nil if that is not known. ran is added to the time that it has run.
+// noteEnd notes how the execution has ended. r is its record. output is everything that the program has
+// printed, or nil if that is not known. ran is added to the time that the program has run.
 func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, ran time.Duration) {
 	text, added := c.wordsOf(o)
 	if output == nil {
-		output = &printed{} // What the program has printed since the journal was told is lost.
+		output = &printed{} // What the program has printed since the last event of the journal is lost.
 	}
 	c.Finish(journal.Stdout, output.stdout, "")
 	c.Finish(journal.Stderr, output.stderr, added)
@@ -192,14 +192,14 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 		}
 	}
 	for _, call := range r.Pending {
-		if (!call.Answered || call.Stage == stageHanded) && call.Stage != stageRefused { // The journal has the failure of what was refused.
+		if (!call.Answered || call.Stage == stageHanded) && call.Stage != stageRefused { // The journal has the failure of a refused call already.
 			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), journal.Since(call.Started)))
 		}
 	}
 	for _, output := range o.Outputs {
 		entry, err := json.Marshal(output)
 		if err != nil {
-			panic(err) // A struct of texts and a number can be encoded.
+			panic(err) // It does not happen: a struct of texts and a number can be encoded.
 		}
 		events = append(events, &journal.OutputJudged{Output: entry})
 	}
@@ -211,8 +211,8 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 	})
 }
 
-// told returns what the journal has of the program's output, for an answer about a sandbox that
-// could not report it any more: what the store has, as far as it can be read, and what waits.
+// told returns the program's output from the journal, for an answer about a sandbox that could not report
+// its output any more. It is what can be read from the store, and what waits to be stored.
 func (c *chronicle) told(stored continuation.Journals) (stdout, stderr string) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
@@ -228,8 +228,8 @@ func (c *chronicle) told(stored continuation.Journals) (stdout, stderr string) {
 	return text.Stdout(), text.Stderr()
 }
 
-// wordsOf returns the text that tells why the execution has not completed, and what the server
-// adds to the program's stderr.
+// wordsOf returns the text that says why the execution has not completed, and the text that the server adds
+// to the program's stderr.
 func (c *chronicle) wordsOf(o Outcome) (text, added string) {
 	if c.words == nil || o.State == Completed {
 		return "", ""
@@ -237,12 +237,12 @@ func (c *chronicle) wordsOf(o Outcome) (text, added string) {
 	return c.words.End(c.Summary().Contract, o)
 }
 
-// reasonOf returns a word for the reason of an end.
+// reasonOf returns the reason why an execution has ended, as one word.
 func reasonOf(o Outcome) string {
 	return strings.ReplaceAll(cmp.Or(string(o.Reason), string(o.State)), "_", " ")
 }
 
-// statusOf returns the status of an execution in a state, as all views tell it.
+// statusOf returns the status of an execution in a state. It is the same in all views.
 func statusOf(s State) string {
 	if s == Failed {
 		return journal.StatusError
@@ -250,7 +250,8 @@ func statusOf(s State) string {
 	return string(s)
 }
 
-// exitCodeOf returns the exit code of a program that has ended by itself, negative for a signal.
+// exitCodeOf returns the exit code of a program that has ended by itself. It is negative if a signal has
+// ended the program.
 func exitCodeOf(o Outcome) *int {
 	code := 0
 	switch {

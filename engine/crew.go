@@ -20,7 +20,7 @@ import (
 type crew struct {
 	principal, execution string
 	mandate              *mandate
-	// depth is through how many toolsets the request has come that started the program.
+	// depth is the number of toolsets through which the request that started the program has come.
 	depth   int
 	shared  *lanes
 	counted *share
@@ -28,8 +28,8 @@ type crew struct {
 	ctx     context.Context //nolint:containedctx // calls end with the stretch, and no request
 	cancel  context.CancelFunc
 	working sync.WaitGroup
-	// running are the calls that run, by their numbers, and ready those whose results wait for the
-	// program. done brings each call that has ended.
+	// running are the calls that run, by their numbers. ready are the calls whose results wait for the
+	// program. done gets each call that has ended.
 	running map[int]*served
 	ready   map[int]*served
 	done    chan *served
@@ -46,16 +46,17 @@ type served struct {
 	input json.RawMessage
 	// held is how many bytes of the quota the call holds while it runs.
 	held int64
-	// output is the result. If the call has failed there is a message, and unknown tells whether it may
+	// output is the result. If the call has failed, message says why, and unknown is true if the call may
 	// have taken effect.
 	output json.RawMessage
-	// envelope is true if the result came in an envelope, and so may hand files over. size is how many
-	// bytes it had with them, if it has.
+	// envelope is true if the result came in an envelope. Such a result may hand files over; then size is
+	// the number of its bytes with the files.
 	envelope bool
 	size     int64
 	message  string
 	unknown  bool
-	// details are what the tool's envelope says of a failure beyond the message, if one tells of it.
+	// details are what the tool's envelope says about a failure beyond the message, or nil if it came
+	// without an envelope.
 	details *envelope.Details
 }
 
@@ -87,7 +88,7 @@ func (w *crew) lanes() map[string]bool {
 	return busy
 }
 
-// begin runs the calls of a plan that the record has, and takes the failures of the others.
+// begin runs the calls of a plan, which are recorded, and notes the failures of those that fail at once.
 func (w *crew) begin(p plan) {
 	for _, b := range p.begin {
 		s := &served{call: b.call, tool: b.tool, input: json.RawMessage(b.Input), message: b.refusal, held: int64(cap(b.Input)) + callOverhead}
@@ -139,7 +140,7 @@ func (w *crew) run(s *served) {
 	}
 }
 
-// finished brings each call that has ended; end has to be told of it.
+// finished returns a channel that gets each call that has ended. The receiver must pass the call to end.
 func (w *crew) finished() <-chan *served {
 	if w == nil {
 		return nil
@@ -147,14 +148,14 @@ func (w *crew) finished() <-chan *served {
 	return w.done
 }
 
-// end takes the result of a call that has ended.
+// end moves a call that has ended to those whose results wait for the program.
 func (w *crew) end(s *served) {
 	delete(w.running, s.call.Number)
 	w.ready[s.call.Number] = s
 }
 
-// results returns the results that the program gets now, and whether it gets any. It gets none as long
-// as a call runs for which it waits, and none of its results is there.
+// results returns the results that the program gets now, and whether it gets any. While none of the results
+// for which the program waits has arrived, and one of their calls still runs, it gets none.
 func (w *crew) results() (results []sandbox.Result, now bool) {
 	if !w.resting {
 		return nil, false
@@ -168,7 +169,7 @@ func (w *crew) results() (results []sandbox.Result, now bool) {
 		if w.awaited[number] {
 			results = append(results, s.result())
 		}
-		delete(w.ready, number) // The program has given up what it does not wait for.
+		delete(w.ready, number) // A result for which the program does not wait any more is dropped.
 	}
 	if waits && len(results) == 0 {
 		return nil, false
@@ -177,7 +178,7 @@ func (w *crew) results() (results []sandbox.Result, now bool) {
 	return results, true
 }
 
-// result returns what the sandbox is told.
+// result returns the result in the form for the sandbox.
 func (s *served) result() sandbox.Result {
 	if s.message == "" {
 		return sandbox.Result{Number: s.call.Number, Value: s.output}
@@ -189,7 +190,7 @@ func (s *served) result() sandbox.Result {
 func quoted(text string) json.RawMessage {
 	value, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // Every string can be encoded.
+		panic(err) // It does not happen: every string can be encoded.
 	}
 	return value
 }

@@ -15,8 +15,8 @@ import (
 	"fermata/engine/tools/config"
 )
 
-// The stages of a call in a record that the server runs, that needs approval, or that hands files over. Their texts are
-// stored and must not change.
+// The stages, in a record, of a call that the server runs, that needs approval, or that hands files over.
+// Their texts are stored and must not change.
 const (
 	stageAsked    = "asked"    // it waits for approval
 	stageOperator = "operator" // it waits for the approval of an operator
@@ -27,19 +27,21 @@ const (
 )
 
 const (
-	// maxApproved bounds the input of a call that can be approved, in bytes: a person reads it.
+	// maxApproved is the maximum size, in bytes, of the input of a call that can be approved. It is small
+	// because a person reads it.
 	maxApproved = 16 << 10
-	// maxAsked bounds the calls of one execution that wait for approval at the same time. Others are
-	// asked for later.
+	// maxAsked is how many calls of one execution may wait for approval at the same time. Approval of
+	// further calls is requested later.
 	maxAsked = 100
-	// maxAskedOfAll bounds those of all executions of one principal on this server.
+	// maxAskedOfAll is how many calls of all executions of one principal may wait for approval at the same
+	// time on this server. Further calls fail.
 	maxAskedOfAll = 1000
-	// maxWaiting bounds the calls of one execution that wait until they may begin, or be asked for: the
-	// program makes them all again each time it comes to rest.
+	// maxWaiting is how many calls of one execution may wait until they can begin or their approval can be
+	// requested. It is limited because the program makes all of them again each time it comes to rest.
 	maxWaiting = 1000
 )
 
-// What programs are told about calls that the dispatcher does not let begin.
+// The errors of calls that the dispatcher refuses.
 const (
 	textNoApprovals = "this tool needs approval and the client cannot ask for it"
 	textLargeAsk    = "this tool needs approval, and an input of %d bytes is too large to be approved: at most %d are allowed"
@@ -53,8 +55,8 @@ const (
 
 // A dispatcher decides for each call of one program who runs it, and when. It decides each time the
 // program comes to rest, about all calls that still wait, in the order in which the program has made
-// them. What it does not let begin it leaves alone: the program makes the call again when it comes to
-// rest the next time.
+// them. A call that cannot begin yet is left alone: the program makes it again when it comes to rest the
+// next time.
 type dispatcher struct {
 	mandate *mandate
 	// places is how many calls the server runs at the same time for the execution.
@@ -71,17 +73,17 @@ type proposal struct {
 	// tool is the server's tool; server is false if the client runs the tool.
 	tool   grantedTool
 	server bool
-	// toolset is the key of the toolset that the tool has, whoever runs it.
+	// toolset is the key of the tool's toolset, for tools of the server and of the client.
 	toolset string
-	// refusal is why the call fails at once, if it does.
+	// refusal is the error with which the call fails at once, or empty.
 	refusal string
-	// unbegun is true if the journal has to be told that the call begins.
+	// unbegun is true if the journal does not have the beginning of the call yet.
 	unbegun bool
 }
 
 // A plan is what the dispatcher has decided about the calls of a program that has come to rest.
 type plan struct {
-	// begin are the calls that begin now, or fail at once, in the order made.
+	// begin are the calls that begin now or fail at once, in the order in which they were made.
 	begin []*proposal
 	// asked are the calls that are for the client: to run, or to approve.
 	asked []*proposal
@@ -125,7 +127,7 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 			}
 		}
 		if d.mandate.Sequential {
-			break // The others are for later.
+			break // The other calls are decided about later.
 		}
 	}
 	if len(p.awaited) == 0 {
@@ -134,21 +136,21 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 	return p, ending{}, nil
 }
 
-// A decider decides about one call after the other.
+// A decider decides about calls one after the other, and adds them to a plan.
 type decider struct {
 	*dispatcher
 	plan *plan
-	// cost is what is spent and reserved, with the calls that the plan lets begin.
+	// cost is what is spent and reserved, including the calls that begin in this plan.
 	cost int64
-	// lanes are those in which there is a call already.
+	// lanes are the lanes in which a call runs, or begins in this plan.
 	lanes map[string]bool
 	// waiting counts the calls that are left alone.
 	waiting int
 	now     time.Time
 }
 
-// decide puts a call into the plan, or leaves it alone. An ending with a state means that the call is
-// not the one that it was.
+// decide puts a call into the plan, or leaves it alone. An ending with a state means that the program has
+// changed a call that it had made before.
 func (x *decider) decide(p *proposal) ending {
 	again := p.call.ID != ""
 	if !again {
@@ -182,12 +184,13 @@ func (x *decider) decide(p *proposal) ending {
 	return ending{}
 }
 
-// isAgain reports whether the call is the one that the record has.
+// isAgain reports whether the call is the same as the one in the record.
 func (p *proposal) isAgain(digest []byte) bool {
 	return bytes.Equal(p.call.Digest, digest) && p.call.Toolset == p.toolset && p.call.Tool == p.Tool
 }
 
-// approval returns who has to approve a call, or "" if nobody has. An error is why it fails.
+// approval returns who has to approve a call, or "" if it needs no approval. If it returns an error, the
+// call fails with it.
 func (x *decider) approval(p *proposal) (string, error) {
 	approval := ""
 	switch {
@@ -209,7 +212,7 @@ func (x *decider) approval(p *proposal) (string, error) {
 	return approval, nil
 }
 
-// ask puts a call into the plan that waits for approval.
+// ask puts a call that needs approval into the plan.
 func (x *decider) ask(p *proposal, approval string) {
 	asked := 0
 	for _, other := range x.plan.asked {
@@ -270,7 +273,7 @@ func (x *decider) begin(p *proposal) {
 		x.leave(p)
 		return
 	}
-	spent := x.cost - p.call.Cost // Its cost is reserved already if another server has begun it.
+	spent := x.cost - p.call.Cost // If another server has begun the call, its cost is reserved already.
 	if most := x.mandate.MaxCost; most != nil && p.tool.Cost > *most-spent {
 		x.fail(p, fmt.Sprintf(textTooCostly, p.tool.Cost, *most, spent))
 		return
@@ -281,21 +284,22 @@ func (x *decider) begin(p *proposal) {
 	x.plan.begin = append(x.plan.begin, p)
 }
 
-// leave leaves a call alone, unless too many wait already.
+// leave leaves a call alone. If too many calls wait already, the call fails.
 func (x *decider) leave(p *proposal) {
 	if x.waiting++; x.waiting > maxWaiting {
 		x.fail(p, fmt.Sprintf(textManyWait, maxWaiting))
 	}
 }
 
-// fail puts a call into the plan that fails at once.
+// fail puts a call into the plan as one that fails at once.
 func (x *decider) fail(p *proposal, why string) {
 	p.unbegun = p.call.Stage != stageBegun
 	p.refusal = why
 	x.plan.begin = append(x.plan.begin, p)
 }
 
-// number gives ids to the new calls of a list, and returns how many the program has made then.
+// number gives ids to the new calls of a list. issued is how many ids were given before; number returns how
+// many were given in all.
 func number(list []*proposal, issued int) int {
 	for _, p := range list {
 		if p.call.ID == "" {
@@ -306,7 +310,7 @@ func number(list []*proposal, issued int) int {
 	return issued
 }
 
-// pause returns the ending of a program that has nothing to wait for but its client.
+// pause returns the ending of a program that waits for nothing but its client.
 func (d *dispatcher) pause(p plan, r continuation.Record, maxRounds int) ending {
 	if r.Round >= maxRounds {
 		return failed(TooManyRounds, "", maxRounds)

@@ -20,7 +20,7 @@ import (
 	"fermata/stubs"
 )
 
-// dispatchFile describes the toolsets of these tests. No call leaves.
+// dispatchFile describes the toolsets of these tests. The tests send no call.
 const dispatchFile = `toolsets:
   shop:
     http:
@@ -151,7 +151,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfEnvelopes notes which of the client's results are envelopes, whatever the record says.
+// A plan says which of the client's results are envelopes, whatever the record says.
 func TestPlanOfEnvelopes(t *testing.T) {
 	d := dispatching(t, func(d *mandate) {
 		d.Traits = map[string]Traits{"mine": {Envelope: true}, "careful": {Envelope: true, Approval: true}, "other": {Toolset: "own"}}
@@ -171,7 +171,7 @@ func TestPlanOfEnvelopes(t *testing.T) {
 	}
 }
 
-// TestPlanLimits fills what one execution and one principal may have.
+// TestPlanLimits reaches the limits of one execution and of one principal.
 func TestPlanLimits(t *testing.T) {
 	counted := func(p plan) (begin, fail, asked int, refusal string) {
 		for _, b := range p.begin {
@@ -207,7 +207,7 @@ func TestPlanLimits(t *testing.T) {
 	if !other.ask(maxAskedOfAll-maxAsked, false) || other.ask(maxAskedOfAll-maxAsked+1, false) {
 		t.Error("the calls of one execution that wait for approval are not counted for the other")
 	}
-	other.ask(maxAskedOfAll-10, true) // as after a take-over
+	other.ask(maxAskedOfAll-10, true) // They count as after a take-over.
 	d.crew.counted.move(Paused)
 	d.crew.counted.move(Running)
 	_, fail, asked, refusal := plans(d, continuation.Record{}, "shop.ask", 12)
@@ -229,7 +229,7 @@ func TestPlanLimits(t *testing.T) {
 	}
 }
 
-// TestPlanBroken refuses what no runner of ours sends.
+// TestPlanBroken has calls that the runner never sends.
 func TestPlanBroken(t *testing.T) {
 	d := dispatching(t, nil)
 	for _, payload := range []string{
@@ -242,7 +242,7 @@ func TestPlanBroken(t *testing.T) {
 	}
 }
 
-// TestSettlement decides what results say about approvals.
+// TestSettlement has results for calls of which some wait for approval.
 func TestSettlement(t *testing.T) {
 	yes, no := new(true), new(false)
 	pending := []continuation.Call{

@@ -18,7 +18,7 @@ import (
 	"fermata/engine/tools/envelope"
 )
 
-// What programs are told of results whose files cannot be kept.
+// The errors of calls whose results hand over files that cannot be kept.
 const (
 	textBadArtifact  = "the result hands over a file and is wrong: %s"
 	textLostArtifact = "the result hands over the file %s, which cannot be kept: %s"
@@ -28,13 +28,13 @@ const (
 	textNotStored    = "the server cannot store it"
 )
 
-// codeArtifact is the code of the failure of a call whose files cannot be kept.
+// codeArtifact is the error code of a call that fails because its files cannot be kept.
 const codeArtifact = "artifact_failed"
 
-// artifactFailed are the details of the failure of a call whose files cannot be kept.
+// artifactFailed returns the error details of a call that fails because its files cannot be kept.
 func artifactFailed() *envelope.Details { return &envelope.Details{Code: codeArtifact} }
 
-// A refusal is an error of Files that says, in words for whoever has made a file, why it is refused.
+// A refusal is an error of Files whose text tells the author of a file why the file is refused.
 type refusal interface {
 	error
 	Refusal() string
@@ -46,14 +46,14 @@ type handedFile struct {
 	InputFile
 }
 
-// output returns the file as one that is in the workspace at the end, unchanged. input is the input file
-// that it has replaced, if there was one.
+// output returns the entry of the answer for the file, which the program has not changed. input is the input
+// file that it has replaced, or nil.
 func (f handedFile) output(input *InputFile) OutputFile {
 	return OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: input}
 }
 
-// handedOf returns the files in the record of an execution that results of tools have handed over. Of those
-// with one name the last one counts.
+// handedOf returns the files that tools have handed over, from the record of an execution. If several files
+// have the same name, the last one counts.
 func handedOf(r continuation.Record) (list []handedFile, err error) {
 	if len(r.Handed) == 0 {
 		return nil, nil
@@ -67,15 +67,15 @@ func handedOf(r continuation.Record) (list []handedFile, err error) {
 // A handing is a result of a client that hands files over.
 type handing struct {
 	reply
-	// index is where the result stands among those for the sandbox.
+	// index is the index of the result among those for the sandbox.
 	index   int
 	started time.Time
-	// noted is true if a server that has died has noted what came of the files.
+	// noted is true if a server that has died since has recorded what became of the files.
 	noted bool
 }
 
-// receive keeps the files that the results of a client hand over, before the program gets the results. It
-// reports true if the program has come to rest meanwhile.
+// receive keeps the files that the results of a client hand over, before the program gets the results. If
+// the program comes to rest meanwhile, it reports true and returns how.
 func (s *stretch) receive(d delivery) (ending, bool) {
 	if len(d.handed) == 0 {
 		return ending{}, false
@@ -86,7 +86,7 @@ func (s *stretch) receive(d delivery) (ending, bool) {
 	}
 	for _, h := range d.handed {
 		if h.noted && slices.ContainsFunc(known, func(f handedFile) bool { return f.Call == h.CallID }) {
-			continue // They are there.
+			continue // The files are kept already.
 		}
 		failure, e, rested := s.keep(h.CallID, h.files)
 		if rested {
@@ -108,7 +108,7 @@ func (s *stretch) receive(d delivery) (ending, bool) {
 	return ending{}, false
 }
 
-// noteReply notes the result of a client, whose files were kept after it was claimed.
+// noteReply notes a result of a client in the journal. Its files were kept after the round was claimed.
 func (c *conversation) noteReply(h handing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,8 +121,8 @@ func (c *conversation) noteReply(h handing) {
 	}
 }
 
-// writeReplies records the results of a client that have handed files over. If the store is away a later
-// write brings them along.
+// writeReplies records the results of a client that have handed files over. If the store is not available,
+// a later write will include them.
 func (c *conversation) writeReplies() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,15 +136,15 @@ func (c *conversation) writeReplies() error {
 	return err
 }
 
-// open takes the files out of the result of a call that the server has run. It reports true if the program
-// has come to rest meanwhile.
+// open takes the files out of the result of a call that the server has run. If the program comes to rest
+// meanwhile, it reports true and returns how.
 func (s *stretch) open(call *served) (ending, bool) {
 	if !call.envelope || call.message != "" {
 		return ending{}, false
 	}
 	call.size = int64(len(call.output))
 	if s.conversation.exceeds(call.size) {
-		return ending{}, false // The call fails for that.
+		return ending{}, false // The call will fail because of the limit.
 	}
 	files, rest, err := artifact.Of(call.output, artifact.PathIn(call.input))
 	failure := ""
@@ -158,14 +158,14 @@ func (s *stretch) open(call *served) (ending, bool) {
 		}
 	}
 	if call.output = rest; failure != "" {
-		// The tool has done its work, so that the call costs what it costs.
+		// The tool has done its work, so the call keeps its cost.
 		call.message, call.unknown, call.details, call.output = failure, true, artifactFailed(), nil
 	}
 	return ending{}, false
 }
 
-// keep stores the files of a result, and places them in the workspace. failure is why the call fails, if
-// not all of them are kept. keep reports true if the program has come to rest meanwhile.
+// keep stores the files of a result, and places them in the workspace. If it cannot keep all of them,
+// failure says why the call fails. If the program comes to rest meanwhile, rested is true and e says how.
 func (s *stretch) keep(call string, files []artifact.File) (failure string, e ending, rested bool) {
 	record := s.conversation.copy()
 	inputs, err := inputsOf(record)
@@ -206,8 +206,8 @@ func (s *stretch) keep(call string, files []artifact.File) (failure string, e en
 	return "", ending{}, false
 }
 
-// keepOne stores one file and places it in the workspace. why tells why it is not kept. An error means that
-// the program has come, or must come, to rest.
+// keepOne stores one file and places it in the workspace. If the file cannot be kept, why says the reason.
+// An error means that the program has come to rest, or has to be stopped.
 func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f artifact.File) (kept handedFile, why string, err error) {
 	content, err := f.Content()
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f art
 }
 
 // noteHanded notes what has become of a file that a result has handed over. The next write of the record
-// has it.
+// will include it.
 func (c *conversation) noteHanded(event *journal.ArtifactStored, kept *handedFile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,19 +253,19 @@ func (c *conversation) noteHanded(event *journal.ArtifactStored, kept *handedFil
 		c.record.Handed, err = json.Marshal(append(list, *kept))
 	}
 	if err != nil {
-		panic(err) // The record was read before, and what is in it can be encoded.
+		panic(err) // It does not happen: what was decoded from the record can be encoded.
 	}
 }
 
-// exceeds reports whether the execution would have received too much with a result of so many bytes.
+// exceeds reports whether a result of this size exceeds what the execution may receive in all.
 func (c *conversation) exceeds(size int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.o.MaxResults > 0 && c.record.Received+size > c.o.MaxResults
 }
 
-// patience returns a context that ends when the program has to: its time is over, somebody has cancelled
-// it, or it is another server's.
+// patience returns a context that ends when the program must stop: its time is over, somebody has cancelled
+// it, or another server has taken it over.
 func (s *stretch) patience() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithDeadline(context.Background(), s.until)
 	go func() {
@@ -279,16 +279,16 @@ func (s *stretch) patience() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// meanwhile takes an event that comes while a file is placed. It reports false if the program has ended.
+// meanwhile handles an event that arrives while a file is placed. It reports false if the program has ended.
 func (s *stretch) meanwhile(event sandbox.Event) bool {
 	switch event := event.(type) {
 	case sandbox.Output:
 		s.conversation.chronicle.noteOutput(event)
 	case sandbox.Ran:
 		s.conversation.spend(event.Time)
-	case sandbox.Stopped: // It waits.
+	case sandbox.Stopped: // The program waits.
 	case *sandbox.Calls:
-		s.later = append(s.later, event) // It ran, and waits for other calls now.
+		s.later = append(s.later, event) // The program has run on, and waits for other calls now.
 	default:
 		s.later = append(s.later, event)
 		return false
@@ -296,8 +296,8 @@ func (s *stretch) meanwhile(event sandbox.Event) bool {
 	return true
 }
 
-// interrupted returns how a program came to rest while a file was kept. It reports false if the event that
-// tells it is to be heard yet.
+// interrupted returns how a program came to rest while a file was kept. It reports false if that is not
+// known yet because the event about it has not arrived.
 func (s *stretch) interrupted(err error) (ending, bool) {
 	select {
 	case <-s.conversation.cancelled:
@@ -314,7 +314,7 @@ func (s *stretch) interrupted(err error) (ending, bool) {
 	}
 	for _, event := range s.later {
 		if _, waits := event.(*sandbox.Calls); !waits {
-			return s.hear(event) // The calls before it are not made any more.
+			return s.hear(event) // The program has ended, so the calls that came before are not made.
 		}
 	}
 	return s.timedOut(), true

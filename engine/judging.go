@@ -10,8 +10,7 @@ import (
 	"fermata/engine/outputs"
 )
 
-// encodeContract returns a contract of outputs in the form in which the record keeps it. What is meant
-// for people stays out.
+// encodeContract returns a contract of outputs in the form of the record, which leaves out descriptions.
 func encodeContract(c *outputs.Contract) (json.RawMessage, error) {
 	if c == nil || len(c.Outputs) == 0 {
 		return nil, nil
@@ -28,8 +27,8 @@ func encodeContract(c *outputs.Contract) (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// contractOf returns the contract of outputs in the record of an execution. It has no outputs if there
-// is none.
+// contractOf returns the contract of outputs from the record of an execution. If there is none, it returns a
+// contract without outputs.
 func contractOf(r continuation.Record) (c outputs.Contract, err error) {
 	if len(r.Outputs) == 0 {
 		return c, nil
@@ -40,8 +39,8 @@ func contractOf(r continuation.Record) (c outputs.Contract, err error) {
 	return c, nil
 }
 
-// judge decides what has become of each output of a contract. A program that has ended well and has not
-// produced all that it must has failed, unless the contract is lenient.
+// judge decides what has become of each output of a contract. An execution whose program has completed
+// without producing all required outputs fails, unless the contract is lenient.
 func judge(e *ending, c outputs.Contract) {
 	if len(c.Outputs) == 0 {
 		return
@@ -52,9 +51,9 @@ func judge(e *ending, c outputs.Contract) {
 	}
 }
 
-// report completes the outcome of an execution that has ended with what its contract of outputs says.
-// Nothing is there of the outputs of an execution whose sandbox could not be asked. output is all that
-// the program has printed, nil if that is not known. mu is held.
+// report adds the judged outputs and the report to the outcome of an execution that has a contract and has
+// ended. If the sandbox could not be asked for the outputs, all of them are missing. output is everything
+// that the program has printed, or nil if that is not known. The caller holds mu.
 func (l *ledger) report(o *Outcome, output *printed) {
 	c, err := contractOf(l.record)
 	if err != nil || len(c.Outputs) == 0 {

@@ -15,7 +15,7 @@ import (
 	"fermata/engine/sandbox/sandboxtest"
 )
 
-// promising is a contract of files that are required, besides those whose names begin with a question mark.
+// promising returns a contract of files, which are required unless their names begin with a question mark.
 func promising(names ...string) *outputs.Contract {
 	c := &outputs.Contract{Turn: "turn_1"}
 	for _, name := range names {
@@ -34,7 +34,7 @@ func statesOf(judged []outputs.Judged) map[string]outputs.State {
 	return states
 }
 
-// What the sandbox says of wanted files is believed as far as it must be.
+// The engine believes what the sandbox says about outputs only where it cannot check it.
 func TestJudgedFiles(t *testing.T) {
 	inputs := []InputFile{
 		{Session: "other", ID: "1", Name: "stale", Size: 1, SHA256: "aa"},
@@ -112,7 +112,7 @@ func TestJudgedFiles(t *testing.T) {
 	}
 }
 
-// Only a program that has ended well fails for what it has not produced.
+// Missing outputs make only those executions fail whose program has completed.
 func TestMissingOutputsDecide(t *testing.T) {
 	required := promising("a", "?b", "c")
 	lenient := promising("a")
@@ -161,7 +161,7 @@ func eventsOf(t *testing.T, store continuation.Store, id string) []continuation.
 	return events
 }
 
-// nothingProduced checks how an execution has ended that has produced nothing.
+// nothingProduced checks the end of an execution that has produced nothing.
 func nothingProduced(t *testing.T, o Outcome, report string) {
 	t.Helper()
 	want := map[string]outputs.State{"a": outputs.Missing, "turn_1/files/b": outputs.Missing}
@@ -176,7 +176,7 @@ func nothingProduced(t *testing.T, o Outcome, report string) {
 const nothingThere = "Runtime error: execution_failed — Missing output files: turn_1/files/a, turn_1/files/b\n" +
 	"File errors:\n- turn_1/files/a: file not produced\n- turn_1/files/b: file not produced"
 
-// The contract is kept over pauses, and what has become of it is in the journal before the end.
+// The contract is kept over pauses, and the judged outputs are in the journal before the end.
 func TestContractInAJournal(t *testing.T) {
 	o := stickyOptions(t, sandboxtest.New("home.2"), t.Output())
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestContractInAJournal(t *testing.T) {
 	})
 }
 
-// An execution that ends in its pause has produced nothing, as far as anybody can tell.
+// All outputs of an execution that ends while it is paused are missing, since its sandbox is not asked.
 func TestContractOfACancelledPause(t *testing.T) {
 	o := stickyOptions(t, sandboxtest.New("home.2"), t.Output())
 	synctest.Test(t, func(t *testing.T) {

@@ -15,25 +15,25 @@ const maxLane = 100
 // errLaneFull means that too many calls wait for a lane.
 var errLaneFull = errors.New("engine: too many calls wait for the lane")
 
-// What programs and clients are told about calls whose lane was never theirs.
+// The errors of calls that did not get their lane.
 const (
 	textLaneFull = "the call is not made: %d calls of this principal wait for the lane %s already"
 	textLaneBusy = "the call is not made: the lane %s was busy until the time for this call was over"
 	textLaneLeft = "the call is not made: it waited for the lane %s (%w)"
 )
 
-// lanes keep calls apart that must not overlap: in each lane of a principal there is one call at a
-// time, in the order of their arrival.
+// lanes keep calls from overlapping: in each lane of a principal one call runs at a time, in the order of
+// arrival.
 type lanes struct {
 	mu sync.Mutex
-	// waiting are the calls that wait for a lane in which there is a call.
+	// waiting has an entry for each lane that is taken: the calls that wait for it.
 	waiting map[laneOf][]chan struct{}
 }
 
-// A laneOf names a lane.
+// A laneOf identifies a lane.
 type laneOf struct{ principal, lane string }
 
-// enter waits until the lane is free, for no longer than ctx. leave frees it.
+// enter waits until the lane is free or ctx ends. The caller must call leave to free the lane.
 func (l *lanes) enter(ctx context.Context, lane laneOf) (leave func(), err error) {
 	l.mu.Lock()
 	queue, busy := l.waiting[lane]
@@ -57,13 +57,13 @@ func (l *lanes) enter(ctx context.Context, lane laneOf) (leave func(), err error
 		return func() { l.leave(lane) }, nil
 	case <-ctx.Done():
 	}
-	if !l.forget(lane, mine) { // It got the lane at the same moment.
+	if !l.forget(lane, mine) { // The call has got the lane at the same moment.
 		l.leave(lane)
 	}
 	return nil, context.Cause(ctx)
 }
 
-// enterWithin is enter for a call that waits no longer than limit. The error says why it is not made.
+// enterWithin is like enter, but waits no longer than limit. The error says why the call is not made.
 func (l *lanes) enterWithin(ctx context.Context, limit time.Duration, lane laneOf) (leave func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -80,7 +80,7 @@ func (l *lanes) enterWithin(ctx context.Context, limit time.Duration, lane laneO
 	}
 }
 
-// forget takes a call out of those that wait, and reports whether it was among them.
+// forget removes a call from those that wait, and reports whether it was among them.
 func (l *lanes) forget(lane laneOf, mine chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,7 +47,7 @@ func (t grantedTool) of() host.Tool {
 }
 
 // mandate returns the mandate of a start, or nil if the program may call nothing but plain tools of
-// its client. Whoever has it releases it.
+// its client. The caller must release it.
 func (m *common) mandate(ctx context.Context, s Start) (*mandate, error) {
 	if len(s.Toolsets) == 0 && len(s.Traits) == 0 && !s.Sequential && s.MaxCost == nil && !s.Approvals {
 		if m.o.Toolsets == nil || !m.o.Toolsets.Sequential() {
@@ -149,7 +149,7 @@ func (d *mandate) find(toolset, tool string) (grantedTool, bool) {
 	return d.Tools[i], true
 }
 
-// owns reports whether the client's tool may be called through a toolset.
+// owns reports whether a tool of the client belongs to a toolset of the client.
 func (d *mandate) owns(toolset, tool string) bool {
 	return d != nil && d.Traits[tool].Toolset == toolset
 }
@@ -162,7 +162,7 @@ func (d *mandate) traits(tool string) Traits {
 	return d.Traits[tool]
 }
 
-// A ModuleError refuses the form in which a start's own tools are to be imported.
+// A ModuleError says why the client's own tools cannot be imported in the form for which the start asks.
 type ModuleError struct{ Err error }
 
 func (e *ModuleError) Error() string { return e.Err.Error() }
@@ -170,7 +170,7 @@ func (e *ModuleError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ModuleError) Unwrap() error { return e.Err }
 
-// own returns the toolsets that the client's own tools form.
+// own returns the toolsets to which the client's own tools belong.
 func (s Start) own() ([]stubs.Toolset, error) {
 	byKey := map[string]*stubs.Toolset{}
 	for _, t := range s.Tools {
@@ -241,7 +241,7 @@ func (s Start) modules(p *sandbox.Program, d *mandate) error {
 	return nil
 }
 
-// methodsOf returns the names of tools by those of their methods.
+// methodsOf returns the names of the tools of a toolset by the names of their methods.
 func methodsOf(set stubs.Toolset) (map[string]string, error) {
 	methods, err := stubs.Methods(set.Tools)
 	if err != nil {
@@ -256,5 +256,6 @@ func methodsOf(set stubs.Toolset) (map[string]string, error) {
 	return names, nil
 }
 
-// errNoToolsets is why calls fail whose execution was taken over by a server without toolsets.
+// errNoToolsets is the error of a call of the server's tools after a server without toolsets has taken over
+// the execution.
 var errNoToolsets = errors.New("this server has no toolsets")

@@ -12,15 +12,15 @@ import (
 	"fermata/engine/tools/host"
 )
 
-// spendingTimeout bounds the time in which the store counts the cost of a call.
+// spendingTimeout is how long the store may take to count the cost of a call.
 const spendingTimeout = 5 * time.Second
 
 // A SpentError refuses a call that would cost more than its principal may spend on a day.
 type SpentError struct {
-	// Cost is what the call costs, Most what the principal may spend on the day, and Spent what is spent
-	// or reserved, in credits.
+	// Cost is what the call costs, Most is what the principal may spend on the day, and Spent is what is
+	// spent or reserved, all in credits.
 	Cost, Most, Spent int64
-	// Rule is the setting, or the member of a policy, that bounds it.
+	// Rule is the setting, or the member of a policy, that sets the limit.
 	Rule string
 	// Until is the end of the day.
 	Until time.Time
@@ -31,7 +31,7 @@ func (e *SpentError) Error() string {
 		e.Cost, e.Rule, e.Most, e.Spent, e.Until.Format(time.RFC3339))
 }
 
-// unspent returns what a program is told of an error of spend.
+// unspent returns the text of an error of spend for the program.
 func unspent(err error) string {
 	if spent, ok := errors.AsType[*SpentError](err); ok {
 		return spent.Error()
@@ -39,9 +39,9 @@ func unspent(err error) string {
 	return textStoreAway
 }
 
-// spend reserves what a call costs from what its principal may spend today, if that is bounded. Whoever
-// made the call gives the cost back by refund, unless the call has taken effect or may have. An error
-// means that the call may not be made: it is a *SpentError, or the store's.
+// spend reserves the cost of a call from what its principal may spend today, if that is limited. The caller
+// gives the cost back by refund, unless the call has taken effect or may have. An error means that the call
+// must not be made: it is a *SpentError, or an error of the store.
 func (o *Options) spend(ctx context.Context, principal string, grant *host.Grant, cost int64) (refund func(), err error) {
 	most, rule, bounded := grant.DayCost()
 	if !bounded || cost == 0 {

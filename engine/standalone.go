@@ -29,20 +29,21 @@ type ToolCall struct {
 	Input json.RawMessage
 	// Parent is the id of the call on whose behalf this one is made, or empty.
 	Parent string
-	// Depth is through how many toolsets the request has come.
+	// Depth is the number of toolsets through which the request has come.
 	Depth int
 	// Began, if it is set, is called with the id of the call's execution before the call is made.
 	Began func(execution string)
 }
 
-// A ToolResult is what has come of a ToolCall that was made.
+// A ToolResult is the result of a ToolCall that was made.
 type ToolResult struct {
 	// ID is the name of the record of the call.
 	ID string
-	// Output is the result, as JSON. Error tells why there is none; it is empty if there is one.
+	// Output is the result, as JSON. If the call has failed, there is none, and Error says why.
 	Output json.RawMessage
 	Error  string
-	// Details are what the tool's envelope says of the failure beyond Error; nil if no envelope tells of it.
+	// Details are what the tool's envelope says about the failure beyond Error, or nil if it came without an
+	// envelope.
 	Details *envelope.Details
 	Took    time.Duration
 	// Cost is what the call costs, in credits.
@@ -50,25 +51,27 @@ type ToolResult struct {
 }
 
 // CallTool makes one call without a program. The call has a journal of its own. A call that was made
-// and has failed is a ToolResult. The error is a *policy.UnknownError, a *policy.Refusal or a
-// *host.UnavailableError, a *TooManyCallsError or a *SpentError, or tells of trouble of the server.
+// and has failed is a ToolResult. If the call was not made, the error is a *policy.UnknownError, a
+// *policy.Refusal, a *host.UnavailableError, a *TooManyCallsError or a *SpentError. Any other error is an
+// error of the server.
 func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolResult, error) {
 	return e.standalone.make(ctx, c)
 }
 
 const (
-	// standaloneTimeout bounds a call without a program, with the wait for its turn.
+	// standaloneTimeout is how long a call without a program may take, including the time for which it waits
+	// for its lane.
 	standaloneTimeout = 300 * time.Second
 	// standaloneID is the id of the only call of its execution.
 	standaloneID = "call_001"
-	// maxStandalone bounds the calls without a program that one principal has under way on this server.
+	// maxStandalone is how many calls without a program one principal may have under way on this server.
 	maxStandalone = tools.MaxOfPrincipal
 )
 
 // errCallCancelled ends a call that a client has cancelled.
 var errCallCancelled = errors.New("engine: the call was cancelled")
 
-// What clients are told of calls that this server has not made, or does not know the end of.
+// The errors of calls without a program that this server does not make.
 const (
 	textNeedsApproval = "it needs approval, for which only a program can wait"
 	textTooDear       = "the call costs %d, and max_cost of the principal's policy is %d"
@@ -80,13 +83,13 @@ type standaloneCalls struct {
 	table[*conversation]
 }
 
-// make is Engine.CallTool.
+// make implements Engine.CallTool.
 func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if s.o.Toolsets == nil {
 		return ToolResult{}, &policy.UnknownError{Asked: c.Toolset}
 	}
 	if !s.members.announced() {
-		// The store does not accept writes, and what is not written may not be sent.
+		// The store does not accept writes, and a call must be recorded before it is sent.
 		return ToolResult{}, fmt.Errorf("call a tool: %w", continuation.ErrUnavailable)
 	}
 	leave, err := s.quota.call(c.Principal)
@@ -150,7 +153,7 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	return answer, nil
 }
 
-// call makes the call of a tool when its lane is free, if its principal's policy leaves credits for it.
+// call waits for the lane of a call, reserves its cost, and makes the call.
 func (s *standaloneCalls) call(ctx context.Context, grant *host.Grant, principal string, r tools.Request) (tools.Result, error) {
 	tool := grant.Tools[0]
 	if most := grant.MaxCost; most != nil && tool.Cost > *most {
@@ -200,7 +203,7 @@ func (s *standaloneCalls) newCall(c ToolCall, tool host.Tool) (continuation.Reco
 	return r, &chronicle{Writer: w, id: r.ID, words: s.o.Words}
 }
 
-// beginCall writes that the call begins. Nothing may be sent before.
+// beginCall records that the call begins. The call must not be sent before that.
 func (c *conversation) beginCall(ctx context.Context) error {
 	if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
 		return fmt.Errorf("record a call: %w", err)
@@ -223,15 +226,15 @@ func (c *conversation) noteCallEnd(state State, result ToolResult) {
 	w.End(&journal.Ended{Status: statusOf(state), Error: w.Text(result.Error), Ran: took, Calls: 1})
 }
 
-// finishCall writes the end of the call, which noteCallEnd has noted. mu is held.
+// finishCall writes the end of the call, which noteCallEnd has noted. The caller holds mu.
 func (c *conversation) finishCall(state State, result ToolResult) error {
 	return c.commit(context.Background(), state, func(next *continuation.Record) {
 		next.Spent, next.Pending, next.Cost, next.Deadline = result.Took, nil, result.Cost, time.Now()
 	})
 }
 
-// endCall records the end of a call. If the store is away it goes on trying after the call has been
-// answered.
+// endCall records the end of a call. If the store is not available, it goes on trying after the answer to
+// the call was sent.
 func (s *standaloneCalls) endCall(c *conversation, state State, result ToolResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,11 +252,12 @@ func (s *standaloneCalls) close() {
 	}
 }
 
-// isStandalone reports whether a record is that of a call without a program: it has no sandbox.
+// isStandalone reports whether a record is that of a call without a program. Only such a record has no
+// sandbox.
 func isStandalone(r continuation.Record) bool { return r.Sandbox == "" }
 
 // buryCall records the end of a call without a program whose server, from, has died. It returns errBuried if
-// that succeeds. Of several servers that try, one succeeds.
+// it succeeds. If several servers try, only one succeeds.
 func (c *conversation) buryCall(ctx context.Context, from string) error {
 	if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
 		return err
@@ -265,7 +269,7 @@ func (c *conversation) buryCall(ctx context.Context, from string) error {
 	if len(c.record.Pending) > 0 {
 		lost.Took = time.Since(c.record.Pending[0].Started)
 	}
-	lost.Cost = c.record.Cost // It may have been made.
+	lost.Cost = c.record.Cost // The call may have taken effect.
 	c.noteCallEnd(Failed, lost)
 	if err := c.finishCall(Failed, lost); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// toolsetsFile describes the endpoint of serving.
+// toolsetsFile describes the tools of serving.
 const toolsetsFile = `
 toolsets:
   weather:
@@ -248,7 +248,7 @@ func TestCallToolCancelled(t *testing.T) {
 	}
 }
 
-// TestCallToolShare lets a principal have as many calls without a program as it may, and then one more.
+// TestCallToolShare makes as many calls without a program as a principal may have, and then one more.
 func TestCallToolShare(t *testing.T) {
 	asked, over := make(chan struct{}, maxStandalone), make(chan struct{})
 	h := serving(t, policy.Settings{}, func(_ http.ResponseWriter, r *http.Request) {
@@ -335,8 +335,8 @@ func TestT29DayCost(t *testing.T) {
 	}
 }
 
-// TestCallToolLost lets a server die while a call runs. The next one records that nobody knows what
-// has become of it.
+// TestCallToolLost lets a server die while a call runs. The next server records that nobody knows what has
+// become of the call.
 func TestCallToolLost(t *testing.T) {
 	asked, over := make(chan struct{}), make(chan struct{})
 	h := serving(t, policy.Settings{}, func(http.ResponseWriter, *http.Request) {
