@@ -7,8 +7,8 @@ import (
 	"fermata/engine/tools/outgoing"
 )
 
-// maxDepth is through how many toolsets a request may come: each may belong to this server, and lead
-// back to it.
+// maxDepth is the number of toolsets through which a request may come. It is limited because a toolset may
+// lead back to this server.
 const maxDepth = 4
 
 var (
@@ -19,8 +19,9 @@ var (
 	}
 )
 
-// DepthOf returns through how many toolsets a request has come, as its header tells, or refuses it.
-// Whoever sends a wrong number harms only himself.
+// DepthOf returns the number of toolsets through which a request has come, according to its header, or an
+// error that refuses the request. The header is not trusted for anything else, so a wrong number harms only
+// the client that sends it.
 func DepthOf(header http.Header) (int, error) {
 	given := header.Values(outgoing.DepthHeader)
 	if len(given) == 0 {

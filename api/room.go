@@ -10,8 +10,8 @@ import (
 // roomPatience is how long an answer waits for a place or for memory.
 const roomPatience = 5 * time.Second
 
-// A Room bounds the answers that hold contents of files: how many bytes all of them hold at once, and how
-// many of them are made for one principal at a time.
+// A Room limits the answers that hold contents of files: the number of bytes that all of them hold at once,
+// and the number of answers that are made for one principal at a time.
 type Room struct {
 	budget *budget
 	places int
@@ -21,7 +21,7 @@ type Room struct {
 	changed chan struct{} // closed when a place or memory has become free
 }
 
-// Answers for which there is no room, also after they have waited.
+// The errors of answers that have waited in vain for memory or for a place.
 var (
 	errRoomFull   = unavailable("The server holds as many contents of files for timelines as it may; retry shortly")
 	errRoomPlaces = &Error{
@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// NewRoom returns a room of so many bytes, with so many places for each principal.
+// NewRoom returns a room for the given number of bytes, with the given number of places for each principal.
 func NewRoom(bytes int64, places int) *Room {
 	b := newBudget(bytes)
 	b.share, b.full, b.own = bytes, errRoomFull, errRoomFull
@@ -43,7 +43,8 @@ type Place struct {
 	lease *lease
 }
 
-// Enter returns a place for an answer to a principal, which must be left. It waits a while for one.
+// Enter waits for a place for an answer to a principal, for at most roomPatience. The caller must leave the
+// place.
 func (r *Room) Enter(ctx context.Context, principal string) (*Place, error) {
 	err := r.wait(ctx, func() error {
 		r.mu.Lock()
@@ -60,7 +61,7 @@ func (r *Room) Enter(ctx context.Context, principal string) (*Place, error) {
 	return &Place{r, r.budget.lease(principal)}, nil
 }
 
-// Take adds memory to a place. It waits a while for it.
+// Take adds memory to a place. It waits for the memory, for at most roomPatience.
 func (p *Place) Take(ctx context.Context, bytes int64) error {
 	return p.room.wait(ctx, func() error { return p.lease.take(bytes) })
 }
@@ -78,7 +79,7 @@ func (p *Place) Leave() {
 	r.changed = make(chan struct{})
 }
 
-// wait calls try until it succeeds, each time that something has become free.
+// wait calls try, and calls it again each time that a place or memory has become free, until it succeeds.
 func (r *Room) wait(ctx context.Context, try func() error) error {
 	var patience <-chan time.Time
 	for {

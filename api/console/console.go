@@ -1,7 +1,7 @@
 // Package console serves the console: one page that shows executions to people, and lets them
 // write programs and answer their calls by hand. The page uses the routes that all clients have,
-// with the key that its reader types in. This package knows none of those routes; it puts the page
-// together and tells the browser what the page may do.
+// with the key that its reader types in. This package does not depend on those routes. It assembles the page
+// and the policy that tells the browser what the page may do.
 package console
 
 import (
@@ -12,8 +12,8 @@ import (
 	"fermata/api"
 )
 
-// Register registers the route of the page. It needs no key and tells nothing about the server. An
-// error means that the files of the page do not fit together.
+// Register registers the route of the page. The route needs no key, and the page tells nothing about the
+// server. An error means that the files of the page do not fit together.
 func Register(r *api.Router) error {
 	p, err := assemble()
 	if err != nil {
@@ -29,7 +29,7 @@ func Register(r *api.Router) error {
 func (p page) serve(c echo.Context) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentSecurityPolicy, p.policy)
-	// A server of another version has another page.
+	// Browsers must ask each time, since another version of the server has another page.
 	header.Set(echo.HeaderCacheControl, "no-cache")
 	return api.AnswerBlob(c, http.StatusOK, echo.MIMETextHTMLCharsetUTF8, p.document)
 }

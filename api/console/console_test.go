@@ -32,7 +32,7 @@ func sources(t *testing.T) map[string]string {
 	return all
 }
 
-// TestNothingBecomesMarkup looks for whatever makes markup or code of a text.
+// TestNothingBecomesMarkup checks that the sources use nothing that turns a text into markup or code.
 func TestNothingBecomesMarkup(t *testing.T) {
 	t.Parallel()
 	sinks := regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacentHTML|document\s*\.\s*write|\beval\b|\bFunction\s*\(|createContextualFragment|DOMParser|setHTML|srcdoc|javascript:|setTimeout\(\s*["'` + "`" + `]|setInterval\(\s*["'` + "`" + `]|\.setAttribute\(\s*["'](?:on|href|src|style)`)
@@ -47,8 +47,8 @@ func TestNothingBecomesMarkup(t *testing.T) {
 	}
 }
 
-// TestStorage checks that the key is in sessionStorage, and that nothing else stores anything but the
-// choice of the theme.
+// TestStorage checks that the key is stored in sessionStorage only, and that the page stores nothing else
+// but the choice of the theme.
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{"server.js": {"sessionStorage"}, "theme.js": {"localStorage"}}
@@ -62,7 +62,7 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// inComments reports whether a word is in no line but comments.
+// inComments reports whether a word occurs in comments only.
 func inComments(text, word string) bool {
 	for line := range strings.Lines(text) {
 		code, _, _ := strings.Cut(line, "//")
@@ -73,7 +73,7 @@ func inComments(text, word string) bool {
 	return true
 }
 
-// TestEachFileIsPart checks that the page has all files, and that scripts import what others export.
+// TestEachFileIsPart checks that the page has all files, and that scripts import only what others export.
 func TestEachFileIsPart(t *testing.T) {
 	t.Parallel()
 	all := sources(t)
@@ -144,7 +144,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// between returns the text between two marks, which must be there once.
+// between returns the text between two marks, each of which must occur once.
 func between(t *testing.T, text, begin, end string) string {
 	t.Helper()
 	_, rest, begins := strings.Cut(text, begin)

@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// Where the skeleton has the styles and the script.
+// The places of the styles and of the script in the skeleton.
 const (
 	stylesHere = "/* styles */"
 	scriptHere = "/* script */"
@@ -38,8 +38,8 @@ type page struct {
 	policy   string
 }
 
-// assemble puts the page together: one document with one style sheet and one script, which are in
-// the policy by their hashes.
+// assemble makes the page: one document with one style sheet and one script. The policy allows these two by
+// their hashes.
 func assemble() (page, error) {
 	skeleton, err := fs.ReadFile(files, "page/console.html")
 	if err != nil {
@@ -97,12 +97,12 @@ func join(names []string) (string, error) {
 	return all.String(), nil
 }
 
-// moduleWords are the words that make modules of scripts: a line with an import, and the word
-// before what a module exports.
+// moduleWords matches what is allowed in a module only: an import, and the word export before what is
+// exported.
 var moduleWords = regexp.MustCompile(`(?m)^(import \{[^}]*\} from "[^"]*";\n|export )`)
 
-// joinScripts returns all scripts as one. They are modules, so that editors understand them, but
-// modules within a document cannot import each other: joined, they share one scope.
+// joinScripts returns all scripts as one. The files are modules, so that editors understand them, but
+// modules within a document cannot import each other. As one script they share one scope.
 func joinScripts() (string, error) {
 	all, err := join(scripts)
 	return moduleWords.ReplaceAllString(all, ""), err

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxApproval bounds the body of a decision, in bytes.
+	// maxApproval is the maximum size of the body of a decision, in bytes.
 	maxApproval = 16 << 10
-	// maxReason bounds its reason, in characters.
+	// maxReason is the maximum length of its reason, in characters.
 	maxReason = 1_000
 )
 
-// Decisions that are refused.
+// The errors of decisions that are refused.
 var (
 	errApprovalCall   = api.BadRequest("call must be the id of a call, such as call_001")
 	errApprovalChoice = api.BadRequest("approve must be true or false")
@@ -34,7 +34,7 @@ type decision struct {
 	Reason  jsontext.Value `json:"reason"`
 }
 
-// A decided is the answer to it.
+// A decided is the answer to a decision.
 type decided struct {
 	ID     string `json:"id"`
 	Call   string `json:"call"`

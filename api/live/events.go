@@ -13,10 +13,10 @@ import (
 	"fermata/engine/journal"
 )
 
-// streamLife is how long a stream lasts at most: after it, the reader shows its credentials again.
+// streamLife is the maximum duration of a stream. After it, the reader must show its credentials again.
 const streamLife = time.Hour
 
-// toolCalls is the view of a stream that tells of tool calls alone.
+// toolCalls is the view of a stream that tells of tool calls only.
 const toolCalls = "tool_calls"
 
 var (
@@ -27,13 +27,13 @@ var (
 	errView = api.BadRequest("view=tool_calls must be read as text/event-stream")
 )
 
-// The causes of the end of a stream that its reader should open again.
+// The reasons for which a stream ends although its reader should open it again.
 var (
 	errDraining = errors.New("the server shuts down")
 	errLife     = errors.New("the time of this stream is over")
 )
 
-// events answers with the events of an execution: those that there are, or all as they come.
+// events answers with the events of an execution: with those that are stored, or with a stream of all.
 func (h *handlers) events(c echo.Context) error {
 	q := queryOf(c)
 	after, limit, view := q.after(c), q.Limit(mostEvents, mostEvents), q.Choice("view", toolCalls)
@@ -65,7 +65,7 @@ func (h *handlers) events(c echo.Context) error {
 	return h.stream(c, x, after, form, view)
 }
 
-// eventPage answers with the events that there are, byte for byte as they are stored.
+// eventPage answers with the stored events, byte for byte.
 func eventPage(c echo.Context, x *journal.Execution, after int64, limit int) error {
 	list, more, err := x.Events(c.Request().Context(), after, limit)
 	if err != nil {
@@ -123,26 +123,26 @@ func (h *handlers) stream(c echo.Context, x *journal.Execution, after int64, for
 	}
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errDraining), errors.Is(cause, errLife):
-		_ = s.Comment(cause.Error()) // Whether it arrives or not, the stream ends.
+		_ = s.Comment(cause.Error()) // The stream ends, whether the comment arrives or not.
 	case err != nil && ctx.Err() == nil && !s.Left():
 		api.SetCause(c, err)
 	}
 	return nil
 }
 
-// A callEvent is what the view of tool calls tells of a call.
+// A callEvent is an event about a call in the view of tool calls.
 type callEvent struct {
 	journal.CallRecord
 	PTC bool `json:"ptc"`
 }
 
-// A doneEvent is the last thing that the view of tool calls tells.
+// A doneEvent is the last event in the view of tool calls.
 type doneEvent struct {
 	Execution string `json:"execution"`
 	Status    string `json:"status"`
 }
 
-// sendCall sends what an event means in the view of tool calls, if anything.
+// sendCall sends the event of the view of tool calls that corresponds to an event, if there is one.
 func sendCall(ctx context.Context, s *api.Stream, id string, f *journal.Follower, e journal.Entry) error {
 	var name string
 	switch e.Type {

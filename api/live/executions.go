@@ -19,7 +19,7 @@ const (
 	mostEvents = 1000
 )
 
-// statuses are those of executions, and contracts those by which they come.
+// statuses are the statuses of executions, and contracts the contracts under which they are started.
 var (
 	statuses = []string{
 		journal.StatusRunning, journal.StatusPaused, journal.StatusCompleted, journal.StatusError,
@@ -60,7 +60,7 @@ func (h *handlers) list(c echo.Context) error {
 	return answer(c, http.StatusOK, p)
 }
 
-// show returns what a viewer is told of a summary.
+// show returns a summary without what the viewer may not see.
 func show(s journal.Summary, v journal.Viewer) journal.Summary {
 	s.Tools, s.Mode, s.Reason, s.Detail = nil, "", "", ""
 	if !v.Operator {
@@ -69,7 +69,7 @@ func show(s journal.Summary, v journal.Viewer) journal.Summary {
 	return s
 }
 
-// detail answers with all there is to see of one execution but its events.
+// detail answers with everything that is known about one execution except its events.
 func (h *handlers) detail(c echo.Context) error {
 	x, err := h.find(c)
 	if err != nil {
@@ -90,7 +90,7 @@ type conflict struct {
 	Status string `json:"status"`
 }
 
-// forget removes what there is to see of an execution that has ended.
+// forget removes the journal of an execution that has ended.
 func (h *handlers) forget(c echo.Context) error {
 	x, err := h.find(c)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *handlers) forget(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// A cancelling is the answer to a request to end an execution.
+// A cancelling is the answer to a request to cancel an execution.
 type cancelling struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -132,7 +132,7 @@ func (h *handlers) cancel(c echo.Context) error {
 			return err
 		}
 		if result != engine.CancelRequested && result != engine.CancelDone {
-			// It has ended in between.
+			// The execution has ended meanwhile.
 			if s, err = x.Summary(ctx); err != nil {
 				return err
 			}
@@ -144,7 +144,7 @@ func (h *handlers) cancel(c echo.Context) error {
 	return answer(c, http.StatusConflict, conflict{"Execution has ended", s.ID, s.Status})
 }
 
-// calls answers with the records of the calls of one execution, in the order made.
+// calls answers with the records of the calls of one execution, in the order in which they were made.
 func (h *handlers) calls(c echo.Context) error {
 	q := queryOf(c)
 	limit, after := q.Limit(mostEvents, mostEvents), q.cursor(ownCallCursor)

@@ -1,7 +1,6 @@
-// Package live is the contract of what there is to see of executions: lists and details, events as
-// they come, records of tool calls; and of what can be done about an execution from outside:
-// cancelling and forgetting it. It reads journals through a journal.History and knows neither how
-// they come about nor where they are.
+// Package live has the routes that show executions (lists, details, streams of events, records of tool
+// calls), and those that change one: its calls are approved, and it is cancelled or forgotten. It reads
+// journals through a journal.History, and does not depend on how they are written or stored.
 package live
 
 import (
@@ -20,7 +19,7 @@ import (
 	"fermata/engine/journal"
 )
 
-// Executions are what can be ended, and helped on; *engine.Engine implements it.
+// Executions can be cancelled, and their calls approved; *engine.Engine implements it.
 type Executions interface {
 	// Cancel ends an execution, on whichever server it is.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
@@ -32,7 +31,7 @@ type Executions interface {
 type Options struct {
 	History    *journal.History
 	Executions Executions
-	// Readers bound the streams.
+	// Readers limit the number of streams.
 	Readers *api.Readers
 	// Draining ends when the server is about to stop: then streams end as well.
 	Draining context.Context //nolint:containedctx // it is the end of the server, not of a call
@@ -62,8 +61,8 @@ func Register(r *api.Router, o Options) {
 	}
 }
 
-// private is a middleware that keeps answers out of caches: what they show is a principal's own, and
-// changes.
+// private is a middleware that keeps answers out of caches, since they are for one principal only, and
+// change.
 func private(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
@@ -77,10 +76,11 @@ type handlers struct {
 	bodies *api.Bodies
 }
 
-// errNotFound is the answer about an execution that never was, is gone, or is another's.
+// errNotFound is the answer about an execution that does not exist, was forgotten, or belongs to another
+// principal.
 var errNotFound = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}
 
-// missing makes continuation.ErrNotFound the answer of these routes.
+// missing turns continuation.ErrNotFound into errNotFound.
 func missing(err error) error {
 	if errors.Is(err, continuation.ErrNotFound) {
 		return errNotFound
@@ -93,8 +93,8 @@ func viewerOf(c echo.Context) journal.Viewer {
 	return journal.Viewer{Principal: who.ID, Operator: who.Operator}
 }
 
-// find returns the execution that a request names. An operator who looks at another's leaves a line
-// in the log.
+// find returns the execution that a request names. If an operator looks at the execution of another
+// principal, find logs it.
 func (h *handlers) find(c echo.Context) (*journal.Execution, error) {
 	who := viewerOf(c)
 	x, err := h.o.History.Find(c.Request().Context(), who, c.Param("id"))
@@ -108,7 +108,7 @@ func (h *handlers) find(c echo.Context) (*journal.Execution, error) {
 	return x, nil
 }
 
-// answer answers with v as JSON. What it holds of journals keeps its spelling.
+// answer answers with v as JSON. Values from journals keep their spelling.
 func answer(c echo.Context, status int, v any) error {
 	body, err := encode(v)
 	if err != nil {
@@ -126,7 +126,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
 }
 
-// A page is the answer with a part of a list. Next is the cursor of the next one, or null.
+// A page is the answer with a part of a list. Next is the cursor of the next page, or null.
 type page struct {
 	Data any `json:"data"`
 	Next any `json:"next"`

@@ -19,8 +19,8 @@ import (
 	"fermata/engine/journal"
 )
 
-// maxRepeats is how often a parameter that may be repeated may occur, and maxText how long a text
-// in one may be, in characters.
+// maxRepeats is how often a parameter that may be repeated may occur. maxText is the maximum length of a
+// parameter that is a text, in characters.
 const (
 	maxRepeats = 16
 	maxText    = 256
@@ -31,7 +31,7 @@ type query struct{ *api.Query }
 
 func queryOf(c echo.Context) query { return query{api.QueryOf(c)} }
 
-// text returns a text, empty if it is not given.
+// text returns the value of a parameter that is a text. It is empty if the parameter is not given.
 func (q query) text(name string) string {
 	value, given := q.One(name)
 	if given && (value == "" || utf8.RuneCountInString(value) > maxText) {
@@ -50,7 +50,7 @@ func (q query) several(name string) []string {
 	return values
 }
 
-// choices returns some of some words.
+// choices returns the values of a parameter that may be repeated. Each must be one of the words.
 func (q query) choices(name string, words ...string) []string {
 	values := q.several(name)
 	for _, v := range values {
@@ -76,7 +76,7 @@ func (q query) labels(name string) []journal.Label {
 	return labels
 }
 
-// moment returns a time, zero if it is not given.
+// moment returns the value of a parameter that is a time. It is zero if the parameter is not given.
 func (q query) moment(name string) time.Time {
 	text, given := q.One(name)
 	if !given {
@@ -98,8 +98,8 @@ func (q query) span() (since, until time.Time) {
 	return since, until
 }
 
-// after returns the number of the event after which a reader wants to go on. The header of readers
-// that have lost their stream wins over the parameter.
+// after returns the number of the event after which a reader wants to go on. The header that readers send
+// when they have lost their stream takes precedence over the parameter.
 func (q query) after(c echo.Context) int64 {
 	name := "after"
 	text, given := q.One(name)
@@ -113,7 +113,7 @@ func (q query) after(c echo.Context) int64 {
 	if !ok {
 		q.Refuse(name, "be the number of an event")
 	}
-	// No journal is so long, and stores may count on from here.
+	// No journal is so long. The bound lets stores add to the number without an overflow.
 	return min(n, math.MaxInt64>>1)
 }
 
@@ -126,15 +126,14 @@ func (q query) principal(v journal.Viewer) string {
 	return name
 }
 
-// The kinds of cursors. A cursor of one list is of no use in another one.
+// The kinds of cursors. A cursor of one list is not valid in another list.
 const (
 	executionCursor = 'e'
 	callCursor      = 'c'
 	ownCallCursor   = 'o'
 )
 
-// cursorForm is how cursors are written. They tell where the next page begins, and nothing of who
-// may see it.
+// cursorForm is the encoding of cursors. A cursor says where the next page begins. It gives no access to it.
 var cursorForm = base64.RawURLEncoding.Strict()
 
 const cursorSize = 1 + 8 + len(uuid.UUID{}) + 8
@@ -145,14 +144,14 @@ func cursor(kind byte, at journal.CallPlace) string {
 	b = binary.BigEndian.AppendUint64(b, uint64(at.Created.UnixMilli()))
 	id, err := uuid.Parse(at.ID)
 	if err != nil {
-		id = uuid.Nil // Ids are made here, and are UUIDs.
+		id = uuid.Nil // It does not happen: all ids are UUIDs.
 	}
 	b = append(b, id[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(at.Seq))
 	return cursorForm.EncodeToString(b)
 }
 
-// cursor returns the place of the parameter after, the beginning if it is not given.
+// cursor returns the place in a list that the parameter after names, or the beginning if it is not given.
 func (q query) cursor(kind byte) journal.CallPlace {
 	text, given := q.One("after")
 	if !given {
@@ -172,5 +171,5 @@ func (q query) cursor(kind byte) journal.CallPlace {
 	return journal.CallPlace{Place: continuation.Place{Created: time.UnixMilli(ms), ID: id.String()}, Seq: seq}
 }
 
-// maxMoment is the last moment that RFC 3339 can tell, in milliseconds.
+// maxMoment is the last moment that RFC 3339 can express, in milliseconds since 1970.
 const maxMoment = 253402300799999

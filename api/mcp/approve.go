@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// statelessSince is the version of the protocol from which on a result can ask for input.
+	// statelessSince is the first version of the protocol in which a result can ask for input.
 	statelessSince = "2026-07-28"
-	// maxShown is the largest input that a person can be asked to approve, in bytes: all of it is shown.
+	// maxShown is the maximum size, in bytes, of an input that a person can be asked to approve. All of it is
+	// shown.
 	maxShown = 16 << 10
-	// maxReason is how much of a reason is kept, in bytes.
+	// maxReason is how many bytes of a reason are kept.
 	maxReason = 1000
 )
 
-// The reasons of calls that no person has refused.
+// The reasons of refusals for which the person has given none.
 const (
 	reasonDeclined = "the person declined"
 	reasonTooLarge = "its input is too large to be shown to a person"
@@ -37,7 +38,7 @@ var decisionForm = json.RawMessage(`{"type":"object","properties":{` + //nolint:
 // canApprove reports whether the client can ask a person for approvals.
 func (f *face) canApprove(r *sdk.CallToolRequest) bool {
 	if f.stream != nil && !asksByResult(r) {
-		return f.stream.asks // Of older clients over HTTP the SDK knows nothing: their session does.
+		return f.stream.asks // The SDK does not know what older clients over HTTP can do. The id of their session tells it.
 	}
 	p := r.Session.InitializeParams()
 	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
@@ -47,13 +48,13 @@ func (f *face) canApprove(r *sdk.CallToolRequest) bool {
 	return e.Form != nil || e.URL == nil
 }
 
-// asksByResult reports whether the client is asked by the result of its call.
+// asksByResult reports whether the client is asked for input by the result of its call.
 func asksByResult(r *sdk.CallToolRequest) bool {
 	p := r.Session.InitializeParams()
 	return p != nil && p.ProtocolVersion >= statelessSince
 }
 
-// questionOf returns what a person is asked about a call, or nil if that cannot be shown.
+// questionOf returns the question to a person about a call, or nil if its input is too large to be shown.
 func questionOf(call engine.Call) *sdk.ElicitParams {
 	input := ascii(string(call.Input))
 	if len(input) > maxShown {
@@ -65,7 +66,7 @@ func questionOf(call engine.Call) *sdk.ElicitParams {
 	}
 }
 
-// answerOf returns what a person has answered. Whoever declines, or does not answer, refuses.
+// answerOf returns the answer of a person. To decline, or not to answer, is to refuse.
 func answerOf(a *sdk.ElicitResult) (approve bool, reason string) {
 	if a == nil || a.Action != "accept" {
 		return false, reasonDeclined
@@ -80,13 +81,13 @@ func (f *face) decide(ctx context.Context, execution, call string, approve bool,
 	return f.o.Executions.Approve(ctx, engine.Approval{Principal: f.who.ID, Execution: execution, Call: call, Approve: approve, Reason: reason})
 }
 
-// over reports whether a decision came too late: others may decide as well, and the first one counts.
+// over reports whether a decision came too late. Others may decide as well, and the first decision counts.
 func over(err error) bool {
 	return errors.Is(err, engine.ErrDecided) || errors.Is(err, engine.ErrNoApproval) || errors.Is(err, engine.ErrExpired)
 }
 
-// questionsOf returns what a person is asked about the calls of a pause that are open. What cannot be
-// shown is refused.
+// questionsOf returns the questions to a person about the open calls of a pause. It refuses a call whose
+// input is too large to be shown.
 func (f *face) questionsOf(ctx context.Context, l engine.Latest) (map[string]*sdk.ElicitParams, error) {
 	questions := map[string]*sdk.ElicitParams{}
 	for _, call := range l.Outcome.Calls {
@@ -104,8 +105,8 @@ func (f *face) questionsOf(ctx context.Context, l engine.Latest) (map[string]*sd
 	return questions, nil
 }
 
-// askFor asks a client of an older version of the protocol about the first call of a pause, and returns
-// when that is decided, by whomever.
+// askFor asks a client of an older version of the protocol about the first call of a pause. It returns when
+// this client, or anybody else, has decided.
 func (f *face) askFor(ctx context.Context, r *request, x *journal.Execution, l engine.Latest, questions map[string]*sdk.ElicitParams) error {
 	call := slices.Min(slices.Collect(maps.Keys(questions)))
 	decided := func(ctx context.Context) {

@@ -20,7 +20,7 @@ import (
 type Toolsets interface {
 	// List returns the toolsets of which a principal may use something, each with those tools.
 	List(principal string) []tools.Toolset
-	// Search returns the tools that fit a query best, the best first.
+	// Search returns the tools that match a query best, the best first.
 	Search(principal, query, toolset string, limit int) []Found
 	// Stub returns the source that programs import for a toolset.
 	Stub(ctx context.Context, principal, key string, bash bool) (string, error)
@@ -28,7 +28,7 @@ type Toolsets interface {
 
 // A Found is a tool that a search has found.
 type Found struct {
-	// Toolset is the key of its toolset, and Class the name of the class.
+	// Toolset is the key of the tool's toolset, and Class the name of the toolset's class.
 	Toolset, Class string
 	Tool           tools.Tool
 }
@@ -36,7 +36,7 @@ type Found struct {
 const (
 	maxQuery    = 1000 // bytes of a query
 	maxHits     = 50   // results of a search
-	someHits    = 10   // unless the client asks for another number
+	defaultHits = 10   // unless the client asks for another number
 	maxSummary  = 200  // bytes of a description in a summary
 	maxCatalog  = 800  // bytes of the list of toolsets in the description of run_program
 	maxResource = 1000 // toolsets that are resources
@@ -56,8 +56,8 @@ func (f *face) listed() []tools.Toolset {
 	return list
 }
 
-// catalog returns what the description of run_program says of the toolsets. It has names only: they are
-// the operator's, and descriptions are texts of strangers.
+// catalog returns the text about the toolsets in the description of run_program. It has names only, which
+// the operator has given. The descriptions of tools come from others, who are not trusted.
 func (f *face) catalog() string {
 	list := f.listed()
 	if len(list) == 0 {
@@ -80,7 +80,7 @@ func (f *face) catalog() string {
 	return b.String()
 }
 
-// A query is what search_tools takes.
+// A query has the arguments of search_tools.
 type query struct {
 	Query   string `json:"query"`
 	Toolset string `json:"toolset"`
@@ -102,14 +102,14 @@ func (q *query) check() error {
 	return nil
 }
 
-// A toolTold is a tool that was found.
-type toolTold struct {
+// A foundTool is a tool that was found.
+type foundTool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 }
 
-// A toolsetTold is a toolset in a list.
-type toolsetTold struct {
+// A foundToolset is a toolset in a list.
+type foundToolset struct {
 	Toolset     string `json:"toolset"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -119,13 +119,13 @@ type toolsetTold struct {
 
 // A searchAnswer is the answer of search_tools. Docs are for the detail full.
 type searchAnswer struct {
-	Toolsets []toolsetTold `json:"toolsets,omitempty"`
-	Tools    []toolTold    `json:"tools,omitempty"`
-	Docs     string        `json:"docs,omitempty"`
-	Note     string        `json:"note,omitempty"`
+	Toolsets []foundToolset `json:"toolsets,omitempty"`
+	Tools    []foundTool    `json:"tools,omitempty"`
+	Docs     string         `json:"docs,omitempty"`
+	Note     string         `json:"note,omitempty"`
 }
 
-// searchTools is the tool search_tools.
+// searchTools implements the tool search_tools.
 func (f *face) searchTools(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var q query
 	if err := decode(r, &q); err != nil {
@@ -144,7 +144,7 @@ func (f *face) searchTools(_ context.Context, r *sdk.CallToolRequest) (*sdk.Call
 	if strings.TrimSpace(q.Query) == "" && q.Toolset == "" {
 		return structured(overview(all, q.Detail))
 	}
-	limit := someHits
+	limit := defaultHits
 	if q.Limit != nil {
 		limit = *q.Limit
 	}
@@ -159,7 +159,7 @@ func (f *face) searchTools(_ context.Context, r *sdk.CallToolRequest) (*sdk.Call
 func overview(all []tools.Toolset, detail string) searchAnswer {
 	var a searchAnswer
 	for _, t := range all[:min(len(all), maxHits)] {
-		told := toolsetTold{Toolset: t.Key, State: string(t.State), Tools: len(t.Tools)}
+		told := foundToolset{Toolset: t.Key, State: string(t.State), Tools: len(t.Tools)}
 		if detail != "names" {
 			told.Title, told.Description = printable(shorten(t.Title, maxSummary)), printable(shorten(t.Description, maxSummary))
 		}
@@ -171,7 +171,7 @@ func overview(all []tools.Toolset, detail string) searchAnswer {
 	return a
 }
 
-// hits returns the tools that a query finds: without words, the first tools of its toolset.
+// hits returns the tools that a query finds. A query without words finds the first tools of its toolset.
 func (f *face) hits(all []tools.Toolset, q query, limit int) []Found {
 	if strings.TrimSpace(q.Query) != "" {
 		return f.o.Toolsets.Search(f.who.ID, q.Query, q.Toolset, limit)
@@ -188,16 +188,16 @@ func (f *face) hits(all []tools.Toolset, q query, limit int) []Found {
 	return found
 }
 
-// tell returns what is told of the tools that were found.
+// tell returns the answer about the tools that were found.
 func (f *face) tell(found []Found, detail string) (searchAnswer, error) {
-	a := searchAnswer{Tools: []toolTold{}}
+	a := searchAnswer{Tools: []foundTool{}}
 	if len(found) == 0 {
 		a.Note = "nothing was found: try other words, or list a toolset"
 		return a, nil
 	}
 	var byToolset []tools.Toolset
 	for _, hit := range found {
-		told := toolTold{Name: toolName(hit.Toolset, hit.Tool.Name)}
+		told := foundTool{Name: toolName(hit.Toolset, hit.Tool.Name)}
 		if detail == "summary" {
 			told.Description = printable(shorten(hit.Tool.Description, maxSummary))
 		}
@@ -223,7 +223,7 @@ func (f *face) tell(found []Found, detail string) (searchAnswer, error) {
 	return a, nil
 }
 
-// The resources are the sources of toolsets.
+// The URIs and the type of the resources, which are the sources of toolsets.
 const (
 	resourcePrefix = "fermata://toolsets/"
 	resourceSuffix = ".pyi"

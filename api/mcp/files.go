@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	maxListed  = 300      // files that list_files tells of
+	maxListed  = 300      // files that list_files returns
 	maxText    = 64 << 10 // bytes of text that read_file returns at once
 	maxPicture = 1 << 20  // bytes of a picture
 )
 
-// pictures are the types of pictures that models look at, by their first bytes.
+// pictures are the media types of pictures that models can see. The first bytes of a file tell its type.
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"} //nolint:gochecknoglobals // it is a constant
 
-// listing returns the latest files of a session of the caller, by name.
+// listing returns the latest version of each file of a session of the caller, ordered by name.
 func (f *face) listing(ctx context.Context, session string) ([]files.File, error) {
 	if !files.ValidID(session) {
 		return nil, api.BadRequest("session is required, and is not one of ours: take it from the result of run_program")
@@ -48,7 +48,7 @@ func (f *face) listing(ctx context.Context, session string) ([]files.File, error
 	return list, nil
 }
 
-// listFiles is the tool list_files.
+// listFiles implements the tool list_files.
 func (f *face) listFiles(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var asked struct {
 		Session string `json:"session"`
@@ -61,16 +61,16 @@ func (f *face) listFiles(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Call
 		return nil, err
 	}
 	answer := struct {
-		Files []fileTold `json:"files"`
-		More  int        `json:"left_out,omitempty"`
-	}{Files: []fileTold{}, More: max(0, len(list)-maxListed)}
+		Files []resultFile `json:"files"`
+		More  int          `json:"left_out,omitempty"`
+	}{Files: []resultFile{}, More: max(0, len(list)-maxListed)}
 	for _, file := range list[:min(len(list), maxListed)] {
-		answer.Files = append(answer.Files, fileTold{file.Name, file.Size, file.Type})
+		answer.Files = append(answer.Files, resultFile{file.Name, file.Size, file.Type})
 	}
 	return structured(answer)
 }
 
-// readFile is the tool read_file.
+// readFile implements the tool read_file.
 func (f *face) readFile(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var asked struct {
 		Session string `json:"session"`
@@ -143,7 +143,7 @@ func (f *face) part(ctx context.Context, file files.File, from, to int64) (data 
 	return io.ReadAll(io.LimitReader(content, to-from))
 }
 
-// structured returns a value as text and as structure.
+// structured returns a result with a value, as text and as structured content.
 func structured(v any) (*sdk.CallToolResult, error) {
 	text, err := api.Encode(v)
 	if err != nil {

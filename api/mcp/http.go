@@ -23,8 +23,8 @@ import (
 const (
 	// maxBody is the size of a request in bytes.
 	maxBody = 4 << 20
-	// firstByte is how long a client waits for the first byte of a stream, and comments how long for
-	// every further one: clients and proxies give up on a silent connection.
+	// firstByte is how long a client waits at most for the first byte of a stream, and comments how long it
+	// waits for each further one. Clients and proxies close a silent connection.
 	firstByte = time.Second
 	comments  = 15 * time.Second
 	// writeTime is how long one write may take.
@@ -43,15 +43,15 @@ func Register(r *api.Router, s *Server) {
 }
 
 // handler answers requests over HTTP. It keeps no sessions, so that every server of a group can answer
-// every request; hence there are no streams that no request has asked for. See Key for what stands in the
-// ids of sessions.
+// every request. Therefore it offers no stream apart from the answers to requests. See Key for the contents
+// of session ids.
 type handler struct {
 	server   *Server
 	bodies   *api.Bodies
 	limiters *api.Limiters
 }
 
-// A message is what the server itself looks at in a request.
+// A message has the members of a request that this package reads itself.
 type message struct {
 	Method string         `json:"method"`
 	ID     jsontext.Value `json:"id"`
@@ -117,8 +117,8 @@ func (h *handler) post(c echo.Context) error {
 	return nil
 }
 
-// cancel cancels the request that a client of an older version of the protocol names. Newer ones close
-// the connection.
+// cancel cancels the request that a client of an older version of the protocol names. Clients of newer
+// versions close the connection instead.
 func (h *handler) cancel(c echo.Context, m message) {
 	who := api.PrincipalOf(c).ID
 	id := nameOf(who, c.Request().Header.Get(sessionHeader), m.Params.RequestID)
@@ -130,7 +130,8 @@ func (h *handler) cancel(c echo.Context, m message) {
 	}
 }
 
-// nameOf returns the name of a request for the engine. Ids of requests are unique in a session only.
+// nameOf returns the name by which the engine knows a request, or "" if the request cannot be cancelled. It
+// includes the session, since the ids of requests are unique only within one.
 func nameOf(principal, session string, id jsontext.Value) string {
 	if session == "" || len(id) == 0 {
 		return ""
@@ -139,8 +140,8 @@ func nameOf(principal, session string, id jsontext.Value) string {
 	return "mcp-" + hex.EncodeToString(sum[:])
 }
 
-// A writer sends an answer. If it is a stream that stays silent, the writer begins it and keeps it open
-// with comments.
+// A writer sends an answer. If the answer is a stream on which nothing is sent, the writer begins the stream
+// and keeps it open with comments.
 type writer struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
@@ -148,15 +149,15 @@ type writer struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
-	// header is what the SDK sets. It becomes that of the answer when the answer begins, and only the
-	// SDK uses it before.
+	// header is the header that the SDK sets. It becomes the header of the answer when the answer begins.
+	// Before that, only the SDK uses it.
 	header http.Header
 	mu     sync.Mutex
 	begun  bool
 	stream bool
 }
 
-// newWriter returns a writer. slow tells that the answer is a stream that may take a while.
+// newWriter returns a writer. slow is true if the answer is a stream that may take a while.
 func newWriter(ctx context.Context, to http.ResponseWriter, slow bool) *writer {
 	ctx, stop := context.WithCancel(ctx)
 	w := &writer{to: to, control: http.NewResponseController(to), stop: stop, ended: make(chan struct{}), header: http.Header{}}
@@ -178,7 +179,7 @@ func newWriter(ctx context.Context, to http.ResponseWriter, slow bool) *writer {
 	return w
 }
 
-// close ends the comments.
+// close stops the comments.
 func (w *writer) close() {
 	w.stop()
 	<-w.ended
@@ -197,7 +198,7 @@ func (w *writer) WriteHeader(status int) {
 	w.begin(status)
 }
 
-// begin sends status and headers, unless that has happened. mu is held.
+// begin sends the status and the headers, unless they were sent. The caller holds mu.
 func (w *writer) begin(status int) {
 	if w.begun {
 		return
@@ -216,17 +217,17 @@ func (w *writer) Write(data []byte) (int, error) {
 	return w.to.Write(data)
 }
 
-// comment begins the stream, or keeps it open.
+// comment sends a comment, which begins the stream or keeps it open.
 func (w *writer) comment() {
 	_ = w.event(": the program runs\n\n") // An error means that the client has left.
 }
 
-// message sends a message of the protocol in the stream, which it begins if need be.
+// message sends a message of the protocol on the stream, which it begins if that has not happened.
 func (w *writer) message(text []byte) error {
 	return w.event("event: message\ndata: " + string(text) + "\n\n")
 }
 
-// event sends what is an event, or a comment, of a stream.
+// event sends the text of an event or of a comment on the stream.
 func (w *writer) event(text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

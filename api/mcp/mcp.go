@@ -1,7 +1,7 @@
-// Package mcp makes Fermata a server of the Model Context Protocol: agents run programs, look for the
-// tools that programs may call, and read files, by five tools of their own. It speaks the protocol over
-// HTTP, behind the same door as all routes, and over any other transport of the SDK. It does not know
-// how programs run, nor where toolsets come from.
+// Package mcp makes Fermata a server of the Model Context Protocol. It offers five tools with which agents
+// run programs, search the tools that programs may call, and read files. It speaks the protocol over HTTP,
+// with the same middleware as all routes, and over any other transport of the SDK. It does not depend on how
+// programs run, or on where toolsets come from.
 package mcp
 
 import (
@@ -27,11 +27,12 @@ type Executions interface {
 	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
 	// Resume continues a paused execution until it pauses again or ends.
 	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
-	// Cancel ends an execution, or refuses the request that it names if that comes later.
+	// Cancel ends an execution. If it names a request that has not arrived yet, that request is refused when
+	// it arrives.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
 	// Approve decides on a call that waits for approval.
 	Approve(ctx context.Context, a engine.Approval) error
-	// Latest returns how an execution of a principal stands.
+	// Latest returns the present state of an execution of a principal.
 	Latest(ctx context.Context, principal, execution string) (engine.Latest, error)
 }
 
@@ -53,7 +54,7 @@ type Options struct {
 	Toolsets Toolsets
 	// Package is the name of the package from which programs import toolsets.
 	Package string
-	// Readers bound how many requests wait for programs at once.
+	// Readers limit how many requests wait for programs at once.
 	Readers *api.Readers
 	// Key signs the ids of sessions over HTTP.
 	Key     Key
@@ -61,7 +62,7 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// A Server answers requests of the protocol. Close ends what it runs.
+// A Server answers requests of the protocol. It must be closed.
 type Server struct {
 	o     Options
 	runs  runs
@@ -90,29 +91,29 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// A caller is who speaks with the server, and over what.
+// A caller describes the client that speaks with the server, and its connection.
 type caller struct {
 	who auth.Principal
-	// admit counts a start of a program, or refuses it; it may be nil.
+	// admit counts the start of a program against the rate limit, or refuses it. It may be nil.
 	admit func() error
-	// request is the id by which the request can be cancelled, or empty. ended, if it is set, ends when
-	// nobody waits for the answer any more.
+	// request is the name by which the request can be cancelled, or empty.
 	request string
-	// depth is through how many toolsets the request has come.
+	// depth is the number of toolsets through which the request has come.
 	depth int
+	// ended, if it is set, ends when nobody waits for the answer any more.
 	ended context.Context //nolint:containedctx // it is the end of a request, which the SDK does not pass on
 	// lossy is true if the connection may be lost although the client still wants the answer.
 	lossy bool
-	// stream is the answer of a request over HTTP, in which older clients can be asked.
+	// stream is the answer to a request over HTTP, on which older clients can be asked for input.
 	stream *stream
 }
 
-// Serve speaks with one principal over a transport until it is closed.
+// Serve speaks with one principal over a transport until the transport is closed.
 func (s *Server) Serve(ctx context.Context, who auth.Principal, t sdk.Transport) error {
 	return s.face(caller{who: who}).Run(ctx, t)
 }
 
-// A face is the server as one caller sees it.
+// A face is the server for one caller.
 type face struct {
 	*Server
 	caller
@@ -139,8 +140,8 @@ func (s *Server) face(c caller) *sdk.Server {
 	return server
 }
 
-// add adds a tool. What its handler returns as an error becomes a result that says what is wrong, so
-// that the model sees it.
+// add adds a tool. An error of its handler becomes a result with the text of the error, so that the model
+// sees it.
 func (f *face) add(server *sdk.Server, t *sdk.Tool, h func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)) {
 	server.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if f.ended != nil {
@@ -172,7 +173,7 @@ func (f *face) refusal(ctx context.Context, tool string, err error) *sdk.CallToo
 	return failed(strings.Join(text, ": "))
 }
 
-// failed returns a result that says what is wrong.
+// failed returns a result that reports an error.
 func failed(text string) *sdk.CallToolResult {
 	return &sdk.CallToolResult{
 		Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: true,

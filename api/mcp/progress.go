@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// progressEvery is how long a client hears nothing of a program at most, and progressAfter how long
-	// it hears nothing at least.
+	// progressEvery is the longest time, and progressAfter the shortest time, between two notifications
+	// about a program.
 	progressEvery = 15 * time.Second
 	progressAfter = 250 * time.Millisecond
-	// maxMessage bounds what is told at once, in bytes.
+	// maxMessage is the maximum length of the message of a notification, in bytes.
 	maxMessage = 300
 )
 
-// progress tells a client what its program does, if the client wants to know, until the program comes to
-// rest or ctx ends.
+// progress notifies a client of what its program does, if the client has asked for progress, until the
+// program comes to rest or ctx ends.
 func (f *face) progress(ctx context.Context, t *teller, run *run) {
 	if t.token == nil {
 		return
@@ -42,13 +42,13 @@ func (f *face) progress(ctx context.Context, t *teller, run *run) {
 	}
 	x, err := f.o.History.Await(ctx, journal.Viewer{Principal: f.who.ID}, run.execution)
 	if err != nil {
-		return // The client gets the result all the same.
+		return // The client gets the result nevertheless.
 	}
 	f.follow(ctx, x, run.events, func(e journal.Entry) bool {
 		t.hear(e)
 		return !rests(e)
 	}, t.tick)
-	// What has no events is told of by the clock.
+	// If there are no events, notifications are sent at regular intervals.
 	for {
 		select {
 		case <-run.done:
@@ -87,11 +87,11 @@ func (f *face) follow(ctx context.Context, x *journal.Execution, after int64, vi
 	}
 }
 
-// A teller sends notifications about one program. It is for one goroutine at a time.
+// A teller sends notifications about the progress of one program. It is for one goroutine at a time.
 type teller struct {
 	ctx     context.Context //nolint:containedctx // it is that of the request for which it tells
 	session *sdk.ServerSession
-	// token is nil if the client does not want to know.
+	// token is nil if the client has not asked for progress.
 	token any
 	began time.Time
 	told  time.Time
@@ -102,7 +102,7 @@ func newTeller(ctx context.Context, r *sdk.CallToolRequest) *teller {
 	return &teller{ctx: ctx, session: r.Session, token: r.Params.GetProgressToken(), began: time.Now()}
 }
 
-// hear tells of an event, unless something was told just before.
+// hear sends a notification about an event, unless one was sent just before.
 func (t *teller) hear(e journal.Entry) {
 	if t.token == nil || time.Since(t.told) < progressAfter {
 		return
@@ -112,7 +112,7 @@ func (t *teller) hear(e journal.Entry) {
 	}
 }
 
-// tick tells that the program is still there.
+// tick sends a notification that the program still runs.
 func (t *teller) tick() { t.tell("runs") }
 
 // tell sends a notification. Its progress is the time in seconds, which only grows.
@@ -127,7 +127,7 @@ func (t *teller) tell(message string) {
 	})
 }
 
-// messageOf returns what is told of an event, or "".
+// messageOf returns the message of the notification about an event, or "" if there is none for it.
 func messageOf(e journal.Entry) string {
 	switch e.Type {
 	case journal.TypeOutput:

@@ -23,29 +23,29 @@ import (
 const (
 	maxLine     = 4 << 20 // bytes of a message of the client
 	maxAnswer   = 8 << 20 // bytes of a message of the server
-	maxRelayed  = 64      // requests that are passed on at once
+	maxRelayed  = 64      // requests that are under way at once
 	answersFrom = time.Minute
 
-	// codeInternal is the code of an error that the protocol does not know.
+	// codeInternal is the code of an internal error in JSON-RPC.
 	codeInternal = -32603
 )
 
 // A Remote is a running server.
 type Remote struct {
-	// URL is that of its route /mcp, and Key the key of the client, or empty.
+	// URL is the URL of its route /mcp. Key is the API key of the client, or empty.
 	URL, Key string
 	Log      *slog.Logger
 }
 
-// Relay passes the messages of a client, each on a line of in, on to a running server, and those of the
-// server to out, until in ends or ctx does.
+// Relay passes the messages of a client on to a running server, and the messages of the server to the
+// client. Each message is one line of in or out. It returns when in or ctx ends.
 func Relay(ctx context.Context, in io.Reader, out io.Writer, to Remote) error {
 	ctx, stop := context.WithCancel(ctx)
 	r := &relay{
 		remote: to, out: out, under: map[string]context.CancelFunc{}, slots: make(chan struct{}, maxRelayed),
 		client: &http.Client{
 			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: answersFrom, MaxIdleConnsPerHost: maxRelayed},
-			// The key is for this server only.
+			// The key must not be sent to another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -54,7 +54,7 @@ func Relay(ctx context.Context, in io.Reader, out io.Writer, to Remote) error {
 	defer stop()
 	lines := make(chan []byte)
 	failed := make(chan error, 1)
-	go func() { // It ends with the process at the latest: a read of stdin cannot be interrupted.
+	go func() { // A read of stdin cannot be interrupted, so this goroutine may live until the process ends.
 		defer close(lines)
 		scanner := bufio.NewScanner(in)
 		scanner.Buffer(nil, maxLine)
@@ -95,11 +95,11 @@ type relay struct {
 	mu sync.Mutex
 	// under are the requests that are under way, by id.
 	under map[string]context.CancelFunc
-	// session and version are what the answer to initialize has said.
+	// session and version come from the answer to initialize.
 	session, version string
 }
 
-// A relayed is what the relay looks at in a message of the client.
+// A relayed has the members of a message of the client that the relay reads.
 type relayed struct {
 	message
 	URI  string
@@ -158,7 +158,7 @@ func (r *relay) pass(ctx context.Context, line []byte) {
 		}
 	}
 	if m.Method == "initialize" {
-		send() // What follows needs its answer.
+		send() // It is waited for, since the following messages need the answer.
 		return
 	}
 	select {
@@ -173,7 +173,8 @@ func (r *relay) pass(ctx context.Context, line []byte) {
 	})
 }
 
-// cancel gives up a request. Of newer versions of the protocol that is all that cancels it.
+// cancel closes the connection of a request. In newer versions of the protocol this is how a request is
+// cancelled.
 func (r *relay) cancel(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +183,7 @@ func (r *relay) cancel(id string) {
 	}
 }
 
-// send posts a message and passes on what is answered.
+// send posts a message and passes the answer on.
 func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.remote.URL, bytes.NewReader(line))
 	if err != nil {
@@ -199,7 +200,7 @@ func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
 		r.session = session
 		r.mu.Unlock()
 	}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // Another type is refused below.
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // An invalid type is refused below.
 	switch {
 	case response.StatusCode == http.StatusAccepted:
 		return nil
@@ -259,7 +260,7 @@ func (r *relay) stream(body io.Reader, m relayed) error {
 	return nil
 }
 
-// answer passes a message of the server on, if it is one.
+// answer passes a message of the server on. It reports false if the text is not a message.
 func (r *relay) answer(text []byte, m relayed) bool {
 	var head struct {
 		JSONRPC string `json:"jsonrpc"`
@@ -279,7 +280,7 @@ func (r *relay) answer(text []byte, m relayed) bool {
 	return true
 }
 
-// fail answers a request that could not be passed on.
+// fail answers a request that could not be passed on with an error.
 func (r *relay) fail(id jsontext.Value, text string) {
 	r.remote.Log.Warn("a message of the client could not be passed on", "err", text)
 	if len(id) == 0 {
@@ -305,7 +306,7 @@ func (r *relay) fail(id jsontext.Value, text string) {
 func (r *relay) write(text []byte) {
 	var line bytes.Buffer
 	if err := json.Compact(&line, text); err != nil {
-		return // It was read as JSON before.
+		return // It does not happen: the text is valid JSON.
 	}
 	line.WriteByte('\n')
 	r.writing.Lock()

@@ -11,23 +11,23 @@ import (
 	"fermata/engine/journal"
 )
 
-// lookAgain is after how long an execution is looked at again whose journal tells nothing.
+// lookAgain is the interval at which the state of an execution without events is checked.
 const lookAgain = time.Second
 
 // A request is a call of run_program or of wait_for_program.
 type request struct {
 	*sdk.CallToolRequest
-	// wait is how long its client waits for the answer.
+	// wait is how long the client waits for the answer.
 	wait time.Duration
-	// starts is true if the program is the request's own, and not just waited for. again is true if the
-	// client can make the request again.
+	// starts is true if the request has started the program, and false if it only waits for it. again is
+	// true if the client can send the request again.
 	starts, again bool
 	teller        *teller
 }
 
-// rest waits until an execution of the caller has ended, on whichever server it is, puts its approvals to
-// the person if the client can ask one, and returns what has become of it. If the client has waited long
-// enough, or cannot ask, it returns how the execution stands.
+// rest waits until an execution of the caller has ended, on whichever server it is, and returns its result.
+// If calls wait for approval and the client can ask a person, rest asks for the approvals. If the client has
+// waited long enough, or cannot ask, rest returns the present state of the execution.
 func (f *face) rest(ctx context.Context, r *request, execution string) (*sdk.CallToolResult, error) {
 	waiting, stop := context.WithTimeout(ctx, r.wait)
 	defer stop()
@@ -62,8 +62,8 @@ func (f *face) rest(ctx context.Context, r *request, execution string) (*sdk.Cal
 	}
 }
 
-// ask asks for the approvals of a pause: by a result, or by questions of its own, after which there is no
-// result yet.
+// ask asks for the approvals of a pause: either by the result that it returns, or by requests to the client,
+// after which it returns no result.
 func (f *face) ask(ctx context.Context, r *request, x *journal.Execution, l engine.Latest) (*sdk.CallToolResult, error) {
 	questions := map[string]*sdk.ElicitParams{}
 	can := f.canApprove(r.CallToolRequest)
@@ -75,7 +75,7 @@ func (f *face) ask(ctx context.Context, r *request, x *journal.Execution, l engi
 	}
 	switch {
 	case len(questions) == 0 && r.starts:
-		return f.soFar(ctx, l.Outcome.Execution) // Others must decide.
+		return f.soFar(ctx, l.Outcome.Execution) // This client cannot decide, but others can.
 	case len(questions) == 0:
 		f.until(ctx, x, l.Events, func(e journal.Entry) bool { return e.Type == journal.TypeResumed || rests(e) }, r.teller)
 		return nil, nil
@@ -89,11 +89,11 @@ func (f *face) ask(ctx context.Context, r *request, x *journal.Execution, l engi
 	return nil, f.askFor(ctx, r, x, l, questions)
 }
 
-// rests reports whether a program comes to rest with an event.
+// rests reports whether an event says that the program has come to rest.
 func rests(e journal.Entry) bool { return e.Type == journal.TypePaused || e.Type == journal.TypeEnded }
 
-// until waits for an event that fits, and tells the client of all that come. Of executions that have no
-// events it returns after a while, so that its caller looks again.
+// until waits for an event for which fits returns true, and notifies the client of all events until then. If
+// an execution has no events, it returns after lookAgain, so that the caller can check its state.
 func (f *face) until(ctx context.Context, x *journal.Execution, after int64, fits func(journal.Entry) bool, t *teller) {
 	found := false
 	f.follow(ctx, x, after, func(e journal.Entry) bool {

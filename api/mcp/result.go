@@ -15,42 +15,42 @@ import (
 	"fermata/engine/journal"
 )
 
-// The bounds of a result: clients cut results at some 25,000 tokens.
+// The limits of a result. Clients truncate results at some 25,000 tokens.
 const (
 	maxStdout    = 40_000
 	maxStderr    = 10_000
 	maxValue     = 20_000
 	maxCallsTold = 50
 	maxFilesTold = 50
-	maxErrorTold = 200
-	// maxWaitingTold is how many calls are named that wait for approval.
-	maxWaitingTold = 5
+	maxErrorText = 200
+	// maxWaitingNamed is how many calls are named that wait for approval.
+	maxWaitingNamed = 5
 )
 
-// A result is what became of a program.
+// A result is the result of run_program and of wait_for_program.
 type result struct {
 	Status string          `json:"status"`
 	Stdout string          `json:"stdout"`
 	Stderr string          `json:"stderr"`
 	Value  json.RawMessage `json:"value,omitempty"`
-	// Error tells why the program has not completed.
-	Error     string      `json:"error,omitempty"`
-	Session   string      `json:"session"`
-	Execution string      `json:"execution"`
-	Files     []fileTold  `json:"files"`
-	Calls     []callTold  `json:"calls"`
-	More      *moreToTell `json:"left_out,omitempty"`
+	// Error says why the program has not completed.
+	Error     string       `json:"error,omitempty"`
+	Session   string       `json:"session"`
+	Execution string       `json:"execution"`
+	Files     []resultFile `json:"files"`
+	Calls     []resultCall `json:"calls"`
+	More      *leftOut     `json:"left_out,omitempty"`
 }
 
-// A fileTold is a file that a program has left.
-type fileTold struct {
+// A resultFile is a file that a program has left.
+type resultFile struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
 	Type string `json:"type,omitempty"`
 }
 
-// A callTold is a tool call that a program has made.
-type callTold struct {
+// A resultCall is a tool call that a program has made.
+type resultCall struct {
 	Call   string `json:"call"`
 	Tool   string `json:"tool"`
 	Status string `json:"status"`
@@ -59,19 +59,19 @@ type callTold struct {
 	Cost   int64  `json:"cost,omitempty"`
 }
 
-// moreToTell counts what a result leaves out.
-type moreToTell struct {
+// leftOut counts what a result leaves out.
+type leftOut struct {
 	Calls int    `json:"calls,omitempty"`
 	Files int    `json:"files,omitempty"`
 	Value string `json:"value,omitempty"`
 }
 
-// empty reports whether nothing is left out.
-func (m moreToTell) empty() bool { return m == moreToTell{} }
+// empty reports whether the result is complete.
+func (m leftOut) empty() bool { return m == leftOut{} }
 
 // result returns the result of an execution that has ended.
 func (f *face) result(ctx context.Context, o engine.Outcome) (*sdk.CallToolResult, error) {
-	r := result{Status: statusOf(o), Stdout: o.Stdout, Stderr: o.Stderr, Value: o.Value, Session: o.Session, Execution: o.Execution, Files: []fileTold{}}
+	r := result{Status: statusOf(o), Stdout: o.Stdout, Stderr: o.Stderr, Value: o.Value, Session: o.Session, Execution: o.Execution, Files: []resultFile{}}
 	if o.State != engine.Completed {
 		reply, err := api.ReplyTo(o, api.InlineErrors)
 		if err != nil {
@@ -84,7 +84,7 @@ func (f *face) result(ctx context.Context, o engine.Outcome) (*sdk.CallToolResul
 	}
 	for _, file := range o.Files {
 		if !file.Inherited {
-			r.Files = append(r.Files, fileTold{file.Name, file.Size, file.Type})
+			r.Files = append(r.Files, resultFile{file.Name, file.Size, file.Type})
 		}
 	}
 	if err := f.addCalls(ctx, &r); err != nil {
@@ -93,7 +93,7 @@ func (f *face) result(ctx context.Context, o engine.Outcome) (*sdk.CallToolResul
 	return r.encode()
 }
 
-// statusOf returns the status of an execution as all views tell it.
+// statusOf returns the status of an execution. It is the same in all views.
 func statusOf(o engine.Outcome) string {
 	if o.State == engine.Failed {
 		return journal.StatusError
@@ -101,9 +101,9 @@ func statusOf(o engine.Outcome) string {
 	return string(o.State)
 }
 
-// addCalls adds the calls that the journal has.
+// addCalls adds the calls from the journal.
 func (f *face) addCalls(ctx context.Context, r *result) error {
-	r.Calls = []callTold{}
+	r.Calls = []resultCall{}
 	x, err := f.o.History.Find(ctx, journal.Viewer{Principal: f.who.ID}, r.Execution)
 	if errors.Is(err, continuation.ErrNotFound) {
 		return nil
@@ -123,21 +123,21 @@ func (f *face) addCalls(ctx context.Context, r *result) error {
 		return err
 	}
 	for _, c := range records {
-		r.Calls = append(r.Calls, callTold{c.Call, toolName(c.Toolset, c.Tool), c.Status, shorten(c.Error, maxErrorTold), c.Took, c.Cost})
+		r.Calls = append(r.Calls, resultCall{c.Call, toolName(c.Toolset, c.Tool), c.Status, shorten(c.Error, maxErrorText), c.Took, c.Cost})
 	}
 	r.left().Calls = summary.Calls - len(records)
 	return nil
 }
 
-// left returns what r leaves out, to add to it.
-func (r *result) left() *moreToTell {
+// left returns the counts of what r leaves out, which the caller may increase.
+func (r *result) left() *leftOut {
 	if r.More == nil {
-		r.More = new(moreToTell)
+		r.More = new(leftOut)
 	}
 	return r.More
 }
 
-// soFar returns what the journal tells of an execution.
+// soFar returns the result of an execution so far, from its journal.
 func (f *face) soFar(ctx context.Context, execution string) (*sdk.CallToolResult, error) {
 	x, err := f.find(ctx, execution)
 	if err != nil {
@@ -147,7 +147,7 @@ func (f *face) soFar(ctx context.Context, execution string) (*sdk.CallToolResult
 	if err != nil {
 		return nil, err
 	}
-	r := result{Status: d.Status, Session: d.Session, Execution: execution, Error: d.Error, Files: []fileTold{}}
+	r := result{Status: d.Status, Session: d.Session, Execution: execution, Error: d.Error, Files: []resultFile{}}
 	if d.Stdout != nil && d.Stderr != nil {
 		r.Stdout, r.Stderr = *d.Stdout, *d.Stderr
 	}
@@ -160,7 +160,7 @@ func (f *face) soFar(ctx context.Context, execution string) (*sdk.CallToolResult
 			Size int64  `json:"size"`
 		}
 		if json.Unmarshal(raw, &file) == nil {
-			r.Files = append(r.Files, fileTold{Path: file.Name, Size: file.Size})
+			r.Files = append(r.Files, resultFile{Path: file.Name, Size: file.Size})
 		}
 	}
 	if err := f.addCalls(ctx, &r); err != nil {
@@ -169,10 +169,10 @@ func (f *face) soFar(ctx context.Context, execution string) (*sdk.CallToolResult
 	return r.encode()
 }
 
-// waitingText says what a paused execution waits for, and who can help.
+// waitingText says what a paused execution waits for, and who can approve it.
 func waitingText(d journal.Detail) string {
 	var calls []string
-	for _, w := range d.Waiting[:min(len(d.Waiting), maxWaitingTold)] {
+	for _, w := range d.Waiting[:min(len(d.Waiting), maxWaitingNamed)] {
 		calls = append(calls, fmt.Sprintf("%s (%s)", w.Call, toolName(w.Toolset, w.Tool)))
 	}
 	what := "a call"
@@ -183,7 +183,7 @@ func waitingText(d journal.Detail) string {
 		`POST /executions/%s/approvals {"call": "call_001", "approve": true}. Then use wait_for_program`, what, d.ID)
 }
 
-// encode returns r within its bounds, as text and as structure.
+// encode returns r, truncated to its limits, as text and as structured content.
 func (r result) encode() (*sdk.CallToolResult, error) {
 	r.Stdout, r.Stderr, r.Error = middle(r.Stdout, maxStdout), middle(r.Stderr, maxStderr), shorten(r.Error, maxStderr)
 	if len(r.Value) > maxValue {

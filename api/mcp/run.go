@@ -17,7 +17,7 @@ import (
 	"fermata/engine/journal"
 )
 
-// A program is what run_program takes.
+// A program has the arguments of run_program.
 type program struct {
 	Code     string   `json:"code"`
 	Language string   `json:"language"`
@@ -30,7 +30,7 @@ type program struct {
 	timeout, wait time.Duration
 }
 
-// check refuses what the input schema forbids: clients need not check it.
+// check refuses what the input schema forbids, since clients need not check that.
 func (p *program) check() (err error) {
 	if p.Code == "" {
 		return api.BadRequest("code is required: the program, a string that is not empty")
@@ -58,10 +58,10 @@ func (p *program) check() (err error) {
 	return err
 }
 
-// forever is the patience of a client that wants no answer before the program has ended.
+// forever is how long a client waits that does not set wait_ms. It is longer than any program runs.
 const forever = time.Hour
 
-// runProgram is the tool run_program.
+// runProgram implements the tool run_program.
 func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var p program
 	if err := decode(r, &p); err != nil {
@@ -96,7 +96,7 @@ func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Cal
 	return f.await(ctx, asked, run)
 }
 
-// startOf returns the start that a call asks for.
+// startOf returns the start for which a call of run_program asks.
 func (f *face) startOf(ctx context.Context, r *sdk.CallToolRequest, p program) (engine.Start, error) {
 	code, err := api.Encode(p.Code)
 	if err != nil {
@@ -126,12 +126,12 @@ func (f *face) startOf(ctx context.Context, r *sdk.CallToolRequest, p program) (
 	if p.Key != "" {
 		start.Key = "mcp:" + p.Key
 	}
-	// How long the client waits does not make it another program.
+	// The hash does not include wait_ms, so that a retry may wait for another time.
 	start.Request, err = hashOf(program{Code: p.Code, Language: p.Language, Toolsets: p.Toolsets, Session: p.Session, Timeout: new(p.timeout.Milliseconds())})
 	return start, err
 }
 
-// hashOf returns the hash by which the engine knows retries.
+// hashOf returns the hash by which the engine recognizes retries.
 func hashOf(v any) (string, error) {
 	encoded, err := json.Marshal(v)
 	if err != nil {
@@ -141,8 +141,8 @@ func hashOf(v any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// await waits for a run as long as the client is patient, tells the client of its progress, and
-// returns what has become of it.
+// await waits for a run for as long as the client waits, notifies the client of its progress, and returns
+// its result.
 func (f *face) await(ctx context.Context, r *request, run *run) (*sdk.CallToolResult, error) {
 	f.accompany(ctx, r, run)
 	select {
@@ -167,8 +167,8 @@ func (f *face) await(ctx context.Context, r *request, run *run) (*sdk.CallToolRe
 	return f.soFar(ctx, run.execution)
 }
 
-// accompany tells the client of the progress of a run until the run is done or the client has waited long
-// enough.
+// accompany notifies the client of the progress of a run, until the run is done or the client has waited
+// long enough.
 func (f *face) accompany(ctx context.Context, r *request, run *run) {
 	ctx, stop := context.WithTimeout(ctx, r.wait)
 	defer stop()
@@ -182,11 +182,11 @@ func (f *face) accompany(ctx context.Context, r *request, run *run) {
 	case <-ctx.Done():
 	}
 	stop()
-	<-told // Nothing is told of the progress after the answer.
+	<-told // No notification may be sent after the answer.
 }
 
-// abandon ends a program for which its client does not wait any more. A client that can ask again gets
-// time to do so.
+// abandon ends a program for which its client does not wait any more. If the client can send the request
+// again, the program ends only after it has had time to do so.
 func (f *face) abandon(ctx context.Context, r *request, run *run) {
 	if r.again {
 		f.runs.abandon(run, graceOfKey)
@@ -212,7 +212,7 @@ func (f *face) finish(ctx context.Context, r *request, run *run) (*sdk.CallToolR
 	case errors.Is(run.err, engine.ErrKeyReused):
 		return nil, &api.Error{Status: 409, Text: "request_key was used for another program: choose a new one"}
 	case errors.Is(run.err, engine.ErrKeySpent):
-		// The program of this key has gone on since.
+		// The program of this request_key has gone on since.
 	case run.err != nil:
 		return nil, run.err
 	case run.outcome.State != engine.Paused:
@@ -225,7 +225,7 @@ func (f *face) finish(ctx context.Context, r *request, run *run) (*sdk.CallToolR
 	return result, err
 }
 
-// waitForProgram is the tool wait_for_program.
+// waitForProgram implements the tool wait_for_program.
 func (f *face) waitForProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var asked struct {
 		Execution string `json:"execution"`
@@ -253,7 +253,8 @@ func (f *face) waitForProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk
 	return f.rest(ctx, waits, asked.Execution)
 }
 
-// errNoExecution is the answer about an execution that never was, is gone, or is another's.
+// errNoExecution is the answer about an execution that does not exist, was forgotten, or belongs to another
+// principal.
 var errNoExecution = &api.Error{Status: 404, Text: "There is no such execution, or it is not kept any more"}
 
 // find returns an execution of the caller.

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxRuns is how many programs of one principal may run without the request that has started them.
+	// maxRuns is how many programs of one principal may go on after the request that has started them.
 	maxRuns = 100
-	// graceOfKey is how long a program with a request_key goes on when the connection of its request
-	// is lost: its client may ask again.
+	// graceOfKey is how long a program with a request_key goes on after the connection of its request was
+	// lost, since its client may send the request again.
 	graceOfKey = time.Minute
 )
 
-// A run is a stretch of an execution that runs for a caller, who may leave meanwhile.
+// A run is one step of an execution that is made for a caller. It may outlive the caller's request.
 type run struct {
 	principal string
 	// began is closed when execution is set.
@@ -50,17 +50,17 @@ func (r *run) id() string {
 	}
 }
 
-// runs are what runs for callers. It bounds what is left alone.
+// runs keeps the runs of all callers, and limits those for which nobody waits.
 type runs struct {
 	ctx   context.Context //nolint:containedctx // it is the end of the server, not of a call
 	going sync.WaitGroup
 
 	mu sync.Mutex
-	// held counts the runs that were left alone, by principal.
+	// held counts the runs for which nobody waits, by principal.
 	held map[string]int
 }
 
-// begin runs step in a goroutine of its own, until Close.
+// begin runs step in a goroutine of its own. Close ends it.
 func (rs *runs) begin(principal string, step func(ctx context.Context, began func(string, int64)) (engine.Outcome, error)) *run {
 	ctx, cancel := context.WithCancel(rs.ctx)
 	r := &run{principal: principal, began: make(chan struct{}), done: make(chan struct{}), cancel: cancel}
@@ -81,7 +81,7 @@ func (rs *runs) leave(r *run) error {
 	}
 	rs.held[r.principal]++
 	rs.going.Go(func() {
-		<-r.done // It ends with the server at the latest.
+		<-r.done // The run ends when the server is closed, at the latest.
 		rs.mu.Lock()
 		defer rs.mu.Unlock()
 		if rs.held[r.principal]--; rs.held[r.principal] == 0 {
@@ -91,7 +91,7 @@ func (rs *runs) leave(r *run) error {
 	return nil
 }
 
-// abandon ends a run whose caller has left, after a while.
+// abandon ends a run whose caller has left, when grace is over.
 func (rs *runs) abandon(r *run, grace time.Duration) {
 	if grace == 0 {
 		r.cancel()

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxSession bounds the id of a session, in bytes.
+	// maxSession is the maximum length of the id of a session, in bytes.
 	maxSession = 128
 	// asksPrefix begins the ids of sessions whose client can ask a person, and mutePrefix all others.
 	asksPrefix, mutePrefix = "asks.", "mute."
@@ -25,10 +25,10 @@ const (
 // errNoSession refuses a session id that this server has not given to the principal.
 var errNoSession = &api.Error{Status: 404, Text: "There is no such session (Mcp-Session-Id): begin a new one with initialize"}
 
-// Key signs the ids of the sessions that clients of older versions of the protocol have. Such an id says
-// all that there is to know of its session, so that no server keeps sessions and every server of a group
-// knows them. It gives no rights: it belongs to one principal, whose credentials each request shows. The
-// first secret signs; all secrets verify.
+// Key signs the ids of the sessions that clients of older versions of the protocol have. The id contains
+// everything about its session, so that no server keeps sessions and every server of a group accepts the id.
+// The id gives no rights: it belongs to one principal, whose credentials each request must show. Ids are
+// signed with the first secret, and verified with each of them.
 type Key struct{ keys [][]byte }
 
 // NewKey derives a Key from the secrets that the servers of a group share.
@@ -74,11 +74,11 @@ func signature(key []byte, principal, id string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// An elicitation is what a client says of its ability to ask a person.
+// An elicitation is what a client declares about its ability to ask a person.
 type elicitation struct {
 	Form jsontext.Value `json:"form"`
 	URL  jsontext.Value `json:"url"`
 }
 
-// forms reports whether the client can show forms, which is so if it names nothing.
+// forms reports whether the client can show forms. A client that declares an empty elicitation can.
 func (e *elicitation) forms() bool { return e != nil && (e.Form != nil || e.URL == nil) }

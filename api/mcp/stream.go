@@ -13,14 +13,15 @@ import (
 )
 
 // questionPrefix begins the ids of requests with which the server asks a client of an older version of the
-// protocol. The rest names the execution and the call, so that any server of a group can take the answer.
+// protocol. The rest of the id names the execution and the call, so that any server of a group can take the
+// answer.
 const questionPrefix = "approve:"
 
 // questionID returns the id of the request that asks about a call.
 func questionID(execution, call string) string { return questionPrefix + execution + ":" + call }
 
-// A stream is the answer to a request of an older client over HTTP, in which the server can ask for
-// something. The client answers with a request of its own.
+// A stream is the answer to a request of an older client over HTTP, on which the server can ask the client
+// for input. The client answers with a request of its own.
 type stream struct {
 	// asks is true if the client can ask a person.
 	asks bool
@@ -37,8 +38,8 @@ func (s *stream) ask(id string, form *sdk.ElicitParams) error {
 	}{"2.0", id, "elicitation/create", form})
 }
 
-// withdraw tells the client that the answer to a request is not needed any more. Clients pass over it if
-// they have answered.
+// withdraw tells the client that the answer to a request is not needed any more. A client that has answered
+// ignores this.
 func (s *stream) withdraw(id string) error {
 	type params struct {
 		RequestID string `json:"requestId"`
@@ -65,11 +66,11 @@ type asked struct {
 	Error  jsontext.Value    `json:"error"`
 }
 
-// answered takes the answer of a client to a question.
+// answered handles the answer of a client to a question.
 func (h *handler) answered(c echo.Context, id jsontext.Value, body []byte) error {
 	var name string
 	var a asked
-	// Members that we do not know are passed over; those that we know are checked below.
+	// Unknown members are ignored. Known members are checked below.
 	if json.Unmarshal(id, &name) != nil || json.Unmarshal(body, &a) != nil || a.Result == nil && a.Error == nil {
 		return api.BadRequest("the body is neither a request nor the answer to a question of the server")
 	}

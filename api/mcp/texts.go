@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// shorten returns the beginning of a text, of at most so many bytes.
+// shorten returns at most the given number of bytes from the beginning of a text.
 func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -15,8 +15,8 @@ func shorten(s string, most int) string {
 	return whole(s[:most]) + "…"
 }
 
-// middle returns the beginning and the end of a text of more than so many bytes, and says how much is
-// left out between them.
+// middle returns a text with at most the given number of bytes as it is. Of a longer one it returns the
+// beginning and the end, and says how much is left out between them.
 func middle(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -28,7 +28,7 @@ func middle(s string, most int) string {
 	return fmt.Sprintf("%s\n[… %d bytes are left out here …]\n%s", head, len(s)-len(head)-len(tail), tail)
 }
 
-// whole returns a text without the rest of a character that was cut at its end.
+// whole returns a text without an incomplete character at its end.
 func whole(s string) string {
 	for range utf8.UTFMax {
 		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size != 1 {
@@ -39,7 +39,7 @@ func whole(s string) string {
 	return s
 }
 
-// printable returns a text with escapes for what terminals obey and eyes do not see.
+// printable returns a text with escapes in place of control characters and invisible characters.
 func printable(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -52,8 +52,8 @@ func printable(s string) string {
 	return b.String()
 }
 
-// ascii returns a text with escapes for everything but printable ASCII: what a person approves must not
-// look other than it is.
+// ascii returns a text with escapes in place of everything but printable ASCII characters. A text that a
+// person approves must not look like another one.
 func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -18,12 +18,13 @@ const (
 	maxWait     = time.Minute // the longest wait of wait_for_program
 )
 
-// instructions is what clients tell the model of this server; they cut it at 2 KB.
+// instructions is the text about this server for the model. Clients truncate it at 2 KB.
 const instructions = `Fermata runs Python and bash programs in a sandbox without a network. Use run_program to compute, to work on files, and to call ` +
 	`many tools in one program: the program filters what comes back, and only what it prints reaches you. Programs call tools as ` +
 	`from %s.<toolset> import <Class>. Use search_tools to find tools and their signatures.`
 
-// runText describes run_program, with the name of the package and the catalog of toolsets. Clients cut it at 2 KB.
+// runText is the description of run_program, with places for the name of the package and for the catalog of
+// toolsets. Clients truncate it at 2 KB.
 const runText = `Run a Python or bash program in a fresh sandbox: no network, common libraries, working directory with the files of the session. ` +
 	`Variables do not stay; files do, if you name the same session again. The result has stdout, stderr, value (what the last line evaluates to, or return), ` +
 	`error, session, execution, files and the tool calls made. Print little: output beyond 40 KB is cut in the middle.
@@ -33,13 +34,13 @@ Python may use await at top level. Tools of the granted toolsets are blocking cl
   print(a["celsius"] - b["celsius"])
 A failed call raises ToolExecutionError. Give toolsets (or single tools as toolset.tool) that the program may call.%s`
 
-// runTool returns the definition of run_program. pkg is the package of toolsets, and catalog what there is
-// to say of them.
+// runTool returns the definition of run_program. pkg is the name of the package of toolsets, and catalog the
+// text about the toolsets.
 func runTool(pkg, catalog string) *sdk.Tool {
 	no := false
 	return &sdk.Tool{
 		Name: "run_program", Title: "Run a program", Description: fmt.Sprintf(runText, pkg, catalog),
-		// Claude Code shows this tool at once, and takes results of this many characters.
+		// These make Claude Code load this tool at once, and accept results of this many characters.
 		Meta:        sdk.Meta{"anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": 200_000},
 		Annotations: &sdk.ToolAnnotations{DestructiveHint: &no},
 		InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["code"],"properties":{
@@ -93,7 +94,7 @@ var readTool = &sdk.Tool{ //nolint:gochecknoglobals // it is a constant
 		"offset":{"type":"integer","minimum":0,"default":0,"description":"In bytes: next_offset of the last answer."}}}`),
 }
 
-// decode reads the arguments of a call. What is not defined, or stands there twice, is refused.
+// decode reads the arguments of a call. It refuses unknown members, and members that occur twice.
 func decode(r *sdk.CallToolRequest, into any) error {
 	arguments := []byte(r.Params.Arguments)
 	if len(arguments) == 0 {
@@ -105,7 +106,7 @@ func decode(r *sdk.CallToolRequest, into any) error {
 	return nil
 }
 
-// within returns so many milliseconds as a duration, or the default if they are not given.
+// within returns a number of milliseconds as a duration, or the default if the number is not given.
 func within(name string, ms *int64, least, most, or time.Duration) (time.Duration, error) {
 	if ms == nil {
 		return or, nil

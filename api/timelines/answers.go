@@ -13,9 +13,9 @@ import (
 	"fermata/engine/timeline"
 )
 
-// Answer answers with a body, a JSON object, and the timeline of an execution as its last member. An
-// answer that has been given must not be lost for a timeline: if there is none, the member says why, and
-// the route may have it later.
+// Answer answers with a body, which is a JSON object, to which it adds the timeline of an execution as the
+// last member. If the timeline cannot be made, the answer is sent nevertheless, with a member that says why.
+// The client can then ask for the timeline by its route.
 func (m *Maker) Answer(c echo.Context, status int, body []byte, execution string) error {
 	made, err := m.of(c, execution)
 	if err != nil {
@@ -25,7 +25,7 @@ func (m *Maker) Answer(c echo.Context, status int, body []byte, execution string
 	return made.send(c, status, func(w io.Writer) error { return insert(w, body, made) })
 }
 
-// send answers with JSON that write writes. A large timeline is encoded while it is sent.
+// send answers with the JSON that write writes. A large timeline is encoded while it is sent.
 func (m *Made) send(c echo.Context, status int, write func(io.Writer) error) error {
 	if !m.large() {
 		var b bytes.Buffer
@@ -40,13 +40,13 @@ func (m *Made) send(c echo.Context, status int, write func(io.Writer) error) err
 		return nil
 	}
 	if err := write(api.PacedWriter(c)); err != nil && c.Request().Context().Err() == nil {
-		api.SetCause(c, err) // The client sees that the answer has no end.
+		api.SetCause(c, err) // The client notices it, since the answer is incomplete.
 	}
 	return nil
 }
 
-// Add returns a body, a JSON object, with the timeline of an execution as its last member, for an answer
-// that is sent as one piece.
+// Add returns a body, which is a JSON object, with the timeline of an execution as the last member. It is
+// for an answer that is sent in one piece.
 func (m *Maker) Add(c echo.Context, body []byte, execution string) ([]byte, error) {
 	made, err := m.of(c, execution)
 	if err != nil {
@@ -60,7 +60,7 @@ func (m *Maker) Add(c echo.Context, body []byte, execution string) ([]byte, erro
 
 // of returns the timeline of an execution for the answer about it.
 func (m *Maker) of(c echo.Context, execution string) (*Made, error) {
-	// The client of a program that took long may have left; then nothing is made.
+	// If the client has disconnected while its program ran, no timeline is made.
 	ctx := c.Request().Context()
 	return m.Of(ctx, journal.Viewer{Principal: api.PrincipalOf(c).ID}, execution, Wish{})
 }
@@ -70,13 +70,13 @@ func without(c echo.Context, body []byte, why error) []byte {
 	told := api.ErrorOf(context.WithoutCancel(c.Request().Context()), why)
 	text, err := api.Encode(told.Text)
 	if err != nil {
-		text = []byte(`""`) // A text can be encoded.
+		text = []byte(`""`) // It does not happen: every text can be encoded.
 	}
 	api.Warn(c, "an answer has no timeline: "+why.Error())
 	return append(opened(body), `,"timeline":{"error":`+string(text)+`}}`...)
 }
 
-// insert writes a body with a timeline.
+// insert writes a body and adds a timeline to it as the last member.
 func insert(w io.Writer, body []byte, m *Made) error {
 	if _, err := w.Write(append(opened(body), `,"timeline":`...)); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (h *handler) timeline(c echo.Context) error {
 	return made.send(c, http.StatusOK, func(w io.Writer) error { return made.Write(w, view) })
 }
 
-// maxPaths bounds how many paths a request may ask for.
+// maxPaths is how many paths a request may ask for.
 const maxPaths = 100
 
 // wishOf returns what a request asks for.

@@ -1,6 +1,6 @@
-// Package timelines is the contract of timelines: it makes what engine/timeline builds from the journals
-// and the files of this server, within bounds, for its route and for answers that carry a timeline. It
-// knows nothing of how programs run.
+// Package timelines makes timelines from the journals and the files of this server, with limits for memory
+// and for each principal. Its own route and the answers that include a timeline use it. It does not depend
+// on how programs run.
 package timelines
 
 import (
@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// roomBytes bounds what all timelines hold at once, and places how many are made for one principal at a
-	// time.
+	// roomBytes is how much memory all timelines may hold at once, and places how many timelines are made
+	// for one principal at a time.
 	roomBytes = 128 << 20
 	places    = 4
 	// pageEvents is how many events are read at once.
@@ -29,7 +29,7 @@ const (
 	largeContents = 1 << 20
 )
 
-// Executions whose timelines there are not.
+// The errors about executions that have no timeline.
 var (
 	errNotFound  = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}
 	errNoJournal = &api.Error{Status: http.StatusNotFound, Text: "There is no timeline: the journal of this execution does not keep everything (FERMATA_JOURNAL)"}
@@ -56,10 +56,10 @@ func New(history *journal.History, files Files) *Maker {
 
 // A Wish says what of a timeline is wanted.
 type Wish struct {
-	// Named are the names for an execution that has named none; it gets those that its program has by
-	// itself.
+	// Named returns the names for an execution whose start has named none. It gets the default names.
 	Named func(usual timeline.Names) timeline.Names
-	// Base64, if it is set, says whether contents of PDF and images are wanted, whatever the start says.
+	// Base64, if it is set, says whether the contents of PDF files and images are wanted. Otherwise the start
+	// decides.
 	Base64 *bool
 	Paths  []string
 	Mute   bool
@@ -72,10 +72,10 @@ type Made struct {
 	size  int64
 }
 
-// Close gives the memory back.
+// Close releases the memory.
 func (m *Made) Close() { m.place.Leave() }
 
-// large reports whether the timeline is so large that it is to be encoded while it is sent.
+// large reports whether the timeline is so large that it must be encoded while it is sent.
 func (m *Made) large() bool { return m.size > largeContents }
 
 // Of returns the timeline of an execution of the viewer.
@@ -138,7 +138,7 @@ func (m *Maker) make(ctx context.Context, v journal.Viewer, x *journal.Execution
 	return &Made{made, place, c.reserved}, nil
 }
 
-// read reads the journal of an execution, and counts what is kept of it.
+// read reads the journal of an execution, and takes memory for what it keeps of it.
 func read(ctx context.Context, x *journal.Execution, place *api.Place) (*timeline.Facts, error) {
 	facts := &timeline.Facts{}
 	held := int64(0)
@@ -147,7 +147,7 @@ func read(ctx context.Context, x *journal.Execution, place *api.Place) (*timelin
 		var err error
 		if events, more, err = x.Events(ctx, after, pageEvents); err != nil {
 			if errors.Is(err, continuation.ErrNotFound) {
-				err = errNotFound // It has been forgotten meanwhile.
+				err = errNotFound // The execution was forgotten meanwhile.
 			}
 			return nil, err
 		}

@@ -1,3 +1,3 @@
-// Package toolsets is the contract of the tools that the server runs: which there are, what models and
-// programs are told of them, calls without a program, and what principals have used.
+// Package toolsets has the routes about the tools that the server runs. They list the toolsets, return their
+// documentation and stubs, make calls without a program, and report the usage of principals.
 package toolsets

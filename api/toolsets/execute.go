@@ -18,7 +18,7 @@ import (
 // parentHeader has the id of the call on whose behalf a call is made.
 const parentHeader = "X-Ptc-Call-Id"
 
-// parentPattern is the form of that id.
+// parentPattern matches a valid id in parentHeader.
 var parentPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
 
 // A callRequest is the decoded body of a request for a call. The second name of each member means the
@@ -32,7 +32,7 @@ type callRequest struct {
 	Params     jsontext.Value `json:"params"`
 }
 
-// A callAnswer tells what has come of a call.
+// A callAnswer is the answer with the result of a call.
 type callAnswer struct {
 	OK     bool            `json:"ok"`
 	CallID string          `json:"call_id"`
@@ -68,7 +68,7 @@ func (h *handlers) execute(c echo.Context) error {
 	})
 }
 
-// parentOf returns the id of the call on whose behalf a call is made, or nothing.
+// parentOf returns the id of the call on whose behalf a call is made, or "" if there is none.
 func parentOf(header http.Header) (string, error) {
 	given := header.Values(parentHeader)
 	if len(given) > 1 || len(given) == 1 && !parentPattern.MatchString(given[0]) {
@@ -114,7 +114,7 @@ func readCall(body []byte, call *engine.ToolCall) error {
 	return nil
 }
 
-// either returns the value of a member that has two names, and the name that it has.
+// either returns the value of a member that may have either of two names, and the name that it has.
 func either(first string, a jsontext.Value, second string, b jsontext.Value) (value jsontext.Value, name string, err error) {
 	switch {
 	case a != nil && b != nil:

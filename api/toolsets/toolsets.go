@@ -13,12 +13,13 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// Toolsets tells what a principal may know of the tools that the server runs. Names are keys of
-// toolsets, or a key, a dot and the name of a tool. Errors are those of the table of errors.
+// Toolsets tells what a principal may know about the tools that the server runs. A name is the key of a
+// toolset, or a key, a dot and the name of a tool. All errors are in the table of api.
 type Toolsets interface {
 	// List returns the toolsets of which a principal may use something, each with those tools.
 	List(principal string) []tools.Toolset
-	// Find returns toolsets by name, or without names all of List. It waits for those that are coming up.
+	// Find returns toolsets by name. Without names it returns the same as List. It waits for toolsets that
+	// are being loaded.
 	Find(ctx context.Context, principal string, names []string) ([]tools.Toolset, error)
 	// Stub returns the source that programs import for a toolset.
 	Stub(ctx context.Context, principal, key string, bash bool) (string, error)
@@ -36,15 +37,15 @@ type Caller interface {
 
 // Options are the settings of the contract.
 type Options struct {
-	// Toolsets are those of the server; nil if it has none.
+	// Toolsets are the toolsets of the server, or nil if it has none.
 	Toolsets Toolsets
 	Calls    Caller
-	// Body bounds the body of a request, in bytes.
+	// Body is the maximum size of the body of a request, in bytes.
 	Body int64
 }
 
-// Register registers the routes of the contract, those for usage aside. A server without toolsets has
-// them, too: it has nothing to show.
+// Register registers the routes of this package, except those for usage. A server without toolsets has the
+// routes, too, and answers that it has no toolsets.
 func Register(r *api.Router, o Options) {
 	h := &handlers{toolsets: o.Toolsets, calls: o.Calls, bodies: r.Bodies, limit: o.Body}
 	if h.toolsets == nil {
@@ -68,7 +69,7 @@ func Register(r *api.Router, o Options) {
 	}
 }
 
-// private is a middleware that keeps answers out of caches: they depend on who asks, and change.
+// private is a middleware that keeps answers out of caches, since they depend on the principal, and change.
 func private(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
@@ -84,7 +85,7 @@ type handlers struct {
 	limit    int64
 }
 
-// answer answers with v as JSON, whose memory counts as that of bodies does.
+// answer answers with v as JSON. The memory for it counts against the limit for bodies.
 func (h *handlers) answer(c echo.Context, v any) error {
 	body, err := api.Encode(v)
 	if err != nil {
@@ -104,7 +105,7 @@ func (h *handlers) text(c echo.Context, mediaType, text string) error {
 	return api.AnswerBlob(c, http.StatusOK, mediaType+"; charset=UTF-8", []byte(text))
 }
 
-// missing makes the error about a toolset that is not there the answer of routes whose path names it.
+// missing turns the error about an unknown toolset into the answer of a route whose path names a toolset.
 func missing(err error) error {
 	if unknown, ok := errors.AsType[*policy.UnknownError](err); ok {
 		return &api.Error{Status: http.StatusNotFound, Text: unknown.Error()}
@@ -112,7 +113,7 @@ func missing(err error) error {
 	return err
 }
 
-// none are the toolsets of a server without any.
+// none implements Toolsets for a server without toolsets.
 type none struct{}
 
 func (none) List(string) []tools.Toolset { return nil }

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// usageTimeout bounds the time in which the store answers.
+	// usageTimeout is how long the store may take to answer.
 	usageTimeout = 5 * time.Second
-	// usualUsages is the size of a page of sums, and mostUsages the largest one.
-	usualUsages = 50
-	mostUsages  = 200
+	// defaultUsages is the size of a page of sums, and maxUsages the largest one.
+	defaultUsages = 50
+	maxUsages     = 200
 )
 
 // Sums are what principals have used of toolsets; *usage.Counter implements it.
@@ -26,7 +26,7 @@ type Sums interface {
 	List(ctx context.Context, q continuation.UsageQuery) ([]continuation.Usage, error)
 }
 
-// RegisterUsage registers the routes that tell what principals have used.
+// RegisterUsage registers the routes that report the usage of principals.
 func RegisterUsage(r *api.Router, sums Sums) {
 	list := func(c echo.Context) error { return listUsage(c, sums) }
 	for _, prefix := range []string{"", "/v1"} {
@@ -36,7 +36,7 @@ func RegisterUsage(r *api.Router, sums Sums) {
 	}
 }
 
-// A usage is what a principal has used of a toolset on a day. Only operators see who that is.
+// A usage is what a principal has used of a toolset on a day. Only operators see the principal.
 type usage struct {
 	Toolset   string           `json:"toolset"`
 	Day       continuation.Day `json:"day"`
@@ -51,7 +51,7 @@ type usagePage struct {
 	Next *string `json:"next"`
 }
 
-// listUsage answers with sums: a principal's own, or for operators those of one principal or of all.
+// listUsage answers with the sums of the principal who asks. Operators get those of one principal or of all.
 func listUsage(c echo.Context, sums Sums) error {
 	who := api.PrincipalOf(c)
 	q, err := queryOf(c).usage(who.ID, who.Operator)
@@ -59,7 +59,7 @@ func listUsage(c echo.Context, sums Sums) error {
 		return err
 	}
 	limit := q.Limit
-	q.Limit++ // to know whether there are more
+	q.Limit++ // One more than the page holds, to know whether there is a next page.
 	ctx, cancel := context.WithTimeout(c.Request().Context(), usageTimeout)
 	defer cancel()
 	list, err := sums.List(ctx, q)

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxPrincipal is how long the name of a principal may be, in characters.
+	// maxPrincipal is the maximum length of the name of a principal, in characters.
 	maxPrincipal = 256
-	// maxCursor is how long a cursor may be, in bytes.
+	// maxCursor is the maximum length of a cursor, in bytes.
 	maxCursor = 8 << 10
 )
 
 // usage reads the parameters of a request of a principal for sums.
 func (q query) usage(principal string, operator bool) (continuation.UsageQuery, error) {
-	u := continuation.UsageQuery{Principal: principal, Everyone: operator, Since: q.day("since"), Until: q.day("until"), Limit: q.Limit(usualUsages, mostUsages)}
+	u := continuation.UsageQuery{Principal: principal, Everyone: operator, Since: q.day("since"), Until: q.day("until"), Limit: q.Limit(defaultUsages, maxUsages)}
 	if value, given := q.One("principal"); given {
 		switch {
 		case !operator:
@@ -33,7 +33,7 @@ func (q query) usage(principal string, operator bool) (continuation.UsageQuery, 
 		if !ok {
 			q.Refuse("after", "be the value of next in an answer")
 		}
-		if !u.Everyone { // Those who see the sums of one principal go on in these, whatever it says.
+		if !u.Everyone { // Whatever the cursor says, the next page has sums of the same principal.
 			after.Principal = u.Principal
 		}
 		u.After = after
@@ -44,7 +44,7 @@ func (q query) usage(principal string, operator bool) (continuation.UsageQuery, 
 	return u, q.Err
 }
 
-// day returns a day, or nothing if the parameter is not given.
+// day returns the value of a parameter that is a day. It is empty if the parameter is not given.
 func (q query) day(name string) continuation.Day {
 	value, given := q.One(name)
 	if !given {
@@ -57,11 +57,11 @@ func (q query) day(name string) continuation.Day {
 	return day
 }
 
-// A cursor names the last sum of a page: its day, its principal and its toolset. It tells where the next
-// page begins, and nothing of who may see it.
+// A cursor names the last sum of a page: its day, its principal and its toolset. It says where the next page
+// begins. It gives no access to it.
 type cursor [3]string
 
-// cursorForm is how cursors are written.
+// cursorForm is the encoding of cursors.
 var cursorForm = base64.RawURLEncoding.Strict()
 
 func cursorOf(u continuation.Usage) (string, error) {
@@ -69,8 +69,8 @@ func cursorOf(u continuation.Usage) (string, error) {
 	return cursorForm.EncodeToString(form), err
 }
 
-// placeOf returns the last sum of the page before the one that a cursor names, without its numbers. It
-// reports false if the text is no cursor.
+// placeOf returns the sum that a cursor names, without its numbers. It reports false if the text is not a
+// cursor.
 func placeOf(value string) (last continuation.Usage, ok bool) {
 	if len(value) > maxCursor {
 		return last, false

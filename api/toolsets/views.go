@@ -13,13 +13,13 @@ import (
 	"fermata/engine/tools/config"
 )
 
-// A page is the answer with a list. Next is there for lists that have pages.
+// A page is the answer with a list. Next is set for lists that have pages.
 type page struct {
 	Data any `json:"data"`
 	Next any `json:"next"`
 }
 
-// A shownToolset is what the list tells of a toolset.
+// A shownToolset is the entry of a toolset in the list.
 type shownToolset struct {
 	Key         string      `json:"key"`
 	Title       string      `json:"title"`
@@ -29,7 +29,7 @@ type shownToolset struct {
 	Tools       []shownTool `json:"tools"`
 }
 
-// A shownTool is what the list tells of a tool.
+// A shownTool is the entry of a tool in the list.
 type shownTool struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -39,17 +39,18 @@ type shownTool struct {
 }
 
 const (
-	// usualToolsets is the size of a page of toolsets: as many as a server may have. mostToolsets is the
+	// defaultToolsets is the size of a page of toolsets: as many as a server may have. maxToolsets is the
 	// largest one.
-	usualToolsets = 100
-	mostToolsets  = 200
+	defaultToolsets = 100
+	maxToolsets     = 200
 )
 
-// list answers with the toolsets that the client may use, in the order of their keys. The cursor of a
-// page is the key of the last toolset of the page before, so that it outlives a reload.
+// list answers with the toolsets that the client may use, in the order of their keys. The cursor of a page
+// is the key of the last toolset of the page before, so that it stays valid when the toolsets file is read
+// again.
 func (h *handlers) list(c echo.Context) error {
 	q := queryOf(c)
-	limit, after := q.Limit(usualToolsets, mostToolsets), q.key("after")
+	limit, after := q.Limit(defaultToolsets, maxToolsets), q.key("after")
 	if q.Err != nil {
 		return q.Err
 	}

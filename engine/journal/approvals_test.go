@@ -10,8 +10,8 @@ import (
 	"fermata/continuation"
 )
 
-// askedStory is a program with a call that needed no approval, one that was approved and runs again, one
-// that was refused, and one that waits for approval in the second pause.
+// askedStory returns the events of a program with a call that needed no approval, one that was approved and
+// runs again, one that was refused, and one that waits for approval in the second pause.
 func askedStory() []Event {
 	asked := func(n int) *ApprovalRequested {
 		call := fmt.Sprintf("call_00%d", n)
@@ -51,7 +51,7 @@ func TestApprovalsInDetail(t *testing.T) {
 	}
 }
 
-// Every call is on one page, with its latest status, even if it begins behind the end of its page.
+// Every call is on one page only, with its latest status, even if it begins after the last event of its page.
 func TestApprovalsInPages(t *testing.T) {
 	x := find(t, keep(t, Summary{Mode: Full}, false, askedStory()...))
 	for limit := 1; limit <= 7; limit++ {

@@ -27,10 +27,10 @@ func CallStatuses() []string {
 	return []string{CallIsWaiting, CallIsExecuting, CallIsCompleted, CallHasFailed}
 }
 
-// A CallRecord is what there is to see of one tool call.
+// A CallRecord is everything that is shown of one tool call.
 type CallRecord struct {
 	ID string `json:"call_id"`
-	// Type is where the call came from: CallOfProgram or CallAlone.
+	// Type is CallOfProgram or CallAlone.
 	Type string `json:"type"`
 	// Parent is the outer call on whose behalf the program runs.
 	Parent    *string         `json:"ptc_call_id"`
@@ -42,7 +42,7 @@ type CallRecord struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 	Output    json.RawMessage `json:"output,omitempty"`
 	Error     string          `json:"error,omitempty"`
-	// Code and Where are those of the error in an envelope.
+	// Code and Where are the members of the error in an envelope.
 	Code    string  `json:"code,omitempty"`
 	Where   string  `json:"where,omitempty"`
 	Status  string  `json:"status"`
@@ -56,8 +56,8 @@ type CallRecord struct {
 	seq int64
 }
 
-// begun returns the record of a call as its first event tells it: that it has begun, or that it waits
-// for approval.
+// begun returns the record of a call from its first event, which says that the call has begun or that it
+// waits for approval.
 func (x *Execution) begun(e Entry) (CallRecord, error) {
 	var started CallStarted
 	if err := e.decode(&started); err != nil {
@@ -78,7 +78,7 @@ func (x *Execution) begun(e Entry) (CallRecord, error) {
 	return r, nil
 }
 
-// end adds to a record what the last event of its call tells.
+// end completes a record with the last event of its call.
 func (r *CallRecord) end(e Entry) error {
 	switch e.Type {
 	case TypeCallCompleted:
@@ -105,7 +105,7 @@ func (e Entry) decode(into any) error {
 	return nil
 }
 
-// call returns the id of the call of which an event tells.
+// call returns the id of the call that an event is about.
 func (e Entry) call() string {
 	id, err := e.Text("call")
 	if err != nil {
@@ -114,8 +114,8 @@ func (e Entry) call() string {
 	return id
 }
 
-// madeBefore reports whether a program has made a call before another one, or whether they are one: calls
-// have their ids in the order made.
+// madeBefore reports whether a program has made a call before another one, or whether they are the same
+// call. The ids of calls are in the order in which they were made.
 func madeBefore(call, other string) bool {
 	if len(call) != len(other) {
 		return len(call) < len(other)
@@ -124,10 +124,10 @@ func madeBefore(call, other string) bool {
 }
 
 // records returns the records of up to limit calls whose first event comes after the event with number
-// after, in the order made, and whether there are more.
+// after, in the order in which they were made, and whether there are more.
 func (x *Execution) records(ctx context.Context, after int64, limit int) (page []CallRecord, more bool, err error) {
 	open, size := map[string]int{}, 0
-	// newest is the last call that was met, which may be on the page before.
+	// newest is the latest call that was read. It may be on the page before.
 	newest := ""
 	var broken error
 	err = x.walk(ctx, max(0, after-1), func(e Entry) bool {
@@ -138,12 +138,12 @@ func (x *Execution) records(ctx context.Context, after int64, limit int) (page [
 				newest = call
 				break
 			}
-			if i, known := open[call]; known { // It has been approved, and begins.
+			if i, known := open[call]; known { // The call was approved, and begins now.
 				page[i].Status = CallIsExecuting
 				break
 			}
 			if madeBefore(call, newest) {
-				break // It has been approved, and is on a page before, or has ended.
+				break // The call was approved, and is on a page before or has ended.
 			}
 			if more = more || len(page) == limit || size >= pageBytes; more {
 				break
@@ -175,14 +175,15 @@ func (x *Execution) records(ctx context.Context, after int64, limit int) (page [
 	return page, more, err
 }
 
-// Calls returns the records of up to limit calls that began after the event with number after, in
-// the order made. next is the number after which the next page begins, or 0 if there is none.
+// Calls returns the records of up to limit calls that began after the event with number after, in the order
+// in which they were made. next is the number of the event after which the next page begins, or 0 if there
+// is no next page.
 func (x *Execution) Calls(ctx context.Context, after int64, limit int) (page []CallRecord, next int64, err error) {
 	page, more, err := x.records(ctx, after, limit)
 	if err != nil {
 		return nil, 0, err
 	}
-	// The outputs came after the bound on the inputs was checked.
+	// The size of the page was limited by the inputs only. Now the outputs are known as well.
 	if n := fitting(page); n < len(page) {
 		page, more = page[:n], true
 	}
@@ -192,7 +193,7 @@ func (x *Execution) Calls(ctx context.Context, after int64, limit int) (page []C
 	return page, next, nil
 }
 
-// fitting returns how many of the records, at least one, a page has room for.
+// fitting returns for how many of the records a page has room. It has room for at least one.
 func fitting(page []CallRecord) int {
 	size := 0
 	for i, r := range page {
@@ -203,19 +204,19 @@ func fitting(page []CallRecord) int {
 	return len(page)
 }
 
-// size returns roughly how many bytes a record has in an answer.
+// size returns the approximate size of a record in an answer, in bytes.
 func (r *CallRecord) size() int { return 512 + len(r.Input) + len(r.Output) + len(r.Error) }
 
-// A CallFilter says which calls a list holds. What is not set fits all of them.
+// A CallFilter says which calls a list has. A member that is not set matches all calls.
 type CallFilter struct {
-	// Principal is whose calls they are.
+	// Principal is the principal who has made the calls.
 	Principal                     string
 	Parent, Toolset, Tool, Status string
 	// They began at Since or later, and before Until.
 	Since, Until time.Time
 }
 
-// holds reports whether an execution may have calls that fit.
+// holds reports whether an execution may have calls that match the filter.
 func (f *CallFilter) holds(s Summary) bool {
 	return s.Mode != Off &&
 		(f.Parent == "" || f.Parent == s.Parent) &&
@@ -223,7 +224,7 @@ func (f *CallFilter) holds(s Summary) bool {
 		(s.Ended == nil || s.Calls > 0 && !f.open() && !time.Time(*s.Ended).Before(f.Since))
 }
 
-// open reports whether only calls fit that have not ended. Executions that have ended have none.
+// open reports whether only calls that have not ended match. Executions that have ended have no such calls.
 func (f *CallFilter) open() bool { return f.Status == CallIsWaiting || f.Status == CallIsExecuting }
 
 func (f *CallFilter) fits(r CallRecord) bool {
@@ -234,20 +235,20 @@ func (f *CallFilter) fits(r CallRecord) bool {
 		!began.Before(f.Since) && (f.Until.IsZero() || began.Before(f.Until))
 }
 
-// A CallPlace is a place in the list of all calls: behind the call that began with event Seq of the
-// execution at Place, or behind all calls of that execution if Seq is 0.
+// A CallPlace is a place in the list of all calls: after the call that began with event Seq of the
+// execution at Place, or after all calls of that execution if Seq is 0.
 type CallPlace struct {
 	continuation.Place
 	Seq int64
 }
 
-// scannedCalls is after how many calls a page of calls ends, however few of them it holds: each
-// was read from its journal.
+// scannedCalls is how many calls are read at most for a page, even if only few of them match, since each is
+// read from its journal.
 const scannedCalls = 20_000
 
-// Calls returns the records of up to limit calls that fit a filter. Those of the newest execution
-// come first, and of one execution the newest call. next is the place after which the next page
-// begins; nil if there is none.
+// Calls returns the records of up to limit calls that match a filter. The calls of the newest execution come
+// first, and within an execution the newest call. next is the place after which the next page begins, or nil
+// if there is no next page.
 func (h *History) Calls(ctx context.Context, v Viewer, f CallFilter, after CallPlace, limit int) (page []CallRecord, next *CallPlace, err error) {
 	size, looked := 0, 0
 	// take adds the calls of one execution that began before an event, and reports whether the page
@@ -255,7 +256,7 @@ func (h *History) Calls(ctx context.Context, v Viewer, f CallFilter, after CallP
 	take := func(x *Execution, before int64) (bool, error) {
 		all, _, err := x.records(ctx, 0, math.MaxInt)
 		if errors.Is(err, continuation.ErrNotFound) {
-			return true, nil // It has been forgotten meanwhile.
+			return true, nil // The execution was forgotten meanwhile.
 		}
 		if err != nil {
 			return false, err
@@ -294,8 +295,8 @@ func (h *History) Calls(ctx context.Context, v Viewer, f CallFilter, after CallP
 	return page, next, err
 }
 
-// resume takes what the page before has left of the execution at a place. The place comes from the
-// client, so it may name anything.
+// resume takes the calls of the execution at a place that were not on the page before. The place comes from
+// the client, so it may name anything.
 func (h *History) resume(ctx context.Context, v Viewer, f CallFilter, at CallPlace, take func(*Execution, int64) (bool, error)) (bool, error) {
 	x, err := h.Find(ctx, v, at.ID)
 	if errors.Is(err, continuation.ErrNotFound) {
@@ -310,16 +311,17 @@ func (h *History) resume(ctx context.Context, v Viewer, f CallFilter, at CallPla
 	return take(x, at.Seq)
 }
 
-// A callIndex tells with which event each call of an execution began. Its zero value knows of none.
-// The followers of an execution share it: it may have ten thousand entries.
+// A callIndex has the number of the event with which each call of an execution began. Its zero value is
+// empty. The followers of an execution share it, since it may have ten thousand entries.
 type callIndex struct {
 	mu    sync.Mutex
 	begun map[string]int64
-	// upTo is the number of the last event that was looked at.
+	// upTo is the number of the last event that was read.
 	upTo int64
 }
 
-// find returns the number of the event with which a call began, before another event, or 0.
+// find returns the number of the event with which a call began. If there is none before the event with
+// number before, it returns 0.
 func (x *callIndex) find(ctx context.Context, s *shelf, id, call string, before int64) (int64, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -346,7 +348,7 @@ func (x *callIndex) find(ctx context.Context, s *shelf, id, call string, before 
 	return x.begun[call], nil
 }
 
-// Call returns the record of the call of which an event tells, as it was with that event.
+// Call returns the record of the call that an event is about, as it was after that event.
 func (f *Follower) Call(ctx context.Context, e Entry) (CallRecord, error) {
 	if e.Type == TypeCallStarted {
 		return f.x.begun(e)

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// A Decoder makes text of what a program prints, piece by piece. Each maximal part that is no
-// UTF-8 becomes one U+FFFD, as in Python's bytes.decode("utf-8", errors="replace"), wherever
-// the pieces are cut. The zero value is a decoder at the beginning of its stream.
+// A Decoder turns the output of a program into text, piece by piece. Each maximal invalid part is replaced
+// by one U+FFFD, as in Python's bytes.decode("utf-8", errors="replace"). The text does not depend on where
+// the pieces end. The zero value is a decoder at the beginning of its stream.
 type Decoder struct {
-	// held is the beginning of a character whose other bytes have not come yet.
+	// held is the beginning of a character whose other bytes have not arrived yet.
 	held [utf8.UTFMax]byte
 	n    int
 }
 
-// Write returns the text of the next bytes. The beginning of a character at their end is held
-// back until its other bytes come.
+// Write returns the text of the next bytes. An incomplete character at their end is held back until its
+// other bytes arrive.
 func (d *Decoder) Write(b []byte) string {
 	if d.n == 0 && utf8.Valid(b) {
 		return string(b)
@@ -30,7 +30,7 @@ func (d *Decoder) Write(b []byte) string {
 		}
 		r, size := utf8.DecodeRune(b)
 		if r == utf8.RuneError && size == 1 {
-			// As much of it as could begin a character is one invalid part.
+			// All bytes that could be the beginning of one character are one invalid part.
 			for size < len(b) && !utf8.FullRune(b[:size+1]) {
 				size++
 			}
@@ -44,7 +44,7 @@ func (d *Decoder) Write(b []byte) string {
 // Held returns how many bytes are held back.
 func (d *Decoder) Held() int { return d.n }
 
-// Close returns what becomes of the bytes that are held back, as nothing follows them.
+// Close returns the text for the bytes that are held back, after which nothing follows.
 func (d *Decoder) Close() string {
 	if d.n == 0 {
 		return ""

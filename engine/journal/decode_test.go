@@ -48,7 +48,8 @@ var decoded = []struct{ bytes, text string }{
 	{"\xe1\x80\xe2\xf0\x91\x92\xf1\xbfA", "\ufffd\ufffd\ufffd\ufffdA"},
 }
 
-// decode returns the text of pieces that are each as long as sizes says, in turns.
+// decode returns the text of b, which it decodes in pieces. The sizes of the pieces are sizes, again and
+// again.
 func decode(t testing.TB, b []byte, sizes ...int) string {
 	t.Helper()
 	var d Decoder
@@ -78,7 +79,7 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// What is held back is the beginning of a character, and no more.
+// A Decoder holds back nothing but the beginning of a character.
 func TestDecoderHolds(t *testing.T) {
 	var d Decoder
 	for _, c := range []struct {
@@ -103,7 +104,7 @@ func TestDecoderHolds(t *testing.T) {
 	}
 }
 
-// Wherever the pieces are cut, the text is the same, and what is UTF-8 is left as it is.
+// The text does not depend on where the pieces end, and valid UTF-8 is not changed.
 func FuzzDecoder(f *testing.F) {
 	for _, c := range decoded {
 		f.Add([]byte(c.bytes), byte(1), byte(2))

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// tailBytes is how much of the end of each stream a Detail holds, in bytes.
+// tailBytes is how many bytes of the end of each stream a Detail has.
 const tailBytes = 64 << 10
 
-// A Detail is a summary with what a journal tells of its execution so far. Without a journal it is
-// the summary alone.
+// A Detail is the summary of an execution and what its journal tells so far. Without a journal it is only
+// the summary.
 type Detail struct {
 	Summary
 	Code json.RawMessage `json:"code,omitempty"`
 	// Waiting are the calls of a pause for which its client has something to do.
 	Waiting []WaitingCall `json:"waiting,omitempty"`
-	// Stdout and Stderr are the last 64 KiB of the two streams; nil if the journal keeps no output.
+	// Stdout and Stderr are the last 64 KiB of the two streams, or nil if the journal keeps no output.
 	Stdout *string           `json:"stdout,omitempty"`
 	Stderr *string           `json:"stderr,omitempty"`
 	Files  []json.RawMessage `json:"files,omitempty"`
@@ -58,16 +58,16 @@ func (x *Execution) Detail(ctx context.Context) (Detail, error) {
 	d := v.detail(x.known.Mode)
 	d.Summary = summary
 	if summary.Status != StatusPaused {
-		d.Waiting = nil // The pause has begun after the summary was read.
+		d.Waiting = nil // The pause began after the summary was read.
 	}
 	return d, err
 }
 
-// A view is what the events so far tell.
+// A view is the state of an execution after the events so far.
 type view struct {
 	code json.RawMessage
 	open map[string]CallStarted
-	// asked are those of the open calls that wait for approval.
+	// asked are the open calls that wait for approval.
 	asked   map[string]bool
 	waiting []string
 	streams map[string]*tail
@@ -88,7 +88,7 @@ func newView() *view {
 	}
 }
 
-// add adds what one more event tells.
+// add applies one more event.
 func (v *view) add(e Entry) error {
 	switch e.Type {
 	case TypeStarted:
@@ -106,7 +106,7 @@ func (v *view) add(e Entry) error {
 	case TypeCallStarted, TypeApprovalRequested:
 		var started CallStarted
 		err := e.decode(&started)
-		v.close(started.Call) // It was asked for before, and was approved.
+		v.close(started.Call) // If the call has waited for approval, it is open already.
 		v.open[started.Call] = started
 		if e.Type == TypeApprovalRequested {
 			v.asked[started.Call] = true
@@ -145,7 +145,7 @@ func (v *view) stateOf(call string) string {
 	return CallIsExecuting
 }
 
-// close forgets a call that was open.
+// close removes an open call.
 func (v *view) close(call string) {
 	if _, open := v.open[call]; open {
 		v.states[v.stateOf(call)]--
@@ -154,7 +154,7 @@ func (v *view) close(call string) {
 	}
 }
 
-// decide notes that somebody has decided on a call: its pause does not wait for it any more.
+// decide notes that somebody has decided on a call, so that the pause does not wait for it any more.
 func (v *view) decide(call string, given bool) {
 	v.waiting = slices.DeleteFunc(v.waiting, func(id string) bool { return id == call })
 	if given && v.asked[call] {
@@ -187,13 +187,13 @@ type tail struct{ kept []byte }
 
 func (t *tail) add(text string) {
 	t.kept = append(t.kept, text...)
-	// It is cut seldom, so that little events cost little.
+	// The text is truncated rarely, so that small events cost little.
 	if len(t.kept) > 4*tailBytes {
 		t.kept = append(t.kept[:0], t.kept[len(t.kept)-tailBytes:]...)
 	}
 }
 
-// text returns the last 64 KiB, less the rest of a character that was cut.
+// text returns the last 64 KiB, without an incomplete character at the beginning.
 func (t *tail) text() string {
 	kept := t.kept
 	if len(kept) > tailBytes {

@@ -1,6 +1,6 @@
-// Package journal keeps what one can see of an execution: an append-only, numbered list of
-// events, from which every view is derived. It knows neither sandboxes nor HTTP. A Writer makes
-// the events of an execution that lives on this server; a History reads what stores keep.
+// Package journal records what happens in an execution: an append-only, numbered list of events, from which
+// every view is derived. A Writer makes the events of an execution that runs on this server. A History reads
+// the events in a store. The package depends on neither sandboxes nor HTTP.
 package journal
 
 import (
@@ -32,14 +32,14 @@ const (
 	TypeArtifactStored = "artifact.stored"
 )
 
-// A Head is what all events have. The Writer sets it.
+// A Head has the members of all events. The Writer sets it.
 type Head struct {
 	Seq  int64  `json:"seq"`
 	Time Moment `json:"time"`
 	Type string `json:"type"`
 }
 
-// A Moment is a time as all our answers tell it: RFC 3339 in UTC, with milliseconds.
+// A Moment is a time in the form that all answers have: RFC 3339 in UTC, with milliseconds.
 type Moment time.Time
 
 // momentForm is the form of a Moment.
@@ -71,7 +71,7 @@ type Started struct {
 	Title     string            `json:"title,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Parent    string            `json:"parent_call_id,omitempty"`
-	// Outputs and Timeline are those members of the request, as it has sent them.
+	// Outputs and Timeline are the members of the request with these names, unchanged.
 	Outputs  json.RawMessage `json:"outputs,omitempty"`
 	Timeline json.RawMessage `json:"timeline,omitempty"`
 }
@@ -80,7 +80,7 @@ type Started struct {
 type Output struct {
 	Head
 	Stream string `json:"stream"`
-	// Offset is how many bytes of text stand before it in its stream.
+	// Offset is the number of bytes of text before it in its stream.
 	Offset int64  `json:"offset"`
 	Text   string `json:"text"`
 }
@@ -93,11 +93,11 @@ func RecordName(execution, call string) string {
 	return CallOfProgram + ":" + uuid.NewSHA1(uuid.MustParse(callSpace), []byte(execution+"\x00"+call)).String()
 }
 
-// The types of records of calls, with which their names begin.
+// The types of records of calls. The name of a record begins with its type.
 const (
 	// CallOfProgram is a call that a program has made, here or elsewhere.
 	CallOfProgram = "ptc"
-	// CallAlone is a call that no program is known to have made.
+	// CallAlone is a call that was made without a program, as far as this server knows.
 	CallAlone = "standalone"
 )
 
@@ -110,8 +110,8 @@ func (s Summary) RecordNameOf(call string) string {
 	return name
 }
 
-// ContractTool is the contract of a call that was made without a program. Lists of executions hold
-// such calls only if they are asked for.
+// ContractTool is the contract of a call that was made without a program. Lists of executions have such
+// calls only if they are filtered by this contract.
 const ContractTool = "tool"
 
 // CallStarted tells of a tool call that the program has made.
@@ -120,11 +120,11 @@ type CallStarted struct {
 	Call   string `json:"call"`
 	Record string `json:"record"`
 	Tool   string `json:"tool"`
-	// Toolset is the toolset of a tool that has one.
+	// Toolset is the key of the tool's toolset, or empty if it has none.
 	Toolset string          `json:"toolset,omitempty"`
 	Runner  string          `json:"runner"`
 	Input   json.RawMessage `json:"input,omitempty"`
-	// Line is the line of the program that made the call, as the program claims; 0 if unknown.
+	// Line is the line of the program that made the call, according to the program, or 0 if it is unknown.
 	Line int `json:"line,omitempty"`
 }
 
@@ -145,12 +145,12 @@ type CallCompleted struct {
 	Cost int64 `json:"cost,omitempty"`
 }
 
-// ApprovalRequested tells that a call waits for approval. It has the members of CallStarted, which
-// follows when the call begins.
+// ApprovalRequested tells that a call waits for approval. It has the members of CallStarted. When the call
+// begins, a CallStarted follows.
 type ApprovalRequested struct{ CallStarted }
 
-// ApprovalDecided tells who has approved or refused a call that needs approval. Given is true if the call
-// was approved: then the event has the type TypeApprovalGiven, else TypeApprovalRefused.
+// ApprovalDecided tells who has approved or refused a call that needs approval. If the call was approved,
+// Given is true and the type of the event is TypeApprovalGiven. Otherwise the type is TypeApprovalRefused.
 type ApprovalDecided struct {
 	Head
 	Call   string `json:"call"`
@@ -159,14 +159,14 @@ type ApprovalDecided struct {
 	Given  bool   `json:"-"`
 }
 
-// CallFailed tells that a call has no result.
+// CallFailed tells that a call has failed.
 type CallFailed struct {
 	Head
 	Call   string `json:"call"`
 	Record string `json:"record"`
 	Error  string `json:"error"`
-	// Envelope is true if the tool has told of the failure in an envelope. Code and Where are those of the
-	// error in it.
+	// Envelope is true if the tool has reported the failure in an envelope. Code and Where are the members
+	// of the error in the envelope.
 	Envelope bool   `json:"envelope,omitempty"`
 	Code     string `json:"code,omitempty"`
 	Where    string `json:"where,omitempty"`
@@ -181,14 +181,14 @@ type Paused struct {
 	Expires Moment   `json:"expires_at"`
 }
 
-// Resumed tells that the results of a pause were taken.
+// Resumed tells that a continuation has ended a pause.
 type Resumed struct {
 	Head
 	Round  int   `json:"round"`
 	Waited int64 `json:"waited_ms"`
 }
 
-// FileStored tells of a file that the program has left. File is its entry in the answer.
+// FileStored tells that a file that the program has left was stored. File is its entry in the answer.
 type FileStored struct {
 	Head
 	File json.RawMessage `json:"file"`
@@ -200,13 +200,12 @@ type OutputJudged struct {
 	Output json.RawMessage `json:"output"`
 }
 
-// ArtifactStored tells of a file that the result of a tool has handed over. Error says why it is not
-// stored; then it has neither ID nor Size.
+// ArtifactStored tells that a file that the result of a tool has handed over was stored. If it could not be
+// stored, Error says why, and ID and Size are empty.
 type ArtifactStored struct {
 	Head
 	Call string `json:"call"`
-	// Path is the path of the file in the workspace, and Asked what the tool has named, if that is
-	// another one.
+	// Path is the path of the file in the workspace. If the tool has named another path, Asked is that path.
 	Path  string `json:"path"`
 	Asked string `json:"asked,omitempty"`
 	ID    string `json:"id,omitempty"`
@@ -215,7 +214,7 @@ type ArtifactStored struct {
 	Error string `json:"error,omitempty"`
 }
 
-// The statuses of an execution as all views tell them.
+// The statuses of an execution in all views.
 const (
 	StatusRunning   = "running"
 	StatusPaused    = "paused"
@@ -231,7 +230,7 @@ type Ended struct {
 	Head
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
-	// Detail says more of the reason. Only the summary keeps it.
+	// Detail says more about the reason. Only the summary keeps it.
 	Detail      string `json:"-"`
 	Error       string `json:"error,omitempty"`
 	ExitCode    *int   `json:"exit_code,omitempty"`
@@ -243,8 +242,8 @@ type Ended struct {
 	Truncated   bool   `json:"truncated,omitempty"`
 }
 
-// A Summary is what lists show of an execution, and the Content of a continuation.Summary. What
-// changes while the execution lives comes from its record.
+// A Summary is what lists show of an execution, and the Content of a continuation.Summary. While the
+// execution has not ended, what changes in it comes from its record.
 type Summary struct {
 	ID           string            `json:"id"`
 	Session      string            `json:"session,omitempty"`
@@ -267,7 +266,7 @@ type Summary struct {
 	Principal    string            `json:"principal,omitempty"`
 	// Tools are the names of the granted tools. Lists filter by them and do not show them.
 	Tools []string `json:"tools,omitempty"`
-	// Reason and Detail tell more of the end of the execution. Lists do not show them.
+	// Reason and Detail say why the execution has ended. Lists do not show them.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Mode is the Mode of the journal. Lists do not show it.
@@ -283,6 +282,6 @@ const (
 	Full Mode = "full"
 	// Calls keeps no values, no output and no code.
 	Calls Mode = "calls"
-	// Off keeps no events; only the summary.
+	// Off keeps only the summary and no events.
 	Off Mode = "off"
 )

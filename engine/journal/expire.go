@@ -8,13 +8,12 @@ import (
 	"fermata/continuation"
 )
 
-// MachineRestarted tells clients why an execution is over that was alive when its machine was
-// restarted.
+// MachineRestarted is the text that tells clients why an execution is over if it had not ended when its
+// machine was restarted.
 const MachineRestarted = "The server's machine was restarted"
 
-// Expire returns the end of the journal of an execution that has expired with nobody there to see
-// it, such as one that was alive when its machine was restarted. r is its last record, and stored
-// its summary.
+// Expire returns the end of the journal of an execution that has expired while no server had it, such as one
+// that had not ended when its machine was restarted. r is its last record, and stored its summary.
 func (o Options) Expire(r continuation.Record, stored continuation.Summary) (continuation.Chapter, error) {
 	var s Summary
 	if err := json.Unmarshal(stored.Content, &s); err != nil {
@@ -45,7 +44,7 @@ func (w *Writer) Expire(open []CallStarted, e *Ended) {
 	w.End(e)
 }
 
-// Since returns the milliseconds since t, 0 if t is not known.
+// Since returns the milliseconds since t, or 0 if t is not known.
 func Since(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	// batchBytes is how much of a journal a follower holds at once, in bytes. One event may be
-	// larger.
+	// batchBytes is how many bytes of a journal a follower holds at once, unless one event is larger.
 	batchBytes = 16 << 10
-	// recentBytes is how much of the end of a journal is kept as long as it has followers: they do
-	// not all come for it in the same moment.
+	// recentBytes is how many bytes of the end of a journal are kept while it has followers, since they do
+	// not all read it at the same moment.
 	recentBytes = 256 << 10
-	// readTimeout bounds a read for which several followers may wait.
+	// readTimeout is how long a read may take for which several followers may wait.
 	readTimeout = 10 * time.Second
 )
 
@@ -43,7 +42,7 @@ func entries(events []continuation.Event) []Entry {
 	return list
 }
 
-// typeIn returns the type of an encoded event, empty if it has none.
+// typeIn returns the type of an encoded event, or "" if it has none.
 func typeIn(content []byte) string {
 	text, err := Entry{Content: content}.Text("type")
 	if err != nil {
@@ -52,8 +51,8 @@ func typeIn(content []byte) string {
 	return text
 }
 
-// Text returns the member of an event that is a text. It reads no further than that: what may be
-// large stands at the end of events.
+// Text returns a member of an event whose value is a string. It does not read what follows the member, since
+// members that may be large are at the end of events.
 func (e Entry) Text(name string) (string, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(e.Content), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := d.ReadToken(); err != nil {
@@ -77,12 +76,11 @@ func (e Entry) Text(name string) (string, error) {
 	}
 }
 
-// ErrQuiet means that nothing has come for as long as a Follower was to wait.
+// ErrQuiet means that no event has arrived for as long as a Follower was to wait.
 var ErrQuiet = errors.New("journal: nothing has come")
 
-// A Follower reads the events of an execution one after the other, as they come. It keeps its place
-// and no events of its own: followers at the same place share what they have read. It is for one
-// goroutine.
+// A Follower reads the events of an execution one after the other, as they are written. It keeps its place
+// but no events of its own: followers at the same place share what they have read. It is for one goroutine.
 type Follower struct {
 	x     *Execution
 	shelf *shelf
@@ -90,12 +88,12 @@ type Follower struct {
 	after int64
 	held  *batch
 	quiet *time.Timer
-	// checked is true if the execution had not ended when the follower last came to wait. The end may
-	// stand before its place.
+	// checked is true if the execution had not ended when the follower last began to wait. It is needed
+	// because the last event may come before the place of the follower.
 	checked, ended bool
 }
 
-// Follow returns a Follower of the events after a number, which must be closed.
+// Follow returns a Follower of the events after the one with number after. It must be closed.
 func (x *Execution) Follow(ctx context.Context, after int64) (*Follower, error) {
 	feed, err := x.history.shelf.follow(ctx, x.stored.ID, !x.stored.Ended)
 	if err != nil {
@@ -124,7 +122,7 @@ func (f *Follower) release() {
 // until the next call. After the last event of an execution the error is io.EOF.
 func (f *Follower) Ready(ctx context.Context) ([]Entry, error) { return f.ready(ctx, nil) }
 
-// ready is Ready. With a feed, events of which the feed has not heard yet may be missing.
+// ready implements Ready. With a feed, events about which the feed was not told yet may be missing.
 func (f *Follower) ready(ctx context.Context, known *feed) ([]Entry, error) {
 	f.release()
 	if f.ended || f.x.known.Mode == Off {
@@ -136,7 +134,7 @@ func (f *Follower) ready(ctx context.Context, known *feed) ([]Entry, error) {
 	b, err := f.shelf.take(ctx, known, place{f.x.stored.ID, f.after})
 	switch {
 	case errors.Is(err, continuation.ErrNotFound):
-		return nil, io.EOF // It has been forgotten meanwhile.
+		return nil, io.EOF // The execution was forgotten meanwhile.
 	case err != nil:
 		return nil, err
 	case len(b.entries) == 0:
@@ -164,7 +162,7 @@ func (f *Follower) Next(ctx context.Context, patience time.Duration) ([]Entry, e
 				return nil, err
 			}
 			f.checked = true
-			continue // The end may have come in between.
+			continue // The execution may have ended meanwhile.
 		}
 		if quiet == nil {
 			quiet = f.timer(patience)
@@ -193,8 +191,8 @@ func (f *Follower) timer(d time.Duration) <-chan time.Time {
 	return f.quiet.C
 }
 
-// over reports with io.EOF whether the execution has ended and left nothing to read. If its record
-// has run out, it ends now.
+// over returns io.EOF if the execution has ended and there is nothing more to read. If the record of the
+// execution has expired, over ends the execution.
 func (f *Follower) over(ctx context.Context) (bool, error) {
 	s, err := f.x.history.current(ctx, f.x.stored, f.x.known)
 	if err != nil || !Terminal(s.Status) {
@@ -214,11 +212,11 @@ func (f *Follower) over(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// A feed tells the followers of one execution when there may be new events, and what the others
-// have found out.
+// A feed tells the followers of one execution when there may be new events, and shares among them what they
+// have read.
 type feed struct {
 	id string
-	// shelf.mu guards these three. recent are the batches that were read last, of size bytes.
+	// shelf.mu guards these three. recent are the batches that were read last, which have size bytes.
 	holders int
 	recent  []*batch
 	size    int
@@ -228,17 +226,17 @@ type feed struct {
 	stop    context.CancelFunc
 
 	mu sync.Mutex
-	// growths counts how often there may have been new events. grown is closed at the next time.
+	// growths counts how often there may have been new events. grown is closed when growths increases.
 	growths int64
 	grown   chan struct{}
 	over    bool
-	// end is a place behind which there was nothing after so many growths.
+	// end says that there were no events after the one with number after, when growths had this value.
 	end struct{ after, growths int64 }
 
 	calls callIndex
 }
 
-// watch counts growths until ctx ends.
+// watch begins to count growths. It counts until ctx ends.
 func (f *feed) watch(ctx context.Context, store Store) error {
 	watch, err := store.Watch(ctx, f.id)
 	if err != nil {
@@ -282,14 +280,15 @@ func (f *feed) heard() int64 {
 	return f.growths
 }
 
-// endsAt reports whether it is known that nothing is behind a place, unless it came unheard.
+// endsAt reports whether it is known that there are no events after a number. Events about which the feed
+// was not told yet are not considered.
 func (f *feed) endsAt(after int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.end.growths >= f.growths && after >= f.end.after
 }
 
-// endAt notes that after so many growths nothing was behind a place.
+// endAt notes that there were no events after a number when growths had this value.
 func (f *feed) endAt(after, growths int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -298,8 +297,8 @@ func (f *feed) endAt(after, growths int64) {
 	}
 }
 
-// A shelf has the parts of journals that followers read now, so that a thousand of them at one
-// place take the memory, the reads and the watch of one.
+// A shelf has the parts of journals that followers read now, so that a thousand followers at the same place
+// need the memory, the reads and the watch of only one.
 type shelf struct {
 	store Store
 
@@ -312,8 +311,8 @@ func newShelf(store Store) *shelf {
 	return &shelf{store: store, batches: map[place]*batch{}, feeds: map[string]*feed{}}
 }
 
-// follow returns the feed of an execution, which hears of nothing unless the execution lives. The
-// caller must leave it.
+// follow returns the feed of an execution. If the execution has ended, the feed watches nothing. The caller
+// must leave the feed.
 func (s *shelf) follow(ctx context.Context, id string, lives bool) (*feed, error) {
 	s.mu.Lock()
 	f := s.feeds[id]
@@ -349,7 +348,7 @@ func (s *shelf) leave(f *feed) {
 	}
 }
 
-// keep holds a batch that was just read for the other followers of its execution.
+// keep keeps a batch that was just read for the other followers of its execution.
 func (s *shelf) keep(f *feed, b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,7 +360,8 @@ func (s *shelf) keep(f *feed, b *batch) {
 	}
 }
 
-// recentAt returns the recent batch that goes on behind a place, if there is one. shelf.mu is held.
+// recentAt returns the recent batch that has the event after a number, if there is one. The caller holds
+// shelf.mu.
 func (f *feed) recentAt(after int64) (b *batch, found bool) {
 	for _, b := range slices.Backward(f.recent) {
 		if b.at.after <= after {
@@ -371,7 +371,7 @@ func (f *feed) recentAt(after int64) (b *batch, found bool) {
 	return nil, false
 }
 
-// trim lets go of the oldest recent batches beyond so many bytes. mu is held.
+// trim drops the oldest recent batches until no more than most bytes are left. The caller holds mu.
 func (s *shelf) trim(f *feed, most int) {
 	n := 0
 	for ; n < len(f.recent) && f.size > most; n++ {
@@ -381,7 +381,7 @@ func (s *shelf) trim(f *feed, most int) {
 	f.recent = slices.Delete(f.recent, 0, n)
 }
 
-// A place is a place in a journal: behind the event with number after.
+// A place is a place in a journal: the one after the event with number after.
 type place struct {
 	id    string
 	after int64
@@ -391,7 +391,7 @@ type place struct {
 type batch struct {
 	at      place
 	holders int // shelf.mu guards it
-	// growths is what the feed had heard when the read began.
+	// growths is feed.growths when the read began.
 	growths int64
 	// read is closed when entries and err are set.
 	read    chan struct{}
@@ -399,8 +399,8 @@ type batch struct {
 	err     error
 }
 
-// take returns what is stored behind a place, which may be nothing. With a feed, events of which the
-// feed has not heard yet may be missing, and the batch may begin before the place. The caller must
+// take returns the stored events after a place, of which there may be none. With a feed, events about which
+// the feed was not told yet may be missing, and the batch may begin before the place. The caller must
 // release the batch.
 func (s *shelf) take(ctx context.Context, known *feed, at place) (*batch, error) {
 	var heard int64
@@ -442,13 +442,13 @@ func (s *shelf) take(ctx context.Context, known *feed, at place) (*batch, error)
 		case len(b.entries) > 0, !shared, known != nil && b.growths >= heard:
 			return b, nil
 		}
-		// That read may have begun before the events came of which this caller knows.
+		// The read may have begun before the latest growth, of which this caller knows. Read again.
 		s.release(b)
 	}
 }
 
-// read reads what is stored behind the place of a batch. What is empty or broken is of no use to
-// those who come later.
+// read reads the stored events after the place of a batch. A batch that is empty or has an error is not
+// offered to followers that come later.
 func (s *shelf) read(ctx context.Context, b *batch) {
 	// Others may wait for this read, so it does not end with the caller.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
@@ -469,16 +469,16 @@ func (s *shelf) release(b *batch) {
 	s.drop(b)
 }
 
-// drop is release. mu is held.
+// drop implements release. The caller holds mu.
 func (s *shelf) drop(b *batch) {
 	if b.holders--; b.holders == 0 && s.batches[b.at] == b {
 		delete(s.batches, b.at)
 	}
 }
 
-// behind returns the events of a batch that follow the one with number after.
+// behind returns the events of a batch after the one with number after.
 func (b *batch) behind(after int64) []Entry {
-	// They have numbers without gaps.
+	// The numbers of events have no gaps.
 	return b.entries[min(int64(len(b.entries)), after-b.at.after):]
 }
 

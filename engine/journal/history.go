@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// scanned is after how many summaries a page ends, however few of them it holds: a filter
-	// that fits nothing must not read a whole store.
+	// scanned is how many summaries are read at most for a page, even if only few of them match: a filter
+	// that matches nothing must not read the whole store.
 	scanned = 10_000
-	// pageBytes is the size from which a page takes nothing more, in bytes.
+	// pageBytes is the size in bytes from which nothing more is added to a page.
 	pageBytes = 8 << 20
 	// summariesAtOnce is how many summaries are read at once.
 	summariesAtOnce = 200
@@ -33,21 +33,21 @@ type Store interface {
 	continuation.Journals
 }
 
-// A History tells what there is to see of executions, those that have ended and those that live,
-// on whichever server. Its errors are those of the store. It is safe for concurrent use.
+// A History reads the journals of executions on all servers, of those that have ended and of those that have
+// not. Its errors come from the store. It is safe for concurrent use.
 type History struct {
 	store Store
 	shelf *shelf
 	end   func(ctx context.Context, id string) error
 }
 
-// NewHistory returns the History of the executions in a store. It calls end for an execution whose
-// record has run out without an end.
+// NewHistory returns the History of the executions in a store. It calls end for an execution whose record
+// has expired although the execution has not ended.
 func NewHistory(store Store, end func(ctx context.Context, id string) error) *History {
 	return &History{store, newShelf(store), end}
 }
 
-// A Viewer is who looks at executions. An operator sees those of all principals.
+// A Viewer is the principal who looks at executions. An operator sees the executions of all principals.
 type Viewer struct {
 	Principal string
 	Operator  bool
@@ -62,11 +62,11 @@ type Execution struct {
 	known   Summary
 }
 
-// Find returns an execution that the viewer may see. Another principal's is
-// continuation.ErrNotFound, as is one that never was, after the same work.
+// Find returns an execution that the viewer may see. For an execution of another principal, and for one that
+// does not exist, the error is continuation.ErrNotFound, and both take the same time.
 func (h *History) Find(ctx context.Context, v Viewer, id string) (*Execution, error) {
 	if !validID(id) {
-		// This reads from the store as well, so that the time tells nothing of the ids there are.
+		// This id is looked up as well, so that the time does not tell which ids exist.
 		id = uuid.Nil.String()
 	}
 	stored, err := h.store.Summary(ctx, id)
@@ -83,7 +83,7 @@ func (h *History) Find(ctx context.Context, v Viewer, id string) (*Execution, er
 	return &Execution{h, stored, known}, nil
 }
 
-// Await is Find for an execution that is about to begin: it waits until there is something to see.
+// Await is like Find, for an execution that is about to begin: it waits until the execution can be found.
 func (h *History) Await(ctx context.Context, v Viewer, id string) (*Execution, error) {
 	if x, err := h.Find(ctx, v, id); !errors.Is(err, continuation.ErrNotFound) {
 		return x, err
@@ -108,7 +108,7 @@ func (h *History) Await(ctx context.Context, v Viewer, id string) (*Execution, e
 	}
 }
 
-// validID reports whether id is in the form of our ids.
+// validID reports whether id has the form of the ids of executions.
 func validID(id string) bool {
 	u, err := uuid.Parse(id)
 	return err == nil && u.String() == id
@@ -130,7 +130,7 @@ func (x *Execution) ID() string { return x.stored.ID }
 // Ended reports whether the execution had ended when it was found.
 func (x *Execution) Ended() bool { return x.stored.Ended }
 
-// Principal returns who has started the execution.
+// Principal returns the principal who has started the execution.
 func (x *Execution) Principal() string { return x.stored.Principal }
 
 // Mode returns how much the journal of the execution keeps.
@@ -141,7 +141,7 @@ func (x *Execution) Summary(ctx context.Context) (Summary, error) {
 	return x.history.current(ctx, x.stored, x.known)
 }
 
-// Forget removes what there is to see of an execution that has ended.
+// Forget removes the journal and the summary of an execution that has ended.
 func (x *Execution) Forget(ctx context.Context) error {
 	return x.history.store.Forget(ctx, x.stored.ID)
 }
@@ -149,7 +149,7 @@ func (x *Execution) Forget(ctx context.Context) error {
 // Terminal reports whether an execution of this status has ended.
 func Terminal(status string) bool { return status != StatusRunning && status != StatusPaused }
 
-// current adds to a summary what its record tells, if the execution lives.
+// current updates a summary from the record of its execution, if the execution has not ended.
 func (h *History) current(ctx context.Context, stored continuation.Summary, s Summary) (Summary, error) {
 	if stored.Ended {
 		return s, nil
@@ -161,7 +161,7 @@ func (h *History) current(ctx context.Context, stored continuation.Summary, s Su
 	}
 	status := statusOf(record.State)
 	if Terminal(status) {
-		// It has ended since its summary was read, or its record has run out.
+		// The execution has ended since its summary was read, or its record has expired.
 		again, err := h.ended(ctx, stored.ID, forgotten)
 		if err != nil && !errors.Is(err, continuation.ErrNotFound) {
 			return Summary{}, err
@@ -183,8 +183,8 @@ func (h *History) current(ctx context.Context, stored continuation.Summary, s Su
 	return s, nil
 }
 
-// ended returns the summary of an execution that should have ended. If it has not, although its
-// record has run out, ended ends it.
+// ended returns the summary of an execution that should have ended. If the record of the execution has
+// expired although the execution has not ended, ended ends it.
 func (h *History) ended(ctx context.Context, id string, forgotten bool) (continuation.Summary, error) {
 	stored, err := h.store.Summary(ctx, id)
 	if err != nil || stored.Ended || !forgotten {
@@ -196,8 +196,7 @@ func (h *History) ended(ctx context.Context, id string, forgotten bool) (continu
 	return h.store.Summary(ctx, id)
 }
 
-// statusOf returns the status of an execution whose record is in a state of the engine's. It has
-// expired if it has no record any more.
+// statusOf returns the status of an execution from the state in its record. Without a record it has expired.
 func statusOf(state string) string {
 	switch state {
 	case "":
@@ -208,8 +207,8 @@ func statusOf(state string) string {
 	return state
 }
 
-// ServerName returns the name under which clients know the server of an instance. The instance's
-// own name tells which machine it is and how often it was started.
+// ServerName returns the name of the server of an instance for clients. The name of the instance itself is
+// not shown, since it tells the machine and how often the server was started.
 func ServerName(instance string) string {
 	server, _, _ := strings.Cut(instance, ".")
 	sum := sha256.Sum256([]byte("fermata server " + server))
@@ -219,26 +218,26 @@ func ServerName(instance string) string {
 // A Label is a label that an execution must have.
 type Label struct{ Key, Value string }
 
-// A Filter says which executions a list holds. What is not set fits all of them.
+// A Filter says which executions a list has. A member that is not set matches all executions.
 type Filter struct {
-	// Principal is whose executions they are.
+	// Principal is the principal who has started the executions.
 	Principal string
-	// Statuses are the statuses of which an execution has one.
+	// Statuses are the statuses of the executions.
 	Statuses []string
-	// Contract is how they were started. Calls without a program have ContractTool, and fit only a
-	// filter that asks for it.
+	// Contract is the contract under which they were started. Calls without a program have ContractTool, and
+	// match only if Contract is ContractTool.
 	Contract string
 	Session  string
-	// Labels are those that an execution has all of.
+	// Labels are labels of the executions. An execution must have all of them.
 	Labels []Label
 	Parent string
-	// Tool is one that the execution was granted.
+	// Tool is a tool that was granted to the executions.
 	Tool string
 	// They began at Since or later, and before Until.
 	Since, Until time.Time
 }
 
-// fits reports whether a summary fits all of the filter but the statuses.
+// fits reports whether a summary matches the filter, apart from its statuses.
 func (f *Filter) fits(s Summary) bool {
 	for _, l := range f.Labels {
 		if value, labelled := s.Labels[l.Key]; !labelled || value != l.Value {
@@ -251,8 +250,8 @@ func (f *Filter) fits(s Summary) bool {
 		(f.Tool == "" || slices.Contains(s.Tools, f.Tool))
 }
 
-// List returns up to limit summaries of the executions that fit a filter, the newest first, and
-// the place after which the next page begins; nil if there is none.
+// List returns up to limit summaries of the executions that match a filter, the newest first, and the place
+// after which the next page begins, or nil if there is no next page.
 func (h *History) List(ctx context.Context, v Viewer, f Filter, after continuation.Place, limit int) (page []Summary, next *continuation.Place, err error) {
 	size := 0
 	next, err = h.scan(ctx, v, span{f.Principal, f.Since, f.Until}, after, func(stored continuation.Summary, s Summary) (more bool, err error) {
@@ -272,15 +271,15 @@ func (h *History) List(ctx context.Context, v Viewer, f Filter, after continuati
 	return page, next, err
 }
 
-// A span is a part of the list of executions: those of one principal, or of all if it is empty,
-// that began at since or later and before until.
+// A span is a part of the list of executions: those that a principal, or any principal if it is empty, has
+// started at since or later and before until.
 type span struct {
 	principal    string
 	since, until time.Time
 }
 
 // scan calls visit for the executions of a span that the viewer may see, the newest first, until
-// visit returns false. It returns the place where it has stopped, or nil at the end of the list.
+// visit returns false. It returns the place at which it has stopped, or nil at the end of the list.
 func (h *History) scan(ctx context.Context, v Viewer, in span, after continuation.Place, visit func(continuation.Summary, Summary) (bool, error)) (*continuation.Place, error) {
 	principal := v.Principal
 	if v.Operator {
@@ -301,7 +300,7 @@ func (h *History) scan(ctx context.Context, v Viewer, in span, after continuatio
 			}
 			more := true
 			s, err := decodeSummary(stored)
-			// One that cannot be read must not hide the others.
+			// A summary that cannot be read must not hide the others.
 			if err == nil && v.sees(stored) && (in.until.IsZero() || stored.Created.Before(in.until)) {
 				if more, err = visit(stored, s); err != nil {
 					return nil, err
@@ -336,10 +335,10 @@ func (x *Execution) Events(ctx context.Context, after int64, limit int) (page []
 	return page, more, err
 }
 
-// walkBytes is how much of a journal is read at once.
+// walkBytes is how many bytes of a journal are read at once.
 const walkBytes = 256 << 10
 
-// walk calls visit for the events after a number, until visit returns false or there are no more.
+// walk calls visit for the events after a number, until visit returns false or there are no more events.
 func (x *Execution) walk(ctx context.Context, after int64, visit func(Entry) bool) error {
 	if x.known.Mode == Off {
 		return continuation.ErrNotFound

@@ -16,8 +16,7 @@ import (
 	"fermata/continuation"
 )
 
-// kept is what a store has of one execution, written by hand. The tests of the stores and those in
-// tests/live have the real ones.
+// kept is a store with one execution. Real stores are tested by their own tests and by those in tests/live.
 type kept struct {
 	continuation.Journals
 	mu      sync.Mutex
@@ -30,7 +29,7 @@ type kept struct {
 
 const testID = "11111111-2222-4333-8444-555555555555"
 
-// keep returns what is stored of an execution with these events.
+// keep returns a store that has an execution with these events.
 func keep(t *testing.T, s Summary, ended bool, events ...Event) *kept {
 	t.Helper()
 	s.ID, s.Principal = testID, "ada"
@@ -131,7 +130,8 @@ func find(t *testing.T, k *kept) *Execution {
 	return x
 }
 
-// pausedStory is a pause with one call done, one failed and one that waits.
+// pausedStory returns the events of an execution that is paused, with one call that has completed, one that
+// has failed, and one that waits.
 func pausedStory() []Event {
 	return []Event{
 		&Started{Execution: testID, Code: json.RawMessage(`"code"`)},
@@ -230,7 +230,7 @@ func TestCallPages(t *testing.T) {
 	}
 }
 
-// A hundred followers of one execution see every event once, and read it once.
+// A hundred followers of one execution get every event once, and the store is read about once for each event.
 func TestFollowersShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const followers, rounds = 100, 50
@@ -273,7 +273,8 @@ func TestFollowersShare(t *testing.T) {
 		k.add(t, &Ended{})
 		wg.Wait()
 		synctest.Wait()
-		// Each write is read, and then nothing behind it; and each follower may read where it begins.
+		// After each write there is one read of the events, and one that finds nothing more. In addition, each
+	// follower may read once when it begins.
 		if most := 3*(rounds+2) + followers; k.reads > most {
 			t.Errorf("%d reads for %d writes and %d followers, want at most %d", k.reads, rounds+2, followers, most)
 		}
@@ -286,7 +287,7 @@ func TestFollowersShare(t *testing.T) {
 func TestFollowerIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keep(t, Summary{Mode: Full}, false, &Started{})
-		// Beyond the end of what lives: it waits, and is let go at the end.
+		// A follower beyond the last event of an execution that has not ended waits until the execution ends.
 		f, err := find(t, k).Follow(t.Context(), 1000)
 		if err != nil {
 			t.Fatal(err)
@@ -299,7 +300,7 @@ func TestFollowerIsLetGo(t *testing.T) {
 		if _, err := f.Next(t.Context(), time.Minute); !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want io.EOF", err)
 		}
-		// Beyond the end of what has ended: at once.
+		// A follower beyond the last event of an execution that has ended does not wait.
 		g, err := find(t, k).Follow(t.Context(), 1000)
 		if err != nil {
 			t.Fatal(err)

@@ -9,22 +9,22 @@ import (
 	"fermata/continuation"
 )
 
-// A Position is where a reader stands in a journal: what the events that have passed tell, all
-// together. The zero value stands before the first event.
+// A Position is a position in a journal, with the state that results from all events before it. The zero
+// value is the position before the first event.
 type Position struct {
 	// Events is the number of the last event.
 	Events int64
-	// Rounds and Calls count pauses and calls, Stdout and Stderr bytes of text.
+	// Rounds counts pauses, Calls counts calls, and Stdout and Stderr count bytes of text.
 	Rounds, Calls  int
 	Stdout, Stderr int64
 	// Open are the calls that have no result.
 	Open []CallStarted
-	// asked are the calls that waited for approval, whether they have been decided on or not.
+	// asked are the calls that have waited for approval, whether or not they were decided on.
 	asked map[string]bool
 	last  time.Time
 }
 
-// Pass goes past the next event.
+// Pass moves the position past the next event.
 func (p *Position) Pass(e continuation.Event) error {
 	var all struct {
 		CallStarted
@@ -48,7 +48,7 @@ func (p *Position) Pass(e continuation.Event) error {
 		p.Rounds++
 	case TypeCallStarted, TypeApprovalRequested:
 		if p.asked[all.Call] {
-			break // It has been approved, and begins.
+			break // The call was approved, and begins now. It is counted already.
 		}
 		if all.Type == TypeApprovalRequested {
 			if p.asked == nil {
@@ -65,7 +65,7 @@ func (p *Position) Pass(e continuation.Event) error {
 	return nil
 }
 
-// Writer returns the Writer of an execution whose journal ends at p, although its record is gone.
+// Writer returns the Writer of an execution whose journal ends at p. It needs no record of the execution.
 func (p *Position) Writer(o Options, s Summary) *Writer {
 	return newWriter(o, s, p.Events, state{
 		Stdout: [2]int64{0, p.Stdout}, Stderr: [2]int64{0, p.Stderr}, Last: max(1, p.last.UnixMilli()),

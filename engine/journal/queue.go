@@ -9,22 +9,22 @@ import (
 	"fermata/continuation"
 )
 
-// mostKept bounds the stored events that a queue keeps, in bytes.
+// mostKept is how many bytes of stored events a queue keeps at most.
 const mostKept = 256 << 10
 
-// A note is an event without its number, which it gets when it is written: the JSON that follows
-// the number. at is queue.noted with this event.
+// A note is an event that has no number yet. It gets its number when it is written. rest is its JSON after
+// the number. at is the value of queue.noted when the event was added, including the event.
 type note struct {
 	rest []byte
 	at   int64
-	// output is the event, if it is output that no Chapter has had yet. More may be joined to it.
+	// output is the event, if it is output that is in no Chapter yet. More output may be joined to it.
 	output *Output
 }
 
-// size returns about how many bytes the event takes.
+// size returns the approximate size of the event in bytes.
 func (n *note) size() int64 { return int64(len(unnumbered) + len(n.rest)) }
 
-// unnumbered is how the JSON of an event without a number begins.
+// unnumbered is the beginning of the JSON of an event without a number.
 const unnumbered = `{"seq":0`
 
 // numbered returns the JSON of an event.
@@ -34,16 +34,16 @@ func (n *note) numbered(seq int64) json.RawMessage {
 	return append(line, n.rest...)
 }
 
-// A queue has the events that wait to be stored, and numbers them. It also keeps the latest ones
-// that are stored, in case the store loses them again.
+// A queue has the events that wait to be stored, and numbers them. It also keeps the latest stored events,
+// in case the store loses them.
 type queue struct {
-	// waiting are the events that are not stored yet; first is the number of the first of them.
+	// waiting are the events that are not stored yet. first is the number of the first of them.
 	first   int64
 	waiting []*note
-	// kept are the stored events right before first, of keptSize bytes.
+	// kept are the stored events right before first. They have keptSize bytes.
 	kept     []*note
 	keptSize int
-	// noted counts the events that were noted, also those that were removed.
+	// noted counts the events that were added, including those that were removed.
 	noted int64
 }
 
@@ -54,7 +54,7 @@ func (q *queue) add(n *note) {
 	q.waiting = append(q.waiting, n)
 }
 
-// last returns the event that was added last, if it waits.
+// last returns the event that was added last, or nil if it does not wait any more.
 func (q *queue) last() *note {
 	if len(q.waiting) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (q *queue) last() *note {
 	return q.waiting[len(q.waiting)-1]
 }
 
-// remove removes events, as far as they wait.
+// remove removes those of the events that still wait.
 func (q *queue) remove(notes []*note) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(n *note) bool { return slices.Contains(notes, n) })
 }
@@ -80,30 +80,30 @@ func (q *queue) events() []continuation.Event {
 	return events
 }
 
-// stored tells that the store has the events up to number last, by a write that was made when so
-// many had been noted. If it had more before, it has lost them, and they wait again.
+// stored notes that the store has the events up to number last, from a write that was made when q.noted had
+// the value noted. If the store had more events before, it has lost them, and they wait again.
 func (q *queue) stored(last, noted int64) {
 	if last < q.first-1 {
 		q.rewind(last, noted)
 		return
 	}
-	// Events that wait, and were noted by then, came with that write. A count would not do: it may
-	// also have brought events that were removed since.
+	// The write has stored the waiting events that were added before it. Their number cannot be derived
+	// from last, since the write may also have stored events that were removed since.
 	came := notedBy(q.waiting, noted)
 	q.keep(q.waiting[:came], last)
 	q.waiting, q.first = slices.Delete(q.waiting, 0, came), last+1
 }
 
-// notedBy returns how many of the first notes were noted when so many had been noted in all.
+// notedBy returns how many of the notes were added until queue.noted had the value noted.
 func notedBy(notes []*note, noted int64) int {
 	n, _ := slices.BinarySearchFunc(notes, noted+1, func(n *note, at int64) int { return cmp.Compare(n.at, at) })
 	return n
 }
 
-// keep keeps events that are stored now, up to number last.
+// keep keeps events that were just stored, the last of which has number last.
 func (q *queue) keep(notes []*note, last int64) {
 	if int64(len(notes)) != last+1-q.first {
-		q.kept, q.keptSize = nil, 0 // It is not known which number each of them has.
+		q.kept, q.keptSize = nil, 0 // The number of each event is not known.
 		return
 	}
 	q.kept = append(q.kept, notes...)
@@ -117,9 +117,9 @@ func (q *queue) keep(notes []*note, last int64) {
 	q.kept = slices.Delete(q.kept, 0, gone)
 }
 
-// rewind has the events wait again that followed event number last, when so many had been noted in
-// all. Each gets the number again that it had. If one of them is not kept, none of them waits: what
-// is lost is lost.
+// rewind makes the stored events after number last wait again. noted is the value of q.noted when the write
+// of event number last was made. Each event gets the same number as before. If not all of these events are
+// kept, rewind does nothing, and the events are lost.
 func (q *queue) rewind(last, noted int64) {
 	from := notedBy(q.kept, noted)
 	lost := q.kept[from:]

@@ -13,7 +13,7 @@ type Transcript struct {
 	stdout, stderr strings.Builder
 }
 
-// Add adds the next events. Those that are no output, or cannot be read, add nothing.
+// Add adds the next events. It ignores events that are not output or cannot be read.
 func (t *Transcript) Add(events ...continuation.Event) {
 	for _, e := range events {
 		t.last = e.Seq

@@ -7,17 +7,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A truncated value stands for a value that is too large to be kept.
+// A truncated stands in an event for a value that is too large to be kept.
 type truncated struct {
 	Truncated bool   `json:"truncated"`
 	Bytes     int    `json:"bytes"`
 	Head      string `json:"head"`
 }
 
-// maxHead bounds the head of a value that is cut, in bytes.
+// maxHead is how many bytes of the beginning of a truncated value are kept.
 const maxHead = 20_480
 
-// compactSize returns how many bytes the compact form of a JSON value has.
+// compactSize returns the size of the compact form of a JSON value, in bytes.
 func compactSize(v []byte) int {
 	size := 0
 	compact(v, func(part []byte) bool {
@@ -27,8 +27,8 @@ func compactSize(v []byte) int {
 	return size
 }
 
-// compact yields the parts of a JSON value that remain when the white space between its tokens is
-// dropped, until yield returns false.
+// compact yields the parts of a JSON value between which there is white space outside of strings, until
+// yield returns false.
 func compact(v []byte, yield func([]byte) bool) {
 	for begin := 0; begin < len(v); {
 		switch v[begin] {
@@ -67,8 +67,8 @@ func stringEnd(v []byte, at int) int {
 	return len(v)
 }
 
-// headOf returns the beginning of a value: of the text of a string, or of another value's compact
-// form. It ends with a whole character.
+// headOf returns the beginning of the text of a string, or of the compact form of another value. It does not
+// split a character.
 func headOf(v []byte) string {
 	v = bytes.TrimLeft(v, " \t\r\n")
 	if len(v) > 0 && v[0] == '"' {
@@ -84,7 +84,7 @@ func headOf(v []byte) string {
 
 // headOfString returns the beginning of the text of a JSON string.
 func headOfString(v []byte) string {
-	// No character of text takes more than six bytes of JSON for each byte of its own.
+	// JSON needs at most six bytes for each byte of the text.
 	most := min(len(v), 1+6*maxHead)
 	for {
 		quoted := bytes.Clone(v[:most])
@@ -95,11 +95,11 @@ func headOfString(v []byte) string {
 		if err == nil || most <= 1+6*(maxHead-2) {
 			return whole(text[:min(len(text), maxHead)])
 		}
-		most-- // The cut was within an escape sequence.
+		most-- // The text was cut within an escape sequence.
 	}
 }
 
-// whole returns text without an unfinished character at its end.
+// whole returns text without an incomplete character at its end.
 func whole(text []byte) string {
 	for i := 1; i <= min(utf8.UTFMax, len(text)); i++ {
 		if at := len(text) - i; utf8.RuneStart(text[at]) {

@@ -20,7 +20,7 @@ func TestCompactSize(t *testing.T) {
 			t.Errorf("compactSize(%q) = %d, want %d", v, got, len(want))
 		}
 	}
-	// What is not JSON ends as well.
+	// Text that is not JSON must not make compactSize loop.
 	for _, v := range []string{`"`, `"\`, `["a`, `\`, ``} {
 		compactSize([]byte(v))
 	}

@@ -17,17 +17,17 @@ import (
 type Options struct {
 	// Mode is how much the journals of new executions keep.
 	Mode Mode
-	// Value bounds the compact JSON of an input or an output that is kept whole, in bytes.
+	// Value is the maximum size, in bytes of compact JSON, of an input or an output that is kept whole.
 	Value int
 	// Life is how long a journal is kept after the end of its execution.
 	Life time.Duration
 }
 
 const (
-	// maxCode bounds the code that a journal keeps whole, in bytes of compact JSON.
+	// maxCode is the maximum size, in bytes of compact JSON, of code that is kept whole.
 	maxCode = 256 << 10
-	// maxJournal is the size from which a journal keeps nothing of values, except of those that are
-	// no larger than what says that a value is missing. Of texts it keeps maxLate bytes.
+	// maxJournal is the size in bytes from which a journal keeps no values, except those that are no larger
+	// than the mark of a missing value. It keeps only maxLate bytes of a text then.
 	maxJournal = 16 << 20
 	maxLate    = 256
 )
@@ -41,8 +41,8 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// A Writer makes the events of one execution that lives on this server: it gives them their times,
-// and their numbers. They wait in it until a write of the record has stored them. It is safe for
+// A Writer makes the events of one execution that runs on this server, and gives them their times and
+// numbers. The events wait in the Writer until a write of the record has stored them. It is safe for
 // concurrent use.
 type Writer struct {
 	o Options
@@ -51,18 +51,18 @@ type Writer struct {
 	summary Summary
 	queue   queue
 	last    time.Time
-	// size is how many bytes of events there are, stored or not.
+	// size is the size of all events in bytes, whether they are stored or not.
 	size    int64
 	streams map[Stream]*printed
-	// lines is how many lines the program has.
+	// lines is the number of lines of the program.
 	lines int
 	// unsaved is true if the summary has changed since it was stored.
 	unsaved bool
 	ended   bool
 }
 
-// printed is how much of a stream has become events. raw counts the bytes that the program has
-// printed, text those of the UTF-8 of the events.
+// printed says how much of a stream is in events. raw counts the bytes that the program has printed, and
+// text the bytes of UTF-8 in the events.
 type printed struct {
 	decoder   Decoder
 	raw, text int64
@@ -78,14 +78,13 @@ type state struct {
 	Lines  int      `json:"lines"`
 }
 
-// NewWriter returns the Writer of a new execution, whose program has so many lines.
+// NewWriter returns the Writer of a new execution. lines is the number of lines of its program.
 func NewWriter(o Options, s Summary, lines int) *Writer {
 	s.Mode = cmp.Or(o.Mode, Full)
 	return newWriter(o, s, 0, state{Lines: lines})
 }
 
-// Continue returns the Writer of an execution that another server has begun. s is what the store
-// has as its summary.
+// Continue returns the Writer of an execution that another server has begun. s is its summary in the store.
 func Continue(o Options, r continuation.Record, s Summary) (*Writer, error) {
 	var st state
 	if len(r.Printed) > 0 {
@@ -93,7 +92,7 @@ func Continue(o Options, r continuation.Record, s Summary) (*Writer, error) {
 			return nil, fmt.Errorf("journal: read what execution %s has printed: %w", r.ID, err)
 		}
 	}
-	s.Mode = cmp.Or(Mode(r.Journal), Off) // Servers that kept no journals leave it empty.
+	s.Mode = cmp.Or(Mode(r.Journal), Off) // It is empty if a server that kept no journals has written the record.
 	return newWriter(o, s, r.Events, st), nil
 }
 
@@ -129,14 +128,14 @@ func (w *Writer) Note(events ...Event) Notes {
 	return slices.Clone(w.queue.waiting[before:])
 }
 
-// Retract takes events back that have not come to pass, as far as they wait.
+// Retract removes events about something that has not happened after all, if they still wait.
 func (w *Writer) Retract(notes Notes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue.remove(notes)
 }
 
-// note adds events, all of which happen now. mu is held.
+// note adds events, all of which happen now. The caller holds mu.
 func (w *Writer) note(events ...Event) {
 	if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
 		w.last = now
@@ -158,7 +157,7 @@ func (w *Writer) note(events ...Event) {
 func encode(e Event) []byte {
 	line, err := json.Marshal(e)
 	if err != nil {
-		// Only a value that is no JSON can cause this, and values are checked when they come.
+		// It does not happen: only a value that is not JSON can cause it, and values are checked before.
 		panic(fmt.Errorf("journal: encode %s: %w", e.head().Type, err))
 	}
 	if !utf8.Valid(line) {
@@ -199,7 +198,7 @@ func typeOf(e Event) string {
 	}
 }
 
-// typeOfDecision returns the type of an event that tells of a decision.
+// typeOfDecision returns the type of the event about a decision.
 func typeOfDecision(d *ApprovalDecided) string {
 	if d.Given {
 		return TypeApprovalGiven
@@ -207,8 +206,8 @@ func typeOfDecision(d *ApprovalDecided) string {
 	return TypeApprovalRefused
 }
 
-// Print adds what the program has printed: the bytes of a stream from an offset on. Those that were
-// added before are left out. It reports whether events have come of it.
+// Print adds output of the program: the bytes of a stream from an offset on. It ignores bytes that were
+// added before, and reports whether it has added or extended an event.
 func (w *Writer) Print(s Stream, offset int64, data []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,8 +222,8 @@ func (w *Writer) Print(s Stream, offset int64, data []byte) bool {
 	return w.summary.Mode == Full && p.text > before
 }
 
-// Finish adds what is still missing of a stream, all of whose bytes are data, and then added,
-// which the server says there.
+// Finish adds what is still missing of a stream, and then the text added, which comes from the server. data
+// is the whole stream.
 func (w *Writer) Finish(s Stream, data []byte, added string) {
 	w.Print(s, 0, data)
 	w.mu.Lock()
@@ -236,10 +235,10 @@ func (w *Writer) Finish(s Stream, data []byte, added string) {
 }
 
 const (
-	// maxOutput bounds the text of one output event, in bytes.
+	// maxOutput is the maximum size of the text of one output event, in bytes.
 	maxOutput = 256 << 10
-	// maxJoined bounds the text of an output event to which more is joined while it waits for the
-	// store, in bytes.
+	// maxJoined is the maximum size, in bytes, of the text of an output event to which more output is joined
+	// while it waits to be stored.
 	maxJoined = 16 << 10
 )
 
@@ -258,8 +257,8 @@ func (w *Writer) print(s Stream, text string) {
 	}
 }
 
-// join adds text to the event that was noted last, if that is output of the same stream: a program
-// that prints little by little makes no more events than the store has time for.
+// join adds text to the event that was added last, if that is output of the same stream. So a program that
+// prints little by little does not make more events than the store can take.
 func (w *Writer) join(s Stream, text string) bool {
 	last := w.queue.last()
 	if w.ended || last == nil || last.output == nil || last.output.Stream != string(s) || len(last.output.Text)+len(text) > maxJoined {
@@ -272,11 +271,11 @@ func (w *Writer) join(s Stream, text string) bool {
 	return true
 }
 
-// Value returns a value as events keep it: whole, or cut if it is large; nil if the journal keeps
-// no values.
+// Value returns a value in the form that events have: whole, or truncated if it is large. It returns nil if
+// the journal keeps no values.
 func (w *Writer) Value(v json.RawMessage) json.RawMessage { return w.value(v, w.o.Value) }
 
-// Code returns the code of a program, a JSON string, as the first event keeps it.
+// Code returns the code of a program, which is a JSON string, in the form that the first event has.
 func (w *Writer) Code(v json.RawMessage) json.RawMessage { return w.value(v, maxCode) }
 
 func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
@@ -296,7 +295,7 @@ func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
 	}
 	cut, err := json.Marshal(truncated{true, size, head})
 	if err != nil {
-		panic(err) // A struct of three plain members can be encoded.
+		panic(err) // It does not happen: a struct of three plain members can be encoded.
 	}
 	if size <= min(most, len(cut)) {
 		return v
@@ -304,14 +303,14 @@ func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
 	return cut
 }
 
-// full reports whether the journal is so large that it keeps nothing of values any more.
+// full reports whether the journal is so large that it keeps no more values.
 func (w *Writer) full() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.size > maxJournal
 }
 
-// Text returns a text as events keep it: its beginning, or nothing if the journal keeps no values.
+// Text returns the beginning of a text, as events keep it, or "" if the journal keeps no values.
 func (w *Writer) Text(s string) string {
 	if w.summary.Mode != Full {
 		return ""
@@ -347,25 +346,25 @@ func (w *Writer) End(e *Ended) {
 	defer w.mu.Unlock()
 	e.StdoutBytes, e.StderrBytes = w.streams[Stdout].text, w.streams[Stderr].text
 	if w.summary.Mode != Full {
-		e.Error = "" // It may be what the program has said.
+		e.Error = "" // It may contain text of the program.
 	}
 	w.note(e)
-	at := Moment(w.last) // the time of e
+	at := Moment(w.last) // The time of e.
 	w.summary.Status, w.summary.Ended = e.Status, &at
 	w.summary.Rounds, w.summary.Calls, w.summary.Ran, w.summary.Error = e.Rounds, e.Calls, e.Ran, e.Error
 	w.summary.Reason, w.summary.Detail = e.Reason, e.Detail
 	w.ended, w.unsaved = true, true
 }
 
-// Chapter returns what the next write of the record brings to the store, and notes in the record
-// how much that is. What it has stays waiting until Stored is called.
+// Chapter returns what the next write of the record must store, and notes in the record how much that is.
+// The events in the Chapter wait until Stored is called.
 func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := continuation.Chapter{First: w.queue.first, Events: make([]json.RawMessage, len(w.queue.waiting))}
 	for i, e := range w.queue.events() {
 		c.Events[i] = e.Content
-		w.queue.waiting[i].output = nil // The store may have it from now on.
+		w.queue.waiting[i].output = nil // The event must not change from now on, since the store may have it.
 	}
 	if w.unsaved {
 		content, err := json.Marshal(w.summary)
@@ -393,9 +392,9 @@ func (w *Writer) Chapter(r *continuation.Record) (continuation.Chapter, error) {
 	return c, encErr
 }
 
-// Stored tells that the store has r, a record that Chapter has made ready, and the events that came
-// with it. saved tells that it has the latest summary. If r is older than one that was stored
-// before, the store has lost the events since, and they wait again.
+// Stored notes that the store has r, a record that was passed to Chapter, and the events of that Chapter.
+// saved is true if the store has the latest summary as well. If r is older than a record that was stored
+// before, the store has lost the events since r, and they wait again.
 func (w *Writer) Stored(r continuation.Record, saved bool) error {
 	var st state
 	if len(r.Printed) > 0 {
@@ -419,7 +418,7 @@ func (w *Writer) Waiting() []continuation.Event {
 	return w.queue.events()
 }
 
-// Lost tells that the store has lost the whole journal.
+// Lost notes that the store has lost the whole journal.
 func (w *Writer) Lost() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"fermata/continuation"
 )
 
-// chapter returns the events of the next write as text, and the record that it leads to.
+// chapter returns the types of the events of the next write, and the record of that write.
 func chapter(t *testing.T, w *Writer) (string, continuation.Record) {
 	t.Helper()
 	var r continuation.Record
@@ -48,13 +48,13 @@ func TestWriterNumbers(t *testing.T) {
 	if got != "execution.started output" || first.Events != 2 {
 		t.Errorf("first chapter: %s, %d events", got, first.Events)
 	}
-	// A write that failed is made again, with what has come since.
+	// A write that has failed is made again, with the events since.
 	claim := w.Note(&Resumed{Round: 1}, &CallCompleted{Call: "call_001"})
 	w.Note(&Output{Stream: "stdout", Offset: 1, Text: "b"})
 	if got, _ := chapter(t, w); got != "execution.started output execution.resumed call.completed output" {
 		t.Errorf("second chapter: %s", got)
 	}
-	// A claim that failed has not come to pass.
+	// The events of a claim that has failed are removed.
 	w.Retract(claim)
 	if got, _ := chapter(t, w); got != "execution.started output output" {
 		t.Errorf("chapter after a failed claim: %s", got)
@@ -75,7 +75,7 @@ func TestWriterNumbers(t *testing.T) {
 	}
 }
 
-// A write that is said to have failed has brought a claim that was retracted since.
+// A write that was reported as failed has stored a claim that was retracted since.
 func TestWriterOfAStoredClaim(t *testing.T) {
 	w := NewWriter(Options{Mode: Full}, Summary{ID: "x"}, 1)
 	w.Note(&Started{})
@@ -134,7 +134,7 @@ func TestWriterOfAStoreThatForgets(t *testing.T) {
 		t.Errorf("after a loss of all events, %d to %d are written, want 1 to 5", w.queue.first, r.Events)
 	}
 	stored(write())
-	// More than is kept.
+	// Now more events are lost than are kept.
 	for range 5 {
 		w.Note(&Output{Stream: "stdout", Text: strings.Repeat("x", mostKept/2)})
 		stored(write())
@@ -146,7 +146,7 @@ func TestWriterOfAStoreThatForgets(t *testing.T) {
 	if w.queue.first != 11 || len(w.queue.waiting) > 0 {
 		t.Errorf("after a loss of more than is kept, %d events wait, the first is number %d", len(w.queue.waiting), w.queue.first)
 	}
-	// The store has a claim that was retracted: the number of nothing before it is known.
+	// The store has a claim that was retracted. The numbers of the events before it are not known.
 	w.Note(&Output{Stream: "stdout", Text: "c"})
 	claim := w.Note(&Resumed{Round: 2})
 	r := write()
@@ -184,7 +184,7 @@ func TestWriterOutput(t *testing.T) {
 		w := NewWriter(Options{Mode: Full}, Summary{}, 1)
 		w.Print(Stdout, 0, []byte(text[:cut]))
 		r := read(w)
-		// Another server goes on. The sandbox repeats all that the program has printed.
+		// Another server continues. The sandbox repeats everything that the program has printed.
 		next, err := Continue(Options{Mode: Off}, r, Summary{Mode: Full})
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestWriterOutput(t *testing.T) {
 	}
 }
 
-// Output that waits for the store is joined, as long as the store cannot have it.
+// Output is joined with the event before it only while the store cannot have that event.
 func TestWriterJoins(t *testing.T) {
 	w := NewWriter(Options{Mode: Full}, Summary{}, 1)
 	offset := map[Stream]int64{}
@@ -229,7 +229,7 @@ func TestWriterJoins(t *testing.T) {
 	if want := []string{"stdout 0 ab", "stderr 0 x", "stdout 2 c"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	// The store may have these by now.
+	// The store may have these events now.
 	print(Stdout, "d")
 	print(Stdout, strings.Repeat("e", maxJoined-1))
 	print(Stdout, "f")
@@ -240,7 +240,7 @@ func TestWriterJoins(t *testing.T) {
 	}
 }
 
-// A journal that is full keeps nothing of values.
+// A journal that is full keeps no more values.
 func TestWriterFull(t *testing.T) {
 	w := NewWriter(Options{Mode: Full, Value: 64 << 10}, Summary{}, 1)
 	value := json.RawMessage(`"` + strings.Repeat("x", 60<<10) + `"`)
@@ -293,7 +293,7 @@ func TestWriterModes(t *testing.T) {
 	}
 }
 
-// The summary tells the time of the last event, also where a millisecond passes in between.
+// The summary has the time of the last event, even if a millisecond passes between both.
 func TestWriterEndsOnce(t *testing.T) {
 	for until := time.Now().Add(20 * time.Millisecond); time.Now().Before(until); {
 		w := NewWriter(Options{Mode: Full}, Summary{ID: "x"}, 1)

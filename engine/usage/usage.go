@@ -1,5 +1,5 @@
-// Package usage counts what principals use of the tools that the server runs, by toolset and day, for
-// those who pay for it.
+// Package usage counts what principals use of the tools that the server runs, by toolset and day, so that it
+// can be billed.
 package usage
 
 import (
@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// every is how long a Counter gathers before it writes. A crash loses what it has not written.
+	// every is how long a Counter counts before it writes. A crash loses what was not written.
 	every = time.Second
-	// writeTimeout bounds one write.
+	// writeTimeout is how long one write may take.
 	writeTimeout = 5 * time.Second
-	// most is how many sums wait to be written at most: of principals, toolsets and days.
+	// most is how many sums may wait to be written. There is one for each principal, toolset and day.
 	most = 10_000
 )
 
@@ -26,12 +26,12 @@ type Options struct {
 	Store continuation.Usages
 	// Life is how long the sums of a day are kept after its end.
 	Life time.Duration
-	// Log is told of sums that are lost.
+	// Log gets a message when sums are lost.
 	Log *slog.Logger
 }
 
-// A Counter adds up in memory and writes once a second. It never counts a call twice: what may have been
-// written is not written again. It is safe for concurrent use.
+// A Counter adds up usage in memory and writes it once a second. It never counts a call twice: if a write
+// fails but may have succeeded in the store, it is not repeated. It is safe for concurrent use.
 type Counter struct {
 	o Options
 
@@ -39,7 +39,7 @@ type Counter struct {
 	waiting map[key]sum
 	lost    int64 // calls that did not fit into waiting
 
-	// fed has room for one signal: there is something to write.
+	// fed has room for one signal that there is something to write.
 	fed     chan struct{}
 	closing chan struct{}
 	closed  chan struct{}
@@ -58,7 +58,7 @@ func New(o Options) *Counter {
 		o: o, waiting: map[key]sum{},
 		fed: make(chan struct{}, 1), closing: make(chan struct{}), closed: make(chan struct{}),
 	}
-	c.feed() // An earlier server may have left sums whose time is over.
+	c.feed() // The first write removes old sums that an earlier server may have left.
 	go c.work()
 	return c
 }
@@ -80,7 +80,7 @@ func (c *Counter) Used(principal, toolset string, cost int64) {
 func (c *Counter) feed() {
 	select {
 	case c.fed <- struct{}{}:
-	default: // It has a signal that was not taken yet.
+	default: // There is a signal that was not received yet.
 	}
 }
 
@@ -102,8 +102,8 @@ func (c *Counter) work() {
 	}
 }
 
-// write writes what was counted, and has old sums removed. What it cannot write is lost: it may have
-// been written.
+// write writes what was counted, and removes old sums. If the write fails, its sums are lost, since they may
+// have been written.
 func (c *Counter) write() {
 	c.mu.Lock()
 	waiting, lost := c.waiting, c.lost
@@ -125,7 +125,7 @@ func (c *Counter) write() {
 	}
 }
 
-// List returns sums that are kept. What was counted in the last second may be missing.
+// List returns the sums in the store. What was counted in the last second may be missing.
 func (c *Counter) List(ctx context.Context, q continuation.UsageQuery) ([]continuation.Usage, error) {
 	now := time.Now()
 	q.Since = max(q.Since, continuation.DayOf(now.Add(-c.o.Life)))
@@ -135,7 +135,7 @@ func (c *Counter) List(ctx context.Context, q continuation.UsageQuery) ([]contin
 	return c.o.Store.Usage(ctx, q)
 }
 
-// Close writes what is left. Nothing may be counted any more.
+// Close writes what is left. Used must not be called after it.
 func (c *Counter) Close(ctx context.Context) error {
 	close(c.closing)
 	select {

@@ -58,7 +58,7 @@ func wantList(t *testing.T, c *usage.Counter, q continuation.UsageQuery, want []
 	}
 }
 
-// What is counted at the same time adds up, and Close writes the rest.
+// Concurrent calls of Used add up, and Close writes the rest.
 func TestCounter(t *testing.T) {
 	store := openStore(t)
 	c := usage.New(usage.Options{Store: store, Life: life, Log: slog.New(slog.DiscardHandler)})
@@ -82,7 +82,7 @@ func TestCounter(t *testing.T) {
 	})
 }
 
-// What is counted is there a second later, without Close.
+// Counts are in the store a second later, without Close.
 func TestWritesEverySecond(t *testing.T) {
 	c := usage.New(usage.Options{Store: openStore(t), Life: life, Log: slog.New(slog.DiscardHandler)})
 	defer closeCounter(t, c)
@@ -103,7 +103,7 @@ func TestWritesEverySecond(t *testing.T) {
 	}
 }
 
-// Days that are too long ago are not shown, even if the store still has them.
+// Days that are older than Life are not shown, even if the store still has them.
 func TestLife(t *testing.T) {
 	store := openStore(t)
 	row := func(days int) continuation.Usage {
@@ -118,14 +118,14 @@ func TestLife(t *testing.T) {
 	wantList(t, c, continuation.UsageQuery{Principal: "ada", Since: today().Add(-1), Limit: 10}, []continuation.Usage{row(0)})
 }
 
-// failing is a store that writes and then says that it could not.
+// failing is a store that reports each write as failed although it has succeeded.
 type failing struct{ continuation.Usages }
 
 func (f failing) AddUsage(ctx context.Context, add []continuation.Usage, life time.Duration) error {
 	return errors.Join(f.Usages.AddUsage(ctx, add, life), continuation.ErrUnavailable)
 }
 
-// What may have been written is not written again, and what does not fit into the memory is logged.
+// Sums that may have been written are not written again, and sums for which there is no room are logged.
 func TestNeverTooMuch(t *testing.T) {
 	store := openStore(t)
 	var log bytes.Buffer

@@ -5,15 +5,15 @@ import { longestReason } from "./approval.js";
 import { ValueBox } from "./calls.js";
 import { brief, count, moment, plural, span } from "./text.js";
 
-// Calls beyond these wait for the next pause: results may be sent in parts.
+// Of a pause with more calls, the rest is answered at the next pause, since results may be sent in parts.
 const mostForms = 25;
 
-// What a person may do with a call, and with one that waits for approval, of which nothing is chosen
-// before the person chooses it.
+// What a person may do with a call, and with a call that waits for approval. For the latter, nothing is
+// chosen before the person chooses it.
 const choices = [["result", "Result"], ["error", "Error"], ["later", "Later"]];
 const decisions = [["approve", "Approve"], ["refuse", "Refuse"], ["later", "Later"]];
 
-// An AnswerForm answers the calls of one pause. sent(results) gets the JSON text of the results.
+// An AnswerForm answers the calls of one pause. It calls sent(results) with the JSON text of the results.
 export class AnswerForm {
   constructor({ calls, execution, sent, goTo }) {
     this.calls = calls.slice(0, mostForms).map((call, i) => new CallForm(call, i, execution.byCall.get(call.id), execution, goTo));
@@ -65,7 +65,7 @@ export class AnswerForm {
   }
 }
 
-// The labels of what a person writes, by what is chosen.
+// The labels of the text that a person writes, by the choice.
 const labels = { result: "Result, as JSON", error: "Message of the error", approve: "Why (may be empty)", refuse: "Why (may be empty)" };
 
 class CallForm {
@@ -101,8 +101,8 @@ class CallForm {
     if (kind === "error" && this.value.value === "null") this.value.value = "";
   }
 
-  // result returns the JSON of the call's result, or null if it is to wait. The JSON that the person
-  // wrote goes out as it is, so that no number loses a digit.
+  // result returns the JSON of the call's result, or null if the person will answer later. JSON that the
+  // person has written is sent as it is, so that no number loses a digit.
   result() {
     const id = JSON.stringify(this.call.id);
     const text = this.value.value;

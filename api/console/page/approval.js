@@ -1,14 +1,14 @@
-// Decides on a call that waits for approval.
+// The form with which a person approves or refuses a call.
 
 import { button, h, setText } from "./dom.js";
 import { Refusal, problem, request } from "./server.js";
 import { brief } from "./text.js";
 
-// How long a reason may be.
+// The maximum length of a reason, in characters.
 export const longestReason = 1000;
 
-// An ApprovalForm is shown below the input of a call. When it has been sent, the events of the execution
-// tell what has become of the call.
+// An ApprovalForm is shown below the input of a call. After it was sent, the events of the execution tell
+// what has become of the call.
 export class ApprovalForm {
   constructor(execution, call, signal) {
     this.path = `executions/${execution.id}/approvals`;
@@ -29,7 +29,7 @@ export class ApprovalForm {
       await request(this.path, { method: "POST", body, signal: this.signal });
     } catch (error) {
       if (this.signal.aborted) return;
-      // Of two who decide at once, the second is told; an event tells both what it was.
+      // If two people decide at once, the second one gets 409. An event tells both of them the decision.
       this.busy(error instanceof Refusal && error.status === 409);
       this.note.hidden = false;
       setText(this.note, brief(problem(error), 500));

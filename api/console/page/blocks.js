@@ -8,7 +8,7 @@ import { Source } from "./program.js";
 import { problem, readText, request } from "./server.js";
 import { brief, plural } from "./text.js";
 
-// partText is what stands for a part of what the model sees.
+// partText returns the text that is shown for a part.
 function partText(part) {
   if (part?.type === "text") return String(part.text ?? "");
   return `<${String(part?.type ?? "part")} media_type=${String(part?.source?.media_type ?? "unknown")}>`;
@@ -28,7 +28,7 @@ export class BlocksBox {
       h("div.panel-head", {}, h("h2", {}, "Timeline"), this.number, this.ask), this.note, this.body);
   }
 
-  // show follows the execution: it has a timeline where the server keeps its events.
+  // show shows the panel for an execution. It has a timeline only if the server keeps its events.
   show(execution) {
     this.element.hidden = execution.started === null;
     this.status = execution.status;

@@ -9,7 +9,8 @@ import { Scale, spansOf } from "./timeline.js";
 
 const callWords = { open: "Open", waiting: "Waits", asked: "Approval", completed: "Done", failed: "Failed" };
 
-// stateOf returns the state of a call: one that the execution waits for is open as well.
+// stateOf returns the state of a call. Of the open calls, it tells apart those that wait for approval and
+// those that the execution waits for.
 function stateOf(execution, call) {
   if (call.state === "open" && call.asked) return "asked";
   return call.state === "open" && execution.waiting.has(call.call) ? "waiting" : call.state;
@@ -36,7 +37,7 @@ export class CallsBox {
       draw: (i) => this.draw(i),
       given: { role: "listbox", onkeydown: (e) => this.press(e), onfocus: () => this.focus() },
     });
-    // It follows new calls only if the person has gone to the last one.
+    // The list follows new calls only if the person has scrolled to the last one.
     this.rows.atEnd = false;
     this.detail = new CallDetail(goTo);
     this.none = h("p.nothing");

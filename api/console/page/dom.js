@@ -24,7 +24,7 @@ export function h(name, given = {}, ...children) {
   return element;
 }
 
-// setText changes the text of an element if it differs, so that nothing is laid out in vain.
+// setText changes the text of an element if it differs, so that the browser lays out nothing in vain.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -39,7 +39,7 @@ export function setChildren(element, children) {
   });
 }
 
-// say tells a change to those who do not see it.
+// say announces a change to people who use a screen reader.
 export function say(text) {
   setText(document.getElementById("news"), text);
 }
@@ -50,8 +50,8 @@ export function button(label, onclick, given = {}) {
   return h(`button${kind ? "." + kind : ""}`, { type: "button", onclick, ...rest }, label);
 }
 
-// painter returns a function that calls paint before the next frame, once however often it is
-// called. A tab in the background has no frames, so a timer stands in for them.
+// painter returns a function that makes paint run before the next frame. However often the function is
+// called, paint runs once. A tab in the background has no frames, so there a timer is used.
 export function painter(paint) {
   let asked = false;
   return () => {

@@ -1,4 +1,4 @@
-// A place to write code: a plain text area, with numbers and colours drawn around what is in sight.
+// A place to write code: a plain text area, with line numbers and colours drawn for the visible part.
 
 import { h, painter } from "./dom.js";
 import { tokens } from "./highlight.js";
@@ -65,7 +65,7 @@ export class Editor {
     this.colours.style.transform = `translate(${-scrollLeft}px, ${top}px)`;
   }
 
-  // press keeps the indentation of the line above. The tab key goes on to the next field, as
+  // press gives a new line the indentation of the line above. The tab key moves to the next field, as
   // everywhere.
   press(e) {
     if (e.key !== "Enter" || e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return;

@@ -1,4 +1,4 @@
-// One execution.
+// The view of one execution.
 
 import { button, h, setChildren, setText } from "./dom.js";
 import { ApprovalForm } from "./approval.js";
@@ -86,7 +86,7 @@ export class ExecutionView {
     this.follower.run();
   }
 
-  // linked shows how the stream goes.
+  // linked shows the state of the stream.
   linked(name, detail) {
     this.link = name;
     this.element.dataset.link = name;
@@ -102,7 +102,7 @@ export class ExecutionView {
     this.report.update();
   }
 
-  // showSummaryAlone is for an execution without events.
+  // showSummaryAlone shows an execution of which the server keeps no events.
   showSummaryAlone() {
     setChildren(this.notice, [h("span", {}, "The server keeps no events of this execution (FERMATA_JOURNAL=off), so there is its summary alone."),
       button("Renew", () => this.renewSummary(), { kind: "small" })]);
@@ -218,7 +218,7 @@ export class ExecutionView {
   }
 }
 
-// waitingMarks returns what to write beside the lines at which an execution waits.
+// waitingMarks returns the texts to show at the lines at which an execution waits.
 export function waitingMarks(execution) {
   const names = new Map();
   for (const call of execution.waits) {
@@ -251,7 +251,7 @@ class WaitingBox {
     const { now } = execution;
     setText(this.when, [`since ${moment(execution.since)} (${span(now - execution.since)})`,
       Number.isFinite(execution.expires) && `expires at ${moment(execution.expires)} (in ${span(execution.expires - now)})`].filter(Boolean).join(", "));
-    // Those that a person can decide on come first.
+    // The calls that a person can decide on come first.
     const shown = [...waits.filter((call) => call.asked), ...waits.filter((call) => !call.asked)].slice(0, mostWaiting);
     for (const [call, card] of this.cards) if (!shown.includes(call) || card.asked !== call.asked) { card.value.close(); this.cards.delete(call); }
     const cards = shown.map((call) => this.card(execution, call).element);

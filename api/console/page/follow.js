@@ -1,4 +1,4 @@
-// Follows the events of an execution, also across broken connections.
+// Follows the events of an execution. It connects again if a connection breaks.
 
 import { parse } from "./json.js";
 import { Refusal, query, readText, request } from "./server.js";
@@ -8,8 +8,9 @@ const shortestWait = 1000;
 const longestWait = 30_000;
 
 // A Follower applies the events of the execution with this id, and calls arrived() after each piece
-// of the stream. state(name, detail) hears how it goes: "connecting", "live", "lost" (detail: milliseconds until the next
-// try), "ended", "none" (the server keeps no events of it) or "refused" (detail: the error).
+// of the stream. It calls state(name, detail) when its state changes: "connecting", "live", "lost" (detail:
+// milliseconds until the next try), "ended", "none" (the server keeps no events of the execution) or
+// "refused" (detail: the error).
 export class Follower {
   constructor({ id, execution, arrived, state }) {
     Object.assign(this, { id, execution, arrived, state });

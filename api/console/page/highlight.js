@@ -1,4 +1,4 @@
-// Colours code. A colour is only a help: a text that it misreads is still shown as it is.
+// Colours code. The colours are only a help: code that is coloured wrongly is still shown as it is.
 
 import { visibleLine } from "./text.js";
 
@@ -44,7 +44,7 @@ export function tokens(text, language) {
   return lines;
 }
 
-// highlight is tokens with texts in which every character is seen.
+// highlight is like tokens, but replaces invisible characters by escapes.
 export function highlight(text, language) {
   return tokens(text, language).map((line) => line.map(([kind, piece]) => [kind, visibleLine(piece)]));
 }

@@ -2,27 +2,27 @@
 
 const exactly = typeof JSON.rawJSON === "function";
 
-// A number that JavaScript would write in another way stays as it was written.
+// keepNumber keeps the text of a number that JavaScript would write in another way.
 function keepNumber(_key, value, context) {
   return typeof value === "number" && context?.source !== undefined && String(value) !== context.source ? JSON.rawJSON(context.source) : value;
 }
 
-// parse is JSON.parse for what is shown.
+// parse is JSON.parse for values that are shown.
 export function parse(text) {
   return exactly ? JSON.parse(text, keepNumber) : JSON.parse(text);
 }
 
 const shortLine = 64;
 
-// pretty is a value as indented JSON, or as one line if that is short.
+// pretty returns a value as indented JSON, or on one line if that is short.
 export function pretty(value) {
   const text = JSON.stringify(value, null, 2) ?? "null";
-  // A line break within a text is written as an escape, so these are between values.
+  // Line breaks within strings are escapes, so these line breaks are between values.
   const line = text.length < 2 * shortLine ? text.replace(/([[{])\n\s*/g, "$1").replace(/\n\s*([\]}])/g, "$1").replace(/\n\s*/g, " ") : text;
   return line.length <= shortLine ? line : text;
 }
 
-// compact is a value as one line of JSON, cut to a length.
+// compact returns a value as one line of JSON, truncated to a length.
 export function compact(value, length = 160) {
   const text = JSON.stringify(value) ?? "";
   return text.length > length ? text.slice(0, length) + "…" : text;

@@ -1,4 +1,4 @@
-// The list of executions, which renews itself.
+// The list of executions, which is fetched again every few seconds.
 
 import { button, h, say, setChildren, setText } from "./dom.js";
 import { parse } from "./json.js";
@@ -12,14 +12,14 @@ const contracts = ["programmatic", "exec", "messages", "mcp", "tool"];
 
 export const executionForm = /^[0-9a-fA-F-]{1,64}$/;
 
-// What the list showed last, for when the person comes back to it. It ends with the page.
+// What the list showed last, for when the person comes back to it. It is lost when the page is closed.
 let filters = null;
 
 function noFilters() {
   return { statuses: new Set(), contract: "", labels: [], principal: "", title: "", pages: [null] };
 }
 
-// forgetFilters is for another key.
+// forgetFilters forgets the filters, since another key is used now.
 export function forgetFilters() {
   filters = null;
 }
@@ -77,7 +77,7 @@ export class List {
     this.paintLabels();
   }
 
-  // restart begins with the newest executions again.
+  // restart shows the first page again.
   restart() {
     filters.pages = [null];
     this.data = null;
@@ -110,7 +110,7 @@ export class List {
     }, { kind: "chip", "aria-label": `Remove the label ${brief(text, 80)}` })));
   }
 
-  // renew fetches the page again. Answers that come after a later question do not count.
+  // renew fetches the page again. An answer is ignored if another request was sent since.
   async renew() {
     const turn = ++this.turn;
     const path = "executions" + query({
@@ -183,7 +183,7 @@ export class List {
       h("p", {}, "Each program that is run with your key appears here at once, and stays for as long as the server keeps its journal."), go]);
   }
 
-  // press moves between rows with j and k.
+  // press moves between rows if the key is j or k.
   press(e) {
     if ((e.key !== "j" && e.key !== "k") || e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, textarea, select, [role=listbox]")) return;
     const links = [...this.list.querySelectorAll("a")];
@@ -191,7 +191,7 @@ export class List {
     links[e.key === "j" ? Math.min(links.length - 1, at + 1) : Math.max(0, at - 1)]?.focus();
   }
 
-  // replaced is set by whoever shows the view.
+  // replaced is set by the code that shows the view.
   replaced() {}
 
   close() {

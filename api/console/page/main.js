@@ -1,4 +1,4 @@
-// Begins: asks for a key if the server wants one, and shows what the address names.
+// The entry point: asks for a key if the server wants one, and shows the view that the address names.
 
 import { h, button, say, setText } from "./dom.js";
 import { ExecutionView } from "./execution.js";
@@ -16,7 +16,7 @@ let view = null;
 let playground = null;
 let open = false;
 
-// show shows a view, and ends the one before it. The playground goes on out of sight.
+// show shows a view, and ends the one before it. Only the playground goes on while it is not shown.
 function show(next) {
   if (view !== null && view !== playground) view.close?.();
   view = next;
@@ -25,7 +25,7 @@ function show(next) {
   document.title = `${brief(next.title, 200)} – Fermata`;
 }
 
-// route shows what the address names. Addresses name views and executions, and nothing else.
+// route shows the view that the address names. Addresses name views and executions, and nothing else.
 function route() {
   if (!open) return;
   const [, name = "", id = ""] = location.hash.split("/");

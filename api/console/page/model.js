@@ -1,15 +1,15 @@
-// What the events of one execution add up to. It knows nothing of the page.
+// The state of one execution, derived from its events. This file does not depend on the page.
 
 import { serverNow } from "./server.js";
 import { visibleLine } from "./text.js";
 import { Wrapped, border } from "./wrapped.js";
 
-// What is kept of the output for the eye.
+// The limits of the output that is kept to be shown.
 const mostText = 1 << 20;
 const mostLines = 100_000;
 const longestPiece = 4096;
 
-// pieces returns a line in pieces that are short enough to be changed often.
+// pieces yields a line in pieces. Each is so short that it costs little to draw it again and again.
 function* pieces(line) {
   for (let from = 0, to; from < line.length; from = to) {
     to = border(line, Math.min(line.length, from + longestPiece));
@@ -22,9 +22,9 @@ export class Output {
   wrapped = new Wrapped();
   size = 0;
   dropped = 0;
-  // complains is true if something stands in stderr.
+  // complains is true if the program has printed to stderr.
   complains = false;
-  // open is the last line as it came, while its end has not come.
+  // open is the last line, while its end has not arrived.
   open = null;
 
   add(stream, text) {
@@ -38,7 +38,7 @@ export class Output {
     this.trim();
   }
 
-  // print adds a piece of a line. A line that has grown long goes on in another one.
+  // print adds a piece of a line. A line that has become too long is continued on another one.
   print(stream, piece) {
     const goesOn = this.open?.stream === stream;
     if (stream === "stderr") this.complains = true;
@@ -52,7 +52,7 @@ export class Output {
     this.wrapped.push({ text: visibleLine(piece), stream, goesOn });
   }
 
-  // trim drops the oldest lines once there are a quarter more than are kept.
+  // trim drops the oldest lines once the limit is exceeded by a quarter.
   trim() {
     const { lines } = this.wrapped;
     if (this.size < 1.25 * mostText && lines.length < 1.25 * mostLines) return;
@@ -68,11 +68,11 @@ export class Output {
   }
 }
 
-// An Execution is what is known of one execution.
+// An Execution is what is known about one execution.
 export class Execution {
   constructor(id = null) {
     this.id = id;
-    this.principal = undefined; // Operators are told whose it is.
+    this.principal = undefined; // Set if the person is an operator.
     this.seq = 0;
     this.summary = null;
     this.started = null;
@@ -92,7 +92,7 @@ export class Execution {
     this.latest = null;
   }
 
-  // apply takes one event. It ignores those that it has had and those that it does not know.
+  // apply applies one event. It ignores events that were applied before, and unknown ones.
   apply(event) {
     if (!Number.isSafeInteger(event?.seq) || event.seq <= this.seq) return;
     this.seq = event.seq;
@@ -152,7 +152,7 @@ export class Execution {
 
   begin(event, at) {
     const known = this.byCall.get(event.call);
-    if (known?.decided !== undefined && known.end === null) { // It has been approved, and begins.
+    if (known?.decided !== undefined && known.end === null) { // The call was approved, and begins now.
       known.at = at;
       return known;
     }
@@ -181,7 +181,7 @@ export class Execution {
     this.waiting.delete(event.call);
   }
 
-  // turn notes that the execution is in another state from a moment on.
+  // turn notes that the execution has got another status at a moment.
   turn(status, at) {
     const last = this.spans.at(-1);
     if (last !== undefined && last.to === null) last.to = at;
@@ -199,7 +199,7 @@ export class Execution {
     return this.calls.filter((call) => this.waiting.has(call.call));
   }
 
-  // lineOf returns the line that a call claims to stand in, if the program has that line.
+  // lineOf returns the line that a call claims to come from, if the program has that line.
   lineOf(call) {
     const lines = this.lines;
     return Number.isSafeInteger(call.line) && call.line >= 1 && call.line <= lines ? call.line : null;

@@ -5,7 +5,7 @@ import { brief, plural, size } from "./text.js";
 
 const mostOutputs = 50;
 
-// words of the states that the server knows, and whether the file is there.
+// For each state of the server: its text, and whether the file was stored.
 const outputWords = {
   produced: ["Produced", true], too_small: ["Too small", true], missing: ["Missing", false], empty: ["Empty", false],
   too_large: ["Too large", false], not_regular: ["Not a regular file", false], unreadable: ["Unreadable", false], undelivered: ["Not stored", false],

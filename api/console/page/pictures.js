@@ -1,6 +1,5 @@
-// Finds out whether a file is a picture that may be shown, by its first bytes: what a program
-// says of a file counts for nothing. Only pictures of these four forms are decoded, and only
-// below a size.
+// Finds out by its first bytes whether a file is a picture that may be shown. The type that a program claims
+// is ignored. Only pictures of these four formats are shown, and only up to a size.
 
 export const mostPixels = 20_000_000;
 
@@ -12,7 +11,7 @@ export function pictureOf(buffer) {
       const found = read(view);
       if (found !== null) return found.width > 0 && found.height > 0 ? found : null;
     } catch {
-      return null; // It ends before its size is told.
+      return null; // The file ends before the size of the picture is given.
     }
   }
   return null;
@@ -39,7 +38,7 @@ function jpeg(view) {
   for (let at = 2; ;) {
     if (view.getUint8(at) !== 0xff) return null;
     const kind = view.getUint8(at + 1);
-    // The frame's header; C4, C8 and CC are no frames.
+    // These markers begin the header of a frame, except C4, C8 and CC.
     if (kind >= 0xc0 && kind <= 0xcf && kind !== 0xc4 && kind !== 0xc8 && kind !== 0xcc) {
       return { type: "image/jpeg", width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
     }

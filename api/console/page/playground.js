@@ -21,7 +21,7 @@ export class Playground {
 
   constructor() {
     this.execution = null;
-    // The token stays in memory: it lets whoever has it continue the program.
+    // The token is kept in memory only, since it lets anybody who has it continue the program.
     this.token = null;
     this.form = null;
     this.request = null;
@@ -87,7 +87,7 @@ export class Playground {
     setText(this.problem, text ?? "");
   }
 
-  // start runs what is written.
+  // start runs the program.
   start() {
     if (this.request !== null || this.token !== null) {
       this.complain("The last program has not ended. Cancel it to run another one.");
@@ -181,13 +181,13 @@ export class Playground {
     }
     this.token = null;
     if (execution.ended === null && execution.seq > 0 && execution.id !== null) {
-      // The answer is a repeated one, which comes without events.
+      // The answer was sent before, and is repeated without events.
       await catchUp(execution.id, execution, signal).catch(() => {});
     }
     this.ended(execution, body);
   }
 
-  // ended shows the end as the answer tells it, where no events do.
+  // ended shows the end that the answer tells, if there are no events.
   ended(execution, body) {
     this.token = null;
     this.closeForm();
@@ -224,7 +224,7 @@ export class Playground {
       await request(`executions/${execution.id}/cancel`, { method: "POST" });
       if (running === null) this.ended(execution, { status: "cancelled" });
     } catch (error) {
-      // A server without that route ends the program when its client leaves.
+      // A server without this route ends the program when its client disconnects.
       if (error instanceof Refusal && error.status === 404 && running !== null) running.abort();
       else if (error instanceof Refusal && error.status === 409) this.ended(execution, { status: "cancelled" });
       else this.failed(error, null, true);
@@ -262,7 +262,7 @@ export class Playground {
     }
   }
 
-  // end is for another key: everything goes.
+  // end removes everything, since another key is used now.
   end() {
     this.request?.abort();
     this.token = null;

@@ -1,12 +1,12 @@
-// A box with code or JSON: coloured, with numbers of lines and marks if wanted.
+// A box with coloured code or JSON, which can have line numbers and marks.
 
 import { button, h } from "./dom.js";
 import { highlight } from "./highlight.js";
 import { Rows } from "./rows.js";
 import { Wrapped } from "./wrapped.js";
 
-// copier returns a button that copies what is seen, or null where the browser does not let pages
-// write to the clipboard.
+// copier returns a button that copies a text, or null if the browser does not let pages write to the
+// clipboard.
 export function copier(text) {
   if (!navigator.clipboard) return null;
   const control = button("Copy", async () => {
@@ -39,7 +39,7 @@ export class Source {
     const { columns } = this.wrapped;
     this.wrapped = new Wrapped();
     this.wrapped.columns = columns;
-    // A line break at the end begins no further line.
+    // A line break at the end does not begin another line.
     for (const pieces of highlight(text.replace(/\n$/, ""), language)) {
       this.wrapped.push({ pieces, text: pieces.map(([, piece]) => piece).join("") });
     }

@@ -1,4 +1,4 @@
-// What one sees of an execution, live and afterwards: output, calls, files and the end.
+// The report of an execution while it runs and afterwards: output, calls, files and the end.
 
 import { h, painter, say, setChildren, setText } from "./dom.js";
 import { CallsBox } from "./calls.js";
@@ -7,7 +7,7 @@ import { FilesBox } from "./stored.js";
 import { OutputsBox } from "./outputs.js";
 import { brief, count, isLive, plural, size, span, statusClass, statusWord } from "./text.js";
 
-// pill returns a status as a word with a colour.
+// pill returns an element that shows a status as a coloured word.
 export function pill() {
   return h("span.pill");
 }
@@ -53,7 +53,7 @@ export class Report {
     this.changed();
   }
 
-  // tell says a change of the state to those who do not see it.
+  // tell announces a new status to people who use a screen reader.
   tell(execution) {
     const now = `${execution.status} ${execution.round} ${execution.waiting.size}`;
     if (now === this.status || execution.status === null) return;

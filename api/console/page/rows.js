@@ -1,14 +1,15 @@
-// A list of rows of equal height, of which only those in sight are elements.
+// A list of rows of equal height, of which only the visible ones are elements.
 
 import { h, painter } from "./dom.js";
 
 export const rowHeight = 20;
 
-// Browsers bound the height of elements.
+// Browsers limit the height of elements.
 const mostRows = 1_500_000;
 
-// A Rows shows rows that draw(i) makes. count() says how many there are; resized(columns), if given, is
-// told how many characters fit into a row. If follow is true, it stays at its end as it grows.
+// A Rows shows the rows that draw(i) makes. count() returns how many there are. If resized is given, it is
+// called with the number of characters that fit into a row. If follow is true, the list stays scrolled to
+// its end as it grows.
 export class Rows {
   constructor({ label, kind = "", count, draw, resized = null, follow = false, height = rowHeight, given = {} }) {
     Object.assign(this, { count, draw, resized, follow, height });
@@ -36,7 +37,7 @@ export class Rows {
     this.redraw();
   }
 
-  // redraw draws again what may look different although no row was added.
+  // redraw draws the visible rows again, since they may look different although no row was added.
   redraw() {
     this.drawn = "";
     this.update();

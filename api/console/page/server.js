@@ -1,14 +1,14 @@
-// Speaks to the server. The key is in sessionStorage and in the header of requests, nowhere else.
+// Sends requests to the server. The key is in sessionStorage and in the header of requests, nowhere else.
 
 import { CutOff } from "./sse.js";
 
 const keyPlace = "fermata.key";
 const largestAnswer = 64 << 20;
 
-// The routes stand beside the page, also behind a proxy that adds a prefix.
+// The routes are relative to the page, so that they are found behind a proxy that adds a prefix.
 const base = location.pathname.replace(/console\/?$/, "");
 
-// Used where the browser forbids sessionStorage.
+// The key, if the browser forbids sessionStorage.
 let remembered = null;
 
 export function getKey() {
@@ -25,11 +25,11 @@ export function setKey(key) {
     if (key === null) sessionStorage.removeItem(keyPlace);
     else sessionStorage.setItem(keyPlace, key);
   } catch {
-    // It is remembered until the page is closed.
+    // The key is in remembered until the page is closed.
   }
 }
 
-// A Refusal is an answer of the server that is no success.
+// A Refusal is an answer of the server that does not report success.
 export class Refusal extends Error {
   constructor(status, text, seconds = 0) {
     super(text);
@@ -67,10 +67,11 @@ export async function request(path, { method = "GET", accept = "application/json
   throw refusal;
 }
 
-// The server's clock less ours, in milliseconds.
+// How far the server's clock is ahead of ours, in milliseconds.
 let ahead = 0;
 
-// noteTime sets our clock by the server's. The header has whole seconds, so that less is no difference.
+// noteTime compares our clock with the server's. The header has whole seconds, so a smaller difference is
+// ignored.
 function noteTime(response) {
   const difference = Date.parse(response.headers.get("Date")) + 500 - Date.now();
   if (Number.isFinite(difference)) ahead = Math.abs(difference) < 2000 ? 0 : difference;
@@ -88,7 +89,7 @@ async function refusalOf(response) {
     const answer = JSON.parse(await readText(response, 1 << 20));
     text = [answer.error, answer.message, answer.details].filter((t) => typeof t === "string" && t !== "").join(": ") || text;
   } catch {
-    // The status says enough.
+    // Without a text, the status must do.
   }
   return new Refusal(response.status, text, seconds);
 }
@@ -115,7 +116,7 @@ export async function readText(response, limit = largestAnswer) {
   return new TextDecoder().decode(await readBytes(response, limit));
 }
 
-// query returns the text of a query: undefined and empty values are left out, lists are repeated.
+// query returns the query of a URL. Undefined and empty values are left out; a list repeats its parameter.
 export function query(values) {
   const all = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
@@ -127,7 +128,7 @@ export function query(values) {
   return text === "" ? "" : "?" + text;
 }
 
-// problem is a text for the person who meets an error.
+// problem returns the text of an error for the person.
 export function problem(error) {
   if (error instanceof Refusal) {
     return error.status === 429 && error.seconds > 0 ? `${error.message} (try again in ${error.seconds} s)` : error.message;

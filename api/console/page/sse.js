@@ -3,7 +3,7 @@
 const longestFrame = 8 << 20;
 const silence = 40_000;
 
-// An error of this class says that the stream ended before its time.
+// A CutOff means that the stream ended too early.
 export class CutOff extends Error {}
 
 // readEvents calls take with the frames of each piece that arrives: [{id, event, data}, …]. The

@@ -1,4 +1,4 @@
-// The files that a program left: pictures are shown, all can be downloaded.
+// The files that a program left. Pictures are shown, and all files can be downloaded.
 
 import { button, h, setChildren } from "./dom.js";
 import { mostPixels, pictureOf } from "./pictures.js";
@@ -11,8 +11,8 @@ const mostFiles = 300;
 const idForm = /^[A-Za-z0-9_-]{1,64}$/;
 const pictureName = /\.(png|jpe?g|gif|webp)$/i;
 
-// pathOf returns where a file is, or null if its entry names none. An operator reads the files of a
-// principal.
+// pathOf returns the path from which a file can be downloaded, or null if its entry names no file. An
+// operator names the principal whose file it is.
 function pathOf(file, principal) {
   const session = String(file.storage_session_id ?? file.session_id ?? "");
   const id = String(file.id ?? "");

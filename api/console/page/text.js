@@ -1,7 +1,7 @@
-// Turns values into text that a person can read, and hostile text into text that does nothing.
+// Turns values into text that a person can read, and makes hostile text harmless.
 
-// Characters that are invisible, move the cursor, or change the order of what stands around them.
-// The two joiners that scripts of the world need (U+200C, U+200D) are left.
+// Characters that are invisible, move the cursor, or change the order of the characters around them.
+// The two joiners that some scripts need (U+200C, U+200D) are allowed.
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u{d800}-\u{dfff}]|(?![\u200c\u200d])\p{Cf}/gu;
 
 function escapeOf(character) {
@@ -16,8 +16,8 @@ export function visible(text) {
   return text.replace(unseen, escapeOf);
 }
 
-// visibleLine is visible for a line of code or output: tabs become spaces up to the next stop, and
-// a carriage return before the end of the line is no character of it.
+// visibleLine is like visible, for a line of code or output: tabs become spaces up to the next tab stop, and
+// a carriage return at the end of the line is removed.
 export function visibleLine(line) {
   if (line.endsWith("\r")) line = line.slice(0, -1);
   if (line.includes("\t")) {
@@ -31,14 +31,14 @@ export function visibleLine(line) {
   return visible(line);
 }
 
-// brief is visible, cut to a length.
+// brief is like visible, and truncates the text to a length.
 export function brief(text, length = 200) {
   const all = String(text ?? "");
   const cut = all.length > length ? all.slice(0, length).replace(/[\ud800-\udbff]$/, "") + "…" : all;
   return visible(cut);
 }
 
-// plural(2, "call") is "2 calls".
+// plural(2, "call") returns "2 calls".
 export function plural(n, noun) {
   return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 }
@@ -49,7 +49,7 @@ export function count(n) {
   return Number.isFinite(n) ? grouped.format(n) : "–";
 }
 
-// span is a duration in milliseconds: 12 ms, 1.52 s, 4:05 min, 2:10 h.
+// span returns a duration, given in milliseconds, as text: 12 ms, 1.52 s, 4:05 min, 2:10 h.
 export function span(ms) {
   if (!Number.isFinite(ms)) return "–";
   ms = Math.max(0, ms);
@@ -62,7 +62,7 @@ export function span(ms) {
   return `${Math.floor(seconds / 3600)}:${two((seconds % 3600) / 60)} h`;
 }
 
-// size is a number of bytes.
+// size returns a number of bytes as text.
 export function size(bytes) {
   if (!Number.isFinite(bytes)) return "–";
   if (bytes < 1024) return `${bytes} B`;
@@ -78,7 +78,7 @@ export function size(bytes) {
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-// moment is a time of day, with the date if that is not today's.
+// moment returns a time of day as text, with the date if it is not today.
 export function moment(ms) {
   if (!Number.isFinite(ms)) return "–";
   const then = new Date(ms);
@@ -86,13 +86,13 @@ export function moment(ms) {
   return then.toDateString() === new Date().toDateString() ? time : `${day.format(then)}, ${time}`;
 }
 
-// fileName is the last part of a path, as the name of a file to save.
+// fileName returns the last part of a path, as the name of a file to save.
 export function fileName(path) {
   const name = brief(String(path ?? "").split("/").pop(), 120).replace(/[\\/:*?"<>|]/g, "_").replace(/^\.+/, "");
   return name || "file";
 }
 
-// words of the statuses and reasons that the server knows.
+// The texts of the statuses and reasons that the server knows.
 const statuses = {
   running: "Running", paused: "Paused", completed: "Completed", error: "Failed",
   timed_out: "Timed out", cancelled: "Cancelled", expired: "Expired",
@@ -102,7 +102,7 @@ export function statusWord(status) {
   return Object.hasOwn(statuses, status) ? statuses[status] : brief(status, 40) || "Unknown";
 }
 
-// statusClass is a class that style sheets know.
+// statusClass returns the class of a status in the style sheet.
 export function statusClass(status) {
   return Object.hasOwn(statuses, status) ? status : "unknown";
 }

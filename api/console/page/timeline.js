@@ -1,4 +1,4 @@
-// The time axis: where moments of an execution stand between its beginning and now.
+// The time axis: it places moments of an execution between its beginning and now.
 
 import { h } from "./dom.js";
 import { span } from "./text.js";
@@ -22,14 +22,14 @@ export class Scale {
     return element;
   }
 
-  // ticks returns the marks of an axis that is so many pixels wide.
+  // ticks returns the marks of an axis with a width in pixels.
   ticks(width) {
     const rough = this.length / Math.min(5, Math.max(1, width / 90));
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? rough;
     const marks = [];
     for (let at = 0; at <= this.length; at += step) {
-      // A label near the end would stand outside.
+      // A label near the end of the axis would not fit.
       const mark = h("span.tick", {}, at <= this.length * (1 - 60 / Math.max(61, width)) ? span(at) : "");
       mark.style.left = (at / this.length) * 100 + "%";
       marks.push(mark);

@@ -1,8 +1,8 @@
-// Lines of text broken into rows of equal height, so that a list of a million rows can be drawn
-// where it is looked at, and a line of a megabyte is many short rows.
+// Breaks lines of text into rows of equal height, so that of a million rows only the visible ones must be
+// drawn, and a line of a megabyte becomes many short rows.
 
 // A Wrapped holds lines: {text, extra, …}. It knows which row belongs to which line. A line has as many
-// rows as its text needs, and extra ones, if that is set, below them.
+// rows as its text needs and, if extra is set, that many more below them.
 export class Wrapped {
   columns = 80;
   lines = [];
@@ -48,7 +48,7 @@ export class Wrapped {
     return Math.max(1, Math.ceil(line.text.length / this.columns)) + (line.extra ?? 0);
   }
 
-  // at returns what a row shows: its line, the line's index, and from where to where.
+  // at returns what a row shows: its line, the line's index, and the range of the line's text.
   at(row) {
     let low = 0;
     let high = this.lines.length - 1;
@@ -64,7 +64,7 @@ export class Wrapped {
   }
 }
 
-// border moves a place in a text so that it does not part a character.
+// border moves a place in a text so that it does not split a character.
 export function border(text, place) {
   const code = text.charCodeAt(place);
   return code >= 0xdc00 && code <= 0xdfff ? place - 1 : Math.min(place, text.length);
