@@ -274,7 +274,7 @@ func TestFollowersShare(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		// After each write there is one read of the events, and one that finds nothing more. In addition, each
-	// follower may read once when it begins.
+		// follower may read once when it begins.
 		if most := 3*(rounds+2) + followers; k.reads > most {
 			t.Errorf("%d reads for %d writes and %d followers, want at most %d", k.reads, rounds+2, followers, most)
 		}

@@ -15,20 +15,20 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// maxMessage is how many bytes a failure tells a program.
+// maxMessage is the maximum length of the message of a failure, in bytes.
 const maxMessage = 20 << 10
 
 // A Request is a call to be made.
 type Request struct {
 	// Toolset is the key of the toolset, and Tool the name of the tool at its source.
 	Toolset, Tool string
-	// Principal is on whose behalf the call is made.
+	// Principal is the principal on whose behalf the call is made.
 	Principal string
 	// Input is the input, as it was sent. Empty means an empty object.
 	Input json.RawMessage
-	// Key names the call, also where it is repeated. If it is empty the call gets a key of its own.
+	// Key is the idempotency key of the call, which all its retries have. If it is empty, a new key is made.
 	Key string
-	// Depth is through how many toolsets the request of the caller has come.
+	// Depth is the number of toolsets through which the request of the caller has come.
 	Depth int
 }
 
@@ -43,7 +43,7 @@ type Result struct {
 }
 
 // Call makes one call. If it fails the error is a *source.CallError, whose texts contain no secrets; its
-// cause is ErrUnknown if there is no such tool. A tool that is hidden is not there.
+// cause is ErrUnknown if there is no such tool, or if the tool is hidden.
 func (t *Tools) Call(ctx context.Context, r Request) (Result, error) {
 	s := t.find(r.Toolset)
 	if s == nil {
@@ -95,7 +95,7 @@ func (t *toolset) call(ctx context.Context, r Request, maxResult int64) (Result,
 	return Result{Output: t.masker.JSON(answer), Envelope: called.Rules.Envelope, Cost: called.Rules.Cost}, nil
 }
 
-// tool returns a tool. The toolset is started if need be.
+// tool returns a tool. It starts the toolset if that has not happened.
 func (t *toolset) tool(ctx context.Context, name string) (tool, error) {
 	if err := t.start(ctx); err != nil {
 		return tool{}, failure(err, textUnavailable, t.described.Key, textLateTools)
@@ -133,7 +133,7 @@ func failure(cause error, format string, args ...any) *source.CallError {
 	return &source.CallError{Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// hide returns a failure without secrets: neither its message nor its cause has any.
+// hide returns a failure in which the secrets are masked, both in the message and in the cause.
 func (t *toolset) hide(err error) *source.CallError {
 	failed, ok := errors.AsType[*source.CallError](err)
 	if !ok {
@@ -163,5 +163,5 @@ func (e maskedError) Error() string {
 	return shorten(strings.ToValidUTF8(e.masker.Text(e.err.Error()), "\ufffd"), maxMessage)
 }
 
-// Is tells whether the error is another one. It does not give the error away, as Unwrap would.
+// Is reports whether the masked error is another one. There is no Unwrap, which would reveal the secrets.
 func (e maskedError) Is(target error) bool { return errors.Is(e.err, target) }

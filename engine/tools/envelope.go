@@ -12,8 +12,8 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// unwrap takes the result out of the envelope {ok, error, ret}, if the tool promises one. The pointer
-// then leads to the result within ret.
+// unwrap takes the result out of the envelope {ok, error, ret}, if the rules of the tool say that it answers
+// with one. Then the pointer is relative to ret.
 func (t tool) unwrap(answer json.RawMessage, pointer string) (json.RawMessage, error) {
 	if !t.Rules.Envelope {
 		return answer, nil
@@ -23,7 +23,7 @@ func (t tool) unwrap(answer json.RawMessage, pointer string) (json.RawMessage, e
 		result, err = at(result, pointer)
 	}
 	if failed, ok := errors.AsType[*source.CallError](err); ok && failed.Unknown {
-		// Of a call that may be repeated it does not matter.
+		// For an idempotent tool it does not matter whether the call has taken effect.
 		if failed.Unknown = !t.Idempotent; failed.Unknown {
 			failed.Message += textUnsureAfter
 		}
@@ -31,8 +31,8 @@ func (t tool) unwrap(answer json.RawMessage, pointer string) (json.RawMessage, e
 	return result, err
 }
 
-// open returns what is in an envelope, or the failure of the call. Of a call whose answer is no envelope
-// one knows that it was made, but not what came of it.
+// open returns the content of an envelope, or the failure of the call. If the answer is not an envelope, the
+// call was made, but nobody knows its result.
 func open(answer json.RawMessage) (json.RawMessage, error) {
 	result, err := envelope.Open(answer)
 	if told, ok := errors.AsType[*envelope.FailedError](err); ok {

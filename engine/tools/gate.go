@@ -10,11 +10,11 @@ import (
 // maxWaiting is how many calls of one principal may wait for a toolset.
 const maxWaiting = 2000
 
-// errCrowded tells that too many calls of a principal wait.
+// errCrowded means that too many calls of a principal wait.
 var errCrowded = errors.New("too many calls wait")
 
-// A gate bounds how many calls run at the same time. When a place is free the principals that wait
-// take turns, so that none of them waits for all calls of another one. A nil gate is open.
+// A gate limits how many calls run at the same time. When a place becomes free, the waiting principals take
+// turns, so that none of them waits for all calls of another one. A nil gate has no limit.
 type gate struct {
 	mu   sync.Mutex
 	free int
@@ -23,7 +23,7 @@ type gate struct {
 	waiting map[string][]chan struct{}
 }
 
-// newGate returns a gate for so many calls, or nil if there is no bound.
+// newGate returns a gate with a number of places, or nil if the number is 0, which means no limit.
 func newGate(places int) *gate {
 	if places <= 0 {
 		return nil
@@ -31,7 +31,7 @@ func newGate(places int) *gate {
 	return &gate{free: places, waiting: map[string][]chan struct{}{}}
 }
 
-// enter waits for a place, for no longer than ctx. Whoever has one leaves.
+// enter waits for a place until ctx ends. The caller must call leave after the call.
 func (g *gate) enter(ctx context.Context, principal string) error {
 	if g == nil {
 		return nil
@@ -57,13 +57,13 @@ func (g *gate) enter(ctx context.Context, principal string) error {
 		return nil
 	case <-ctx.Done():
 	}
-	if !g.forget(principal, mine) { // It got its place at the same moment.
+	if !g.forget(principal, mine) { // The call has got its place at the same moment.
 		g.leave()
 	}
 	return ctx.Err()
 }
 
-// forget takes a call out of those that wait. It tells whether the call was among them.
+// forget removes a call from those that wait, and reports whether it was among them.
 func (g *gate) forget(principal string, mine chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +79,7 @@ func (g *gate) forget(principal string, mine chan struct{}) bool {
 	return true
 }
 
-// leave gives a place to the next call, or back.
+// leave gives the place to the next call, or makes it free if no call waits.
 func (g *gate) leave() {
 	if g == nil {
 		return

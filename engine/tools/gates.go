@@ -9,15 +9,15 @@ import (
 	"fermata/engine/tools/outgoing"
 )
 
-// How many calls run at the same time.
+// The numbers of calls that may run at the same time.
 const (
 	MaxOfPrincipal = 64  // of one principal
 	MaxOfServer    = 256 // of all principals
 )
 
-// Gates bound what all toolsets use together, and the calls of each toolset, also where toolsets are
-// opened again: calls that run, bytes of answers, and sessions and processes of MCP servers. They are
-// safe for concurrent use.
+// Gates limit what all toolsets use together (running calls, bytes of answers, sessions and processes of MCP
+// servers), and the calls of each toolset. They outlive the toolsets, so that the limits hold when toolsets
+// are opened again. They are safe for concurrent use.
 type Gates struct {
 	server *gate
 	budget *outgoing.Budget
@@ -28,19 +28,19 @@ type Gates struct {
 	toolsets   map[string]sized
 }
 
-// A counted gate is one principal's, and the number of calls that are at it.
+// A counted is the gate of one principal, with the number of calls that use it.
 type counted struct {
 	*gate
 	calls int
 }
 
-// A sized gate is one toolset's, and the number of its places.
+// A sized is the gate of one toolset, with the number of its places.
 type sized struct {
 	*gate
 	places int
 }
 
-// NewGates returns gates through which no call has gone yet.
+// NewGates returns gates without calls.
 func NewGates() *Gates {
 	return &Gates{
 		server: newGate(MaxOfServer), budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(),
@@ -48,8 +48,8 @@ func NewGates() *Gates {
 	}
 }
 
-// toolset returns the gate of a toolset. It is the same one as before, unless the toolset has another
-// bound now.
+// toolset returns the gate of a toolset. It is the same one as before, unless the number of places has
+// changed.
 func (g *Gates) toolset(key string, places int) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,9 +65,9 @@ func (g *Gates) toolset(key string, places int) *gate {
 	return made
 }
 
-// enter waits until the principal, then the toolset and then the server may run one more call, for no
-// longer than ctx. In this order nobody holds a place that is everybody's while it waits for one of its
-// own. If it was the toolset that was busy, own is true.
+// enter waits for a place of the principal, then of the toolset, and then of the server, until ctx ends. In
+// this order no call holds a shared place while it waits for a place of its principal or toolset. own is true
+// if ctx has ended while the call waited for the toolset.
 func (g *Gates) enter(ctx context.Context, toolset *gate, principal string) (leave func(), own bool, err error) {
 	mine := g.arrive(principal)
 	if err := mine.enter(ctx, principal); err != nil {
@@ -107,7 +107,7 @@ func (g *Gates) arrive(principal string) *gate {
 	return c.gate
 }
 
-// depart forgets the gate of a principal when no call is at it.
+// depart forgets the gate of a principal when no call uses it.
 func (g *Gates) depart(principal string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -44,7 +44,7 @@ func TestGates(t *testing.T) {
 		for _, leave := range leaves[1:] {
 			leave()
 		}
-		synctest.Wait() // for the function of AfterFunc, which has more to do when it has let e in
+		synctest.Wait() // The function of AfterFunc still has something to do after it has let e in.
 		if len(g.principals) > 0 || g.server.free != MaxOfServer {
 			t.Errorf("%d principals are remembered, %d places free, want 0 and %d", len(g.principals), g.server.free, MaxOfServer)
 		}
@@ -87,8 +87,8 @@ func TestGatesAreBounded(t *testing.T) {
 	})
 }
 
-// TestGateOfToolset checks that a toolset which is opened again has the same gate, unless its bound is
-// another one, and what callers are told.
+// TestGateOfToolset checks that a toolset that is opened again has the same gate, unless its number of places
+// has changed, and checks the error of a call that got no place.
 func TestGateOfToolset(t *testing.T) {
 	g := NewGates()
 	first := g.toolset("w", 1)

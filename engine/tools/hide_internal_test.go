@@ -12,8 +12,8 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// TestT10Causes hides secrets in the causes of failures, which are for the log. What a cause is can
-// still be asked.
+// TestT10Causes checks that secrets are masked in the causes of failures, which are logged, and that
+// errors.Is still recognizes a cause.
 func TestT10Causes(t *testing.T) {
 	const secret = "a secret of/27 characters"
 	s := &toolset{masker: mask.New([]string{secret})}

@@ -1,6 +1,6 @@
 // Package config reads the file in which an operator describes toolsets, policies and principals.
-// It checks all that can be checked without a connection. It knows nothing of how tools are called
-// and of how policies are applied.
+// It checks everything that can be checked without a connection. It does not depend on how tools are called
+// or on how policies are applied.
 package config
 
 import (
@@ -11,13 +11,13 @@ import (
 	"fermata/engine/tools/schema"
 )
 
-// A File is what the toolsets file says, or all files of a directory together.
+// A File is the content of a toolsets file, or of all files of a directory together.
 type File struct {
 	// Toolsets are in the order in which the files name them.
 	Toolsets []Toolset
 	// Policies are the policies by name.
 	Policies map[string]Policy
-	// Principals tells the name of the policy of each principal that has one.
+	// Principals has the name of the policy of each principal that has one.
 	Principals map[string]string
 }
 
@@ -40,8 +40,8 @@ type Toolset struct {
 	// Class is the name of the class that programs import.
 	Class       string
 	Description string
-	// Concurrency bounds the calls that run at the same time, over all executions of the server. 0
-	// means that the toolset has no bound of its own.
+	// Concurrency is how many calls may run at the same time, over all executions of the server. 0
+	// means that the toolset has no limit of its own.
 	Concurrency int
 	// Private allows addresses of private networks.
 	Private bool
@@ -53,7 +53,7 @@ type Toolset struct {
 	Shared bool
 	// Trusted lets the MCP server run with the rights of this server.
 	Trusted bool
-	// Timeout bounds a whole call with all of its retries.
+	// Timeout is how long a call may take, including all of its retries.
 	Timeout time.Duration
 
 	HTTP    *HTTP
@@ -65,7 +65,7 @@ type Toolset struct {
 	Secrets []string
 }
 
-// String returns the key. What else a toolset has may be secret.
+// String returns the key. The other members may contain secrets.
 func (t Toolset) String() string { return t.Key }
 
 // GoString returns the key, as String does.
@@ -77,9 +77,9 @@ func (t Toolset) LogValue() slog.Value { return slog.StringValue(t.Key) }
 // MarshalText returns the key, as String does.
 func (t Toolset) MarshalText() ([]byte, error) { return []byte(t.Key), nil }
 
-// ConnectedAs returns the toolset with its tools, and with the address, the headers and the secrets of
-// another one. ok is false if that is of another kind, or if they are MCP servers, whose tools are those
-// of a connection.
+// ConnectedAs returns a toolset that has the tools of t, and the address, the headers and the secrets of
+// other. ok is false if both are not of the same source, or if they are MCP servers, since the tools of an
+// MCP server belong to its connection.
 func (t Toolset) ConnectedAs(other Toolset) (connected Toolset, ok bool) {
 	switch {
 	case t.HTTP != nil && other.HTTP != nil:
@@ -116,7 +116,7 @@ type HTTP struct {
 	BaseURL string
 	// Headers are sent with every call.
 	Headers map[string]string
-	// Retries is how often a call is repeated that may be.
+	// Retries is how often a call may be repeated, if its tool is idempotent.
 	Retries int
 	Tools   []HTTPTool
 }
@@ -141,7 +141,7 @@ type OpenAPI struct {
 	// File is the document's name, and Document what it contains.
 	File     string
 	Document []byte
-	// BaseURL replaces the servers of the document. It is empty if the document is to tell the URL.
+	// BaseURL replaces the servers of the document. If it is empty, the URL in the document is used.
 	BaseURL string
 	// Headers are sent with every call.
 	Headers map[string]string
@@ -168,14 +168,14 @@ type MCP struct {
 	Tools map[string]Rules
 }
 
-// Who approves calls of a tool.
+// The principals that approve calls of a tool.
 const (
 	ApprovalNever    = "never"    // nobody: they need no approval
 	ApprovalAlways   = "always"   // the client, its owner, or an operator
 	ApprovalOperator = "operator" // an operator
 )
 
-// Who calls a tool.
+// The callers of a tool.
 const (
 	CallerCode   = "code"   // programs
 	CallerDirect = "direct" // requests for one call without a program
@@ -189,22 +189,22 @@ type Rules struct {
 	Idempotent *bool
 	// Approval is one of the constants above, or empty, which means ApprovalNever.
 	Approval string
-	// Callers are those who may call the tool. It is nil if all may.
+	// Callers are the callers that may call the tool. It is nil if all may call it.
 	Callers []string
-	// Lane names what the tool shares with others, so that their calls never overlap. It may be empty.
+	// Lane is the name of a lane, or empty. Calls of tools with the same lane never overlap.
 	Lane string
-	// Envelope tells that answers are {ok, error, ret}.
+	// Envelope says that answers are envelopes {ok, error, ret}.
 	Envelope bool
-	// Hide takes the tool away.
+	// Hide removes the tool from the toolset.
 	Hide bool
-	// Text leaves a result that is a text as it is, even if it is JSON.
+	// Text keeps a result that is a text as a string, even if the text is JSON.
 	Text bool
 }
 
 // NeedsApproval tells whether somebody has to approve each call of the tool.
 func (r Rules) NeedsApproval() bool { return r.Approval != "" && r.Approval != ApprovalNever }
 
-// A Policy is what the principals that have it may use. A name in it is the key of a toolset, or
+// A Policy says what the principals that have it may use. A name in it is the key of a toolset, or
 // the key, a dot and the tool's own name.
 type Policy struct {
 	// Off refuses all toolsets.
@@ -213,9 +213,9 @@ type Policy struct {
 	Allow []string
 	// Block are the names that may not be used, even if Allow has them.
 	Block []string
-	// MaxCost bounds the costs of one execution. It is nil if there is no bound.
+	// MaxCost is how much one execution may cost. It is nil if there is no limit.
 	MaxCost *int64
-	// MaxDayCost bounds the costs of each principal on one day of UTC. It is nil if there is no bound.
+	// MaxDayCost is how much each principal may spend on one day of UTC. It is nil if there is no limit.
 	MaxDayCost *int64
 }
 
@@ -234,8 +234,8 @@ const (
 	MaxRetries     = 5
 	MaxSecrets     = 100     // secrets of one toolset
 	MaxSecret      = 8 << 10 // bytes of a secret
-	// MinSecret is the least number of bytes of a secret. A shorter one could be guessed by an
-	// execution which watches what is masked.
+	// MinSecret is the minimum number of bytes of a secret. A program could guess a shorter one by watching
+	// what is masked.
 	MinSecret = 16
 
 	// DefaultTimeout is the timeout of toolsets that have none, and DefaultRetries the number of
@@ -243,7 +243,7 @@ const (
 	DefaultTimeout = 30 * time.Second
 	DefaultRetries = 2
 
-	maxDepth     = 40 // of a file, in which a schema begins at the seventh level
+	maxDepth     = 40 // levels of a file, in which a schema begins at the seventh level
 	maxTitle     = 200
 	maxNames     = 1000 // entries of lists and maps that have no limit of their own
 	maxText      = 8 << 10

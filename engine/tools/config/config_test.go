@@ -16,7 +16,7 @@ import (
 	"fermata/engine/tools/config"
 )
 
-// environment is what the tests may look up.
+// environment has the environment variables of the tests.
 var environment = map[string]string{
 	"WEATHER_KEY": "key-of-the-weather", "GITHUB_TOKEN": "  token-of-github-0\n", "SHORT": "seven77", "EMPTY": " \n",
 	"LINES": "first line of it\nsecond line of it", "FERMATA_SECRET": "the secret of the server", "LONG": strings.Repeat("x", config.MaxSecret+1),
@@ -176,7 +176,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestURLs expands ${} in URLs. In a query a secret cannot end its value.
+// TestURLs expands ${} in URLs. A secret in a query cannot end the value of its parameter.
 func TestURLs(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://${HOST}:8080/a": "https://internal-api.example.com:8080/a", "https://a/?key=${TWICE}&x=$$1": "https://a/?key=%24%7BFERMATA_SECRET%7D+and+more&x=$1",

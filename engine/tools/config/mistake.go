@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// A Mistake is something in a file that keeps it from being used. Its text tells what to do. It
-// never contains a secret, nor a character that a terminal would obey.
+// A Mistake is an error in a file, which therefore cannot be used. Its text says what to do. It contains
+// neither secrets nor control characters.
 type Mistake struct { //nolint:errname // it is what the operator has made
 	// File is the name of the file or directory.
 	File string
@@ -51,8 +51,8 @@ func Mistakes(err error) []*Mistake {
 	return mistakes
 }
 
-// Printable returns a text in which all is escaped that cannot be seen: control characters, line
-// ends, and characters that change the direction of the text. Quotes and backslashes stay.
+// Printable returns a text in which invisible characters are escaped: control characters, line ends, and
+// characters that change the direction of the text. Quotes and backslashes are not escaped.
 func Printable(text string) string {
 	printable := func(r rune) bool { return unicode.IsPrint(r) && r != unicode.ReplacementChar }
 	if !strings.ContainsFunc(text, func(r rune) bool { return !printable(r) }) {
@@ -69,8 +69,8 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// quote returns a text of the file in quotes, cut and in ASCII, so that letters that look alike can
-// be told apart.
+// quote returns a text of the file in quotes, truncated and in ASCII, so that letters that look alike can be
+// told apart.
 func quote(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {
@@ -88,7 +88,7 @@ func orList(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// hint returns a sentence with the known name that is most like a given one, or nothing.
+// hint returns a question with the known name that is most similar to a given one, or "" if none is similar.
 func hint(name string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
@@ -102,8 +102,8 @@ func hint(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %s?", Printable(best))
 }
 
-// editDistance returns how many letters must be put in, taken out or replaced to get from a to b.
-// Texts of very different lengths are far apart.
+// editDistance returns how many letters must be inserted, removed or replaced to get from a to b. For texts
+// of very different lengths it returns a large number at once.
 func editDistance(a, b string) int {
 	const far = 100
 	if len(a) > far || len(b) > far {

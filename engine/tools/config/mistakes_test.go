@@ -8,8 +8,8 @@ import (
 	"fermata/engine/tools/config"
 )
 
-// A mistaken is a file with one mistake, or few, and what is said about it. HTTP and TOOL stand for a
-// correct source and a correct tool.
+// A mistaken is a file with one mistake or a few, and the text of the error. HTTP and TOOL stand for a correct
+// source and a correct tool.
 type mistaken struct{ name, file, want string }
 
 var mistakes = []mistaken{

@@ -14,7 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A value is a place in a file. Its methods report what is wrong there and return the zero value.
+// A value is a value in a file, with its place. If the value is wrong, its methods report a mistake and
+// return the zero value.
 type value struct {
 	r    *reader
 	node *yaml.Node
@@ -75,7 +76,7 @@ type entry struct {
 	place value
 }
 
-// entries returns the members of a map in their order, without names that come twice.
+// entries returns the members of a map in their order. It reports a name that occurs twice.
 func (v value) entries(most int) []entry {
 	if v.node.Kind != yaml.MappingNode {
 		v.wrong("must be a map, not %s", v.kind())
@@ -124,13 +125,13 @@ func (v value) members(known ...string) members {
 	return m
 }
 
-// get returns a member that need not be there.
+// get returns an optional member.
 func (m members) get(name string) (value, bool) {
 	v, found := m.found[name]
 	return v, found
 }
 
-// need returns a member and reports that it is missing if it is not there.
+// need returns a required member, and reports a mistake if the member is missing.
 func (m members) need(name, remedy string) (value, bool) {
 	v, found := m.found[name]
 	if !found && m.of.node.Kind == yaml.MappingNode {
@@ -252,8 +253,8 @@ func (v value) oneOf(words ...string) string {
 	return ""
 }
 
-// plain reports all that makes a document more than maps, lists and scalars, and returns whether it
-// is plain. Nothing else reads a document before.
+// plain reports everything in a document that is not a map, a list or a scalar, and returns whether there
+// was nothing. It must be called before anything else reads the document.
 func (v value) plain(depth int) bool {
 	n := v.node
 	switch {

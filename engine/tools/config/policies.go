@@ -61,7 +61,7 @@ func (r *reader) readPrincipals(v value) {
 	}
 }
 
-// nameOf checks the name of something.
+// nameOf checks the name of a policy or of a principal, as what says.
 func (v value) nameOf(name, what string) (string, bool) {
 	if name == "" || len(name) > maxPrincipal || strings.TrimSpace(name) != name || Printable(name) != name {
 		v.wrong("the name of %s has 1 to %d bytes that can be seen, and no blanks around it", what, maxPrincipal)
@@ -70,8 +70,8 @@ func (v value) nameOf(name, what string) (string, bool) {
 	return name, true
 }
 
-// checkNames compares the names that policies and principals use with those that there are, after
-// all files have been read.
+// checkNames reports names in policies and principals that do not exist. It must be called after all files
+// have been read.
 func (r *reader) checkNames() {
 	for _, name := range sortedNames(r.policies) {
 		place := r.policies[name]
@@ -94,8 +94,8 @@ func (r *reader) checkNames() {
 	}
 }
 
-// unknown tells why a name of a policy stands for nothing, as far as the files can tell: the tools of
-// an OpenAPI document or MCP server are only known if the file lists them.
+// unknown says why a name in a policy does not exist, or returns "" if it may exist: the tools of an OpenAPI
+// document or an MCP server are known here only if the file lists them.
 func (f *File) unknown(name string) string {
 	key, tool, one := strings.Cut(name, ".")
 	t := f.Toolset(key)
@@ -116,8 +116,7 @@ func (f *File) unknown(name string) string {
 	return ""
 }
 
-// Names returns the names of the tools that the file itself names. If complete is false the source
-// may have others.
+// Names returns the names of the tools that the file lists. If complete is false, the source may have others.
 func (t Toolset) Names() (names []string, complete bool) {
 	switch {
 	case t.HTTP != nil:

@@ -23,23 +23,23 @@ type reader struct {
 	env      func(string) (string, bool)
 	file     *File
 	mistakes []*Mistake
-	// order is the place of each file among all.
+	// order is the index of each file.
 	order map[string]int
 	Stamp
 	size int64
-	// toolsets, classes, policies and principals tell where a name has been given.
+	// toolsets, classes, policies and principals have the place where each name was defined.
 	toolsets, classes, policies, principals map[string]value
 }
 
 // Read reads a file, or the files of a directory whose names end in .yaml or .yml. The function env
-// looks up environment variables. If there are mistakes the error joins them, see Mistakes, and
-// there is no File. Files that change while they are read are read again.
+// looks up environment variables. If there are mistakes, Read returns no File and an error that joins them;
+// see Mistakes. Files that change while they are read are read again.
 func Read(path string, env func(string) (string, bool)) (*File, error) {
 	file, _, err := ReadStamped(path, env)
 	return file, err
 }
 
-// ReadStamped is Read, and also tells which files have been read, whether or not there are mistakes.
+// ReadStamped is like Read, and also returns which files were read, whether or not there are mistakes.
 func ReadStamped(path string, env func(string) (string, bool)) (*File, Stamp, error) {
 	const attempts = 3
 	var stamp Stamp
@@ -108,8 +108,8 @@ func (r *reader) read(path string) {
 	r.checkNames()
 }
 
-// listDirectory returns the toolset files of a directory, sorted. Names that begin with a dot are
-// those of editors, and of Kubernetes.
+// listDirectory returns the toolset files of a directory, sorted. It leaves out names that begin with a dot,
+// which editors and Kubernetes use.
 func listDirectory(path string) ([]string, error) {
 	found, err := os.ReadDir(path)
 	if err != nil {
@@ -168,7 +168,7 @@ func find(node *yaml.Node, names ...string) (*yaml.Node, bool) {
 	return nil, false
 }
 
-// yamlLine is how the parser of YAML begins its errors.
+// yamlLine matches the beginning of the errors of the YAML parser.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 
 // parse reads the only document of a file.
@@ -204,9 +204,10 @@ func (r *reader) parse(file string, text []byte) (value, bool) {
 	return value{}, false
 }
 
-// open reads a file of at most limit bytes. If it cannot be used, problem tells why.
+// open reads a file of at most limit bytes. If the file cannot be used, problem says why.
 func (r *reader) open(path string, limit int64) (text []byte, problem string) {
-	// A pipe must not stop the server, and a file must be judged by what has been opened.
+	// A pipe must not block the server. The checks below are made on the opened file, which nobody can
+	// replace.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		r.note(path)
@@ -231,7 +232,7 @@ func (r *reader) open(path string, limit int64) (text []byte, problem string) {
 	return text, ""
 }
 
-// judge tells why a file cannot be used, if it cannot.
+// judge says why a file cannot be used, or returns "" if it can.
 func judge(path string, info os.FileInfo, limit int64) string {
 	switch {
 	case !info.Mode().IsRegular():
@@ -241,7 +242,7 @@ func judge(path string, info os.FileInfo, limit int64) string {
 	case info.Size() > limit:
 		return tooLarge(limit)
 	}
-	// Whoever may write the directory of a file or of a link to it may replace it.
+	// A user who may write to the directory of a file, or of a link to it, can replace the file.
 	directories := []string{filepath.Dir(path)}
 	if target, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(target) != directories[0] {
 		directories = append(directories, filepath.Dir(target))
@@ -258,8 +259,8 @@ func judge(path string, info os.FileInfo, limit int64) string {
 	return ""
 }
 
-// othersWrite tells whether users other than the owner may write a file or directory. Kubernetes
-// mounts directories that everybody might write read-only.
+// othersWrite reports whether users other than the owner may write to a file or directory. Permissions do
+// not count on a read-only mount, such as those of Kubernetes.
 func othersWrite(path string, info os.FileInfo) bool {
 	const group, all, write = 0o020, 0o002, 2
 	return info.Mode().Perm()&(group|all) != 0 && !errors.Is(syscall.Access(path, write), syscall.EROFS)

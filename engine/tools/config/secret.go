@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// A vault keeps the secrets of one toolset.
+// A vault collects the secrets of one toolset.
 type vault struct {
 	unmasked bool
 	secrets  []string
 }
 
-// add keeps a secret. A short one is a mistake unless the toolset is unmasked; then it is not kept,
-// because what is masked can be guessed if it is short.
+// add adds a secret. A short secret is a mistake, unless the toolset is unmasked; then it is not added,
+// since a short text that is masked can be guessed.
 func (s *vault) add(v value, what, secret string) bool {
 	switch {
 	case len(secret) > MaxSecret:
@@ -36,12 +36,12 @@ func (s *vault) add(v value, what, secret string) bool {
 	return true
 }
 
-// secretName is the name of a header or variable whose value is a secret. Its last word tells:
-// X-Api-Key, authToken and DB_PASSWORD do, and TOKEN_LIMIT, API_KEY_ID and MONKEY do not.
+// secretName matches the name of a header or variable whose value is a secret. Its last word decides:
+// X-Api-Key, authToken and DB_PASSWORD match, and TOKEN_LIMIT, API_KEY_ID and MONKEY do not.
 var secretName = regexp.MustCompile(`(?i)((^|[-_])(authorization|cookie|key)|apikey|token|secret|password)$`)
 
-// addLiteral keeps the secret of a header or variable whose value is written into the file, if its
-// name says that it is one: the whole value, and the password if there is one.
+// addLiteral adds the value of a header or variable that is written in the file, if the name of the header
+// or variable says that the value is a secret. It adds the password in the value, too, if there is one.
 func (s *vault) addLiteral(v value, name, text string) bool {
 	if !secretName.MatchString(name) {
 		return true
@@ -58,8 +58,8 @@ func (s *vault) addLiteral(v value, name, text string) bool {
 	return ok
 }
 
-// addPassword keeps the pair and the password that a Basic header contains. They are not checked,
-// because the header as a whole has been.
+// addPassword adds the pair of user and password that a Basic header contains, and the password. Their
+// lengths are not checked, since the length of the whole header was checked.
 func (s *vault) addPassword(credentials string) {
 	pair, err := base64.StdEncoding.DecodeString(credentials)
 	if err != nil {
@@ -76,9 +76,8 @@ func (s *vault) addPassword(credentials string) {
 // variable is the name of an environment variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand replaces ${NAME} and ${file:/path} in a text by what they stand for, and $$ by a dollar
-// sign. What they stand for is not expanded again, and written as encode returns it. Literal tells
-// that there was none of them.
+// expand replaces ${NAME} and ${file:/path} in a text by the values that they name, encoded by encode, and $$
+// by a dollar sign. The values are not expanded again. literal is true if the text had no ${}.
 func (v value) expand(text string, s *vault, encode func(string) string) (expanded string, literal, ok bool) {
 	var b strings.Builder
 	literal = true
@@ -114,10 +113,10 @@ func (v value) expand(text string, s *vault, encode func(string) string) (expand
 	}
 }
 
-// asItIs writes a secret as it is.
+// asItIs returns a secret unchanged. It is an encode function for expand.
 func asItIs(secret string) string { return secret }
 
-// lookUp returns what a name between ${ and } stands for.
+// lookUp returns the value that a name between ${ and } names.
 func (v value) lookUp(name string, s *vault) (string, bool) {
 	what, secret := "", ""
 	if path, file := strings.CutPrefix(name, "file:"); file {
@@ -129,7 +128,7 @@ func (v value) lookUp(name string, s *vault) (string, bool) {
 			v.wrong("${file:…} cannot be a file of /proc, /sys or /dev")
 			return "", false
 		}
-		// Some room is left for the white space that is taken off.
+		// The limit leaves some room for the white space that is removed.
 		text, problem := v.r.open(path, MaxSecret+maxTitle)
 		if problem != "" {
 			v.wrong("the secret's file %s: %s", quote(path), problem)
@@ -164,5 +163,5 @@ func (v value) lookUp(name string, s *vault) (string, bool) {
 	return secret, s.add(v, what, secret)
 }
 
-// insecure tells whether ${} stands in a text, where it would be sent as it is.
+// insecure reports whether a text in which ${} is not replaced has one. It would be sent as it is.
 func insecure(text string) bool { return strings.Contains(text, "${") }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// A Stamp tells which files were read, also those that ${file:} and OpenAPI name, and how they were.
+// A Stamp has the state of all files that were read, including those that ${file:} and openapi.file name.
 type Stamp struct {
-	// opened has the files. One is nil that was not there.
+	// opened has the files by their paths. The entry of a file that did not exist is nil.
 	opened map[string]os.FileInfo
 	// list are the files of the directory, if it is one.
 	directory string
 	list      []string
 }
 
-// note keeps how a file is that cannot be opened.
+// note keeps the state of a file that cannot be opened.
 func (s *Stamp) note(path string) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Stamp) note(path string) {
 	s.opened[path] = info
 }
 
-// Unchanged reports whether all files still are those that have been read.
+// Unchanged reports whether all files are still the same as when they were read.
 func (s Stamp) Unchanged() bool {
 	if s.directory != "" {
 		if list, err := listDirectory(s.directory); err != nil || !slices.Equal(list, s.list) {

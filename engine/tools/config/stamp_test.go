@@ -23,7 +23,7 @@ func TestStamp(t *testing.T) {
 	}
 	read := func() config.Stamp {
 		t.Helper()
-		_, stamp, _ := config.ReadStamped(path, os.LookupEnv) // Also mistakes have a stamp.
+		_, stamp, _ := config.ReadStamped(path, os.LookupEnv) // There is a stamp even if there are mistakes.
 		if !stamp.Unchanged() {
 			t.Fatal("it has changed at once")
 		}

@@ -31,7 +31,7 @@ func wrong(t *testing.T, path, dir, want string) {
 	}
 }
 
-// TestT8Expansion expands ${} in headers, environment and URLs alone, and once.
+// TestT8Expansion checks that ${} is expanded in headers, environment and URLs only, and only once.
 func TestT8Expansion(t *testing.T) {
 	f := mustRead(t, `toolsets:
   a:
@@ -96,8 +96,8 @@ func TestT11Secrets(t *testing.T) {
 	}
 }
 
-// TestT12HalfWritten reads every beginning of a file. None but the whole one may pass that ends
-// within a toolset's source; what is read is never a part of a toolset.
+// TestT12HalfWritten reads each beginning of a file. A beginning that ends within the source of a toolset must
+// be refused, so that a toolset is never read in part.
 func TestT12HalfWritten(t *testing.T) {
 	dir := directory(t)
 	path := filepath.Join(dir, "t.yaml")
@@ -298,7 +298,7 @@ func TestT33ReadOnly(t *testing.T) {
 	wrong(t, volume, dir, "DIR/volume/t.yaml: may be written by other users (its permissions are 0666); run chmod go-w on it")
 }
 
-// TestT33Files refuses what is no regular file, and does not wait for it.
+// TestT33Files refuses files that are not regular, and does not wait for their content.
 func TestT33Files(t *testing.T) {
 	dir := write(t, map[string]string{"empty/readme": "x"})
 	wrong(t, filepath.Join(dir, "missing"), dir, "DIR/missing: cannot be read: no such file or directory")
@@ -365,7 +365,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestManyMistakes bounds how many mistakes there are.
+// TestManyMistakes checks that the number of reported mistakes is limited.
 func TestManyMistakes(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("toolsets:\n")

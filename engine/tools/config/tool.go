@@ -21,7 +21,7 @@ var (
 	pathText = regexp.MustCompile(`^[A-Za-z0-9/_.,:;@!$&'()*+=~%-]*$`)
 )
 
-// methods are the members of the class that a tool would hide.
+// methods are members of the class. A tool must not have one of these names, since it would hide the member.
 var methods = []string{"aio", "mro"}
 
 // ruleNames are the members of Rules that tools of all sources may have.
@@ -229,7 +229,8 @@ func (v value) callers() []string {
 	return callers
 }
 
-// overrides reads rules for tools by name. If only is not nil, no other tool may have rules.
+// overrides reads rules for tools by name. If only is not nil, it has the names of all tools that may have
+// rules.
 func (v value) overrides(only []string, more ...string) map[string]Rules {
 	if v.kind() == "a list" {
 		v.wrong("must be a map from names to rules; operations is the list of those that become tools")

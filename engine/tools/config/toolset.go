@@ -130,7 +130,7 @@ func (r *reader) readSource(m members, t *Toolset, secrets *vault) {
 	}
 }
 
-// checkPrograms reports what does not suit an MCP server that is a program on this machine.
+// checkPrograms reports members that are not allowed for an MCP server that is a program on this machine.
 func checkPrograms(m members, t Toolset) {
 	if _, isCommand := find(m.found["mcp"].node, "command"); !isCommand {
 		if v, found := m.get("trusted"); found {

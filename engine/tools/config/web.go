@@ -12,8 +12,8 @@ import (
 // headerName is the name of a header.
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 
-// ownHeaders are those that the server writes itself. Another value could change where one request
-// ends and the next one begins, to whom it goes, or what an answer means.
+// ownHeaders are the headers that the server writes itself. Other values could change where a request ends,
+// to which server it goes, or how its answer must be read.
 var ownHeaders = []string{
 	"accept-encoding", "connection", "content-encoding", "content-length", "expect", "host", "idempotency-key", "keep-alive",
 	"last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "proxy-authenticate", "proxy-authorization",
@@ -82,7 +82,8 @@ func (v value) environment(secrets *vault) map[string]string {
 	return environment
 }
 
-// secretText returns a text that may be secret, so that no mistake quotes it. Numbers are texts here.
+// secretText returns a text that may be secret, so that mistakes must not quote it. A number is taken as a
+// text.
 func (v value) secretText() (string, bool) {
 	if kind := v.kind(); kind == "a number" || kind == "true or false" {
 		return v.node.Value, true
@@ -96,7 +97,7 @@ func (v value) url(secrets *vault) string {
 	if !ok {
 		return ""
 	}
-	// In a query a secret is one value, whatever it contains.
+	// A secret in the query is escaped, so that it cannot end the value of its parameter.
 	before, query, found := strings.Cut(text, "?")
 	expanded, _, ok := v.expand(before, secrets, asItIs)
 	if !ok {
@@ -133,7 +134,7 @@ func (v value) proxy() string {
 	return text
 }
 
-// urlProblem tells what is wrong with a URL, without quoting it.
+// urlProblem says what is wrong with a URL, without quoting it. It returns "" if nothing is wrong.
 func urlProblem(text string, schemes ...string) string {
 	u, err := url.Parse(text)
 	if err != nil || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) || r == '\\' }) {
@@ -156,7 +157,7 @@ func urlProblem(text string, schemes ...string) string {
 	return ""
 }
 
-// dotted tells whether a segment of a path is . or .., or would be for who decodes it.
+// dotted reports whether a segment of a path is . or .., or becomes one of them when it is decoded.
 func dotted(segment string) bool {
 	segment = strings.ReplaceAll(strings.ToLower(segment), "%2e", ".")
 	return segment == "." || segment == ".."

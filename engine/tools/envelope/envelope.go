@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord bounds a code, and the name of a place, in bytes.
+// maxWord is the maximum length of a code, and of the name of a place, in bytes.
 const maxWord = 256
 
-// notOK is the message of an error that says nothing.
+// notOK is the message of an error that has none.
 const notOK = "the tool reports a failure"
 
-// Details are what the error in an envelope says beyond its message. All of it may be missing.
+// Details are what the error in an envelope has besides its message. Each member may be missing.
 type Details struct {
-	// Code is a word for what went wrong, and Where the place where it did.
+	// Code is a word for the error, and Where the place where it occurred.
 	Code  string `json:"code,omitempty"`
 	Where string `json:"where,omitempty"`
-	// Managed is true if the tool has dealt with the failure. Only the program is told.
+	// Managed is true if the tool has handled the failure. Only the program gets it.
 	Managed bool `json:"managed,omitempty"`
 }
 
@@ -31,13 +31,13 @@ type FailedError struct {
 
 func (e *FailedError) Error() string { return e.Message }
 
-// A NoneError says why a value is no envelope.
+// A NoneError says why a value is not an envelope.
 type NoneError struct{ Problem string }
 
 func (e *NoneError) Error() string { return e.Problem }
 
-// Open returns what is in an envelope: the ret of one whose ok is true. The error is a *FailedError if ok
-// is false, and a *NoneError if the value is no envelope. Names are compared as they are.
+// Open returns the member ret of an envelope whose ok is true. The error is a *FailedError if ok is false,
+// and a *NoneError if the value is not an envelope. The names of members are case-sensitive.
 func Open(value json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil || members == nil {
@@ -58,7 +58,7 @@ func Open(value json.RawMessage) (json.RawMessage, error) {
 	}
 }
 
-// told returns what the error in an envelope says: a text, or an object with a message, or any JSON.
+// told reads the error in an envelope, which is a text, an object with a message, or any other JSON.
 func told(raw json.RawMessage) *FailedError {
 	failed := &FailedError{}
 	var members map[string]json.RawMessage
@@ -89,8 +89,7 @@ func textIn(raw json.RawMessage) (text string, ok bool) {
 	return text, json.Unmarshal(raw, &text) == nil
 }
 
-// wordIn returns a word: the text of a JSON string, or a number as it is written. It is cut if it is
-// long.
+// wordIn returns a word: the text of a JSON string, or a number as it is written. A long word is truncated.
 func wordIn(raw json.RawMessage) string {
 	word, isText := textIn(raw)
 	if !isText && len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {

@@ -11,9 +11,9 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// Call makes a call. Its error is a *source.CallError. If the tool still is what it was at the start,
-// the call is made by the toolset of now; else by that of the start, with the address and the secrets
-// of now.
+// Call makes a call. Its error is a *source.CallError. If the definition of the tool has not changed since
+// the start, the call is made by the present toolset. Otherwise it is made by the toolset of the start, with
+// the present address and secrets.
 func (g *Grant) Call(ctx context.Context, r tools.Request) (tools.Result, error) {
 	r.Principal = g.principal
 	now, release := g.host.now()
@@ -29,8 +29,8 @@ func (g *Grant) Call(ctx context.Context, r tools.Request) (tools.Result, error)
 	return g.generation.tools.Call(ctx, r)
 }
 
-// connected returns a toolset of a former generation that has the address and the secrets of another
-// one. It returns nil if there is none. The former generation closes it.
+// connected returns a toolset of a former generation with the present address and secrets, or nil if there is
+// none. The former generation closes it.
 func (h *Host) connected(ctx context.Context, former, now *generation, key string) *tools.Tools {
 	before, described := former.file.Toolset(key), now.file.Toolset(key)
 	if before == nil || described == nil {
@@ -49,7 +49,7 @@ func (h *Host) connected(ctx context.Context, former, now *generation, key strin
 	return former.connected[which]
 }
 
-// same reports whether a tool is in this generation what it was in a former one.
+// same reports whether a tool has the same definition in this generation as in a former one.
 func (g *generation) same(ctx context.Context, former *generation, n policy.Name) bool {
 	described, before := g.file.Toolset(n.Toolset), former.file.Toolset(n.Toolset)
 	if described == nil || before == nil || described.Source() != before.Source() {
@@ -65,7 +65,7 @@ func (g *generation) same(ctx context.Context, former *generation, n policy.Name
 	if rules.Envelope != old.Envelope || rules.Text != old.Text {
 		return false
 	}
-	opened, err := g.tools.Toolset(ctx, n.Toolset) // It may be coming up.
+	opened, err := g.tools.Toolset(ctx, n.Toolset) // This waits for a toolset that is being loaded.
 	if err != nil {
 		return false
 	}

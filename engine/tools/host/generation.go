@@ -14,22 +14,21 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// How long a toolset that is unavailable is left alone: longer after each failure.
+// The time until a toolset that is unavailable is tried again. It grows after each failure.
 const (
 	firstBackOff = time.Second
 	lastBackOff  = 5 * time.Minute
-	// aMoment is how much longer: the back-off of the source itself is over then.
+	// aMoment is added to it, so that the back-off of the source itself is over.
 	aMoment = 10 * time.Millisecond
 )
 
-// A generation is what the toolsets file said when it was read. Executions keep the generation with
-// which they have started; it is closed when it is not the one of the moment any more and nobody keeps
-// it.
+// A generation is what the toolsets file said when it was read. Executions keep the generation with which
+// they have started. A generation is closed when there is a newer one and no execution keeps it.
 type generation struct {
 	file   *config.File
 	tools  *tools.Tools
 	policy *policy.Policy
-	// uses counts those who keep it, and the host itself; the host's mutex guards it.
+	// uses counts the executions that keep the generation, and the host itself. The host's mutex guards it.
 	uses int
 
 	stop     context.CancelFunc
@@ -38,7 +37,7 @@ type generation struct {
 	mu sync.Mutex
 	// connected are toolsets of this generation with the addresses and secrets of later ones.
 	connected map[connection]*tools.Tools
-	// described is what searches know of the tools, by the keys of their toolsets.
+	// described has the documents for searches, by the keys of the toolsets.
 	described map[string][]document
 }
 
@@ -48,8 +47,8 @@ type connection struct {
 	key        string
 }
 
-// make makes a generation of a file. It connects to nothing. Mistakes that only show when the toolsets
-// are opened are errors, too.
+// make makes a generation from a file. It opens no connection. Mistakes that are found only when the
+// toolsets are opened are errors, too.
 func (h *Host) make(ctx context.Context, file *config.File) (*generation, error) {
 	g := &generation{
 		file: file, uses: 1, stop: func() {}, tools: h.opened(ctx, file),
@@ -80,14 +79,14 @@ func (h *Host) make(ctx context.Context, file *config.File) (*generation, error)
 	return g, nil
 }
 
-// opened opens the toolsets of a file. It connects to nothing.
+// opened opens the toolsets of a file. It opens no connection.
 func (h *Host) opened(ctx context.Context, file *config.File) *tools.Tools {
 	return tools.Open(ctx, tools.Options{
 		File: file, Log: h.o.Log, Forbidden: h.o.Forbidden, Version: h.o.Version, MaxResult: h.o.MaxResult, Gates: h.gates,
 	})
 }
 
-// start starts the MCP servers of the generation, and again those that are unavailable, until close.
+// start starts the MCP servers of the generation. Until close, it tries again those that are unavailable.
 func (g *generation) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	g.stop = stop
@@ -113,7 +112,7 @@ func (g *generation) bring(ctx context.Context, key string) {
 	}
 }
 
-// close ends all that the generation has open.
+// close closes all toolsets of the generation.
 func (g *generation) close(ctx context.Context) error {
 	g.stop()
 	g.starting.Wait()
@@ -126,7 +125,7 @@ func (g *generation) close(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// toolset returns a toolset as it is known. It is empty if there is none.
+// toolset returns what is known about a toolset. It is empty if there is no such toolset.
 func (g *generation) toolset(key string) tools.Toolset {
 	for _, t := range g.tools.Toolsets() {
 		if t.Key == key {
@@ -145,8 +144,8 @@ func (g *generation) rules(n policy.Name) (config.Rules, bool) {
 	return t.Rules(n.Tool), true
 }
 
-// await waits for those toolsets that names are about, that may be used and that are coming up: for
-// each no longer than its timeout, and than ctx.
+// await waits for the toolsets of names that may be used and are being loaded. It waits for each of them no
+// longer than the timeout of the toolset, and until ctx ends.
 func (g *generation) await(ctx context.Context, rights policy.Rights, names []string) {
 	keys := map[string]bool{}
 	for _, name := range names {
@@ -163,12 +162,12 @@ func (g *generation) await(ctx context.Context, rights policy.Rights, names []st
 		waiting.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			_, _ = g.tools.Toolset(ctx, t.Key) // What has become of it is asked afterwards.
+			_, _ = g.tools.Toolset(ctx, t.Key) // The caller asks for the result afterwards.
 		})
 	}
 }
 
-// known returns which tools there are that a caller may call, for decisions. caller is one of the
+// known returns the tools that a caller may call, in the form that policies need. caller is one of the
 // constants of config.
 func (g *generation) known(caller string) []policy.Toolset {
 	var known []policy.Toolset
@@ -184,7 +183,7 @@ func (g *generation) known(caller string) []policy.Toolset {
 	return known
 }
 
-// Known returns which tools of a toolset are known without a connection, also those that are hidden.
+// Known returns the tools of a toolset that are known without a connection, including hidden ones.
 func Known(described config.Toolset, opened tools.Toolset) policy.Toolset {
 	names, complete := described.Names()
 	if described.OpenAPI == nil || opened.State != tools.Ready {

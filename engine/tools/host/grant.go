@@ -14,14 +14,14 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// A Grant is what one execution may use. Whoever has one calls Release at the end. It is safe for
-// concurrent use.
+// A Grant is what one execution may use. Its owner must call Release at the end. It is safe for concurrent
+// use.
 type Grant struct {
 	// Tools are the granted tools, in the order in which they were asked for.
 	Tools []Tool
-	// Sequential tells that there is one call at a time.
+	// Sequential means that only one call runs at a time.
 	Sequential bool
-	// MaxCost bounds the costs of the execution. It is nil if there is no bound.
+	// MaxCost is how much the execution may cost. It is nil if there is no limit.
 	MaxCost *int64
 
 	host       *Host
@@ -41,14 +41,14 @@ type Tool struct {
 	Idempotent bool
 }
 
-// newGrant returns a grant of nothing that keeps a generation.
+// newGrant returns a grant without tools that keeps a generation.
 func (h *Host) newGrant(g *generation, release func(), principal, caller string) *Grant {
 	return &Grant{host: h, generation: g, release: sync.OnceFunc(release), principal: principal, caller: caller}
 }
 
-// Grant decides what a start is granted. It waits for toolsets that are coming up, for no longer than
-// their timeout and ctx. The error is a *policy.UnknownError, a *policy.Refusal, a
-// *policy.TooManyError, an *UnavailableError, or that of ctx.
+// Grant decides what a start is granted. It waits for toolsets that are being loaded, for no longer than
+// their timeout, and until ctx ends. The error is a *policy.UnknownError, a *policy.Refusal, a
+// *policy.TooManyError, an *UnavailableError, or the error of ctx.
 func (h *Host) Grant(ctx context.Context, principal string, s policy.Start) (_ *Grant, err error) {
 	g, release := h.now()
 	grant := h.newGrant(g, release, principal, config.CallerCode)
@@ -80,8 +80,8 @@ func (h *Host) Grant(ctx context.Context, principal string, s policy.Start) (_ *
 	return grant, nil
 }
 
-// explain returns a better error for a tool that is not there for programs: it may be there for others,
-// or its toolset may be unavailable.
+// explain replaces the error about an unknown tool by a better one, if the tool exists but programs may not
+// call it, or if its toolset is unavailable.
 func (g *generation) explain(err error) error {
 	unknown, ok := err.(*policy.UnknownError) //nolint:errorlint // it has just been made
 	if !ok || unknown.Toolset == "" {
@@ -98,7 +98,7 @@ func (g *generation) explain(err error) error {
 	return err
 }
 
-// callerRule says by which rule a caller may not call a tool.
+// callerRule returns the text of the rule by which a caller may not call a tool.
 func callerRule(caller string) string {
 	if caller == config.CallerCode {
 		return "its callers do not include code, which is for calls that programs make"
@@ -111,13 +111,12 @@ func unavailable(t tools.Toolset) error {
 	return &UnavailableError{t.Key, cmp.Or(t.Reason, "it has not come up in time")}
 }
 
-// granting returns a tool under its rules.
+// granting returns a granted tool with its present rules.
 func granting(n policy.Name, t tools.Tool) Tool {
 	return Tool{n, t.Rules.Approval, t.Rules.Lane, t.Rules.Cost, t.Idempotent}
 }
 
-// Regrant returns the grant of an execution that another server has started: its tools are those
-// that are there now.
+// Regrant returns the grant of an execution that another server has started, with the present generation.
 func (h *Host) Regrant(principal string, granted []Tool, sequential bool, maxCost *int64) *Grant {
 	g, release := h.now()
 	grant := h.newGrant(g, release, principal, config.CallerCode)
@@ -125,7 +124,7 @@ func (h *Host) Regrant(principal string, granted []Tool, sequential bool, maxCos
 	return grant
 }
 
-// Toolsets returns the granted toolsets as they were at the start, each with the granted tools that
+// Toolsets returns the granted toolsets as they were at the start. Each has only those granted tools that
 // programs may call.
 func (g *Grant) Toolsets() []tools.Toolset {
 	var list []tools.Toolset
@@ -140,8 +139,8 @@ func (g *Grant) Toolsets() []tools.Toolset {
 	return list
 }
 
-// Approval returns who has to approve a call that is made now: the stricter of what was so at the
-// start and what is so now. The error tells the program why the call may not be made any more.
+// Approval returns who has to approve a call that is made now. It is the stricter one of the rule at the
+// start and the present rule. The error tells the program why the call may not be made any more.
 func (g *Grant) Approval(t Tool) (approval string, err error) {
 	now, release := g.host.now()
 	defer release()
@@ -171,15 +170,15 @@ func (g *Grant) Timeout(toolset string) time.Duration {
 	return config.DefaultTimeout
 }
 
-// DayCost returns what the principal may spend on one day, by the policy of the moment, and which rule
-// says so. bounded is false if there is no bound.
+// DayCost returns what the principal may spend on one day according to the present policy, and the rule that
+// says so. bounded is false if there is no limit.
 func (g *Grant) DayCost() (most int64, rule string, bounded bool) {
 	now, release := g.host.now()
 	defer release()
 	return now.policy.Rights(g.principal).DayCost()
 }
 
-// stricter returns that of two approvals which lets fewer approve.
+// stricter returns the stricter one of two approvals: the one that fewer principals can give.
 func stricter(a, b string) string {
 	order := []string{"", config.ApprovalNever, config.ApprovalAlways, config.ApprovalOperator}
 	if slices.Index(order, b) > slices.Index(order, a) {

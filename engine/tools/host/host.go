@@ -1,6 +1,6 @@
-// Package host keeps the toolsets of a server: it opens the toolsets file, opens it anew when it
-// changes, and decides for each principal which tools there are. Executions get a Grant, which keeps
-// the tools with which they have started.
+// Package host keeps the toolsets of a server: it opens the toolsets file, opens it again when it changes,
+// and decides which tools each principal may use. Executions get a Grant, which keeps the tools with which
+// they have started.
 package host
 
 import (
@@ -25,17 +25,17 @@ type Options struct {
 	Path string
 	// Package is the name of the package from which programs import toolsets.
 	Package string
-	// Settings are those of the server about who may use toolsets.
+	// Settings are the settings of the server that say who may use toolsets.
 	Settings policy.Settings
-	// Log gets what goes wrong.
+	// Log gets the failures.
 	Log *slog.Logger
-	// Forbidden are addresses that no toolset connects to.
+	// Forbidden are addresses to which no toolset may connect.
 	Forbidden []netip.AddrPort
 	// Version is the version of this server.
 	Version string
 	// MaxResult is how many bytes the result of a call may have; 0 means tools.DefaultMaxResult.
 	MaxResult int64
-	// Reread makes the host read the file again, for each value. It may be nil.
+	// Each value that Reread receives makes the host read the file again. It may be nil.
 	Reread <-chan os.Signal
 }
 
@@ -49,12 +49,12 @@ type Host struct {
 
 	mu      sync.Mutex
 	current *generation
-	open    map[*generation]bool // those that are not closed
-	closing sync.WaitGroup       // of those that nobody uses any more
+	open    map[*generation]bool // generations that are not closed
+	closing sync.WaitGroup       // goroutines that close generations
 }
 
-// Open opens the toolsets. A mistake in the file is an error; a toolset that cannot be reached is none.
-// From then on the host reads the file again when it changes, until Close.
+// Open opens the toolsets. A mistake in the file is an error, but an unreachable toolset is not. Until Close,
+// the host reads the file again when it changes.
 func Open(ctx context.Context, o Options) (*Host, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,7 +76,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// DefaultPackage is the package from which programs import toolsets, if nothing else is said.
+// DefaultPackage is the package from which programs import toolsets, unless a setting names another.
 const DefaultPackage = "fermata_tools"
 
 // Close ends all connections and processes.
