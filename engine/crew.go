@@ -155,14 +155,12 @@ func (w *crew) end(s *served) {
 }
 
 // results returns the results that the program gets now, and whether it gets any. While none of the results
-// for which the program waits has arrived, and one of their calls still runs, it gets none.
+// for which the program waits has arrived, and a call still runs, it gets none: it would only make its calls
+// again. That holds even if the program does not wait for the call that runs any more, since the others may
+// wait for its lane or its place.
 func (w *crew) results() (results []sandbox.Result, now bool) {
 	if !w.resting {
 		return nil, false
-	}
-	waits := false
-	for number := range w.running {
-		waits = waits || w.awaited[number]
 	}
 	results = []sandbox.Result{}
 	for number, s := range w.ready {
@@ -171,7 +169,7 @@ func (w *crew) results() (results []sandbox.Result, now bool) {
 		}
 		delete(w.ready, number) // A result for which the program does not wait any more is dropped.
 	}
-	if waits && len(results) == 0 {
+	if len(w.running) > 0 && len(results) == 0 {
 		return nil, false
 	}
 	w.resting = false

@@ -332,5 +332,17 @@ func (d *dispatcher) pause(p plan, r continuation.Record, maxRounds int) ending 
 		e.calls, e.pending = append(e.calls, call), append(e.pending, asked.call)
 		e.size += int64(cap(asked.Input)+len(asked.Tool)) + callOverhead
 	}
+	// One whose lane has a call that waits for approval begins later, and must not need another approval then.
+	for _, call := range r.Pending {
+		if call.Stage == stageApproved && p.awaited[call.Number] && !p.asks(call.Number) {
+			e.pending = append(e.pending, call)
+			e.size += callOverhead
+		}
+	}
 	return e
+}
+
+// asks reports whether a call is for the client.
+func (p plan) asks(number int) bool {
+	return slices.ContainsFunc(p.asked, func(a *proposal) bool { return a.Number == number })
 }

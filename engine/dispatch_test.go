@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,7 @@ const dispatchFile = `toolsets:
         - {name: sell, description: d, method: POST, path: /sell, lane: orders}
         - {name: ask, description: d, method: POST, path: /ask, approval: always}
         - {name: boss, description: d, method: POST, path: /boss, approval: operator}
+        - {name: ship, description: d, method: POST, path: /ship, approval: always, lane: orders}
 `
 
 // dispatching returns a dispatcher whose program may call everything in dispatchFile, the client's tool
@@ -148,6 +150,50 @@ func TestPlan(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
 		})
+	}
+}
+
+// An approved call stays approved in a pause in which it cannot begin, because a call that waits for approval
+// has its lane.
+func TestPauseKeepsApprovals(t *testing.T) {
+	digest := sha256.Sum256([]byte("{}"))
+	call := func(n int, stage string) continuation.Call {
+		return continuation.Call{Number: n, ID: callID(n), Toolset: "shop", Tool: "ship", Stage: stage, Digest: digest[:], Server: true}
+	}
+	r := continuation.Record{Issued: 3, Pending: []continuation.Call{call(1, stageAsked), call(2, stageApproved), call(3, stageApproved)}}
+	d := dispatching(t, nil)
+	p, _, err := d.plan(callsOf("shop.ship", "shop.ship"), r)
+	if got := planned(p); got != "1 is asked" || err != nil {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	e := d.pause(p, r, 20)
+	if len(e.calls) != 1 || e.fresh != 0 {
+		t.Errorf("the client is asked for %+v", e.calls)
+	}
+	stages := map[string]string{}
+	for _, c := range e.pending {
+		stages[c.ID] = c.Stage
+	}
+	if want := map[string]string{"call_001": stageAsked, "call_002": stageApproved}; !maps.Equal(stages, want) {
+		t.Errorf("the record has %v, want %v", stages, want)
+	}
+}
+
+// A program whose call cannot begin yet waits for the call in its way, even if it has given that one up.
+func TestResultsOfGivenUpCalls(t *testing.T) {
+	given, ready := &served{call: continuation.Call{Number: 1}}, &served{call: continuation.Call{Number: 2}, output: []byte("1")}
+	w := &crew{running: map[int]*served{1: given}, ready: map[int]*served{}, resting: true, awaited: map[int]bool{2: true}}
+	if results, now := w.results(); now {
+		t.Errorf("the program goes on with %v", results)
+	}
+	w.ready[2] = ready
+	if results, now := w.results(); !now || len(results) != 1 {
+		t.Errorf("the program gets %v, %v", results, now)
+	}
+	w.resting = true
+	w.end(given)
+	if results, now := w.results(); !now || len(results) != 0 {
+		t.Errorf("after the end of the call the program gets %v, %v", results, now)
 	}
 }
 

@@ -25,8 +25,7 @@ func (c *conversation) beginCalls(p plan) error {
 		return ErrOwnerAway
 	}
 	issued := number(p.begin, c.record.Issued)
-	begun := make([]continuation.Call, 0, len(p.begin))
-	reserved := int64(0)
+	begun, others, reserved := make([]continuation.Call, 0, len(p.begin)), []continuation.Call(nil), int64(0)
 	for _, b := range p.begin {
 		c.chronicle.noteBegin(b)
 		if b.refusal == "" {
@@ -36,18 +35,20 @@ func (c *conversation) beginCalls(p plan) error {
 			c.tally.call(true)
 		}
 	}
-	err := c.amend(context.Background(), func(next *continuation.Record) {
-		for _, call := range next.Pending {
-			if i := slices.IndexFunc(p.begin, func(b *proposal) bool { return b.Number == call.Number }); i >= 0 {
-				reserved -= call.Cost
-			} else if !call.Answered {
-				begun = append(begun, call)
-			}
+	for _, call := range c.record.Pending {
+		i := slices.IndexFunc(p.begin, func(b *proposal) bool { return b.Number == call.Number })
+		switch {
+		case i < 0 && !call.Answered:
+			others = append(others, call)
+		case i >= 0 && p.begin[i].refusal == "":
+			reserved -= call.Cost // A former server has reserved it. If the call is not repeated it may have taken effect.
 		}
-		next.Pending, next.Issued, next.Cost = begun, issued, next.Cost+reserved
+	}
+	err := c.amend(context.Background(), func(next *continuation.Record) {
+		next.Pending, next.Issued, next.Cost = append(begun, others...), issued, next.Cost+reserved
 	})
 	if errors.Is(err, continuation.ErrUnavailable) {
-		c.record.Issued = issued
+		c.record.Pending, c.record.Issued = others, issued
 		for _, b := range p.begin {
 			if b.refusal == "" {
 				b.refusal = textStoreAway

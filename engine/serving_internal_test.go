@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"fermata/continuation"
+	"fermata/continuation/boltstore"
+	"fermata/engine/journal"
+	"fermata/engine/sandbox"
+)
+
+// runningWith returns a conversation that runs, with these calls of a former server, and what its store keeps.
+func runningWith(t *testing.T, store func(continuation.Store) continuation.Store, pending ...continuation.Call) *conversation {
+	t.Helper()
+	kept, err := boltstore.Open(filepath.Join(t.TempDir(), "store"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kept.Close() })
+	m := &common{o: Options{Store: store(kept), Log: slog.New(slog.DiscardHandler)}, members: &membership{}, quota: newQuota(Options{})}
+	r := continuation.Record{ID: "x", State: string(Running), Pending: pending, Issued: len(pending)}
+	for _, call := range pending {
+		r.Cost += call.Cost
+	}
+	c := newConversation(m.newLedger(r, m.newChronicle(Start{}, r, nil)))
+	if err := c.open(t.Context(), Start{}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// begun is a call that a former server has begun, or that was approved.
+func begun(number int, stage string, cost int64) continuation.Call {
+	return continuation.Call{Number: number, ID: callID(number), Stage: stage, Cost: cost, Server: true, Started: time.Now()}
+}
+
+// proposed is a decision about a call. It fails if there is a refusal.
+func proposed(call continuation.Call, refusal string) *proposal {
+	return &proposal{Call: sandbox.Call{Number: call.Number, Tool: "buy", Input: []byte(`{}`)}, call: call, server: true, refusal: refusal}
+}
+
+// A call whose server has died may have taken effect, so that it costs what it costs.
+func TestCostOfCallsThatMayHaveBeenMade(t *testing.T) {
+	once, again := begun(1, stageBegun, 5), begun(2, stageBegun, 3)
+	c := runningWith(t, func(s continuation.Store) continuation.Store { return s }, once, again)
+	if err := c.beginCalls(plan{begin: []*proposal{proposed(once, textRestarted), proposed(again, "")}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.copy(); r.Cost != 8 || len(r.Pending) != 1 || r.Pending[0].Number != 2 {
+		t.Errorf("the record has the cost %d and the calls %+v, want 8 and the second call", r.Cost, r.Pending)
+	}
+}
+
+// The journal has one end of a call that fails because it cannot be recorded.
+func TestCallsWithoutAStore(t *testing.T) {
+	approved := begun(1, stageApproved, 0)
+	away := true
+	c := runningWith(t, func(s continuation.Store) continuation.Store {
+		return &hooked{Store: s, put: func(ctx context.Context, r continuation.Record, ttl time.Duration, chapter continuation.Chapter) error {
+			if away {
+				return continuation.ErrUnavailable
+			}
+			return s.Put(ctx, r, ttl, chapter)
+		}}
+	}, approved)
+	p := plan{begin: []*proposal{proposed(approved, "")}}
+	if err := c.beginCalls(p); err != nil || p.begin[0].refusal != textStoreAway {
+		t.Fatalf("the call begins: %q, %v", p.begin[0].refusal, err)
+	}
+	away = false
+	c.mu.Lock()
+	outcome := Outcome{State: Completed}
+	err := c.end(&outcome, nil, 0)
+	c.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := c.o.Store.Events(t.Context(), "x", 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := slices.DeleteFunc(events, func(e continuation.Event) bool {
+		var head struct{ Type string }
+		return json.Unmarshal(e.Content, &head) != nil || head.Type != journal.TypeCallFailed
+	})
+	if len(ends) != 1 {
+		t.Errorf("the journal has the ends %v of one call", ends)
+	}
+}
