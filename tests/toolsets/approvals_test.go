@@ -235,3 +235,35 @@ func TestApprovalSurvives(t *testing.T) {
 		d.Post(t, harness.Continuation{Token: byOther.Token, Results: []harness.Result{}}).Completes(t, "paid 1\n")
 	})
 }
+
+// An approval holds until the call can be made: a call before it in the same lane waits for approval longer.
+func TestApprovalOfALane(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		u, first, second := harness.NewUpstream(t), harness.NewKey(), harness.NewKey()
+		text := strings.Replace(harness.StandardToolsets, "path: /slow, lane: orders,", "path: /slow, lane: orders, approval: always,", 1)
+		server := harness.ServeAlone(t, s, harness.Settings{"TOOLSETS": harness.WriteToolsets(t, u, text)})
+		d := desk{server.Alice(), server, u}
+		p := program(first, fmt.Sprintf(`
+			got = await asyncio.gather(HelpDesk.aio.queue(ms=1, n=1, key=KEY), HelpDesk.aio.queue(ms=1, n=2, key=%q))
+			print([g["n"] for g in got])
+		`, second))
+		p.Approvals = true
+		both := d.Pause(t, p)
+		if len(both.Calls) != 2 {
+			t.Fatalf("calls = %v, want two that need approval", both.Calls)
+		}
+		// In another round nobody is asked about the second call again.
+		next := both.Continue(harness.Decision(true, ""))
+		next.Results = next.Results[1:]
+		one := d.Pause(t, next)
+		if len(one.Calls) != 1 || one.Calls[0].ID != both.Calls[0].ID {
+			t.Fatalf("calls = %v, want %s alone", one.Calls, both.Calls[0].ID)
+		}
+		u.Sent(t, second, 0)
+		a := d.Post(t, one.Continue(harness.Decision(true, "")))
+		a.Completes(t, "[1, 2]\n")
+		u.Sent(t, first, 1)
+		u.Sent(t, second, 1)
+		d.tells(t, a)
+	})
+}
