@@ -23,7 +23,7 @@ import (
 const (
 	maxLine     = 4 << 20 // bytes of a message of the client
 	maxAnswer   = 8 << 20 // bytes of a message of the server
-	maxRelayed  = 64      // requests that are under way at once
+	maxRelayed  = 64      // requests that are under way at once, and the same number of other messages
 	answersFrom = time.Minute
 
 	// codeInternal is the code of an internal error in JSON-RPC.
@@ -42,7 +42,7 @@ type Remote struct {
 func Relay(ctx context.Context, in io.Reader, out io.Writer, to Remote) error {
 	ctx, stop := context.WithCancel(ctx)
 	r := &relay{
-		remote: to, out: out, under: map[string]context.CancelFunc{}, slots: make(chan struct{}, maxRelayed),
+		remote: to, out: out, under: map[string]context.CancelFunc{}, slots: make(chan struct{}, maxRelayed), brief: make(chan struct{}, maxRelayed),
 		client: &http.Client{
 			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: answersFrom, MaxIdleConnsPerHost: maxRelayed},
 			// The key must not be sent to another server.
@@ -56,6 +56,7 @@ func Relay(ctx context.Context, in io.Reader, out io.Writer, to Remote) error {
 	failed := make(chan error, 1)
 	go func() { // A read of stdin cannot be interrupted, so this goroutine may live until the process ends.
 		defer close(lines)
+		defer close(failed) // It is closed before lines, so that nobody waits for an error after the end of lines.
 		scanner := bufio.NewScanner(in)
 		scanner.Buffer(nil, maxLine)
 		for scanner.Scan() {
@@ -87,7 +88,9 @@ type relay struct {
 	remote Remote
 	client *http.Client
 	going  sync.WaitGroup
-	slots  chan struct{}
+	// slots limits the requests that are under way, and brief all other messages: a message that ends a
+	// request must not wait until a request has ended.
+	slots, brief chan struct{}
 
 	writing sync.Mutex
 	out     io.Writer
@@ -161,14 +164,18 @@ func (r *relay) pass(ctx context.Context, line []byte) {
 		send() // It is waited for, since the following messages need the answer.
 		return
 	}
+	slots := r.slots
+	if m.Method == "" || id == "" { // an answer or a notification
+		slots = r.brief
+	}
 	select {
-	case r.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		cancel()
 		return
 	}
 	r.going.Go(func() {
-		defer func() { <-r.slots }()
+		defer func() { <-slots }()
 		send()
 	})
 }
