@@ -45,7 +45,7 @@ func (c *conversation) beginCalls(p plan) error {
 		}
 	}
 	err := c.amend(context.Background(), func(next *continuation.Record) {
-		next.Pending, next.Issued, next.Cost = append(begun, others...), issued, next.Cost+reserved
+		next.Pending, next.Issued, next.Cost = slices.Concat(begun, others), issued, next.Cost+reserved
 	})
 	if errors.Is(err, continuation.ErrUnavailable) {
 		c.record.Pending, c.record.Issued = others, issued
