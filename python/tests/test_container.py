@@ -198,6 +198,6 @@ def test_a_reaper_that_died_took_the_worker_with_it() -> None:
 
 def test_the_interpreter_is_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/opt/conda/bin/python3")
-    assert container._environment()["PATH"].split(":")[0] == "/opt/conda/bin"
+    assert sandbox.environment()["PATH"].split(":")[0] == "/opt/conda/bin"
     monkeypatch.setattr("sys.executable", "/usr/bin/python3")
-    assert container._environment() == sandbox.ENVIRONMENT
+    assert sandbox.environment() == sandbox.ENVIRONMENT

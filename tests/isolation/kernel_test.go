@@ -445,12 +445,14 @@ func TestEditableInstalls(t *testing.T) {
 	}
 	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.Settings{"PYTHON": filepath.Join(venv, "bin", "python3")})
 	finds(t, server, fmt.Sprintf(`
-		import importlib.util
+		import importlib.util, subprocess
 		app = "".join(reversed(%q))
 		print("seen", os.path.exists(app), os.path.exists(app + "/.env"), app in sys.path)
 		print("installed", importlib.util.find_spec("installed") is not None)
 		print("editable", importlib.util.find_spec("editable") is not None)
-	`, reversed(app)), map[string]string{"seen": "False False False", "installed": "True", "editable": "False"})
+		script = "python3 -c 'import installed; print(1)'"
+		print("processes", subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout.strip())
+	`, reversed(app)), map[string]string{"seen": "False False False", "installed": "True", "editable": "False", "processes": "1"})
 	if log := server.Log.All(); !strings.Contains(log, app) || !strings.Contains(log, "pip install -e") {
 		t.Error("the log does not say what programs cannot import")
 	}

@@ -13,7 +13,6 @@ import resource
 import shutil
 import signal
 import socket
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -62,7 +61,7 @@ def main(text: str, kind: str) -> NoReturn:
 
 def _supervise(config: Config, kind: str) -> None:
     os.environ.clear()
-    os.environ.update(_environment())
+    os.environ.update(sandbox.environment())
     ours, theirs = socket.socketpair()
     stdout, stdout_end = os.pipe()
     stderr, stderr_end = os.pipe()
@@ -88,15 +87,6 @@ def _supervise(config: Config, kind: str) -> None:
     )
     server = frames.Channel(_STDIN, _STDOUT, frames.MAX_FROM_SERVER)
     Supervisor(worker, config.output, config.orphan, stream=server).run()
-
-
-def _environment() -> dict[str, str]:
-    """Return the worker's environment: that of every sandbox, and this interpreter to be found."""
-    environment = dict(sandbox.ENVIRONMENT)
-    directory = os.path.dirname(sys.executable)
-    if directory not in environment["PATH"].split(":"):
-        environment["PATH"] = f"{directory}:{environment['PATH']}"
-    return environment
 
 
 class _Reaper:

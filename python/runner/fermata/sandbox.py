@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import struct
+import sys
 from collections.abc import Callable
 from typing import Final, NoReturn
 
@@ -29,6 +30,14 @@ ENVIRONMENT: Final = {
     "TMPDIR": "/tmp",
     "XDG_CACHE_HOME": "/tmp",
 }
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a program, in which python3 is this interpreter."""
+    directory = os.path.realpath(os.path.dirname(sys.executable))
+    if directory in ENVIRONMENT["PATH"].split(":"):
+        return dict(ENVIRONMENT)
+    return ENVIRONMENT | {"PATH": f"{directory}:{ENVIRONMENT['PATH']}"}
 
 
 def serve(name: str, function: Callable[..., object], *args: object) -> NoReturn:

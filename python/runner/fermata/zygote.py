@@ -26,7 +26,7 @@ from typing import Any, Final, NoReturn
 from fermata import PLAIN, SCIENTIFIC, linux, nursery, process, root
 from fermata.config import Config
 from fermata.nursery import Nursery
-from fermata.sandbox import ENVIRONMENT, serve
+from fermata.sandbox import environment, serve
 
 _MAX_MESSAGE: Final = 1 << 16
 _MAX_FDS: Final = 16
@@ -40,7 +40,7 @@ def main() -> NoReturn:
     # A handler would let programs signal their supervisor, which inherits it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
-    os.environ.update(ENVIRONMENT)
+    os.environ.update(environment())
     told = loads(sys.stdin.buffer.read())
     listener = socket.socket(fileno=3)
     # Whoever connects is told by the kernel who listened last, and so finds this process.
