@@ -2,6 +2,7 @@ package stubs
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -18,7 +19,7 @@ const (
 // are named as in JSON Schema, values are written as in Python.
 func appendDoc(dst []byte, description string, properties []property) []byte {
 	dst = append(dst, description[:min(len(description), maxDoc+1)]...)
-	return cutText(appendSection(dst, "Args:", properties), maxDoc)
+	return appendSection(dst, "Args:", properties)
 }
 
 // appendSection appends a title, and a line for each property, unless there are none.
@@ -37,6 +38,16 @@ func appendSection(dst []byte, title string, properties []property) []byte {
 		dst = appendDocProperty(append(dst, "\n    "...), &properties[i])
 	}
 	return dst
+}
+
+// openSection puts an empty line in front of a docstring that begins with a section because there
+// is no description. Otherwise Python would take the indentation of the lines that follow for that
+// of the source, and not show it.
+func openSection(doc []byte, description string) []byte {
+	if description != "" || len(doc) == 0 {
+		return doc
+	}
+	return slices.Insert(doc, 0, '\n')
 }
 
 // cutText cuts off what is beyond limit, in bytes.

@@ -3,7 +3,6 @@ package stubs
 import (
 	"bytes"
 	"fmt"
-	"slices"
 )
 
 // maxClassDoc bounds the docstring of a class, in bytes.
@@ -120,10 +119,7 @@ func (w *moduleWriter) describe(t Tool, _ string) {
 	} else {
 		w.doc = appendSection(w.doc, "Returns a dict with:", properties)
 	}
-	if w.doc = cutText(w.doc, maxDoc); t.Description == "" && len(w.doc) > 0 {
-		// Python takes the indentation of lines for that of the source if they follow a line that has none.
-		w.doc = slices.Insert(w.doc, 0, '\n')
-	}
+	w.doc = cutText(openSection(w.doc, t.Description), maxDoc)
 }
 
 // docstring writes w.doc, with its lines indented as Python's readers of docstrings expect it.

@@ -85,7 +85,7 @@ func (w *writer) stub(t Tool, identifier string) {
 	w.out = append(w.out, ")\nasync def _("...)
 	w.parameters(properties, closed)
 	w.out = append(w.out, ") -> Any:\n    "...)
-	w.doc = appendDoc(w.doc[:0], t.Description, properties)
+	w.doc = cutText(openSection(appendDoc(w.doc[:0], t.Description, properties), t.Description), maxDoc)
 	w.out = appendString(w.out, w.doc)
 	w.out = append(w.out, "\n\n"...)
 }

@@ -273,7 +273,7 @@ func TestPythonLeavesOutLongValues(t *testing.T) {
 	if want := "(a: Any = None, b: Any = None, **extra: Any) -> Any"; strings.ReplaceAll(got.Signature, "typing.", "") != want {
 		t.Errorf("signature = %s, want %s", got.Signature, want)
 	}
-	if want := "Args:\n    a: string.\n    b: string."; got.Doc != want {
+	if want := "\nArgs:\n    a: string.\n    b: string."; got.Doc != want {
 		t.Errorf("docstring = %q, want %q", got.Doc, want)
 	}
 }
@@ -321,7 +321,7 @@ func TestPythonCutsTheDocstring(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := judgeOne(t, j, Tool{Name: "f", Parameters: parameters}).Doc
-	if len(got) > maxDoc || !strings.HasPrefix(got, "Args:\n    a: aéaé") {
+	if len(got) > maxDoc || !strings.HasPrefix(got, "\nArgs:\n    a: aéaé") {
 		t.Errorf("docstring of %d bytes: %.40q…", len(got), got)
 	}
 	junk := judgeOne(t, j, Tool{Name: "f", Description: strings.Repeat("\x80", 2*maxDoc)}).Doc
