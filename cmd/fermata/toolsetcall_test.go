@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -237,8 +238,8 @@ func TestToolsetsCheckOpenAPI(t *testing.T) {
 	}
 }
 
-// TestToolsetsExamples runs the examples of docs/toolsets.md, which begin with fermata, and compares
-// what they print.
+// TestToolsetsExamples runs the examples of docs/toolsets.md that begin with fermata and need its
+// local.yaml, and compares what they print.
 func TestToolsetsExamples(t *testing.T) {
 	text, err := os.ReadFile("../../docs/toolsets.md")
 	if err != nil {
@@ -249,28 +250,31 @@ func TestToolsetsExamples(t *testing.T) {
 	if !found || !closed {
 		t.Fatal("docs/toolsets.md has no local.yaml")
 	}
+	const endpoint = "http://127.0.0.1:8765"
 	server := httptest.NewServer(http.FileServer(http.Dir(t.TempDir())))
 	t.Cleanup(server.Close)
 	s := newShell(t, map[string]string{"local.yaml": ""})
 	server.Config.Handler = http.FileServer(http.Dir(s.dir))
-	s.write(t, "local.yaml", strings.Replace(file, "http://127.0.0.1:8765", server.URL, 1))
+	s.write(t, "local.yaml", strings.Replace(file, endpoint, server.URL, 1))
 	s.write(t, "Paris.json", `{"ok": true, "ret": {"city": "Paris", "celsius": 21}}`)
+	// Columns are as wide as the address of the endpoint.
+	columns := regexp.MustCompile(" {2,}")
 	examples := 0
-	for i, block := range strings.Split(section, "\n```") {
-		commands, console := strings.CutPrefix(block, "console\n")
-		if i%2 == 0 || !console {
-			continue
-		}
-		for example := range strings.SplitSeq(commands, "\n$ ") {
+	for _, block := range regexp.MustCompile("(?s)\n```console\n(.*?)```").FindAllStringSubmatch(section, -1) {
+		for example := range strings.SplitSeq(block[1], "\n$ ") {
 			line, want, _ := strings.Cut(strings.TrimPrefix(example, "$ "), "\n")
+			if !strings.Contains(line, "fermata toolsets") || !strings.Contains(line, "local.yaml") {
+				continue
+			}
 			stdout, stderr, _ := s.run(t, line)
-			if got := strings.TrimSuffix(stdout+stderr, "\n"); got != strings.TrimSuffix(want, "\n") {
+			got := strings.ReplaceAll(stdout+stderr, server.URL, endpoint)
+			if columns.ReplaceAllString(strings.TrimSpace(got), "  ") != columns.ReplaceAllString(strings.TrimSpace(want), "  ") {
 				t.Errorf("%s\nprints\n%s\nand not\n%s", line, got, want)
 			}
 			examples++
 		}
 	}
-	if examples != 7 {
+	if examples != 9 {
 		t.Errorf("docs/toolsets.md has %d examples", examples)
 	}
 }
