@@ -3,51 +3,57 @@ package reference
 import (
 	"bytes"
 	"crypto/sha256"
-	"embed"
+	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"slices"
-	"strings"
 	"unicode"
 
-	"github.com/yuin/goldmark"
+	"maragu.dev/gomponents"
+	"maragu.dev/gomponents/components"
+	"maragu.dev/gomponents/html"
 )
 
-//go:embed page
-var pageFiles embed.FS
+//go:embed style.css
+var style string
 
-// pages make the pages.
-type pages struct {
-	templates *template.Template
-	style     template.CSS
-	// policy is the Content-Security-Policy of both pages: nothing but their style sheet.
-	policy string
-}
-
-func newPages() (*pages, error) {
-	style, err := pageFiles.ReadFile("page/style.css")
-	if err != nil {
-		return nil, fmt.Errorf("reference: %w", err)
-	}
-	functions := template.FuncMap{"prose": prose, "asJSON": shown, "plain": plain, "refName": refName, "anchor": anchor, "limits": limits, "needed": needed}
-	templates, err := template.New("").Funcs(functions).ParseFS(pageFiles, "page/*.html")
-	if err != nil {
-		return nil, fmt.Errorf("reference: read the templates: %w", err)
-	}
-	sum := sha256.Sum256(style)
-	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+// policy returns the Content-Security-Policy of both pages: nothing but their style sheet.
+func policy() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-	return &pages{templates, template.CSS(style), policy}, nil //nolint:gosec // it is a file of ours
 }
 
-// A view is what the template of the reference gets.
-type view struct {
-	Style    template.CSS
-	Document document
-	Groups   []group
-	JSON     string
+// render returns a page with this title.
+func render(title string, body ...gomponents.Node) ([]byte, error) {
+	var b bytes.Buffer
+	page := components.HTML5(components.HTML5Props{
+		Title: title, Language: "en",
+		Head: []gomponents.Node{html.StyleEl(gomponents.Raw(style))},
+		Body: body,
+	})
+	if err := page.Render(&b); err != nil {
+		return nil, fmt.Errorf("reference: make the page %q: %w", title, err)
+	}
+	return b.Bytes(), nil
+}
+
+// welcomePage returns the page that greets browsers.
+func welcomePage(hello greeting) ([]byte, error) {
+	return render("Fermata",
+		html.Class("welcome"),
+		html.H1(gomponents.Text("Fermata")),
+		html.P(
+			gomponents.Text("This server runs Python and bash programs that call your tools. Its version is "),
+			html.Code(gomponents.Text(hello.Version)), gomponents.Text("."),
+		),
+		html.Ul(
+			html.Li(link(hello.Docs, "The reference of its HTTP API")),
+			html.Li(link(hello.OpenAPI, "The same as an OpenAPI document")),
+			gomponents.If(hello.Console != "", html.Li(link(hello.Console, "The console"), gomponents.Text(", which shows executions"))),
+		),
+	)
 }
 
 // A group is the operations with one tag.
@@ -63,9 +69,9 @@ type shownOperation struct {
 	Parameters []parameter
 }
 
-// reference returns the page of a document.
-func (p *pages) reference(d document) ([]byte, error) {
-	v := view{Style: p.style, Document: d, JSON: documentPath}
+// groups returns the operations by their tags, in the order of the tags.
+func (d document) groups() []group {
+	var all []group
 	for _, tag := range d.Tags {
 		g := group{Name: tag.Name, Description: tag.Description}
 		for _, path := range d.Paths {
@@ -74,30 +80,14 @@ func (p *pages) reference(d document) ([]byte, error) {
 				operation *operation
 			}{{"GET", path.Value.Get}, {"POST", path.Value.Post}, {"DELETE", path.Value.Delete}} {
 				if o.operation != nil && slices.Contains(o.operation.Tags, tag.Name) {
-					all := d.resolved(slices.Concat(path.Value.Parameters, o.operation.Parameters))
-					g.Operations = append(g.Operations, shownOperation{o.method, path.Name, *o.operation, all})
+					parameters := d.resolved(slices.Concat(path.Value.Parameters, o.operation.Parameters))
+					g.Operations = append(g.Operations, shownOperation{o.method, path.Name, *o.operation, parameters})
 				}
 			}
 		}
-		v.Groups = append(v.Groups, g)
+		all = append(all, g)
 	}
-	return p.render("reference.html", v)
-}
-
-// welcome returns the page that greets browsers.
-func (p *pages) welcome(g greeting) ([]byte, error) {
-	return p.render("welcome.html", struct {
-		Style template.CSS
-		greeting
-	}{p.style, g})
-}
-
-func (p *pages) render(name string, data any) ([]byte, error) {
-	var b bytes.Buffer
-	if err := p.templates.ExecuteTemplate(&b, name, data); err != nil {
-		return nil, fmt.Errorf("reference: make the page %s: %w", name, err)
-	}
-	return b.Bytes(), nil
+	return all
 }
 
 // resolved returns parameters with those in the place of references to which these lead.
@@ -110,23 +100,6 @@ func (d document) resolved(parameters []parameter) []parameter {
 		}
 	}
 	return parameters
-}
-
-// prose returns Markdown as HTML. Tags within it are dropped.
-func prose(markdown string) (template.HTML, error) {
-	var b bytes.Buffer
-	err := goldmark.Convert([]byte(markdown), &b)
-	return template.HTML(b.String()), err //nolint:gosec // goldmark escapes all but its own tags
-}
-
-// shown returns an example as JSON.
-func shown(v any) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(v)
-	return strings.TrimSpace(b.String()), err
 }
 
 // plain returns a value on one line.
@@ -146,9 +119,6 @@ func anchor(name string) string {
 	}
 	return string(letters)
 }
-
-// needed reports whether a member of a schema must be there.
-func needed(s schema, name string) bool { return slices.Contains(s.Required, name) }
 
 // limits returns what a schema says about its values beside their type.
 func limits(s schema) []string {

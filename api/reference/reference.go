@@ -42,10 +42,7 @@ type greeting struct {
 }
 
 // A built is what is served of the reference.
-type built struct {
-	document, page, welcome []byte
-	policy                  string
-}
+type built struct{ document, page, welcome []byte }
 
 // build makes what is served. An error means that the document is broken.
 func build(hello greeting) (b built, err error) {
@@ -56,15 +53,10 @@ func build(hello greeting) (b built, err error) {
 	if b.document, err = asJSON(source); err != nil {
 		return built{}, err
 	}
-	p, err := newPages()
-	if err != nil {
+	if b.page, err = referencePage(d); err != nil {
 		return built{}, err
 	}
-	if b.page, err = p.reference(d); err != nil {
-		return built{}, err
-	}
-	b.welcome, err = p.welcome(hello)
-	b.policy = p.policy
+	b.welcome, err = welcomePage(hello)
 	return b, err
 }
 
@@ -101,7 +93,7 @@ func (h handlers) page(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return show(c, b.page, b.policy)
+	return show(c, b.page)
 }
 
 // greet answers browsers with a page, and all others with JSON.
@@ -114,13 +106,13 @@ func (h handlers) greet(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return show(c, b.welcome, b.policy)
+	return show(c, b.welcome)
 }
 
 // show answers with a page, which may have nothing but its style sheet.
-func show(c echo.Context, page []byte, policy string) error {
+func show(c echo.Context, page []byte) error {
 	header := c.Response().Header()
-	header.Set(echo.HeaderContentSecurityPolicy, policy)
+	header.Set(echo.HeaderContentSecurityPolicy, policy())
 	// A server of another version has another page.
 	header.Set(echo.HeaderCacheControl, "no-cache")
 	return api.AnswerBlob(c, http.StatusOK, echo.MIMETextHTMLCharsetUTF8, page)
