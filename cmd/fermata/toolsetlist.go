@@ -138,7 +138,7 @@ func rulesOf(r config.Rules) string {
 	return strings.Join(rules, ", ")
 }
 
-// right tells whether the principal may use a tool, and if not, by which rule.
+// right reports whether the principal may use a tool, and if not, by which rule.
 func (l toolsetList) right(t config.Toolset, tool string) (right, rule string) {
 	if l.rights == nil {
 		return "tool", ""
@@ -146,7 +146,7 @@ func (l toolsetList) right(t config.Toolset, tool string) (right, rule string) {
 	return rightText(l.rights.Tool(policy.Name{Toolset: t.Key, Tool: tool}))
 }
 
-// rest tells whether the principal may use tools that the file does not name.
+// rest reports whether the principal may use tools that the file does not name.
 func (l toolsetList) rest(t config.Toolset) (right, rule string) {
 	if l.rights == nil {
 		return "tools", ""

@@ -13,8 +13,8 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// An mcpSource is an MCP server and the client that its requests go through, which is nil if there are
-// none.
+// An mcpSource is an MCP server with the HTTP client for its requests. The client is nil if the server is a
+// command.
 type mcpSource struct {
 	*mcptool.Source
 	client *outgoing.Client
@@ -29,7 +29,7 @@ func (s mcpSource) Close(ctx context.Context) error {
 	return err
 }
 
-// observe completes what is known of a toolset by where its MCP server stands at the moment.
+// observe adds the present state of the MCP server to what is known about a toolset.
 func (s mcpSource) observe(known *Toolset) {
 	state := s.State()
 	if state.State == mcptool.Unavailable && known.State == Ready {
@@ -67,8 +67,8 @@ func (o opener) mcp(t *toolset, d *config.MCP) (source.Source, error) {
 	return s, nil
 }
 
-// mcpClient returns a client for the origin of an MCP server. An answer may be silent for as long as a
-// call may take, since a tool may.
+// mcpClient returns a client for the origin of an MCP server. The server may send nothing for as long as a
+// call may take, since a tool may take that long.
 func (o opener) mcpClient(t *toolset, endpoint string) (*outgoing.Client, error) {
 	origin, err := url.Parse(endpoint)
 	if err != nil {

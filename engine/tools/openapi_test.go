@@ -53,7 +53,7 @@ func TestOpenAPI(t *testing.T) {
 	mustFail(t, err, `the toolset api has no tool "deletePet"`)
 }
 
-// TestUnavailable opens toolsets that cannot be used. The others of the file are not harmed.
+// TestUnavailable opens toolsets that cannot be used. They do not affect the other toolsets of the file.
 func TestUnavailable(t *testing.T) {
 	const other = "  other: {private: true, http: {base_url: URL, tools: [{name: send, method: POST, path: /}]}}\n"
 	for name, c := range map[string]struct{ openapi, document, want string }{

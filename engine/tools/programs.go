@@ -8,7 +8,7 @@ import (
 	"fermata/stubs"
 )
 
-// ForPrograms returns the toolset as programs import it: with the tools that programs may call.
+// ForPrograms returns the toolset in the form that programs import, with the tools that programs may call.
 func (t Toolset) ForPrograms() stubs.Toolset {
 	s := stubs.Toolset{Key: t.Key, Class: t.Class, Description: t.Description}
 	for _, tool := range t.Tools {
@@ -19,13 +19,13 @@ func (t Toolset) ForPrograms() stubs.Toolset {
 	return s
 }
 
-// stub returns a tool as programs import it.
+// stub returns a tool in the form that programs import.
 func (t Tool) stub() stubs.Tool {
 	return stubs.Tool{Name: t.Name, Description: t.Description, Parameters: t.Input, Output: t.Output}
 }
 
-// checkMethods makes sure that no two tools would be the same method in programs, and notes which
-// tools programs cannot call.
+// checkMethods returns an error if two tools would be the same method in programs, and adds a note for each
+// tool that programs cannot call.
 func (t *toolset) checkMethods(tools []tool) error {
 	named := make([]stubs.Tool, len(tools))
 	for i, known := range tools {

@@ -13,7 +13,7 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// An opener makes toolsets with what they share.
+// An opener opens toolsets. It has what they share.
 type opener struct {
 	gates     *Gates
 	forbidden []netip.AddrPort
@@ -21,7 +21,7 @@ type opener struct {
 	version   string
 }
 
-// open makes a toolset. It makes no connection, so that the tools of MCP servers are not known yet.
+// open opens a toolset. It opens no connection, so the tools of MCP servers are not known afterwards.
 func (o opener) open(ctx context.Context, described config.Toolset) *toolset {
 	t := &toolset{
 		described: described, masker: mask.New(described.Secrets), gates: o.gates, gate: o.gates.toolset(described.Key, described.Concurrency),
@@ -34,7 +34,7 @@ func (o opener) open(ctx context.Context, described config.Toolset) *toolset {
 	}
 	t.source = made
 	if described.MCP == nil {
-		// These sources need not ask anybody.
+		// These sources list their tools without a connection.
 		if offered, err := made.Tools(ctx); err != nil {
 			t.fail(err)
 		} else {
@@ -100,14 +100,14 @@ func operationsOf(h *config.HTTP) ([]httptool.Operation, error) {
 			Parameters: parameters, Rest: rest, Input: tool.Parameters, Result: tool.Result,
 		}
 		if tool.Envelope {
-			operation.Result = "" // It leads to a part of what is in the envelope.
+			operation.Result = "" // The pointer is applied to the content of the envelope instead.
 		}
 		operations = append(operations, operation)
 	}
 	return operations, nil
 }
 
-// pointer returns where in an envelope's ret the result of a tool is.
+// pointer returns the JSON Pointer of a tool's result within the member ret of an envelope.
 func (t *toolset) pointer(tool string) string {
 	if t.described.HTTP == nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// What programs are told about calls that this package refuses, or whose results it cannot use. The
-// sources have tables of their own.
+// The errors of calls that this package refuses, or whose results it cannot use. The sources have texts of
+// their own.
 const (
 	textNoToolset   = "there is no toolset %s"
 	textNoTool      = "the toolset %s has no tool %s"
@@ -26,7 +26,7 @@ const (
 	textUnsureAfter = "; whether the call took effect is unknown"
 )
 
-// Why a toolset cannot be used.
+// The reasons why a toolset cannot be used.
 const (
 	textNoTools   = "its tools cannot be listed"
 	textLateTools = "its tools were not listed in time"
@@ -44,13 +44,13 @@ const (
 // ErrUnknown is the cause of a failure when there is no such toolset or tool.
 var ErrUnknown = errors.New("no such toolset or tool")
 
-// maxShown is how many bytes of a name of somebody else's are repeated in a text.
+// maxShown is how many bytes of a name from a request or a source a text shows.
 const maxShown = 80
 
-// quoted returns a name in quotes, cut and in ASCII, so that names that look alike can be told apart.
+// quoted returns a name in quotes, truncated and in ASCII, so that names that look alike can be told apart.
 func quoted(name string) string { return strconv.QuoteToASCII(shorten(name, maxShown)) }
 
-// unknownToolset is the failure of a call for a toolset that is not there.
+// unknownToolset returns the failure of a call of a toolset that does not exist.
 func unknownToolset(key string) error {
 	return failure(ErrUnknown, textNoToolset, quoted(key))
 }

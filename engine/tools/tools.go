@@ -1,7 +1,6 @@
-// Package tools runs the tools of toolsets: it opens what the toolsets file describes, tells which tools
-// there are, and makes calls. A call is checked before it is sent, and its result is bounded and without
-// secrets. The package knows nothing of programs, of who may call what, of approvals, and of the
-// order of calls.
+// Package tools runs the tools of toolsets: it opens the toolsets of a file, lists their tools, and makes
+// calls. It checks a call before it sends it, limits the size of the result, and masks the secrets in it. The
+// package does not depend on programs, on who may call which tool, on approvals, or on the order of calls.
 package tools
 
 import (
@@ -26,15 +25,15 @@ const (
 type Options struct {
 	// File has the toolsets.
 	File *config.File
-	// Log gets the causes of what fails, without secrets. It may be nil.
+	// Log gets the causes of failures, without secrets. It may be nil.
 	Log *slog.Logger
-	// Forbidden are addresses that no toolset connects to: the listeners of this server.
+	// Forbidden are addresses to which no toolset may connect: the listeners of this server.
 	Forbidden []netip.AddrPort
 	// Version is the version of this server, which MCP servers are told.
 	Version string
 	// MaxResult is how many bytes the result of a call may have. 0 means DefaultMaxResult.
 	MaxResult int64
-	// Gates bound what the toolsets use, together with others that have the same gates. They may be nil.
+	// Gates limit what the toolsets use, together with other toolsets that have the same gates. They may be nil.
 	Gates *Gates
 }
 
@@ -45,8 +44,8 @@ type Tools struct {
 	maxResult int64
 }
 
-// Open opens the toolsets. It connects to nothing: MCP servers are connected to when their tools are
-// asked for. A toolset that cannot be used is Unavailable, and has the reason.
+// Open opens the toolsets. It opens no connections: an MCP server is connected when its tools are needed. A
+// toolset that cannot be used is Unavailable, and has the reason.
 func Open(ctx context.Context, o Options) *Tools {
 	t := &Tools{log: o.Log, maxResult: o.MaxResult}
 	if t.log == nil {
@@ -86,7 +85,7 @@ func (t *Tools) find(key string) *toolset {
 	return nil
 }
 
-// Toolsets returns all toolsets as they are known at the moment, in the order of the file.
+// Toolsets returns all toolsets as they are known now, in the order of the file.
 func (t *Tools) Toolsets() []Toolset {
 	all := make([]Toolset, len(t.toolsets))
 	for i, s := range t.toolsets {
@@ -95,8 +94,8 @@ func (t *Tools) Toolsets() []Toolset {
 	return all
 }
 
-// Toolset returns a toolset. If it is Starting, Toolset starts it and waits, for no longer than ctx and
-// the timeout of the toolset. The error tells that there is none, or that ctx has ended.
+// Toolset returns a toolset. If it is Starting, Toolset starts it and waits for no longer than the timeout of
+// the toolset, and until ctx ends. The error means that there is no such toolset, or that ctx has ended.
 func (t *Tools) Toolset(ctx context.Context, key string) (Toolset, error) {
 	s := t.find(key)
 	if s == nil {
@@ -108,28 +107,28 @@ func (t *Tools) Toolset(ctx context.Context, key string) (Toolset, error) {
 	return s.now(), nil
 }
 
-// A State tells whether the tools of a toolset can be called.
+// A State says whether the tools of a toolset can be called.
 type State string
 
 // The states.
 const (
 	Ready       State = "ready"
 	Starting    State = "starting"    // nobody has connected to it yet
-	Unavailable State = "unavailable" // it cannot be used, or not at the moment
+	Unavailable State = "unavailable" // it cannot be used, or cannot be used now
 )
 
-// A Toolset is what is known of a toolset. It contains no secrets.
+// A Toolset is what is known about a toolset. It contains no secrets.
 type Toolset struct {
 	Key, Title, Class, Description string
 	// Source is http, openapi or mcp.
 	Source string
 	State  State
-	// Reason tells why the toolset is unavailable.
+	// Reason says why the toolset is unavailable.
 	Reason string
 	// Tools are the tools that can be called, in an order that does not change. An unavailable
 	// toolset has those that it had before.
 	Tools []Tool
-	// Notes are sentences for the operator: what has been left out, and why.
+	// Notes are sentences for the operator that say what was left out, and why.
 	Notes []string
 }
 
@@ -140,7 +139,7 @@ type Tool struct {
 	Description string
 	// Input is the JSON Schema of the input, and Output that of the result, or nil.
 	Input, Output json.RawMessage
-	// Idempotent tells whether a call may be repeated, by the toolsets file or else by the source.
+	// Idempotent is true if a call may be repeated. The toolsets file decides, or else the source.
 	Idempotent bool
 	// Rules are what the toolsets file says about the tool.
 	Rules config.Rules

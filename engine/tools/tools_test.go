@@ -25,7 +25,7 @@ import (
 // secret is the secret of the toolsets in tests.
 const secret = "a secret of/27 characters"
 
-// opened are toolsets with their log.
+// opened has toolsets and their log.
 type opened struct {
 	*tools.Tools
 	log *bytes.Buffer
@@ -76,7 +76,7 @@ func mustFail(t *testing.T, err error, message string) (unknown bool) {
 	return failed.Unknown
 }
 
-// echo answers with what it has got.
+// echo answers with the request that it has got.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")
@@ -119,7 +119,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestT22Refused makes calls that are refused before anything is sent.
+// TestT22Refused makes calls that are refused before a request is sent.
 func TestT22Refused(t *testing.T) {
 	o := open(t, echoFile, "", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	for _, c := range []struct{ toolset, tool, input, want string }{
@@ -197,7 +197,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// TestT10Secrets lets an endpoint tell the secret in all ways.
+// TestT10Secrets lets an endpoint reveal the secret in many ways.
 func TestT10Secrets(t *testing.T) {
 	o := open(t, strings.Replace(echoFile, "cost: 3", "envelope: true", 1), "", func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("X-Api-Key")
@@ -252,7 +252,7 @@ func TestT10Secrets(t *testing.T) {
 	}
 }
 
-// TestT6Large answers with more than a result may have.
+// TestT6Large has an answer that is larger than a result may be.
 func TestT6Large(t *testing.T) {
 	o := open(t, echoFile, "", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `"`+strings.Repeat("x", 20_000)+`"`)
@@ -261,7 +261,8 @@ func TestT6Large(t *testing.T) {
 	mustFail(t, err, "the endpoint's answer is too large: the limit is 10000 bytes; whether the call took effect is unknown")
 }
 
-// TestT31Turns fills a toolset that runs two calls at the same time with those of one principal.
+// TestT31Turns fills a toolset, which runs two calls at the same time, with calls of one principal. A call of
+// another principal must not wait for all of them.
 func TestT31Turns(t *testing.T) {
 	const file = `toolsets:
   api:
@@ -303,7 +304,7 @@ func TestT31Turns(t *testing.T) {
 	for range 20 {
 		begin("mallory")
 	}
-	time.Sleep(time.Second) // so that Mallory's calls wait first
+	time.Sleep(time.Second) // Mallory's calls must wait before the other call arrives.
 	begin("alice")
 	time.Sleep(time.Second)
 	ctx, cancel := context.WithCancel(t.Context())

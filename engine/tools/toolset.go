@@ -21,7 +21,7 @@ const (
 	maxReason = 1000 // bytes of the reason why a toolset is unavailable, and of a note
 )
 
-// A toolset is a toolset that has been opened.
+// A toolset is an opened toolset.
 type toolset struct {
 	described config.Toolset
 	source    source.Source // nil if it could not be opened
@@ -30,7 +30,7 @@ type toolset struct {
 	gate      *gate
 	log       *slog.Logger
 
-	// starting is held by who asks the source for its tools.
+	// starting is held while the source is asked for its tools.
 	starting chan struct{}
 
 	mu     sync.Mutex
@@ -40,13 +40,13 @@ type toolset struct {
 	notes  []string
 }
 
-// A tool is a tool and what its inputs are checked against.
+// A tool is a tool with the schema for its inputs.
 type tool struct {
 	Tool
 	schema *schema.Schema // nil if inputs are not checked
 }
 
-// now returns what is known of the toolset.
+// now returns what is known about the toolset, including the present state of its source.
 func (t *toolset) now() Toolset {
 	s := t.known()
 	if m, ok := t.source.(mcpSource); ok {
@@ -59,7 +59,7 @@ func (t *toolset) now() Toolset {
 	return s
 }
 
-// known returns what is known of the toolset without its source.
+// known returns what is known about the toolset, without asking its source.
 func (t *toolset) known() Toolset {
 	d := &t.described
 	t.mu.Lock()
@@ -103,7 +103,7 @@ func (t *toolset) start(ctx context.Context) error {
 	defer cancel()
 	offered, err := t.source.Tools(bounded)
 	switch {
-	case err != nil && ctx.Err() != nil: // nothing is known of the toolset
+	case err != nil && ctx.Err() != nil: // This does not mean that the toolset is unavailable.
 		return ctx.Err()
 	case err != nil:
 		t.fail(err)
@@ -119,7 +119,7 @@ func (t *toolset) isReady() bool {
 	return t.state == Ready
 }
 
-// fail makes the toolset unavailable. What is not a text of ours goes to the log only.
+// fail makes the toolset unavailable. Texts that do not come from this server are only logged.
 func (t *toolset) fail(err error) {
 	reason := textNoTools
 	if failure, ok := errors.AsType[*source.CallError](err); ok {
@@ -188,8 +188,8 @@ func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
 	return tools, t.checkMethods(tools)
 }
 
-// named returns the only tools that the file wants, or nil for all, and the tools that it has rules
-// for.
+// named returns the tools to which the file restricts the toolset, or nil if it has all, and the rules for
+// tools by their names.
 func (t *toolset) named() (only []string, rules map[string]config.Rules) {
 	switch d := &t.described; {
 	case d.OpenAPI != nil: // its operations have been chosen already
@@ -201,7 +201,7 @@ func (t *toolset) named() (only []string, rules map[string]config.Rules) {
 	}
 }
 
-// missing returns those tools that the file names and the source does not have.
+// missing returns the tools that the file names and the source does not have.
 func missing(offered []source.Tool, only []string, rules map[string]config.Rules) []string {
 	var names []string
 	look := func(name string) {
@@ -219,7 +219,7 @@ func missing(offered []source.Tool, only []string, rules map[string]config.Rules
 	return names
 }
 
-// make prepares one tool. What the source says of it is a text of a stranger.
+// make prepares one tool. What the source says about the tool is not trusted.
 func (t *toolset) make(o source.Tool) (tool, error) {
 	rules := t.described.Rules(o.Name)
 	made := tool{Tool: Tool{
@@ -242,26 +242,26 @@ func (t *toolset) make(o source.Tool) (tool, error) {
 	if len(o.Output) > 0 {
 		made.Output = t.masker.JSON(o.Output)
 		if _, err := schema.Compile(made.Output); err != nil {
-			made.Output = nil // It only helps to read.
+			made.Output = nil // The schema of the result is only a help for readers.
 			t.note(fmt.Sprintf("the schema of the result of %s is left out: %v", quoted(o.Name), err))
 		}
 	}
 	return made, nil
 }
 
-// note keeps a sentence for the operator.
+// note adds a note for the operator.
 func (t *toolset) note(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notes = append(t.notes, shorten(t.masker.Text(text), maxReason))
 }
 
-// isName tells whether a tool can have this name.
+// isName reports whether a tool can have this name.
 func isName(name string) bool {
 	return name != "" && len(name) <= maxName && utf8.ValidString(name) && config.Printable(name) == name
 }
 
-// shorten cuts a text that has more than so many bytes.
+// shorten truncates a text that has more than the given number of bytes.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -90,7 +90,7 @@ func (d difference) verdict() string {
 	return fmt.Sprintf("%.1f %% %s", 100*math.Abs(d.Center), words[low > 0])
 }
 
-// keeps tells whether the row is worse by no more than allowed.
+// keeps reports whether the row is worse by no more than allowed.
 func (d difference) keeps() string {
 	low, high, ok := d.worse()
 	switch {

@@ -201,7 +201,7 @@ type Rules struct {
 	Text bool
 }
 
-// NeedsApproval tells whether somebody has to approve each call of the tool.
+// NeedsApproval reports whether somebody has to approve each call of the tool.
 func (r Rules) NeedsApproval() bool { return r.Approval != "" && r.Approval != ApprovalNever }
 
 // A Policy says what the principals that have it may use. A name in it is the key of a toolset, or

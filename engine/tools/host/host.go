@@ -91,11 +91,11 @@ func (h *Host) Close(ctx context.Context) error {
 	for _, g := range rest {
 		problems = append(problems, g.close(ctx))
 	}
-	h.closing.Wait() // These have begun before.
+	h.closing.Wait() // Former generations may still be closing.
 	return errors.Join(problems...)
 }
 
-// change makes a generation the one of the moment.
+// change makes a generation the present one.
 func (h *Host) change(next *generation) {
 	next.start()
 	h.mu.Lock()
@@ -107,7 +107,7 @@ func (h *Host) change(next *generation) {
 	}
 }
 
-// now returns the generation of the moment. Whoever has it calls release when it is not needed any
+// now returns the present generation. The caller must call release when it does not need the generation any
 // more.
 func (h *Host) now() (g *generation, release func()) {
 	h.mu.Lock()
@@ -117,8 +117,8 @@ func (h *Host) now() (g *generation, release func()) {
 	return g, func() { h.release(g) }
 }
 
-// release ends one use of a generation, and closes it if it was the last one. The generation of the
-// moment is used by the host itself.
+// release ends one use of a generation, and closes the generation if this was the last use. The host itself
+// uses the present generation.
 func (h *Host) release(g *generation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,7 +41,7 @@ func (b *buffer) String() string {
 	return b.out.String()
 }
 
-// A house is a host with the file that it reads and its endpoint.
+// A house is a host with its toolsets file and an endpoint.
 type house struct {
 	*host.Host
 	t      *testing.T
@@ -99,7 +99,7 @@ func (h *house) change(file string) {
 	h.t.Helper()
 	h.write(file)
 	h.reread <- os.Interrupt
-	h.reread <- os.Interrupt // It is taken when the first reading is over.
+	h.reread <- os.Interrupt // This is received when the first reading is over.
 }
 
 // grant returns the grant of a start.
@@ -113,7 +113,7 @@ func (h *house) grant(names ...string) *host.Grant {
 	return g
 }
 
-// key calls the tool weather.current, and returns how long the X-Api-Key was that the endpoint got.
+// key calls the tool weather.current, and returns the length of the X-Api-Key that the endpoint got.
 func key(t *testing.T, g *host.Grant) string {
 	t.Helper()
 	r, err := g.Call(t.Context(), tools.Request{Toolset: "weather", Tool: "current", Input: json.RawMessage(`{"city": "Paris"}`)})

@@ -36,7 +36,7 @@ func (h *Host) Docs(ctx context.Context, principal, key string) (string, error) 
 	return stubs.Docs(h.o.Package, t.ForPrograms())
 }
 
-// one returns a toolset by its key, with tools that are known.
+// one returns a toolset by its key. It is an error if the tools of the toolset are not known.
 func (h *Host) one(ctx context.Context, principal, key string) (tools.Toolset, error) {
 	found, err := h.Find(ctx, principal, []string{key})
 	if err != nil {
@@ -49,8 +49,9 @@ func (h *Host) one(ctx context.Context, principal, key string) (tools.Toolset, e
 }
 
 // Prompt returns a section of a system prompt: how programs call tools here, in which order calls are
-// made, and the documentation of toolsets, by their names as in Find. sequential tells of one call at a
-// time; it is also told if the settings of the server say so. The error is one of those of Find.
+// made, and the documentation of toolsets, by their names as in Find. If sequential is true, or if the
+// settings of the server say so, the section says that calls are made one at a time. The error is one of
+// those of Find.
 func (h *Host) Prompt(ctx context.Context, principal string, names []string, sequential bool) (string, error) {
 	found, err := h.Find(ctx, principal, names)
 	if err != nil {
@@ -81,7 +82,7 @@ func (h *Host) Prompt(ctx context.Context, principal string, names []string, seq
 	return b.String(), nil
 }
 
-// The parts of a prompt that stand before the documentation of toolsets.
+// The parts of a prompt before the documentation of toolsets.
 const (
 	promptHead = "# Programs that call tools\n" +
 		"\n" +

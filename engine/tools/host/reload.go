@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// look is how often the host looks whether the toolsets file has changed.
+	// look is the interval at which the host checks whether the toolsets file has changed.
 	look = time.Second
 	// closeTimeout bounds how long former toolsets may take to close.
 	closeTimeout = 10 * time.Second
 )
 
-// watch reads the file again when it changes and when it is told to, until ctx ends. stamp is that of
-// what was read last.
+// watch reads the file again when it changes and when Reread receives a value, until ctx ends. stamp is the
+// stamp of the last reading.
 func (h *Host) watch(ctx context.Context, stamp config.Stamp) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -35,8 +35,8 @@ func (h *Host) watch(ctx context.Context, stamp config.Stamp) {
 	}
 }
 
-// reload reads the file and makes what it says the generation of the moment. If there is a mistake in
-// it, the former one stays. It returns the stamp of what it has read.
+// reload reads the file and makes a new generation of it. If there is a mistake in the file, the present
+// generation stays. It returns the stamp of what it has read.
 func (h *Host) reload(ctx context.Context) config.Stamp {
 	file, stamp, err := config.ReadStamped(h.o.Path, os.LookupEnv)
 	var next *generation

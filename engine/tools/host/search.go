@@ -13,12 +13,12 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// The bounds of a search. Descriptions are texts of strangers: one with every word that there is must
-// not come first everywhere.
+// The limits of a search. Descriptions are not trusted: a tool must not come first in every search because
+// its description has very many words.
 const (
 	MaxFound = 50 // results of a search
 
-	maxQuery     = 1000 // bytes of a query that are looked at
+	maxQuery     = 1000 // bytes of a query; the rest is ignored
 	maxTerms     = 50   // words of a query
 	maxWords     = 150  // words of a description
 	maxArguments = 150  // words of the names and descriptions of arguments
@@ -29,29 +29,29 @@ const (
 	weightDescription = 1.0 // in its description, and in the names of its arguments
 	weightArgument    = 0.5 // in a description of an argument
 
-	// The usual constants of BM25: how fast more of the same word counts less, and how much long
-	// texts lose.
+	// The constants k1 and b of BM25: how quickly further occurrences of the same word count less, and how
+	// much the length of a text counts.
 	saturation = 1.2
 	lengthLoss = 0.75
 )
 
 // A Found is a tool that a search has found.
 type Found struct {
-	// Toolset is the key of its toolset, and Title and Class those of the toolset.
+	// Toolset, Title and Class are the key, the title and the class of the tool's toolset.
 	Toolset, Title, Class string
 	Tool                  tools.Tool
 }
 
-// A document is what a search knows of a tool.
+// A document has the words of a tool, for searches.
 type document struct {
 	found  Found
 	weight map[string]float64 // of its words
 	length float64
 }
 
-// Search returns the tools that programs of a principal may call and that fit a query best, the best
-// first, ranked by BM25 over their names, descriptions and arguments. If toolset is not empty only
-// tools of it are found. There are at most limit results, and at most MaxFound.
+// Search returns the tools that match a query best, the best first, among those that programs of a principal
+// may call. They are ranked by BM25 over their names, descriptions and arguments. If toolset is not empty,
+// only tools of this toolset are found. There are at most limit results, and at most MaxFound.
 func (h *Host) Search(principal, query, toolset string, limit int) []Found {
 	terms := distinct(words(query[:min(len(query), maxQuery)]))
 	terms = terms[:min(len(terms), maxTerms)]
@@ -95,8 +95,8 @@ func (h *Host) Search(principal, query, toolset string, limit int) []Found {
 	return found
 }
 
-// documents returns what a search knows of all tools that programs may call. The tools of a toolset do not
-// change once they are known, so that they are described once.
+// documents returns the documents of all tools that programs may call. The tools of a toolset do not change
+// once they are known, so their documents are made only once.
 func (g *generation) documents() []document {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,7 +114,7 @@ func (g *generation) documents() []document {
 	return all
 }
 
-// describe returns what a search knows of a tool.
+// describe returns the document of a tool.
 func describe(t tools.Toolset, tool tools.Tool) document {
 	d := document{found: Found{t.Key, t.Title, t.Class, tool}, weight: map[string]float64{}}
 	d.add(weightName, words(tool.Name))
@@ -140,7 +140,7 @@ func arguments(input json.RawMessage) (names, texts []string) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	_ = json.Unmarshal(input, &schema) // What cannot be read has no words.
+	_ = json.Unmarshal(input, &schema) // A schema that cannot be read has no words.
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		names = append(names, words(name)...)
 		var property struct {
@@ -156,8 +156,8 @@ func arguments(input json.RawMessage) (names, texts []string) {
 	return names, texts
 }
 
-// words returns the words of a text in small letters, without the s of the plural. Names are taken
-// apart: getHTTPPet_by-id has get, http, pet, by and id.
+// words returns the words of a text in lower case, without the s of the plural. Names are split into words:
+// getHTTPPet_by-id has get, http, pet, by and id.
 func words(text string) []string {
 	var list []string
 	runes := []rune(text)
@@ -192,7 +192,7 @@ func begins(runes []rune, i int) bool {
 	return !unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])
 }
 
-// distinct returns each word once, in the order in which they come first.
+// distinct returns each word once, in the order of the first occurrences.
 func distinct(words []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(words, func(w string) bool {

@@ -25,8 +25,9 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// TestMain is the tests, or, with the argument "mcp-server", an MCP server in the way that the second
-// argument names. The third one is a directory in which it leaves its process id and that of its child.
+// TestMain runs the tests. With the argument "mcp-server" the test binary is an MCP server instead. The second
+// argument says how it behaves. The third one is a directory in which it writes its process id and that of
+// its child.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "mcp-server" {
 		serveMCP(os.Args[2], os.Args[3])
@@ -73,7 +74,7 @@ func serveMCP(mode, dir string) {
 	_ = s.Run(context.Background(), &mcp.StdioTransport{})
 }
 
-// A crew are the processes of MCP servers that share a directory.
+// A crew is a group of processes of MCP servers that share a directory.
 type crew struct {
 	t   *testing.T
 	dir string
@@ -91,7 +92,7 @@ func (c crew) toolset(key, mode, token string) string {
 	return fmt.Sprintf("  %s:\n    trusted: true\n    unmasked: true\n    mcp: {command: [%q, mcp-server, %s, %q], env: {TOKEN: %q}}\n", key, self, mode, c.dir, token)
 }
 
-// leave leaves a word for the servers.
+// leave creates a file in the directory, as a signal for the servers.
 func (c crew) leave(name string) {
 	c.t.Helper()
 	if err := os.WriteFile(filepath.Join(c.dir, name), nil, 0o600); err != nil {
@@ -99,13 +100,13 @@ func (c crew) leave(name string) {
 	}
 }
 
-// has reports whether a server has left a word.
+// has reports whether a server has created a file in the directory.
 func (c crew) has(name string) bool {
 	_, err := os.Stat(filepath.Join(c.dir, name))
 	return err == nil
 }
 
-// running returns the processes that run: servers and their children.
+// running returns the process ids of the servers and children that run.
 func (c crew) running() (pids []string) {
 	c.t.Helper()
 	names, err := os.ReadDir(c.dir)
@@ -123,7 +124,7 @@ func (c crew) running() (pids []string) {
 	return pids
 }
 
-// eventually waits for something that happens within seconds, if the machine is not busy.
+// eventually waits until is returns true. It takes seconds, or longer if the machine is busy.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
@@ -164,7 +165,7 @@ func TestLateServer(t *testing.T) {
 	h.ends(c)
 }
 
-// TestBackOffOfServers looks at when a server that never comes up is tried again. The time is not real.
+// TestBackOffOfServers checks, in simulated time, when a server that never starts is tried again.
 func TestBackOffOfServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "toolsets.yaml")
@@ -203,7 +204,7 @@ func TestBackOffOfServers(t *testing.T) {
 	})
 }
 
-// noted notes when an MCP server was found to be unavailable.
+// noted is a log handler that notes when an MCP server was found to be unavailable.
 type noted struct {
 	slog.Handler
 	at chan<- time.Time
@@ -218,8 +219,8 @@ func (n noted) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestServerRemoved takes an MCP toolset out of the file while it is used: what has started with it keeps
-// it, and its processes end with the last one.
+// TestServerRemoved removes an MCP toolset from the file while it is used. Executions that have started with
+// it keep it, and its processes end with the last of them.
 func TestServerRemoved(t *testing.T) {
 	c := newCrew(t)
 	h := start(t, base+c.toolset("told", "plain", "one"), policy.Settings{})
@@ -242,14 +243,14 @@ func TestServerRemoved(t *testing.T) {
 	if got := tell(t, g, "told", "tell"); got != "plain one" {
 		t.Errorf("a call of an execution that has started before tells %q", got)
 	}
-	if running := c.running(); len(running) != 4 { // of the host and of alice, each with a child
+	if running := c.running(); len(running) != 4 { // The servers of the host and of alice, each with a child.
 		t.Errorf("these run: %v, want two servers with a child each", running)
 	}
 	g.Release()
 	eventually(t, "all processes have ended", func() bool { return len(c.running()) == 0 })
 }
 
-// TestServerRemovedWhileItStarts takes an MCP toolset out of the file before its server has answered.
+// TestServerRemovedWhileItStarts removes an MCP toolset from the file before its server has answered.
 func TestServerRemovedWhileItStarts(t *testing.T) {
 	c := newCrew(t)
 	h := start(t, base+c.toolset("told", "hangs", "one"), policy.Settings{})
@@ -258,7 +259,7 @@ func TestServerRemovedWhileItStarts(t *testing.T) {
 	if got := key(t, g); got != "16" {
 		t.Errorf("beside a server that hangs the endpoint got a key of %s characters, want 16", got)
 	}
-	g.Release() // Else all that the file had stays until the end of the grant.
+	g.Release() // While there is a grant, the whole former generation stays open.
 	h.change(base)
 	eventually(t, "its processes have ended", func() bool { return len(c.running()) == 0 })
 	if got := key(t, h.grant("weather")); got != "16" {
@@ -266,8 +267,8 @@ func TestServerRemovedWhileItStarts(t *testing.T) {
 	}
 }
 
-// TestServerChanged changes an MCP toolset while it is used: calls are made with the secrets of the moment
-// for as long as the tool is the same, and each generation's processes end with it.
+// TestServerChanged changes an MCP toolset while it is used. Calls are made with the present secrets as long
+// as the definition of the tool is the same, and the processes of each generation end with it.
 func TestServerChanged(t *testing.T) {
 	c := newCrew(t)
 	h := start(t, base+c.toolset("told", "plain", "one"), policy.Settings{})
@@ -283,7 +284,7 @@ func TestServerChanged(t *testing.T) {
 	if got := tell(t, h.grant("told"), "told", "tell"); !strings.Contains(got, "why") {
 		t.Errorf("a tool with another schema takes the old input, and tells %q", got)
 	}
-	// The tools of an MCP server are those of a connection, so that the former one goes on.
+	// The tools of an MCP server belong to its connection, so the former server is used.
 	if got := tell(t, g, "told", "tell"); got != "plain one" {
 		t.Errorf("an execution that has started before is told %q", got)
 	}
@@ -293,7 +294,7 @@ func TestServerChanged(t *testing.T) {
 	h.ends(c)
 }
 
-// ends closes the host, after which nothing of a crew may run. What was killed may take a moment.
+// ends closes the host, after which no process of a crew may run. A killed process may take a moment to end.
 func (h *house) ends(c crew) {
 	h.t.Helper()
 	if err := h.Close(h.t.Context()); err != nil {
@@ -302,8 +303,8 @@ func (h *house) ends(c crew) {
 	eventually(h.t, "nothing runs after the host has closed", func() bool { return len(c.running()) == 0 })
 }
 
-// TestSessionsOfPrincipal opens toolsets again: with those of before a principal has no more sessions than
-// it may have.
+// TestSessionsOfPrincipal opens toolsets again. The sessions of former and present toolsets count together
+// against the limit of a principal.
 func TestSessionsOfPrincipal(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "tell", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

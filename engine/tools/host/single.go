@@ -9,8 +9,8 @@ import (
 )
 
 // Single decides whether a principal may make one call of a tool without a start. caller is one of the
-// constants of config. It waits for a toolset that is coming up, for no longer than its timeout and
-// ctx. The error is a *policy.UnknownError, a *policy.Refusal, an *UnavailableError, or that of ctx.
+// constants of config. It waits for a toolset that is being loaded, for no longer than its timeout, and until
+// ctx ends. The error is a *policy.UnknownError, a *policy.Refusal, an *UnavailableError, or the error of ctx.
 func (h *Host) Single(ctx context.Context, principal string, n policy.Name, caller string) (_ *Grant, err error) {
 	g, release := h.now()
 	grant := h.newGrant(g, release, principal, caller)
@@ -23,7 +23,7 @@ func (h *Host) Single(ctx context.Context, principal string, n policy.Name, call
 		return nil, &policy.UnknownError{Asked: n.Toolset}
 	}
 	rights := g.policy.Rights(principal)
-	if err := rights.Tool(n); err != nil { // Who may not use it does not learn whether it is there.
+	if err := rights.Tool(n); err != nil { // It is checked first, so that the error does not tell whether the tool exists.
 		return nil, err
 	}
 	g.await(ctx, rights, []string{n.String()})
@@ -40,7 +40,7 @@ func (h *Host) Single(ctx context.Context, principal string, n policy.Name, call
 	case !calls(caller, t.Tools[i]):
 		return nil, &policy.Refusal{Toolset: n.Toolset, Tool: n.Tool, Rule: callerRule(caller)}
 	}
-	own, err := rights.Start(policy.Start{}, nil) // It asks for nothing, and tells the bound on costs.
+	own, err := rights.Start(policy.Start{}, nil) // A start without toolsets, to get the limit on costs.
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// List returns the toolsets of which a principal may use something, as they are known at the moment, in
-// the order of the file. Each has the tools that the principal may use, whoever calls them.
+// List returns the toolsets of which a principal may use something, as they are known now, in the order of
+// the file. Each has the tools that the principal may use, for all callers.
 func (h *Host) List(principal string) []tools.Toolset {
 	g, release := h.now()
 	defer release()
@@ -30,9 +30,9 @@ func (h *Host) List(principal string) []tools.Toolset {
 }
 
 // Find returns toolsets by name: the key of a toolset, or the key, a dot and the name of a tool. Without
-// names it returns those of List. It waits for toolsets that are coming up, each for no longer than its
-// timeout and ctx. A toolset that is unavailable, and whose tools are not known, has none. The error is
-// a *policy.UnknownError, a *policy.Refusal, or that of ctx.
+// names it returns the same as List. It waits for toolsets that are being loaded, for no longer than the
+// timeout of each, and until ctx ends. A toolset whose tools are not known because it is unavailable has no
+// tools. The error is a *policy.UnknownError, a *policy.Refusal, or the error of ctx.
 func (h *Host) Find(ctx context.Context, principal string, names []string) ([]tools.Toolset, error) {
 	g, release := h.now()
 	defer release()
@@ -59,7 +59,7 @@ func (h *Host) Find(ctx context.Context, principal string, names []string) ([]to
 	return found, ctx.Err()
 }
 
-// find returns what a name stands for, with the tools that may be used.
+// find returns the toolset that a name names, with the tools that may be used.
 func find(rights policy.Rights, all []tools.Toolset, name string) (tools.Toolset, error) {
 	key, tool, one := strings.Cut(name, ".")
 	i := slices.IndexFunc(all, func(t tools.Toolset) bool { return t.Key == key })
@@ -73,7 +73,7 @@ func find(rights policy.Rights, all []tools.Toolset, name string) (tools.Toolset
 		}
 		return permitted(rights, t), nil
 	}
-	if err := rights.Tool(policy.Name{Toolset: key, Tool: tool}); err != nil { // Who may not use it does not learn whether it is there.
+	if err := rights.Tool(policy.Name{Toolset: key, Tool: tool}); err != nil { // It is checked first, so that the error does not tell whether the tool exists.
 		return tools.Toolset{}, err
 	}
 	t.Tools = slices.DeleteFunc(slices.Clone(t.Tools), func(known tools.Tool) bool { return known.Name != tool })

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// An Operation is a tool that is one HTTP request. It says all that the request depends on: what is
-// not in Parameters is never sent.
+// An Operation is a tool that is one HTTP request. It describes the request completely: members of the input
+// that are not in Parameters are never sent, unless Rest is true.
 type Operation struct {
 	// Name is the name of the tool.
 	Name        string
 	Description string
 	// Method is GET, HEAD, POST, PUT, PATCH or DELETE.
 	Method string
-	// Path is where the endpoint is, below the base URL. It begins with a slash, and each {name} in it
-	// is a parameter. Everything else in it is sent as it is, so that it is escaped already.
+	// Path is the path of the endpoint, relative to the base URL. It begins with a slash, and each {name} in
+	// it is a parameter. Everything else in it is sent as it is, so it must be escaped.
 	Path string
-	// Parameters are the members of the input that are sent, in the order in which they are.
+	// Parameters are the members of the input that are sent, in the order in which they are sent.
 	Parameters []Parameter
-	// Rest tells that members of the input that are no parameters belong into the body, since the
-	// schema allows members with any name.
+	// Rest says that members of the input that are not parameters are sent in the body, since the schema
+	// allows members with any name.
 	Rest bool
 	// Input is the JSON Schema of the input, an object. If it is nil every object is allowed.
 	Input json.RawMessage
@@ -41,7 +41,7 @@ type Parameter struct {
 	Sent string
 	// In is the part of the request.
 	In In
-	// Style is how lists and objects are written. It is of no meaning in a body.
+	// Style says how lists and objects are written. It has no meaning in a body.
 	Style Style
 }
 
@@ -57,7 +57,7 @@ const (
 	InWhole  In = "whole" // the body itself
 )
 
-// Style is how lists and objects are written where there is only text.
+// A Style says how lists and objects are written in the path, the query or a header.
 type Style string
 
 // The styles. Text, numbers and booleans are the same in all of them but JSON.
@@ -79,14 +79,14 @@ func (p Parameter) sent() string {
 	return p.Name
 }
 
-// Idempotent tells whether a call of the operation may be repeated by the rules of HTTP.
+// Idempotent reports whether a call of the operation may be repeated by the rules of HTTP.
 func (o Operation) Idempotent() bool {
 	return o.Method == http.MethodGet || o.Method == http.MethodHead || o.Method == http.MethodPut || o.Method == http.MethodDelete
 }
 
-// Place returns the parameters of an operation that is known by method, path and schema alone: they
-// fill the path, and the others are the query of GET, HEAD and DELETE, or else the members of a JSON
-// body. Rest tells what Operation.Rest is.
+// Place returns the parameters of an operation that is described only by method, path and schema. Those that
+// the path names are sent in the path. The others are sent in the query of GET, HEAD and DELETE, and in a
+// JSON body otherwise. rest is the value for Operation.Rest.
 func Place(method, path string, schema json.RawMessage) (parameters []Parameter, rest bool, err error) {
 	pieces, err := parsePath(path)
 	if err != nil {
@@ -110,8 +110,8 @@ func Place(method, path string, schema json.RawMessage) (parameters []Parameter,
 	return parameters, open && where == InBody, nil
 }
 
-// notFromInput are headers that no parameter may set: they say where a request goes, who sends it,
-// and how it is framed.
+// notFromInput are headers that no parameter may set, since they say where a request goes, who sends it, and
+// where it ends.
 var notFromInput = []string{
 	"accept-encoding", "authorization", "connection", "cookie", "cookie2", "expect", "forwarded",
 	"host", "http2-settings", "idempotency-key", "keep-alive", "origin", "referer", "set-cookie", "te", "trailer",
@@ -122,7 +122,7 @@ var notFromInput = []string{
 // notFromInputPrefixes are beginnings of such headers.
 var notFromInputPrefixes = []string{"content-", "proxy-", "sec-", "x-forwarded-", "x-original-"}
 
-// notConfigured are headers that even the operator cannot set, since they are the client's own.
+// notConfigured are headers that even the operator cannot set, since the HTTP client sets them itself.
 var notConfigured = []string{
 	"accept-encoding", "connection", "content-encoding", "content-length", "expect", "host",
 	"http2-settings", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -206,17 +206,17 @@ func (p Parameter) check(path []piece) error {
 	return nil
 }
 
-// HeaderAllowed tells whether a parameter may set a header.
+// HeaderAllowed reports whether a parameter may set a header.
 func HeaderAllowed(name string) bool { return isToken(name) && !isForbidden(name) }
 
-// isForbidden tells whether no parameter may set a header.
+// isForbidden reports whether no parameter may set a header.
 func isForbidden(header string) bool {
 	header = strings.ToLower(header)
 	return slices.Contains(notFromInput, header) ||
 		slices.ContainsFunc(notFromInputPrefixes, func(prefix string) bool { return strings.HasPrefix(header, prefix) })
 }
 
-// isToken tells whether a text can be the name of a header.
+// isToken reports whether a text can be the name of a header.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)

@@ -13,7 +13,7 @@ type piece struct {
 	parameter bool
 }
 
-// parsePath takes the path of an operation apart.
+// parsePath splits the path of an operation into pieces.
 func parsePath(path string) ([]piece, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, errors.New("must begin with /")
@@ -52,9 +52,8 @@ func parsePath(path string) ([]piece, error) {
 	return pieces, nil
 }
 
-// fillPath returns the escaped path with the values of the parameters. An error names a parameter.
-// Whatever the values are, the endpoint sees as many segments as the path of the operation has, and
-// the same literals in them.
+// fillPath returns the escaped path with the values of the parameters. An error names a parameter. Whatever
+// the values are, the path has as many segments as the path of the operation, with the same literals in them.
 func fillPath(pieces []piece, values map[string]string) (string, error) {
 	var escaped, plain strings.Builder
 	name := ""
@@ -103,12 +102,13 @@ func fillPath(pieces []piece, values map[string]string) (string, error) {
 	return escaped.String(), nil
 }
 
-// maxDecodings is how often proxies behind the endpoint may decode a path, and more.
+// maxDecodings is how often a value is decoded at most. It is more often than proxies before an endpoint would
+// decode it.
 const maxDecodings = 8
 
 var errDecodings = errors.New("escaped too often")
 
-// decode undoes percent escapes again and again, until there are none. What is no escape stays.
+// decode decodes percent escapes again and again, until there are none. An invalid escape is kept as it is.
 func decode(s string) (string, error) {
 	for range maxDecodings {
 		next := decodeOnce(s)
@@ -138,12 +138,13 @@ func decodeOnce(s string) string {
 	return b.String()
 }
 
-// lookAlikes are characters that some servers take for dots and slashes.
+// lookAlikes replaces characters that some servers treat as dots or slashes.
 var lookAlikes = strings.NewReplacer("\uff0e", ".", "\u2024", ".", "\ufe52", ".", "\u2025", "..",
 	"\uff0f", "/", "\u2215", "/", "\u2044", "/", "\uff3c", "/", "\ufe68", "/", `\`, "/")
 
-// moves tells whether one of the segments of a decoded path leads elsewhere: it is empty, . or .. for
-// some server, which may cut a segment at a semicolon or leave out blanks and what cannot be printed.
+// moves reports whether a decoded path could lead elsewhere, since a server could take one of its segments as
+// empty, . or .. when it cuts a segment at a semicolon, or ignores blanks and characters that cannot be
+// printed.
 func moves(decoded string) bool {
 	for segment := range strings.SplitSeq(lookAlikes.Replace(decoded), "/") {
 		segment, _, _ = strings.Cut(segment, ";")
@@ -155,7 +156,7 @@ func moves(decoded string) bool {
 	return false
 }
 
-// isControl tells whether a character is a control character.
+// isControl reports whether a character is a control character.
 func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }
 
 // escape escapes all bytes but those that mean the same everywhere in a URL.

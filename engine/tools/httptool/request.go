@@ -27,7 +27,7 @@ type operation struct {
 	taken map[string]bool
 }
 
-// request is what a call sends.
+// request is the HTTP request of a call.
 type request struct {
 	url    *url.URL
 	header http.Header
@@ -102,7 +102,7 @@ func arguments(input json.RawMessage) (map[string]json.RawMessage, error) {
 	return args, nil
 }
 
-// hasMembers tells whether the body is an object of parameters.
+// hasMembers reports whether the body is an object of parameters.
 func (o *operation) hasMembers() bool {
 	return o.Rest || slices.ContainsFunc(o.Parameters, func(p Parameter) bool { return p.In == InBody })
 }
@@ -121,8 +121,8 @@ func marshal(members []entry) []byte {
 	return append(out, '}')
 }
 
-// address returns the URL of a call: whatever the input is, it is the base URL, the path of the
-// operation, and the query.
+// address returns the URL of a call. It consists of the base URL, the path of the operation and the query,
+// and no input can change that.
 func (o *operation) address(values map[string]string, query string) (*url.URL, error) {
 	path, err := fillPath(o.pieces, values)
 	if err != nil {
@@ -194,7 +194,7 @@ func (o *operation) appendQuery(query []string, p Parameter, value json.RawMessa
 	}
 }
 
-// isTaken tells whether a name in the query is that of a parameter, or set by the operator.
+// isTaken reports whether a name in the query is the name of a parameter, or is set by the operator.
 func (o *operation) isTaken(name string) bool {
 	return o.taken[strings.ToLower(name)] || slices.ContainsFunc(o.Parameters, func(p Parameter) bool {
 		return p.In == InQuery && strings.EqualFold(p.sent(), name)
@@ -217,7 +217,7 @@ func setHeader(h http.Header, p Parameter, value json.RawMessage) error {
 // separators stand between the elements of a list.
 var separators = map[Style]string{StyleComma: ",", StyleSpace: " ", StylePipe: "|"}
 
-// joined returns the one text that a value is.
+// joined returns a value as one text. The elements of a list are joined.
 func joined(p Parameter, value json.RawMessage) (string, error) {
 	if p.Style == StyleJSON {
 		return string(value), nil

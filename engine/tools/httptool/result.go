@@ -20,7 +20,7 @@ import (
 // MaxDepth is how deep the JSON of an answer may be nested.
 const MaxDepth = 200
 
-// maxShown is how much of the body of an answer with an error status the program is shown.
+// maxShown is how many bytes of the body of an answer with an error status the program gets.
 const maxShown = 1000
 
 // result returns what a tool returns for an answer with a good status. The error is a text for the
@@ -56,7 +56,7 @@ func result(a *outgoing.Answer, pointer []string) (json.RawMessage, error) {
 	return jsontext.AppendQuote(nil, bytes.TrimPrefix(a.Body, bom))
 }
 
-// What an answer is by its Content-Type.
+// content is the kind of an answer according to its Content-Type.
 type content int
 
 const (
@@ -66,7 +66,7 @@ const (
 	binary
 )
 
-// contentType returns what the answer says it is.
+// contentType returns the kind and the character set of an answer from its header.
 func contentType(h http.Header) (kind content, charset string) {
 	header := h.Get("Content-Type")
 	if header == "" {
@@ -90,8 +90,8 @@ func contentType(h http.Header) (kind content, charset string) {
 
 var bom = []byte("\ufeff")
 
-// strict checks that an answer is JSON which every reader understands in the same way, and returns it
-// without blanks, in the memory in which it is.
+// strict checks that an answer is JSON that all readers understand in the same way. It returns the answer
+// without blanks, in the same memory.
 func strict(body []byte) (json.RawMessage, error) {
 	if bytes.HasPrefix(body, bom) {
 		return nil, errors.New("the endpoint's answer is not valid JSON: it begins with a byte order mark")
@@ -127,7 +127,7 @@ func strict(body []byte) (json.RawMessage, error) {
 	return json.RawMessage(v), nil
 }
 
-// invalid says what is wrong with JSON, in words that contain nothing of it.
+// invalid returns an error that says what is wrong with JSON, without quoting it.
 func invalid(err error, offset int64) error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		offset = syntax.ByteOffset
@@ -142,7 +142,7 @@ func invalid(err error, offset int64) error {
 	return fmt.Errorf("the endpoint's answer is not valid JSON: %s at byte %d", what, offset)
 }
 
-// parsePointer takes a JSON Pointer apart.
+// parsePointer returns the tokens of a JSON Pointer.
 func parsePointer(pointer string) ([]string, error) {
 	if pointer == "" {
 		return nil, nil
@@ -187,7 +187,8 @@ func at(value json.RawMessage, pointer []string) (json.RawMessage, error) {
 	return value, nil
 }
 
-// statusText tells the program what status an answer has, and what its body says about that.
+// statusText returns the text for the program about an answer with an error status, which includes the
+// beginning of the body.
 func (s *Source) statusText(a *outgoing.Answer) string {
 	text := "the endpoint answered with status " + strconv.Itoa(a.Status)
 	if name := http.StatusText(a.Status); name != "" {
@@ -198,7 +199,7 @@ func (s *Source) statusText(a *outgoing.Answer) string {
 		return text
 	}
 	said := string(a.Body)
-	if s.mask != nil { // before it is cut, so that no half secret is left
+	if s.mask != nil { // Masked before it is truncated, so that no part of a secret is left.
 		said = s.mask(said)
 	}
 	said = strings.Join(strings.FieldsFunc(said, func(r rune) bool { return r == ' ' || isControl(r) || r == '\u2028' || r == '\u2029' }), " ")

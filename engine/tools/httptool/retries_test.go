@@ -98,7 +98,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestT30OnceAtMost checks that what may not be repeated is sent once, however the endpoint fails.
+// TestT30OnceAtMost checks that a call that must not be repeated is sent once, however the endpoint fails.
 func TestT30OnceAtMost(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail    func(http.ResponseWriter)
@@ -138,7 +138,7 @@ func TestT30OnceAtMost(t *testing.T) {
 	}
 }
 
-// TestT30NoRetries checks that without retries no request is sent twice, also where the endpoint cuts the
+// TestT30NoRetries checks that without retries no request is sent twice, even if the endpoint closes
 // connections that it has promised to keep.
 func TestT30NoRetries(t *testing.T) {
 	for retries, want := range map[int]string{0: "once", 2: "again"} {

@@ -17,7 +17,7 @@ type object struct {
 	OneOf                []json.RawMessage `json:"oneOf"`
 }
 
-// maxCombined is how deep allOf, anyOf and oneOf are followed.
+// maxCombined is the number of levels of allOf, anyOf and oneOf that are followed.
 const maxCombined = 8
 
 // members returns the names of the properties that a schema declares, in their order, and whether it

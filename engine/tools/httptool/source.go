@@ -1,6 +1,6 @@
 // Package httptool calls HTTP endpoints as tools: those that the toolsets file describes, and those of
-// OpenAPI documents. It turns an input into a request and an answer into a result. It knows nothing
-// of who may call a tool, of costs, of envelopes, and of the files in which tools are described.
+// OpenAPI documents. It turns an input into a request and an answer into a result. It does not depend on who
+// may call a tool, on costs, on envelopes, or on the files in which tools are described.
 package httptool
 
 import (
@@ -35,17 +35,17 @@ const (
 
 // Options describe a source.
 type Options struct {
-	// BaseURL is where the paths of the operations begin. Its query is sent with every call.
+	// BaseURL is the URL to which the paths of the operations are relative. Its query is sent with every call.
 	BaseURL string
 	// Headers are sent with every call.
 	Headers    map[string]string
 	Operations []Operation
-	// Timeout bounds a whole call with all of its repetitions. 0 means DefaultTimeout.
+	// Timeout is how long a call may take, including all of its retries. 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Idle bounds the time between two bytes of an answer. 0 means outgoing.DefaultIdle.
 	Idle time.Duration
-	// Retries is how often a call is repeated that may be. If it is 0 no request is sent twice, and each
-	// has a connection of its own.
+	// Retries is how often a call may be repeated, if its tool is idempotent. If it is 0 no request is sent
+	// twice, and each has a connection of its own.
 	Retries int
 	// Private, Forbidden, Proxy, Budget and RootCAs are those of outgoing.Options. Proxy is a URL, or
 	// empty.
@@ -54,7 +54,7 @@ type Options struct {
 	Proxy     string
 	Budget    *outgoing.Budget
 	RootCAs   *x509.CertPool
-	// Mask hides secrets in a text. It is used on what endpoints say about errors, before that is cut.
+	// Mask masks the secrets in a text. It is applied to the errors of endpoints before they are truncated.
 	// It may be nil.
 	Mask func(string) string
 }
@@ -200,7 +200,7 @@ func (s *Source) Call(ctx context.Context, c source.Call) (json.RawMessage, erro
 	if c.Idempotent && s.retries > 0 {
 		tries += uint(s.retries)
 	}
-	var last error // what the endpoint said last is more than that the time is over
+	var last error // If the time is over, the last error of the endpoint is more useful than that.
 	result, err := backoff.Retry(ctx, func() (json.RawMessage, error) {
 		result, failure := s.once(ctx, o, r, c)
 		last = failure
@@ -220,7 +220,7 @@ func (s *Source) Call(ctx context.Context, c source.Call) (json.RawMessage, erro
 	return nil, err
 }
 
-// complete adds the headers that all calls have. Those of the operator win.
+// complete adds the headers that all calls have. Those of the operator take precedence.
 func (s *Source) complete(r *request, c source.Call) {
 	set := func(name, value string) {
 		if r.header.Get(name) == "" {
@@ -235,7 +235,7 @@ func (s *Source) complete(r *request, c source.Call) {
 	maps.Copy(r.header, s.headers)
 }
 
-// failed is a call that has failed, and what that means for the next attempt.
+// failed is a failed attempt of a call, and says whether and when the next attempt may be made.
 type failed struct {
 	source.CallError
 	again bool          // whether an attempt may be of use
@@ -267,7 +267,7 @@ func (s *Source) once(ctx context.Context, o *operation, r *request, c source.Ca
 		return nil, err
 	}
 	value, err := result(answer, pointer)
-	if err != nil { // an answer that says that the call is done, but not what came of it
+	if err != nil { // The answer says that the call was made, but its result cannot be read.
 		return nil, s.fail(err.Error(), !c.Idempotent, err)
 	}
 	return value, nil
@@ -308,8 +308,8 @@ func (s *Source) fail(message string, unknown bool, err error) *failed {
 	return &failed{CallError: source.CallError{Message: message, Unknown: unknown, Err: err}, wait: -1}
 }
 
-// again tells backoff whether and when to make the next attempt. One that would begin after the
-// deadline is not waited for.
+// again tells backoff whether and when to make the next attempt. There is none if it would begin after the
+// deadline.
 func again(ctx context.Context, err error) error {
 	var f *failed
 	if !errors.As(err, &f) || !f.again {
@@ -324,8 +324,8 @@ func again(ctx context.Context, err error) error {
 	return errors.Join(err, &backoff.RetryAfterError{Duration: f.wait})
 }
 
-// retryAfter reads the header Retry-After: seconds or a date. It is negative if the header says
-// nothing.
+// retryAfter reads the header Retry-After, which has seconds or a date. It returns a negative number if the
+// header is missing or not valid.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

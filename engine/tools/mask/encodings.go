@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 )
 
-// encodings returns the forms in which a secret is looked for.
+// encodings returns the encoded forms of a secret that are masked.
 func encodings(secret string) []string {
 	forms := []string{secret, html.EscapeString(secret)}
 	forms = append(forms, base64Forms(secret)...)
@@ -76,7 +76,7 @@ func lowerEscapes(text string) string {
 
 // jsonForms returns the secret as within a JSON text.
 func jsonForms(secret string) []string {
-	quoted, _ := json.Marshal(secret) // A string can always be written.
+	quoted, _ := json.Marshal(secret) // Every string can be encoded.
 	htmlSafe := string(quoted[1 : len(quoted)-1])
 	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(htmlSafe)
 	forms := []string{htmlSafe, plain, strings.ReplaceAll(htmlSafe, "/", `\/`), strings.ReplaceAll(plain, "/", `\/`)}

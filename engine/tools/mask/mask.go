@@ -1,7 +1,7 @@
-// Package mask takes the secrets of a toolset out of what leaves the server: results, errors, logs.
+// Package mask removes the secrets of a toolset from what leaves the server: results, errors, logs.
 //
-// It is a net and no wall. An endpoint has the secrets that are sent to it, and can write them in a
-// form that nobody foresees.
+// It protects against accidents, and not against a hostile endpoint: the endpoint has the secrets that are
+// sent to it, and can encode them in a form that is not recognized.
 package mask
 
 import (
@@ -17,8 +17,8 @@ import (
 const (
 	// Mask stands where a secret was.
 	Mask = "***"
-	// MinSecret is the least number of bytes of a secret that is masked. Shorter ones are parts of
-	// words, and could be guessed by who sees what is masked.
+	// MinSecret is the minimum number of bytes of a secret that is masked. Shorter ones occur in ordinary
+	// words, and could be guessed by watching what is masked.
 	MinSecret = 8
 )
 
@@ -28,8 +28,8 @@ type Masker struct {
 	replacer *strings.Replacer
 }
 
-// New returns a Masker for secrets. White space around them does not count. Those that are shorter
-// than MinSecret are passed over.
+// New returns a Masker for secrets. White space around them is removed. Secrets that are shorter than
+// MinSecret are ignored.
 func New(secrets []string) *Masker {
 	forms := map[string]bool{}
 	for _, secret := range secrets {
@@ -45,7 +45,8 @@ func New(secrets []string) *Masker {
 	if len(forms) == 0 {
 		return nil
 	}
-	// Of several that begin at one place, the replacer takes the first: the longest.
+	// If several forms begin at the same place of a text, the replacer takes the one that comes first in its
+	// list. This must be the longest one.
 	sorted := make([]string, 0, len(forms))
 	for form := range forms {
 		sorted = append(sorted, form)
@@ -76,9 +77,9 @@ func (m *Masker) Bytes(text []byte) []byte {
 	return []byte(m.replacer.Replace(string(text)))
 }
 
-// JSON masks the texts of a JSON value, and the names of its members, whatever escapes they are
-// written with. A number that is a secret becomes the text of the mask. What is returned is JSON
-// again. A text that is no JSON is masked as it is.
+// JSON masks the strings of a JSON value, and the names of its members, whatever escapes they are written
+// with. A number that is a secret is replaced by Mask as a string. The result is JSON again. A text that is
+// not JSON is masked like a text.
 func (m *Masker) JSON(raw json.RawMessage) json.RawMessage {
 	if m == nil {
 		return raw

@@ -48,7 +48,7 @@ func TestT10Encodings(t *testing.T) {
 	}
 }
 
-// leaks tells whether eight bytes of a secret can be read in a text, as they are or in base64.
+// leaks reports whether eight bytes of a secret can be read in a text, as they are or in base64.
 func leaks(text, secret string) bool {
 	texts := []string{text}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(` ":*,`, r) }) {
@@ -69,7 +69,7 @@ func leaks(text, secret string) bool {
 	})
 }
 
-// TestT10JSON shows that a result stays JSON and means the same but for the secrets.
+// TestT10JSON shows that a masked result is valid JSON and has the same meaning except for the secrets.
 func TestT10JSON(t *testing.T) {
 	m := New([]string{"1234567812345678", `a","admin":"b`, "tok/en-é-secret"})
 	for raw, want := range map[string]string{
@@ -90,7 +90,7 @@ func TestT10JSON(t *testing.T) {
 	}
 }
 
-// TestT10BeforeTheCut shows why a text is masked before it is cut: afterwards half a secret is none.
+// TestT10BeforeTheCut shows why a text is masked before it is truncated: half a secret is not recognized.
 func TestT10BeforeTheCut(t *testing.T) {
 	const secret, limit = "sk-live-0123456789abcdef", 20_480
 	m := New([]string{secret})
@@ -103,7 +103,7 @@ func TestT10BeforeTheCut(t *testing.T) {
 	}
 }
 
-// TestT11Oracle shows that masking tells nothing about parts of secrets, and that short ones are left.
+// TestT11Oracle shows that masking reveals nothing about parts of secrets, and that short ones are not masked.
 func TestT11Oracle(t *testing.T) {
 	const secret = "sk-live-0123456789abcdef"
 	m := New([]string{"", "a", "\n", " \t ", "1234567", secret, secret + "-2"})
@@ -129,7 +129,7 @@ func TestT11Oracle(t *testing.T) {
 	}
 }
 
-// TestMostSecrets shows that the largest number of the largest secrets is no burden.
+// TestMostSecrets shows that masking is fast with the maximum number of secrets of the maximum size.
 func TestMostSecrets(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	secrets := make([]string, 100)

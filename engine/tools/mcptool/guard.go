@@ -12,23 +12,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An exchange is what is known of a request: whether the server may have got it, and its answer, the
-// bytes of which the SDK would not keep.
+// An exchange is what is known about a request: whether the server may have got it, and the bytes of its
+// answer, which the SDK does not keep.
 type exchange struct {
 	sent   atomic.Bool
-	status atomic.Int32 // of an answer of HTTP that is no success, or 0
+	status atomic.Int32 // The HTTP status of an answer that does not report success, or 0.
 	answer atomic.Pointer[jsonrpc.Response]
 }
 
 type exchangeKey struct{}
 
-// withExchange returns a context for a request the exchange of which is of interest.
+// withExchange returns a context for a request, and the exchange that will describe the request.
 func withExchange(ctx context.Context) (context.Context, *exchange) {
 	x := &exchange{}
 	return context.WithValue(ctx, exchangeKey{}, x), x
 }
 
-// exchangeOf returns the exchange of a request. It is one of no interest if nobody asked for it.
+// exchangeOf returns the exchange of a request. If withExchange was not called, it is one that nobody reads.
 func exchangeOf(ctx context.Context) *exchange {
 	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return x
@@ -42,8 +42,8 @@ type waiting struct {
 	x      *exchange
 }
 
-// A guard stands between a connection and the SDK. It lets through only answers to requests that were
-// made. Each other message ends the connection, is answered here, or is dropped.
+// A guard is between a connection and the SDK. It passes on only answers to requests that were made. Any
+// other message ends the connection, is answered here, or is dropped.
 type guard struct {
 	inner   mcp.Connection
 	patient time.Duration // for answers to requests of the server
@@ -55,7 +55,7 @@ type guard struct {
 	waiting map[jsonrpc.ID]waiting
 	second  time.Time // when the present second began
 	heard   int       // notifications and requests within it
-	why     error     // what the server did wrong first
+	why     error     // the first thing that the server did wrong
 }
 
 // Connect implements mcp.Transport: the guard is the connection.
@@ -116,7 +116,7 @@ func (g *guard) accept(m *jsonrpc.Response) error {
 	}
 	var told *jsonrpc.Error
 	if m.Error != nil && !errors.As(m.Error, &told) {
-		return nil // it is the SDK that says that there will be no answer
+		return nil // The SDK says by this that there will be no answer.
 	}
 	if w.method == "initialize" {
 		var r struct {
@@ -130,8 +130,8 @@ func (g *guard) accept(m *jsonrpc.Response) error {
 	return nil
 }
 
-// hear takes a notification or a request of the server. This server offers nothing that a server
-// could ask for.
+// hear handles a notification or a request of the MCP server. Fermata offers nothing for which an MCP server
+// could ask.
 func (g *guard) hear(ctx context.Context, m *jsonrpc.Request) error {
 	g.mu.Lock()
 	if now := time.Now(); now.Sub(g.second) >= time.Second {
@@ -161,7 +161,7 @@ func (g *guard) hear(ctx context.Context, m *jsonrpc.Request) error {
 	return nil
 }
 
-// fail ends the connection for what the server did wrong.
+// fail ends the connection because of what the server did wrong.
 func (g *guard) fail(r reason) error {
 	_ = g.inner.Close()
 	return g.note(r)

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is the tests, or, with the argument "hostile", an MCP server that is not well-behaved in
-// the way that the second argument names.
+// TestMain runs the tests. With the argument "hostile" the test binary is an MCP server instead, and the
+// second argument says how the server misbehaves.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "hostile" {
 		(&hostile{mode: os.Args[2], in: bufio.NewReader(os.Stdin)}).serve()
@@ -53,7 +53,7 @@ func (h *hostile) receive() message {
 	line, err := h.in.ReadBytes('\n')
 	if err != nil {
 		if h.mode == "ignores-term" {
-			select {} // it is not told to end by the end of its input
+			select {} // It does not end when its input ends.
 		}
 		os.Exit(0)
 	}

@@ -30,7 +30,7 @@ type page struct {
 	Next  string            `json:"nextCursor"`
 }
 
-// definition is all of a tool that says what it is.
+// definition has the members of a tool that define it. A tool has changed if one of them has.
 type definition struct {
 	Name        string          `json:"name"`
 	Title       json.RawMessage `json:"title,omitempty"`
@@ -98,7 +98,7 @@ func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
 
 // read reads the definition of a tool.
 func read(raw json.RawMessage) (listed, error) {
-	strict, err := schema.Canonical(raw) // so that nobody reads another of two members of one name
+	strict, err := schema.Canonical(raw) // It refuses objects with two members of the same name.
 	if err != nil {
 		return listed{}, err
 	}
@@ -116,7 +116,7 @@ func read(raw json.RawMessage) (listed, error) {
 	if string(d.Output) == "null" {
 		d.Output = nil
 	}
-	// What its annotations say is never believed: idempotent is what the operator says.
+	// The annotations of a tool are never trusted: only the operator says that it is idempotent.
 	t := listed{
 		tool:   source.Tool{Name: d.Name, Description: short(d.Description), Input: d.Input, Output: d.Output},
 		digest: sha256.Sum256(whole),
@@ -132,7 +132,7 @@ func read(raw json.RawMessage) (listed, error) {
 	return t, nil
 }
 
-// short cuts a description.
+// short truncates a description.
 func short(s string) string {
 	if len(s) <= MaxDescription {
 		return s
@@ -144,7 +144,7 @@ func short(s string) string {
 	return s[:cut] + " …"
 }
 
-// quote returns a name that a server has chosen, fit for a log and a reason.
+// quote returns a name that a server has chosen, in a form that is safe in logs and reasons.
 func quote(name string) string {
 	if len(name) > 64 {
 		name = name[:64]

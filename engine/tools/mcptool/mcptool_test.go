@@ -15,7 +15,7 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// quick are waits that a test has time for.
+// quick returns waits that are short enough for tests.
 func quick() *times {
 	t := usual
 	t.start, t.stop, t.write = 30*time.Second, 400*time.Millisecond, time.Second
@@ -53,7 +53,7 @@ func newSource(t *testing.T, o Options) *Source {
 	return s
 }
 
-// call makes a call of a principal that may take a while.
+// call makes a call of a principal, with a generous deadline.
 func call(t *testing.T, s *Source, principal, tool, input string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -145,7 +145,7 @@ func TestSharedSessionAndIdleEnd(t *testing.T) {
 	}
 }
 
-// eventually waits for something that happens within seconds, if the machine is not busy.
+// eventually waits until is returns true. It takes seconds, or longer if the machine is busy.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNPMServers calls the reference servers of the protocol, which are fetched from npm. Without
-// FERMATA_TEST_NPM=1 there is nothing to test.
+// TestNPMServers calls the reference servers of the protocol, which are fetched from npm. It is skipped
+// without FERMATA_TEST_NPM=1.
 func TestNPMServers(t *testing.T) {
 	if os.Getenv("FERMATA_TEST_NPM") != "1" {
 		return

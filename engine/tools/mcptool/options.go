@@ -1,12 +1,12 @@
 // Package mcptool runs the tools of an MCP server.
 //
-// The protocol is the official SDK's. Below it are transports of our own, because an MCP server may
-// send anything: they bound what is read, answer each request of the server with "method not found",
-// and drop its notifications. So nothing but answers to our own requests reaches the SDK.
+// The official SDK implements the protocol. Below it are transports of our own, because an MCP server may
+// send anything: they limit what is read, answer each request of the server with "method not found", and
+// drop its notifications. So the SDK gets nothing but answers to our own requests.
 //
 // Each principal has a session, and a process, of its own, unless the operator says that all may
-// share one. The tools are pinned when the server is first asked for them: a tool that is another one
-// later is hidden until the toolsets file is read again.
+// share one. The tools are pinned when the server is first asked for them: a tool that changes later is
+// hidden until the toolsets file is read again.
 package mcptool
 
 import (
@@ -43,7 +43,7 @@ const (
 type times struct {
 	start, idle, stop, write, fresh time.Duration
 	backOff, backOffMax             time.Duration
-	steady                          time.Duration // a session that has lived as long did not fail at its start
+	steady                          time.Duration // how long a session must live for its start not to count as failed
 }
 
 var usual = times{
@@ -71,18 +71,17 @@ type Options struct {
 	URL string
 	// Headers are sent with each request to the URL.
 	Headers map[string]string
-	// Transport returns what makes the requests of a principal. It must not repeat requests.
+	// Transport returns the transport for the requests of a principal. It must not repeat requests.
 	Transport func(principal string) http.RoundTripper
 
 	// Shared lets all principals use one session.
 	Shared bool
 	// Only are the names of the tools that are offered, or nil if all are.
 	Only []string
-	// Named are tools for which the file has rules. If the server does not offer one of them, or of
-	// Only, the toolset is unavailable: its rules could be for a tool that has another name now.
+	// Named are tools for which the file has rules. If the server does not offer a tool of Named or Only, the
+	// toolset is unavailable, since the tool for which the rules were meant may have another name now.
 	Named []string
-	// Text tells whether a result of a tool that is a text stays a text, even if it is JSON. It may be
-	// nil.
+	// Text reports whether a text that a tool returns stays a string, even if the text is JSON. It may be nil.
 	Text func(tool string) bool
 
 	// Mask takes secrets out of what is logged. It may be nil.
@@ -142,10 +141,10 @@ type Limits struct {
 	processes int
 }
 
-// NewLimits returns limits of which nothing is used.
+// NewLimits returns limits without sessions.
 func NewLimits() *Limits { return &Limits{sessions: map[string]int{}} }
 
-// take counts a session. What all principals share counts for none of them.
+// take counts a session. A session that all principals share does not count for any of them.
 func (l *Limits) take(principal string, process bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +163,7 @@ func (l *Limits) take(principal string, process bool) error {
 	return nil
 }
 
-// give counts a session no longer.
+// give ends the counting of a session.
 func (l *Limits) give(principal string, process bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

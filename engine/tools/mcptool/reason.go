@@ -42,19 +42,19 @@ const (
 	errManyUsers     reason = "too many principals use it; try again later"
 )
 
-// statusReason tells an answer of HTTP that is no success.
+// statusReason returns the reason for an HTTP status that does not report success.
 func statusReason(status int32) reason {
 	return reason(fmt.Sprintf("it answered with the HTTP status %d", status))
 }
 
-// reasonOf tells an error of a session in our words.
+// reasonOf returns the reason for an error of a session.
 func reasonOf(err error) reason {
 	var known reason
 	var exchange *outgoing.Error
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &exchange): // whose texts are ours, too
+	case errors.As(err, &exchange): // Its texts are safe, too.
 		return reason(exchange.Error())
 	case errors.Is(err, context.DeadlineExceeded):
 		return errLate
@@ -76,7 +76,7 @@ func unavailable(err error) *source.CallError {
 	return &source.CallError{Message: "the MCP server of this toolset is unavailable: " + string(reasonOf(err)), Err: cause(err)}
 }
 
-// words makes a text of an MCP server fit for an error message.
+// words returns a text of an MCP server in a form that is safe in an error message.
 func words(s string) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
 	if len(s) <= maxText {

@@ -11,8 +11,8 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// A result is the answer to a call of a tool. The SDK's own type would take the digits of large
-// numbers, and knows only some kinds of content.
+// A result is the answer to a call of a tool. The SDK's own type is not used, since it loses digits of large
+// numbers and supports only some kinds of content.
 type result struct {
 	Content    []json.RawMessage `json:"content"`
 	Structured json.RawMessage   `json:"structuredContent"`

@@ -17,7 +17,7 @@ type session struct {
 	guard *guard
 	proc  *process // nil over HTTP
 	began time.Time
-	first []listed      // the tools as they were listed at its begin
+	first []listed      // the tools as they were listed when it began
 	over  chan struct{} // closed when no call begins any more
 
 	listing sync.Mutex // held while the tools are listed again
@@ -69,12 +69,12 @@ func open(ctx context.Context, o *Options, principal string) (s *session, err er
 }
 
 // wait returns when the session has ended: by itself, because it was idle for too long, or with ctx.
-// No call begins in it then. It must be closed all the same.
+// After that no call begins in it. It must still be closed.
 func (s *session) wait(ctx context.Context) {
 	gone := make(chan struct{})
 	go func() { // until close
 		defer close(gone)
-		_ = s.mcp.Wait() // the guard knows why it has ended
+		_ = s.mcp.Wait() // The error is ignored, since the guard knows why the session has ended.
 	}()
 	tick := time.NewTicker(max(s.times.idle/4, time.Millisecond))
 	defer tick.Stop()
@@ -116,7 +116,7 @@ func (s *session) begin() bool {
 	return true
 }
 
-// finish counts a call no longer.
+// finish notes the end of a call.
 func (s *session) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,14 +126,14 @@ func (s *session) finish() {
 	s.used = time.Now()
 }
 
-// close ends the connection, and the process with all of its group. What waits for answers fails.
+// close ends the connection, and the process with its whole group. Calls that wait for answers fail.
 func (s *session) close() {
 	if s.proc != nil {
 		_ = s.proc.Close()
 		<-s.proc.done
 	}
 	if s.mcp != nil {
-		_ = s.mcp.Close() // over HTTP it tells the server
+		_ = s.mcp.Close() // Over HTTP this tells the server that the session has ended.
 	} else if s.guard.inner != nil {
 		_ = s.guard.inner.Close()
 	}

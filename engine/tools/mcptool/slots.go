@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// session returns the session of a principal. It makes one if there is none; while that lasts all
-// calls of the principal wait for it, each for no longer than its own time.
+// session returns the session of a principal, and opens one if there is none. While a session is being
+// opened, all calls of the principal wait for it, each until its own ctx ends.
 func (s *Source) session(ctx context.Context, principal string) (*session, error) {
 	s.mu.Lock()
 	sl := s.slots[principal]
@@ -62,7 +62,7 @@ func (s *Source) session(ctx context.Context, principal string) (*session, error
 	}
 }
 
-// live makes the session of a slot and looks after it to its end.
+// live opens the session of a slot, waits until it has ended, and closes it.
 func (s *Source) live(sl *slot, principal string) {
 	defer s.o.Limits.give(principal, s.o.URL == "")
 	sn, err := s.open(principal)
@@ -103,14 +103,14 @@ func (s *Source) live(sl *slot, principal string) {
 	}
 }
 
-// open connects for a principal within the time that a server has for its start.
+// open opens a session for a principal, within the time that a server has for its start.
 func (s *Source) open(principal string) (*session, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.times.start)
 	defer cancel()
 	return open(ctx, &s.o, principal)
 }
 
-// forget drops the slots of which nothing must be remembered. The caller holds mu.
+// forget drops the slots that have nothing that must be remembered. The caller holds mu.
 func (s *Source) forget() {
 	if len(s.slots) < maxSlots {
 		return

@@ -16,14 +16,14 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// Where a source stands.
+// The states of a source.
 const (
 	Starting    = "starting"    // the tools are not known yet
-	Ready       = "ready"       // the tools are known, and the server was well when it was last connected to
+	Ready       = "ready"       // the tools are known, and the last connection has succeeded
 	Unavailable = "unavailable" // the last connection has failed
 )
 
-// A State is where a source stands.
+// A State is the state of a source, with its reasons.
 type State struct {
 	// State is Starting, Ready or Unavailable.
 	State string
@@ -53,8 +53,8 @@ type Source struct {
 // A slot is a principal's place for a session.
 type slot struct {
 	session *session
-	ready   chan struct{} // closed when the connection that is being made is there or has failed; nil if none is
-	err     error         // of that connection
+	ready   chan struct{} // closed when the connection attempt under way has ended; nil if there is none
+	err     error         // the error of the attempt
 	backOff backOff       // of sessions that end right after their start
 }
 
@@ -75,7 +75,7 @@ func (b *backOff) fail(t *times, why error) {
 	b.until, b.why = time.Now().Add(wait), why
 }
 
-// blocked returns the failure after which no attempt may be made yet.
+// blocked returns the last failure if it is too early for another attempt, and nil otherwise.
 func (b *backOff) blocked() error {
 	if b.why != nil && time.Now().Before(b.until) {
 		return b.why
@@ -85,7 +85,7 @@ func (b *backOff) blocked() error {
 
 var _ source.Source = (*Source)(nil)
 
-// New returns the source of an MCP server. It connects to nothing yet.
+// New returns the source of an MCP server. It opens no connection.
 func New(o Options) (*Source, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -95,9 +95,8 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Tools connects to the server when it is called for the first time, and pins the tools that it
-// offers. From then on it returns these. A failure says what is wrong with the server, with "it" for
-// the server.
+// Tools connects to the server when it is called for the first time, and pins the tools that the server
+// offers. From then on it returns these. The text of a failure calls the server "it".
 func (s *Source) Tools(ctx context.Context) ([]source.Tool, error) {
 	if tools := s.known(); tools != nil {
 		return tools, nil
@@ -115,7 +114,7 @@ func (s *Source) known() []source.Tool {
 	return slices.Clone(s.offered)
 }
 
-// State returns where the source stands.
+// State returns the state of the source.
 func (s *Source) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +130,7 @@ func (s *Source) State() State {
 
 // Close ends all sessions. It returns an error if ctx ends before they have.
 func (s *Source) Close(ctx context.Context) error {
-	s.mu.Lock() // no session is begun after this
+	s.mu.Lock() // No session is opened after this.
 	s.stop()
 	s.mu.Unlock()
 	done := make(chan struct{})
@@ -147,7 +146,7 @@ func (s *Source) Close(ctx context.Context) error {
 	}
 }
 
-// Call implements source.Source. A call is sent once at the most.
+// Call implements source.Source. A call is sent at most once.
 func (s *Source) Call(ctx context.Context, c source.Call) (json.RawMessage, error) {
 	principal := c.Principal
 	if s.o.Shared {
@@ -160,20 +159,21 @@ func (s *Source) Call(ctx context.Context, c source.Call) (json.RawMessage, erro
 		}
 		if !sn.begin() {
 			if again {
-				continue // it has ended since
+				continue // The session has ended since.
 			}
 			return nil, unavailable(errEnded)
 		}
 		v, sent, err := s.callIn(ctx, sn, c)
 		sn.finish()
 		if err != nil && !sent && again && ctx.Err() == nil && sn.dead() {
-			continue // the session turned out to be dead, and the server has not got the call
+			continue // The session was dead, and the server has not got the call.
 		}
 		return v, err
 	}
 }
 
-// dead waits for the end of a session that has failed, for a moment, and tells whether it has ended.
+// dead waits a moment for the end of a session in which a call has failed, and reports whether the session
+// has ended.
 func (s *session) dead() bool {
 	select {
 	case <-s.over:
@@ -201,7 +201,7 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 		return nil, true, &source.CallError{Message: "the MCP server of this toolset has no tool " + quote(c.Tool)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // which ends the stream of the answer, too
+	defer cancel() // This ends the stream of the answer, too.
 	ctx, x := withExchange(ctx)
 	_, err = sn.mcp.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: c.Input})
 	if answer := x.answer.Load(); answer != nil {
@@ -213,7 +213,7 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 	}
 	status := x.status.Load()
 	if status == 404 && sn.guard.SessionID() != "" {
-		return nil, false, unavailable(errors.Join(errEnded, err)) // the server has forgotten the session
+		return nil, false, unavailable(errors.Join(errEnded, err)) // The server has forgotten the session.
 	}
 	if status >= 400 && status < 500 {
 		return nil, true, &source.CallError{Message: "the MCP server did not take the call: " + string(statusReason(status)), Err: cause(err)}
@@ -242,8 +242,8 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 	return nil, true, f
 }
 
-// refresh lists the tools again if the server has said that they have changed, or if that was long
-// ago, and hides those that are others than the pinned ones.
+// refresh lists the tools again if the server has said that they have changed, or if the last listing was
+// long ago. It hides the tools that differ from the pinned ones.
 func (s *Source) refresh(ctx context.Context, sn *session) error {
 	sn.listing.Lock()
 	defer sn.listing.Unlock()
@@ -257,7 +257,7 @@ func (s *Source) refresh(ctx context.Context, sn *session) error {
 	defer cancel()
 	tools, err := list(ctx, sn.mcp)
 	if err != nil {
-		sn.guard.changed.Store(true) // ask again before the next call
+		sn.guard.changed.Store(true) // The tools are listed again before the next call.
 		return err
 	}
 	s.compare(sn, tools)
@@ -281,7 +281,7 @@ func (s *Source) compare(sn *session, tools []listed) {
 		case !ok && s.wanted(t.tool.Name) && t.flaw == "":
 			s.report(t.tool.Name, "is new")
 		case ok && pin.digest != t.digest:
-			sn.hidden[t.tool.Name] = "has changed at its MCP server" // for as long as the session lives
+			sn.hidden[t.tool.Name] = "has changed at its MCP server" // It stays hidden until the session ends.
 			s.report(t.tool.Name, sn.hidden[t.tool.Name])
 		}
 	}
@@ -307,12 +307,12 @@ func (s *Source) report(name, change string) {
 	s.o.Log.Warn("a tool of an MCP server is hidden until the toolsets file is read again", slog.String("toolset", s.o.Toolset), slog.String("tool", quote(name)), slog.String("change", change))
 }
 
-// wanted tells whether the operator wants a tool.
+// wanted reports whether the operator's file lists a tool, or lists none.
 func (s *Source) wanted(name string) bool {
 	return s.o.Only == nil || slices.Contains(s.o.Only, name)
 }
 
-// pin makes the tools the ones of this source. The caller holds mu.
+// pin pins the tools of this source. The caller holds mu.
 func (s *Source) pin(tools []listed) error {
 	pinned := map[string]listed{}
 	offered := []source.Tool{}

@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// A process is an MCP server that was started here. It is the connection to it: one message in each
+// A process is an MCP server that this server has started, and the connection to it. Each message is one
 // line.
 type process struct {
 	cmd               *exec.Cmd
@@ -49,7 +49,7 @@ func startProcess(o *Options) (*process, error) {
 	return p, nil
 }
 
-// start starts the command, and what looks after it.
+// start starts the command, and the goroutines that wait for its end.
 func (p *process) start(o *Options) error {
 	var files []*os.File
 	pipe := func() (r, w *os.File) {
@@ -71,12 +71,12 @@ func (p *process) start(o *Options) error {
 		closeAll(files...)
 		return errors.New("no pipes can be made")
 	}
-	// The command's life is the session's and not that of the call for which it was started.
+	// The command lives as long as the session, and not only as long as the call for which it was started.
 	p.cmd = exec.Command(o.Command[0], o.Command[1:]...) //nolint:noctx // the operator has named the command
 	p.cmd.Dir = p.dir
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for name, value := range o.Env {
-		p.cmd.Env = append(p.cmd.Env, name+"="+value) // of two of one name the last one holds
+		p.cmd.Env = append(p.cmd.Env, name+"="+value) // If a name occurs twice, the last value counts.
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirIn, theirOut, theirStderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -88,14 +88,15 @@ func (p *process) start(o *Options) error {
 	}
 	p.in, p.out, p.lines = in, out, bufio.NewReaderSize(out, 64<<10)
 	go func() {
-		_ = p.cmd.Wait() // how it ends does not matter
+		_ = p.cmd.Wait() // The exit code does not matter.
 		close(p.exited)
 	}()
 	go p.end(stderr, o)
 	return nil
 }
 
-// end logs what the process writes to its standard error until the process is to end, and ends it.
+// end logs what the process writes to its standard error, until the connection is closed or the process has
+// ended. Then it ends the process.
 func (p *process) end(stderr *os.File, o *Options) {
 	logged := make(chan struct{})
 	go func() {
@@ -106,7 +107,7 @@ func (p *process) end(stderr *os.File, o *Options) {
 	case <-p.closing:
 	case <-p.exited:
 	}
-	_ = p.in.Close() // which asks it to end
+	_ = p.in.Close() // The end of its input tells the process to end.
 	for _, step := range []struct {
 		wait   time.Duration
 		signal syscall.Signal
@@ -117,7 +118,7 @@ func (p *process) end(stderr *os.File, o *Options) {
 			p.signal(step.signal)
 		}
 	}
-	p.signal(syscall.SIGKILL) // what the process has left of its group
+	p.signal(syscall.SIGKILL) // This ends what the process has left in its group.
 	<-p.exited
 	select { // its last answer may still be in the pipe
 	case <-p.drained:
@@ -127,7 +128,7 @@ func (p *process) end(stderr *os.File, o *Options) {
 	_ = p.out.Close()
 	_ = stderr.Close()
 	<-logged
-	_ = os.RemoveAll(p.dir) // which may have become the property of another user
+	_ = os.RemoveAll(p.dir) // It may fail, since files may belong to another user.
 	close(p.done)
 }
 
@@ -137,7 +138,7 @@ func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid
 // SessionID implements mcp.Connection.
 func (p *process) SessionID() string { return "" }
 
-// Close implements mcp.Connection. It does not wait for the end of the process: done tells it.
+// Close implements mcp.Connection. It does not wait for the end of the process; done is closed then.
 func (p *process) Close() error {
 	p.once.Do(func() { close(p.closing) })
 	return nil
@@ -177,7 +178,7 @@ func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	exchangeOf(ctx).sent.Store(true)
-	// The deadline is not the context's: half a message would be the end of the session.
+	// The deadline of the context is not used, since half a message would end the session.
 	if err := p.in.SetWriteDeadline(time.Now().Add(p.times.write)); err != nil {
 		return errors.Join(errEnded, err)
 	}

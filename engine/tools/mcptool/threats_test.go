@@ -26,7 +26,7 @@ func pidOf(t *testing.T, who string) int {
 	return w.PID
 }
 
-// running tells whether a process exists and is no zombie.
+// running reports whether a process exists and is no zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

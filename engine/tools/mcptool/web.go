@@ -13,8 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// web makes the HTTP requests of a session below the SDK's transport. It bounds the answers, and hands
-// on only what a stream of events needs: the SDK cannot resume a stream whose events have no ids.
+// web makes the HTTP requests of a session for the SDK's transport. It limits the size of answers, and removes
+// everything but messages from streams of events. So events have no ids, and the SDK does not try to resume
+// a stream.
 type web struct {
 	next    http.RoundTripper
 	headers map[string]string
@@ -40,7 +41,7 @@ func connectWeb(ctx context.Context, o *Options, principal string, g *guard) (mc
 func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r.Context())
 	r = r.Clone(r.Context())
-	r.GetBody = nil // what has been sent is not sent again
+	r.GetBody = nil // Without it net/http cannot send the request again.
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &watched{r.Body, x}
 	}
@@ -48,7 +49,7 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Mcp-Protocol-Version", v)
 	}
 	for name, value := range w.headers {
-		if r.Header.Get(name) == "" { // those of the protocol are the SDK's
+		if r.Header.Get(name) == "" { // Headers that the SDK has set are kept.
 			r.Header.Set(name, value)
 		}
 	}
@@ -77,7 +78,7 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A watched body notes when it is read, which is when it is sent.
+// A watched is a body that notes when it is read, which means that it is sent.
 type watched struct {
 	io.ReadCloser
 	x *exchange
@@ -92,11 +93,11 @@ func (w *watched) Read(p []byte) (int, error) {
 const (
 	// maxStream is how many bytes a stream of events may have.
 	maxStream = 4 * MaxMessage
-	// leastLine is how many bytes a line counts at least, since short lines take time as well.
+	// leastLine is the minimum number of bytes for which a line counts, since short lines take time as well.
 	leastLine = 64
 )
 
-// events is a stream of events that has nothing but messages.
+// events is a stream of events from which everything but messages is removed.
 type events struct {
 	in    *bufio.Reader
 	body  io.Closer
@@ -122,7 +123,7 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads an event and returns its data in one line, which is nil if it is no message.
+// next reads an event and returns its data in one line. It returns nil if the event is not a message.
 func (e *events) next() ([]byte, error) {
 	var data []byte
 	message, size := true, 0

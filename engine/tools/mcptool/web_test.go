@@ -18,10 +18,10 @@ import (
 	"fermata/engine/tools/source"
 )
 
-// plain is a transport as good as a test needs it: a connection for each request.
+// plain returns a simple transport for tests, with a connection for each request.
 func plain(string) http.RoundTripper { return &http.Transport{DisableKeepAlives: true} }
 
-// webSource returns a source of an MCP server that a handler is.
+// webSource returns the source of an MCP server that h implements.
 func webSource(t *testing.T, h http.Handler, change func(*Options)) *Source {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -33,7 +33,7 @@ func webSource(t *testing.T, h http.Handler, change func(*Options)) *Source {
 	return newSource(t, o)
 }
 
-// sdkServer is a server of the official SDK with a tool that tells the header X-Key and its input.
+// sdkServer returns a server of the official SDK with a tool that returns the header X-Key and its input.
 func sdkServer(o *mcp.StreamableHTTPOptions) http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "real", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -205,8 +205,8 @@ func TestT30HTTPCallsAreSentOnce(t *testing.T) {
 	}
 }
 
-// TestT30TransportsDoNotRepeat uses net/http's own transport, which repeats requests with an
-// Idempotency-Key over another connection if a kept one breaks.
+// TestT30TransportsDoNotRepeat uses the transport of net/http. By itself it repeats a request that has an
+// Idempotency-Key on another connection, if a kept connection breaks.
 func TestT30TransportsDoNotRepeat(t *testing.T) {
 	kept := &http.Transport{}
 	server := &webServer{call: func(http.ResponseWriter, json.RawMessage) { panic(http.ErrAbortHandler) }}
@@ -233,7 +233,7 @@ func TestForgottenSession(t *testing.T) {
 		}
 		server.mu.Lock()
 		for id := range server.sessions {
-			server.sessions[id] = false // as if the server had been started again
+			server.sessions[id] = false // As if the server had been restarted.
 		}
 		server.mu.Unlock()
 	}
@@ -251,7 +251,7 @@ func TestUnreachable(t *testing.T) {
 	wantFailure(t, err, false, "it answered with the HTTP status 401")
 
 	s = webSource(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // after which the server sees that the client is gone
+		_, _ = io.Copy(io.Discard, r.Body) // After that the server notices that the client has left.
 		<-r.Context().Done()
 	}), func(o *Options) { o.times.start = 200 * time.Millisecond })
 	_, err = s.Tools(t.Context())

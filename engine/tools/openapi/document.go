@@ -1,7 +1,7 @@
 // Package openapi makes operations of HTTP tools out of OpenAPI documents 3.0 and 3.1.
 //
-// A document comes from a stranger. Nothing is loaded for it: a $ref leads to the document itself.
-// What cannot be called as the document describes it is left out, with a note that says why.
+// A document is not trusted. Nothing is loaded for it: each $ref must lead to the document itself. An
+// operation that cannot be called as the document describes it is left out, with a note that says why.
 package openapi
 
 import (
@@ -27,17 +27,17 @@ const (
 	maxNotes  = 1000
 )
 
-// A Document is what a document says that matters to tools.
+// A Document has the parts of an OpenAPI document that matter to tools.
 type Document struct {
-	// BaseURL is where the paths begin, or empty if the document does not tell.
+	// BaseURL is the URL to which the paths are relative, or empty if the document has none.
 	BaseURL string
 	// Operations are in the order of their paths.
 	Operations []httptool.Operation
-	// Notes are sentences for the operator: what has been left out, and why.
+	// Notes are sentences for the operator that say what was left out, and why.
 	Notes []string
 }
 
-// Operations reads the operations of a document as Read does.
+// Operations returns the operations and the notes of a document. See Read for only.
 func Operations(doc []byte, only []string) ([]httptool.Operation, []string, error) {
 	d, err := Read(doc, only)
 	if err != nil {
@@ -47,7 +47,7 @@ func Operations(doc []byte, only []string) ([]httptool.Operation, []string, erro
 }
 
 // Read reads a document, which is JSON or YAML. If only is not nil, it has the ids of the operations
-// that become tools, and each of them must be there and possible.
+// that become tools, and it is an error if one of them is missing or cannot be a tool.
 func Read(doc []byte, only []string) (*Document, error) {
 	tree, err := parse(doc)
 	if err != nil {
@@ -85,7 +85,7 @@ func checkVersion(tree map[string]any) error {
 	return nil
 }
 
-// checkRefs refuses references that lead out of the document.
+// checkRefs returns an error if a reference leads out of the document.
 func checkRefs(v any, place string) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -110,7 +110,7 @@ func checkRefs(v any, place string) error {
 	return nil
 }
 
-// isData tells whether a member has data of the API, in which $ref is only a name.
+// isData reports whether a member has data of the API, in which $ref is only a name.
 func isData(name string) bool {
 	switch name {
 	case "example", "examples", "default", "enum", "const":
@@ -119,15 +119,15 @@ func isData(name string) bool {
 	return strings.HasPrefix(name, "x-")
 }
 
-// load reads a document with the library. It is not validated: many documents of well-known services
-// are not valid in places that do not matter.
+// load reads a document with the library. It does not validate the document, since the documents of many
+// well-known services are not valid in places that do not matter.
 func load(tree map[string]any) (spec *openapi3.T, err error) {
 	raw, err := json.Marshal(tree)
 	if err != nil {
 		return nil, errors.New("the document cannot be read")
 	}
 	defer func() {
-		if recover() != nil { // A document of a stranger must not end the server.
+		if recover() != nil { // No document may crash the server.
 			spec, err = nil, errors.New("the document cannot be read: it is not a valid OpenAPI document")
 		}
 	}()
@@ -156,7 +156,7 @@ func baseURL(servers openapi3.Servers) string {
 	return ""
 }
 
-// note keeps a sentence for the operator.
+// note adds a note for the operator.
 func (r *reader) note(format string, args ...any) {
 	if len(r.document.Notes) < maxNotes {
 		r.document.Notes = append(r.document.Notes, fmt.Sprintf(format, args...))

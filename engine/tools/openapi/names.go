@@ -12,8 +12,8 @@ var (
 	others   = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 )
 
-// toolName returns the name of an operation's tool: its id, or its method and path. What a name
-// cannot have becomes an underscore.
+// toolName returns the name of an operation's tool: its id, or its method and path. Characters that are not
+// allowed in a name are replaced by underscores.
 func toolName(id, method, path string) string {
 	name := id
 	if id == "" {
@@ -32,5 +32,5 @@ func toolName(id, method, path string) string {
 	return name
 }
 
-// methodName returns what a tool's name becomes in a class. Two tools must differ in it.
+// methodName returns the name of a tool's method in its class. Two tools of a toolset must differ in it.
 func methodName(name string) string { return strings.ReplaceAll(name, "-", "_") }

@@ -11,7 +11,7 @@ import (
 	"fermata/engine/tools/httptool"
 )
 
-// A reader makes operations out of one document.
+// A reader makes operations from one document.
 type reader struct {
 	tree     map[string]any
 	spec     *openapi3.T
@@ -33,7 +33,7 @@ func (e endpoint) String() string {
 	return e.id
 }
 
-// methods are those that can be tools.
+// methods are the HTTP methods of operations that can be tools.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
 // endpoints returns all operations, in the order of their paths.
@@ -123,7 +123,7 @@ func choose(all []endpoint, only []string) ([]endpoint, error) {
 	return chosen, errors.Join(failures...)
 }
 
-// build makes one operation. The error goes on a sentence about it: "it has ...".
+// build makes one operation. The text of the error continues a sentence that begins with "it".
 func (r *reader) build(e endpoint) (httptool.Operation, error) {
 	if own := r.ownServer(e); own != "" {
 		return httptool.Operation{}, fmt.Errorf("has a server of its own, %.100q, and a toolset has one", own)
@@ -160,7 +160,7 @@ func (r *reader) build(e endpoint) (httptool.Operation, error) {
 	return o, nil
 }
 
-// tell notes what a schema has lost.
+// tell adds notes about what was removed from a schema.
 func (r *reader) tell(e endpoint, what string, b *bundle) {
 	if b.cut {
 		r.note("%s: the schema of its %s is too large; it is cut below %d levels of references", e, what, b.levels)
@@ -170,7 +170,7 @@ func (r *reader) tell(e endpoint, what string, b *bundle) {
 	}
 }
 
-// ownServer returns the server of an operation that is not that of the document.
+// ownServer returns the server of an operation if it differs from the server of the document, or "".
 func (r *reader) ownServer(e endpoint) string {
 	servers := e.item.Servers
 	if e.operation.Servers != nil && len(*e.operation.Servers) > 0 {
@@ -212,7 +212,7 @@ func escapePath(path string) string {
 	return b.String()
 }
 
-// result returns the schema of the JSON answer with the lowest good status.
+// result returns the schema of the JSON answer with the lowest status that reports success.
 func (r *reader) result(e endpoint) any {
 	if e.operation.Responses == nil {
 		return nil

@@ -15,9 +15,9 @@ import (
 	"fermata/engine/tools/httptool"
 )
 
-// An input collects the parameters of an operation. Names that clash get the part of the request
-// behind them: the parameters id of the path and id of the body become id and id_body. The first one
-// keeps its name, in the order path, query, header, body.
+// An input collects the parameters of an operation. If two parameters have the same name, the part of the
+// request is added to the name of the second one: the parameters id of the path and id of the body become id
+// and id_body. The order is path, query, header, body.
 type input struct {
 	parameters []httptool.Parameter
 	properties map[string]any // schemas as the document has them
@@ -81,7 +81,7 @@ func (in *input) schema(b *bundle) (any, error) {
 	return out, nil
 }
 
-// plain returns a schema of the library as the document has it.
+// plain returns a schema in the form that it has in the document, given its form in the library.
 func (r *reader) plain(s *openapi3.SchemaRef) any {
 	if s == nil {
 		return map[string]any{}
@@ -101,7 +101,7 @@ func (r *reader) plain(s *openapi3.SchemaRef) any {
 	return v
 }
 
-// parameters adds those of the path, the query and the headers.
+// parameters adds the parameters of the path, the query and the headers.
 func (r *reader) parameters(e endpoint, in *input) error {
 	merged := map[string]*openapi3.Parameter{}
 	for _, list := range []openapi3.Parameters{e.item.Parameters, e.operation.Parameters} {
@@ -195,7 +195,7 @@ func (r *reader) styled(p *openapi3.Parameter) (httptool.Style, any, error) {
 	}
 }
 
-// hasType tells whether a schema allows a type.
+// hasType reports whether a schema allows a type.
 func (r *reader) hasType(schema any, name string) bool {
 	s, err := follow(r.tree, schema)
 	if err != nil || s == nil {
@@ -225,7 +225,7 @@ func described(schema any, text string) any {
 	return s
 }
 
-// jsonContent returns the JSON of several contents.
+// jsonContent returns the JSON content among several contents, or nil.
 func jsonContent(content openapi3.Content) *openapi3.MediaType {
 	for _, name := range sortedKeys(content) {
 		media, _, err := mime.ParseMediaType(name)

@@ -13,8 +13,8 @@ import (
 	"fermata/engine/tools/schema"
 )
 
-// A purpose is what a schema is for: readOnly members are not in requests, and writeOnly ones not in
-// answers.
+// A purpose says whether a schema is for requests or for answers. Requests do not have readOnly members, and
+// answers do not have writeOnly members.
 type purpose string
 
 const (
@@ -28,17 +28,17 @@ type bundle struct {
 	tree    map[string]any
 	old     bool // the document is OpenAPI 3.0
 	purpose purpose
-	// levels is how many references may follow each other. Deeper ones allow everything.
+	// levels is how many references may follow each other. A schema that is deeper allows everything.
 	levels int
 
 	defs    map[string]any
-	names   map[string]string // of $defs, by reference
-	dropped map[string]bool   // patterns that are not those of RE2
+	names   map[string]string // names in $defs, by reference
+	dropped map[string]bool   // patterns that RE2 does not support
 	cut     bool
 	nodes   int
 }
 
-// bundleNodes bounds the work on one schema.
+// bundleNodes is the maximum number of nodes that are converted for one schema.
 const bundleNodes = 50_000
 
 var (
@@ -46,7 +46,7 @@ var (
 	errRef   = errors.New("has a $ref to something that is not there")
 )
 
-// resolve returns what a reference leads to.
+// resolve returns the value to which a reference leads.
 func resolve(tree map[string]any, ref string) (any, error) {
 	fragment, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
 	if err != nil || fragment != "" && fragment[0] != '/' {
@@ -144,7 +144,7 @@ func (b *bundle) reference(ref string, level int) (map[string]any, error) {
 		}
 		name = b.defName(ref)
 		b.names[ref] = name
-		b.defs[name] = true // for references within
+		b.defs[name] = true // References within the schema find this entry.
 		if b.defs[name], err = b.convert(target, level+1); err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (b *bundle) reference(ref string, level int) (map[string]any, error) {
 	return map[string]any{"$ref": "#/$defs/" + name}, nil
 }
 
-// defName returns a name for what a reference leads to, which no other one has.
+// defName returns a unique name in $defs for a reference.
 func (b *bundle) defName(ref string) string {
 	last := ref[strings.LastIndexByte(ref, '/')+1:]
 	name := strings.Trim(others.ReplaceAllString(last, "_"), "_")
@@ -234,7 +234,7 @@ func (b *bundle) list(out map[string]any, keyword string, list []any, level int)
 	return nil
 }
 
-// pattern tells whether a pattern can be kept.
+// pattern reports whether a pattern can be kept.
 func (b *bundle) pattern(text string) bool {
 	if schema.CheckPattern(text) == nil {
 		return true
@@ -243,7 +243,7 @@ func (b *bundle) pattern(text string) bool {
 	return false
 }
 
-// hideMembers takes out the properties that are not for the purpose.
+// hideMembers removes the properties that are not for the purpose.
 func (b *bundle) hideMembers(out, s map[string]any) {
 	properties, _ := out["properties"].(map[string]any)
 	from, _ := s["properties"].(map[string]any)
@@ -262,7 +262,7 @@ func (b *bundle) hideMembers(out, s map[string]any) {
 	}
 }
 
-// modernize writes what OpenAPI 3.0 has of its own as JSON Schema 2020-12 does.
+// modernize converts the keywords that only OpenAPI 3.0 has to those of JSON Schema 2020-12.
 func modernize(out, s map[string]any) {
 	for bound, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
 		if flag, ok := out[exclusive].(bool); ok {
@@ -297,7 +297,7 @@ func modernize(out, s map[string]any) {
 	out["anyOf"] = []any{rest, map[string]any{"type": "null"}}
 }
 
-// cutText cuts a text to a number of bytes.
+// cutText truncates a text to a number of bytes.
 func cutText(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -305,8 +305,8 @@ func cutText(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
-// written makes schemas by build and returns the first that is small enough: with all of its
-// references, or cut where ever fewer of them follow each other.
+// written makes a schema with build, first with all levels of references and then with fewer and fewer, and
+// returns the first one that is small enough.
 func (r *reader) written(p purpose, build func(b *bundle) (any, error)) (json.RawMessage, *bundle, error) {
 	last := errLarge
 	for _, levels := range []int{24, 8, 5, 3, 2, 1, 0} {

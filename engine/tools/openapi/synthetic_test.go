@@ -78,8 +78,7 @@ func TestStyles(t *testing.T) {
 	}
 }
 
-// TestT2Headers shows that no document can name a header that says where a request goes, or who
-// sends it.
+// TestT2Headers shows that no document can declare a header that says where a request goes, or who sends it.
 func TestT2Headers(t *testing.T) {
 	for _, name := range []string{
 		"Host", "authorization", "Cookie", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "X-Forwarded-For",
@@ -106,7 +105,7 @@ func TestT2Headers(t *testing.T) {
 	}
 }
 
-// TestBodies shows what becomes of bodies.
+// TestBodies shows which parameters are made from bodies.
 func TestBodies(t *testing.T) {
 	body := func(required, schema string) string {
 		return `{"operationId":"post","requestBody":{"required":` + required + `,"content":{"application/json; charset=utf-8":{"schema":` + schema + `}}},"responses":{}}`
@@ -207,7 +206,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestNewAndOld shows that both versions give schemas of the same meaning.
+// TestNewAndOld shows that schemas of both versions of OpenAPI have the same meaning.
 func TestNewAndOld(t *testing.T) {
 	const old = `{"operationId":"get","parameters":[{"name":"a","in":"query","schema":{"type":"integer","minimum":1,"exclusiveMinimum":true,"nullable":true}}],"responses":{"404":{"description":"no"},"201":{"description":"later"},
 		"200":{"description":"yes","content":{"text/plain":{},"application/vnd.api+json":{"schema":{"type":"object","properties":{"x":{"nullable":true,"allOf":[{"type":"string"}]},"secret":{"type":"string","writeOnly":true}}}}}}}}`
@@ -222,7 +221,7 @@ func TestNewAndOld(t *testing.T) {
 	}
 }
 
-// TestNames shows how tools are named, and that none takes the name of another one.
+// TestNames shows how tools are named, and that no two tools have the same name.
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"getPet": "getPet", "get-pet": "get-pet", "repos/get-all": "repos_get-all", "7up": "op_7up", "größe": "gr_e", "a.b c": "a_b_c", "…": "op_",
@@ -250,8 +249,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestT7Documents shows that hostile documents are refused in a bounded time, and that nothing is
-// loaded for them.
+// TestT7Documents shows that hostile documents are refused quickly, and that nothing is loaded for them.
 func TestT7Documents(t *testing.T) {
 	external := func(ref string) []byte {
 		return one("3.0.3", "get", `{"operationId":"get","parameters":[{"$ref":"`+ref+`"}],"responses":{}}`, "")
@@ -308,7 +306,7 @@ func TestT7Documents(t *testing.T) {
 	}
 }
 
-// TestT7LargeSchemas shows that a schema which expands without bounds is cut, and still of use.
+// TestT7LargeSchemas shows that a schema that would expand without limit is truncated and can still be used.
 func TestT7LargeSchemas(t *testing.T) {
 	schemas := map[string]any{"s0": map[string]any{"type": "string"}}
 	for i := 1; i < 40; i++ {
@@ -330,7 +328,7 @@ func TestT7LargeSchemas(t *testing.T) {
 	}
 }
 
-// TestYAML shows that YAML gives what JSON gives.
+// TestYAML shows that a document in YAML has the same operations as the same document in JSON.
 func TestYAML(t *testing.T) {
 	const doc = `
 openapi: 3.1.0

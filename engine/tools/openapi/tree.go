@@ -37,7 +37,7 @@ func parse(doc []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// A builder counts what it builds.
+// A builder builds a tree of values, and counts them.
 type builder struct {
 	values int
 }
@@ -117,7 +117,7 @@ func (b *builder) jsonValue(d *jsontext.Decoder, depth int) (any, error) {
 	}
 }
 
-// number refuses numbers that would cost a lot of memory to anyone who computes with them.
+// number refuses numbers with which a computation would need a lot of memory.
 func number(digits string) (any, error) {
 	if len(digits) > 1000 {
 		return nil, errors.New("the document has a number of more than 1000 characters")

@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// rules tell to which addresses a client may connect.
+// rules say to which addresses a client may connect.
 type rules struct {
 	private   bool
 	forbidden []netip.AddrPort
 }
 
-// never are the networks that no toolset may reach: what belongs to one machine or link alone, what
-// is no address of a host, and what clouds answer on with the credentials of the machine.
+// never are the networks that no toolset may reach: those of a single machine or link, those without hosts,
+// and those in which clouds serve the credentials of the machine.
 var never = prefixes("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
 	"::/128", "fe80::/10", "ff00::/8",
 	"100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::/32", "fd20:ce::254/128")
@@ -50,7 +50,7 @@ func within(list []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// forbids tells whether an address and port are one of those that are never connected to.
+// forbids reports whether connections to an address and port are always forbidden.
 func (r rules) forbids(ip netip.Addr, port uint16) bool {
 	for _, f := range r.forbidden {
 		if f.Port() == port && (f.Addr().Unmap() == ip || f.Addr().IsUnspecified() && ours(ip)) {
@@ -60,8 +60,8 @@ func (r rules) forbids(ip netip.Addr, port uint16) bool {
 	return false
 }
 
-// ours tells whether an address is one of this machine. If the machine does not tell its addresses
-// each may be.
+// ours reports whether an address belongs to this machine. If the addresses of the machine cannot be found
+// out, it reports true.
 func ours(ip netip.Addr) bool {
 	if ip.IsLoopback() {
 		return true
@@ -76,7 +76,7 @@ func ours(ip netip.Addr) bool {
 	})
 }
 
-// meanings returns an address and the IPv4 address that networks on the way may make of it.
+// meanings returns an address and the IPv4 address to which networks on the way may translate it.
 func meanings(ip netip.Addr) []netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	list := []netip.Addr{ip}

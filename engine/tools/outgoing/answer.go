@@ -15,17 +15,18 @@ import (
 // A Request is a request of a call.
 type Request struct {
 	Method string
-	// URL is within the origin of the client.
+	// URL must have the origin of the client.
 	URL *url.URL
-	// Header is sent as it is, but for Accept-Encoding, which is the client's.
+	// Header is sent as it is, except for Accept-Encoding, which the client sets.
 	Header http.Header
 	Body   []byte
-	// Principal is on whose behalf the call is made. Connections are only kept for the same principal.
+	// Principal is the principal on whose behalf the call is made. A kept connection is used only for the
+	// same principal.
 	Principal string
-	// Repeatable tells whether the endpoint may get the request twice. If not, it is sent once at the
-	// most, over a connection of its own.
+	// Repeatable says that the endpoint may get the request twice. Otherwise the request is sent at most once,
+	// on a connection of its own.
 	Repeatable bool
-	// MaxBytes bounds the unpacked body of the answer.
+	// MaxBytes is the maximum size of the unpacked body of the answer.
 	MaxBytes int64
 }
 
@@ -49,8 +50,7 @@ type Answer struct {
 	taken  int64
 }
 
-// Release gives the bytes of the answer back to the budget. What is made of the body counts elsewhere
-// from then on.
+// Release gives the bytes of the answer back to the budget.
 func (a *Answer) Release() {
 	a.budget.give(a.taken)
 	a.taken = 0
@@ -89,7 +89,7 @@ func asError(err error) *Error {
 	return &Error{Reason: Broken, Sent: true, Err: err}
 }
 
-// redirect tells whether an answer sends the caller to another place.
+// redirect reports whether an answer sends the caller to another place.
 func redirect(resp *http.Response) (location string, redirects bool) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -134,7 +134,7 @@ func (c *Client) read(ctx context.Context, r Request, resp *http.Response) (*Ans
 		err = a.fill(in, limit, resp.ContentLength)
 	}
 	switch {
-	case err != nil && failed: // the status is what matters
+	case err != nil && failed: // The body is left out, since the status is what matters.
 		a.Release()
 	case err != nil:
 		a.Release()
@@ -151,7 +151,7 @@ func unpacked(resp *http.Response, limit int64) (io.Reader, error) {
 	case "", "identity":
 		return resp.Body, nil
 	case "gzip", "x-gzip":
-		// A packed body that unpacks to nothing is bounded, too.
+		// The packed body is limited, too, since it may unpack to nothing.
 		return gzip.NewReader(&bounded{in: resp.Body, left: limit + MaxHeaders, limit: limit})
 	default:
 		return nil, &Error{Reason: Encoded}
@@ -164,7 +164,7 @@ type bounded struct {
 	left, limit int64
 }
 
-// Read reads, or tells that there is too much.
+// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -173,12 +173,12 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fill reads all of a body. What it needs for that it takes from the budget first.
+// fill reads a body completely. Before it allocates memory, it takes that many bytes from the budget.
 func (a *Answer) fill(in io.Reader, limit, hint int64) error {
 	if hint > limit {
 		return &Error{Reason: Large, Limit: limit}
 	}
-	size := min(max(hint+1, 4<<10), 64<<10, limit+1) // what an endpoint says about its answer may be a lie
+	size := min(max(hint+1, 4<<10), 64<<10, limit+1) // The hint comes from the endpoint and may be wrong.
 	var body []byte
 	for {
 		if !a.budget.take(size - a.taken) {

@@ -2,19 +2,19 @@ package outgoing
 
 import "sync/atomic"
 
-// A Budget bounds the bytes of all answers that are in memory at the same time. Clients share one.
+// A Budget limits the bytes of all answers that are in memory at the same time. Clients can share one.
 type Budget struct {
 	left atomic.Int64
 }
 
-// NewBudget returns a budget of so many bytes.
+// NewBudget returns a budget with the given number of bytes.
 func NewBudget(bytes int64) *Budget {
 	b := &Budget{}
 	b.left.Store(bytes)
 	return b
 }
 
-// take takes bytes from the budget, or tells that there are not so many left.
+// take takes bytes from the budget. If not enough are left, it takes none and reports false.
 func (b *Budget) take(n int64) bool {
 	if b == nil {
 		return true

@@ -1,12 +1,11 @@
-// Package outgoing is the one HTTP client for calls that leave the server: of HTTP tools, of OpenAPI
-// documents, and of MCP servers.
+// Package outgoing is the only HTTP client for calls that leave the server: to the endpoints of HTTP tools
+// and OpenAPI documents, and to MCP servers.
 //
-// It is the standard library's reader and writer of HTTP/1.1 over connections of its own, since
-// http.Transport does more than a call on behalf of a hostile program may do: it repeats requests by
-// itself, shares connections between principals, and uses a connection again on which the endpoint
-// has sent too much. A Client connects to one origin only and checks the address when it connects.
-// It knows nothing of tools, and it never repeats a call unless the call may be repeated and a kept
-// connection turned out to be dead.
+// It uses the standard library to read and write HTTP/1.1, but has connections of its own. http.Transport
+// does more than is safe for calls on behalf of hostile programs: it repeats requests by itself, shares
+// connections between principals, and uses a connection again on which the endpoint has sent too much. A
+// Client connects to one origin only and checks the address when it connects. It repeats a request only if
+// the request may be repeated and a kept connection turned out to be dead. It does not depend on tools.
 package outgoing
 
 import (
@@ -36,23 +35,23 @@ const (
 	keptFor          = 60 * time.Second // how long a connection is kept without use
 )
 
-// Options say to what a client connects.
+// Options describe a client.
 type Options struct {
 	// Origin has the scheme, http or https, and the host to which all requests go.
 	Origin *url.URL
 	// Private allows addresses of private networks, and of this machine.
 	Private bool
-	// Forbidden are never connected to, whatever Private says: the listeners of this server. An
-	// unspecified address stands for all addresses of this machine.
+	// Forbidden are addresses to which the client never connects, whatever Private says: the listeners of this
+	// server. An unspecified address stands for all addresses of this machine.
 	Forbidden []netip.AddrPort
-	// Proxy is the proxy for all connections, or nil: http, https or socks5. Its address is not
-	// checked, since the operator has named it, and it is the proxy that looks up the endpoint's.
+	// Proxy is the URL of the proxy for all connections, or nil. Its scheme is http, https or socks5. Addresses
+	// are not checked then: the operator has named the proxy, and the proxy looks up the endpoint.
 	Proxy *url.URL
-	// Idle bounds the time between two bytes of an answer. 0 means DefaultIdle.
+	// Idle is the maximum time between two bytes of an answer. 0 means DefaultIdle.
 	Idle time.Duration
-	// Budget bounds the bytes of the answers in memory. It may be nil.
+	// Budget limits the bytes of the answers in memory. It may be nil.
 	Budget *Budget
-	// RootCAs are the authorities that are trusted, or nil for those of the system.
+	// RootCAs are the trusted certificate authorities, or nil for those of the system.
 	RootCAs *x509.CertPool
 }
 
@@ -95,8 +94,8 @@ func New(o Options) (*Client, error) {
 // Close closes all connections. Calls that run fail.
 func (c *Client) Close() { c.pool.close() }
 
-// HTTP returns an http.Client of a principal for libraries that want one. It follows no redirects,
-// uses a fresh connection for all requests but GET and HEAD, and does not bound the bytes of bodies.
+// HTTP returns an http.Client of a principal for libraries that need one. It follows no redirects, uses a new
+// connection for all requests except GET and HEAD, and does not limit the size of bodies.
 func (c *Client) HTTP(principal string) *http.Client {
 	return &http.Client{
 		Transport:     roundTripper{client: c, principal: principal},
@@ -104,7 +103,7 @@ func (c *Client) HTTP(principal string) *http.Client {
 	}
 }
 
-// roundTripper is the client as a library sees it.
+// roundTripper makes a Client usable as the transport of an http.Client.
 type roundTripper struct {
 	client    *Client
 	principal string
@@ -132,7 +131,7 @@ func originOf(u *url.URL) (origin, error) {
 	return o, nil
 }
 
-// asciiLower makes ASCII letters small, and no others: only these are the same in a host.
+// asciiLower converts ASCII letters to lower case, since the case of these is ignored in the name of a host.
 func asciiLower(s string) string {
 	b := []byte(s)
 	for i, c := range b {

@@ -20,7 +20,7 @@ type conn struct {
 	in        *bufio.Reader
 	principal string
 	pool      *pool
-	expiry    *time.Timer // while it is kept
+	expiry    *time.Timer // set while the connection is kept
 	idle      time.Duration
 
 	answering bool        // whether the answer of this exchange has begun
@@ -55,16 +55,17 @@ func (c *conn) Write(p []byte) (int, error) {
 // close closes the connection and forgets it.
 func (c *conn) close() {
 	c.pool.remove(c)
-	_ = c.raw.Close() // without TLS's farewell, which would wait for an endpoint that reads nothing
+	_ = c.raw.Close() // No TLS close message is sent, since an endpoint that does not read would block it.
 }
 
-// quiet tells whether the endpoint has neither closed the connection nor sent anything that nobody
-// asked for, in which case the connection cannot be used again.
+// quiet reports whether the connection can be used again: the endpoint has not closed it, and has sent nothing
+// after the last answer.
 func (c *conn) quiet() bool {
 	if c.in.Buffered() > 0 {
 		return false
 	}
-	// What TLS has read ahead is found by a read that may not wait, and what TCP has by a look.
+	// Bytes that TLS has read ahead are found by a read that must not wait, and bytes in the TCP socket by a
+	// peek.
 	if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return false
 	}
@@ -89,8 +90,8 @@ func (c *conn) quiet() bool {
 	return err == nil && quiet
 }
 
-// answer reads the head of the answer to a request, behind those of all 1xx answers. The reader is
-// the one from which the answer's body comes.
+// answer reads the head of the answer to a request, after all 1xx answers. It also returns the reader from
+// which the body of the answer is read.
 func (c *conn) answer(req *http.Request) (*http.Response, *bufio.Reader, error) {
 	left := MaxHeaders
 	for range maxInterim {
@@ -117,7 +118,7 @@ func (c *conn) answer(req *http.Request) (*http.Response, *bufio.Reader, error) 
 	return nil, nil, &Error{Reason: LongHeaders, Err: errors.New("too many 1xx answers")}
 }
 
-// readHead reads the lines of a head and the empty line behind it.
+// readHead reads the lines of a head and the empty line after it.
 func readHead(in *bufio.Reader, limit int) ([]byte, error) {
 	var head []byte
 	for begin := 0; ; {
@@ -143,8 +144,8 @@ func readHead(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// checkHead refuses an answer whose end two readers could see in two places. What http.ReadResponse
-// refuses itself is not looked for.
+// checkHead refuses an answer whose end two readers could find in different places. It does not check what
+// http.ReadResponse refuses.
 func checkHead(head []byte) error {
 	lengths, codings := 0, 0
 	for line := range bytes.Lines(head) {

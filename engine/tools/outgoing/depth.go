@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// DepthHeader tells an endpoint through how many toolsets a request has come. If the endpoint is a
-// server of this kind, it refuses requests that have come through too many: a toolset may lead back
-// to the server that it belongs to.
+// DepthHeader is the header with the number of toolsets through which a request has come. If the endpoint is
+// a Fermata server, it refuses a request that has come through too many toolsets, since a toolset may lead
+// back to its own server.
 const DepthHeader = "Fermata-Depth"
 
 type depthKey struct{}
@@ -18,7 +18,7 @@ func WithDepth(ctx context.Context, depth int) context.Context {
 	return context.WithValue(ctx, depthKey{}, depth)
 }
 
-// marked returns the header of a request with the depth of its context, if it has one.
+// marked returns the header of a request, to which it adds the depth of the context if there is one.
 func marked(ctx context.Context, header http.Header) http.Header {
 	depth, ok := ctx.Value(depthKey{}).(int)
 	if !ok {

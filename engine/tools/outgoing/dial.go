@@ -57,15 +57,15 @@ func (c *Client) dial(ctx context.Context, principal string) (*conn, error) {
 	return cn, nil
 }
 
-// connect makes a TCP connection to the endpoint or the proxy. Proxies of the environment are never
-// used.
+// connect makes a TCP connection to the endpoint or the proxy. It never uses the proxies that environment
+// variables name.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	endpoint := net.JoinHostPort(c.origin.host, c.origin.port)
 	if c.proxy == nil {
 		d := net.Dialer{ControlContext: c.control}
 		return d.DialContext(ctx, "tcp", endpoint)
 	}
-	if ip, err := netip.ParseAddr(c.origin.host); err == nil { // a name is looked up by the proxy
+	if ip, err := netip.ParseAddr(c.origin.host); err == nil { // If the host is a name, the proxy looks it up.
 		if err := c.rules.check(netip.AddrPortFrom(ip, 0)); err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", endpoint)
 }
 
-// control checks the address that a name has become, just before the connection is made.
+// control checks the address to which the name of the host was resolved, just before the connection is made.
 func (c *Client) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -107,7 +107,7 @@ func portOf(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443", "socks5": "1080"}[u.Scheme]
 }
 
-// secure begins TLS over a connection.
+// secure begins TLS on a connection.
 func (c *Client) secure(ctx context.Context, over net.Conn, host string) (net.Conn, error) {
 	config := c.tls.Clone()
 	config.ServerName = host
@@ -140,7 +140,7 @@ func (c *Client) tunnel(over net.Conn) error {
 	return nil
 }
 
-// proxyAuthorization returns the header that shows the proxy who we are, or "".
+// proxyAuthorization returns the header with the credentials for the proxy, or "".
 func (c *Client) proxyAuthorization() string {
 	if c.proxy == nil || c.proxy.User == nil {
 		return ""
@@ -149,7 +149,7 @@ func (c *Client) proxyAuthorization() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.proxy.User.Username()+":"+password))
 }
 
-// byteWise reads a byte at a time, so that nothing behind a head is read.
+// byteWise reads one byte at a time, so that nothing after a head is read.
 type byteWise struct{ net.Conn }
 
 // Read reads one byte.

@@ -11,8 +11,8 @@ import (
 	"os"
 )
 
-// A Reason tells a program why a call has failed. The reasons below are all there are: none contains
-// an address, a URL, or anything else that the operator or the endpoint has written.
+// A Reason tells a program why a call has failed. All reasons are listed below. None contains an address, a
+// URL, or any other text of the operator or the endpoint.
 type Reason string
 
 // The reasons.
@@ -37,12 +37,12 @@ const (
 	WrongRequest Reason = "the call cannot be sent as an HTTP request"
 )
 
-// An Error is why a call got no answer.
+// An Error says why a call got no answer.
 type Error struct {
 	Reason Reason
 	// Limit is the number of bytes that the answer exceeds, or 0.
 	Limit int64
-	// Sent tells whether the endpoint may have got the request.
+	// Sent is true if the endpoint may have got the request.
 	Sent bool
 	// Err is the cause, for the log. It may contain addresses and URLs.
 	Err error
@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// connectError tells why there is no connection.
+// connectError returns the error for a connection that could not be made.
 func connectError(ctx context.Context, err error) *Error {
 	var known *Error
 	var certificate *tls.CertificateVerificationError
@@ -79,8 +79,8 @@ func connectError(ctx context.Context, err error) *Error {
 	}
 }
 
-// answerError tells why an answer was not read to its end. What is neither the connection's fault nor
-// the context's has the reason otherwise.
+// answerError returns the error for an answer that was not read to its end. The reason is otherwise, unless
+// the connection broke or the context has ended.
 func answerError(ctx context.Context, err error, otherwise Reason) *Error {
 	var known *Error
 	var network net.Error
@@ -98,7 +98,7 @@ func answerError(ctx context.Context, err error, otherwise Reason) *Error {
 	}
 }
 
-// ended returns the reason of a context that has ended.
+// ended returns the reason for a context that has ended.
 func ended(ctx context.Context) Reason {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Late

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// atOnce is how many bytes of a body the system takes even if the endpoint reads nothing.
+// atOnce is how many bytes of a body the system buffers even if the endpoint reads nothing.
 const atOnce = 16 << 10
 
-// exchange sends a request and returns the answer, whose body holds the connection until it has been
-// read or closed. If the request is repeatable it may go over a connection that the principal has
-// used before; if that turns out to be dead it is sent once more, over a fresh one.
+// exchange sends a request and returns the answer, whose body holds the connection until it was read or
+// closed. If the request is repeatable, it may use a connection that the principal has used before. If that
+// connection is dead, the request is sent once more, on a new connection.
 func (c *Client) exchange(ctx context.Context, principal string, repeatable bool, req *http.Request) (*http.Response, error) {
 	if o, err := originOf(req.URL); err != nil || o != c.origin || req.URL.User != nil {
 		return nil, &Error{Reason: WrongOrigin, Err: err}
@@ -61,7 +61,7 @@ func (c *Client) over(ctx context.Context, cn *conn, req *http.Request, keep boo
 	req.Close = !keep
 	if req.Body == nil || req.Body == http.NoBody || 0 < req.ContentLength && req.ContentLength <= atOnce {
 		x.written <- c.write(cn, req) == nil
-	} else { // an endpoint may answer without reading what it is sent
+	} else { // An endpoint may answer before it has read the whole request.
 		go func() { x.written <- c.write(cn, req) == nil }()
 	}
 	resp, in, err := cn.answer(req)
@@ -106,9 +106,9 @@ type exchanged struct {
 	in      *bufio.Reader
 	body    io.ReadCloser
 	keep    bool
-	written chan bool // whether the whole request was
+	written chan bool // gets whether the whole request was written
 	stop    func() bool
-	end     error // what Read has come to
+	end     error // the error with which Read has ended
 	done    atomic.Bool
 }
 
@@ -129,15 +129,14 @@ func (x *exchanged) Read(p []byte) (int, error) {
 	return n, x.end
 }
 
-// Close gives the connection up, unless the body has been read to its end. It may be called while
-// Read waits.
+// Close closes the connection, unless the body was read to its end. It may be called while Read waits.
 func (x *exchanged) Close() error {
 	x.finish(false)
 	return nil
 }
 
-// finish ends the exchange. The connection is kept if the whole request was sent, the whole answer
-// was read, and there is not a byte behind it.
+// finish ends the exchange. The connection is kept if the whole request was sent, the whole answer was read,
+// and no byte follows it.
 func (x *exchanged) finish(whole bool) {
 	if !x.done.CompareAndSwap(false, true) {
 		return
@@ -156,5 +155,5 @@ func (x *exchanged) finish(whole bool) {
 		return
 	}
 	x.cn.close()
-	<-x.written // of a closed connection, so that this does not wait
+	<-x.written // The connection is closed, so this does not block.
 }

@@ -71,8 +71,8 @@ func mustFail(t *testing.T, err error, want outgoing.Reason) *outgoing.Error {
 	return e
 }
 
-// raw is an endpoint that speaks bytes. The function gets each connection, with the number that it
-// has, and the reader of its requests.
+// raw starts an endpoint that sends raw bytes, and returns its URL. It calls serve for each connection, with
+// the number of the connection and a reader for the requests.
 func raw(t *testing.T, serve func(n int, c net.Conn, in *bufio.Reader)) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -99,7 +99,7 @@ func raw(t *testing.T, serve func(n int, c net.Conn, in *bufio.Reader)) string {
 	return "http://" + l.Addr().String()
 }
 
-// say answers one request with bytes.
+// say starts an endpoint that answers one request with the given bytes.
 func say(t *testing.T, answer string) string {
 	t.Helper()
 	return raw(t, func(_ int, c net.Conn, in *bufio.Reader) {
@@ -150,7 +150,7 @@ func TestTLS(t *testing.T) {
 	wantReason(t, err, outgoing.Insecure)
 }
 
-// connections counts those of a server.
+// connections starts a server that counts its connections.
 func connections(t *testing.T, h http.HandlerFunc) (*httptest.Server, *atomic.Int32) {
 	t.Helper()
 	var n atomic.Int32
@@ -281,8 +281,8 @@ func TestT3Framing(t *testing.T) {
 	})
 }
 
-// TestT3SmuggledAnswer checks that whoever calls next gets its own answer: each endpoint below sends a
-// second answer behind the first.
+// TestT3SmuggledAnswer checks that the next call gets its own answer, although each endpoint below sends a
+// second answer after the first.
 func TestT3SmuggledAnswer(t *testing.T) {
 	const smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
 	later := make(chan struct{}, 1)

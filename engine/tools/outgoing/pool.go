@@ -9,12 +9,12 @@ import (
 
 var errClosed = errors.New("client is closed")
 
-// pool is the connections of a client. A principal only gets connections that it has used before.
+// pool has the connections of a client. A principal gets only connections that it has used before.
 type pool struct {
 	mu     sync.Mutex
 	all    map[*conn]bool
-	kept   map[string][]*conn // the one that was used last stands last
-	count  int                // of kept connections
+	kept   map[string][]*conn // by principal; the connection that was used last is the last one
+	count  int                // the number of kept connections
 	closed bool
 }
 
@@ -39,7 +39,7 @@ func (p *pool) remove(c *conn) {
 	}
 }
 
-// drop takes a connection from those that are kept.
+// drop removes a connection from the kept ones.
 func (p *pool) drop(principal string, i int) {
 	list := slices.Delete(p.kept[principal], i, i+1)
 	p.kept[principal] = list
@@ -49,8 +49,7 @@ func (p *pool) drop(principal string, i int) {
 	p.count--
 }
 
-// take returns the connection that the principal has used last and that is fit for another request,
-// or nil.
+// take returns the connection that the principal has used last, among those that can be used again, or nil.
 func (p *pool) take(principal string) *conn {
 	for {
 		p.mu.Lock()
@@ -70,8 +69,8 @@ func (p *pool) take(principal string) *conn {
 	}
 }
 
-// put keeps a connection for the next request of its principal. If there are too many it is the
-// principal with the most that has to give one up.
+// put keeps a connection for the next request of its principal. If there are too many kept connections, it
+// closes one of the principal that has the most.
 func (p *pool) put(c *conn) {
 	p.mu.Lock()
 	if p.closed || len(p.kept[c.principal]) >= maxKeptPrincipal {
@@ -102,7 +101,7 @@ func (p *pool) put(c *conn) {
 	}
 }
 
-// expire closes a connection that was kept for too long, unless it has just been taken.
+// expire closes a connection that was kept for too long, unless it was taken at the same moment.
 func (c *conn) expire() {
 	p := c.pool
 	p.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestT31KeptConnectionsAreBounded checks that a principal with many kept connections gives its own up
-// and not those of others.
+// TestT31KeptConnectionsAreBounded checks that a principal with many kept connections loses its own ones, and
+// that others do not lose theirs.
 func TestT31KeptConnectionsAreBounded(t *testing.T) {
 	p := &pool{all: map[*conn]bool{}, kept: map[string][]*conn{}}
 	put := func(principal string) {
@@ -59,8 +59,7 @@ func TestT31KeptConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft checks that calls, whatever becomes of them, leave neither goroutines nor open
-// connections.
+// TestNothingIsLeft checks that calls leave neither goroutines nor open connections, however they end.
 func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

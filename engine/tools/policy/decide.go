@@ -16,7 +16,7 @@ type Refusal struct { //nolint:errname // it is an answer, and not a fault
 	Toolset string
 	// Tool is empty if the toolset as a whole is refused.
 	Tool string
-	// Rule tells which rule refuses it, as a sentence without a full stop.
+	// Rule says which rule refuses the toolset or the tool, as a sentence without a full stop.
 	Rule string
 }
 
@@ -28,17 +28,18 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("the tool %s may not be used: %s", config.Printable(r.Toolset+"."+r.Tool), r.Rule)
 }
 
-// An UnknownError is the error of a start that asks for what is not there.
+// An UnknownError is the error of a start that asks for a toolset or a tool that does not exist.
 type UnknownError struct {
 	// Asked is what was asked for.
 	Asked string
-	// Toolset is the toolset that was found and has no such tool. It is empty if there is no toolset.
+	// Toolset is the toolset that has no such tool. It is empty if the toolset does not exist.
 	Toolset string
-	// Incomplete tells that the tools of the toolset are not all known, so that it may have it later.
+	// Incomplete is true if not all tools of the toolset are known yet, so that it may turn out to have the
+	// tool.
 	Incomplete bool
 }
 
-// Error names what is not there.
+// Error names the toolset or the tool that does not exist.
 func (e *UnknownError) Error() string {
 	if e.Toolset == "" {
 		return fmt.Sprintf("there is no toolset %+q", e.Asked)
@@ -49,12 +50,12 @@ func (e *UnknownError) Error() string {
 // A TooManyError is the error of a start that would be granted more than MaxGranted tools.
 type TooManyError struct{ Count int }
 
-// Error tells the limit.
+// Error names the limit.
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("the toolsets have %d tools together, and a program is granted at most %d; ask for single tools", e.Count, MaxGranted)
 }
 
-// Rights are what one principal may use. They are those of the moment at which they were asked for.
+// Rights are what one principal may use. They do not change when the toolsets file is read again.
 type Rights struct {
 	policy    *Policy
 	principal string
@@ -66,8 +67,8 @@ func (p *Policy) Rights(principal string) Rights {
 	return Rights{policy: p, principal: principal, own: p.principals[principal]}
 }
 
-// Tool returns nil if the principal may use a tool, or a *Refusal. It is asked before each call, and
-// before anything about the tool is told.
+// Tool returns nil if the principal may use a tool, or a *Refusal. It must be called before each call of the
+// tool, and before the principal learns anything about the tool.
 func (r Rights) Tool(n Name) error {
 	if r.policy.block.has(n) {
 		return &Refusal{n.Toolset, n.Tool, "FERMATA_TOOLSETS_BLOCK blocks it"}
@@ -108,7 +109,7 @@ func (r Rights) Toolset(key string) error {
 	return nil
 }
 
-// off returns the rule by which the principal may use no toolset, if there is one.
+// off returns the rule by which the principal may use no toolset at all, or "".
 func (r Rights) off() string {
 	switch {
 	case r.policy.settings.Mode == Off:
@@ -121,17 +122,17 @@ func (r Rights) off() string {
 	return ""
 }
 
-// policyName returns how refusals call the principal's own policy.
+// policyName returns the name of the principal's own policy in refusals.
 func (r Rights) policyName() string { return "the policy " + config.Printable(r.own.name) }
 
-// A Start is what a start asks for.
+// A Start has the members of a start that matter to policies.
 type Start struct {
 	// Toolsets are names of toolsets and tools.
 	Toolsets []string
 	// Title is the title of the execution.
 	Title      string
 	Sequential bool
-	// MaxCost is the bound that the client sets, or nil.
+	// MaxCost is the limit that the client sets, or nil.
 	MaxCost *int64
 }
 
@@ -139,16 +140,16 @@ type Start struct {
 type Grant struct {
 	// Tools are the tools that are granted, each once, in the order in which they were asked for.
 	Tools []Name
-	// Waiting are the toolsets that may be used, but of which no tool is known.
+	// Waiting are the toolsets that may be used, but whose tools are not known yet.
 	Waiting []string
-	// Sequential tells that there is one call at a time.
+	// Sequential means that only one call runs at a time.
 	Sequential bool
-	// MaxCost bounds the costs of the execution. It is nil if there is no bound.
+	// MaxCost is how much the execution may cost. It is nil if there is no limit.
 	MaxCost *int64
 }
 
-// Start decides what an execution is granted of the toolsets, which are those that programs may call.
-// A toolset of which the principal may use some tools is granted in part. The error is an
+// Start decides which tools an execution is granted. toolsets are the toolsets with the tools that programs
+// may call. If the principal may use only some tools of a toolset, only these are granted. The error is an
 // *UnknownError, a *Refusal or a *TooManyError.
 func (r Rights) Start(s Start, toolsets []Toolset) (Grant, error) {
 	g := Grant{Sequential: s.Sequential || r.policy.settings.Sequential, MaxCost: r.maxCost(s.MaxCost)}
@@ -174,7 +175,7 @@ func (r Rights) Start(s Start, toolsets []Toolset) (Grant, error) {
 	return g, nil
 }
 
-// ask returns what is granted of one name. If complete is false the toolset may have more tools.
+// ask returns the tools that are granted for one name. If complete is false, the toolset may have more tools.
 func (r Rights) ask(asked, title string, toolsets []Toolset) (granted []Name, complete bool, err error) {
 	key, tool, one := strings.Cut(asked, ".")
 	i := slices.IndexFunc(toolsets, func(t Toolset) bool { return t.Key == key })
@@ -184,7 +185,7 @@ func (r Rights) ask(asked, title string, toolsets []Toolset) (granted []Name, co
 	t := toolsets[i]
 	if one {
 		n := Name{t.Key, tool}
-		if err := r.Tool(n); err != nil { // Who may not use it does not learn whether it is there.
+		if err := r.Tool(n); err != nil { // It is checked first, so that the error does not tell whether the tool exists.
 			return nil, false, err
 		}
 		if !slices.Contains(t.Tools, tool) {
@@ -210,7 +211,7 @@ func (r Rights) ask(asked, title string, toolsets []Toolset) (granted []Name, co
 	return granted, t.Complete, r.debug(t.Key, title)
 }
 
-// debug applies Settings.Debug, which is asked last. It holds for starts only.
+// debug applies Settings.Debug. It is the last check, and made for starts only.
 func (r Rights) debug(key, title string) error {
 	title = strings.ToLower(title)
 	switch {
@@ -222,8 +223,8 @@ func (r Rights) debug(key, title string) error {
 	return nil
 }
 
-// DayCost returns what the principal may spend on one day, and which rule says so: the smaller of the
-// bounds for everyone and of its own policy. bounded is false if there is none.
+// DayCost returns what the principal may spend on one day, and the rule that says so. It is the smaller one of
+// the limit for everyone and the limit of the principal's own policy. bounded is false if there is no limit.
 func (r Rights) DayCost() (most int64, rule string, bounded bool) {
 	if b := r.policy.settings.MaxDayCost; b != nil {
 		most, rule, bounded = *b, "FERMATA_TOOLSETS_MAX_DAY_COST", true
@@ -234,7 +235,7 @@ func (r Rights) DayCost() (most int64, rule string, bounded bool) {
 	return most, rule, bounded
 }
 
-// maxCost returns the smaller of the client's bound and that of the principal's policy.
+// maxCost returns the smaller one of the client's limit and the limit of the principal's policy.
 func (r Rights) maxCost(asked *int64) *int64 {
 	if r.own == nil || r.own.maxCost == nil || asked != nil && *asked < *r.own.maxCost {
 		return asked

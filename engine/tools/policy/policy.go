@@ -1,6 +1,6 @@
 // Package policy decides which tools a principal may use. Every decision is about one tool, by the
 // key of its toolset and its name at its source, and is made from the settings of the server and the
-// principal's policy together. It knows nothing of requests, of approvals and of how tools are called.
+// principal's policy together. It does not depend on requests, on approvals, or on how tools are called.
 package policy
 
 import (
@@ -13,7 +13,7 @@ import (
 	"fermata/engine/tools/config"
 )
 
-// A Mode tells who may use toolsets at all.
+// A Mode says who may use toolsets at all.
 type Mode string
 
 // The modes.
@@ -59,14 +59,14 @@ func (d *Debug) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// The words that Debug looks for in a title, in small letters.
+// The words that Debug looks for in a title, in lower case.
 const (
 	optInWord  = "useptc"
 	optOutWord = "nonptc"
 )
 
-// Settings are what holds for all principals. A name is the key of a toolset, or the key, a dot and
-// the tool's name at its source.
+// Settings apply to all principals. A name is the key of a toolset, or the key, a dot and the tool's name at
+// its source.
 type Settings struct {
 	Mode Mode
 	// Users are the principals that may use toolsets if Mode is Partial.
@@ -78,8 +78,8 @@ type Settings struct {
 	Debug Debug
 	// Sequential makes every execution sequential.
 	Sequential bool
-	// MaxDayCost bounds what each principal may spend on one day of UTC, in credits. It is nil if there
-	// is no bound.
+	// MaxDayCost is how much each principal may spend on one day of UTC, in credits. It is nil if there is no
+	// limit.
 	MaxDayCost *int64
 }
 
@@ -89,12 +89,12 @@ type Name struct{ Toolset, Tool string }
 // String returns the key, a dot and the tool's name.
 func (n Name) String() string { return n.Toolset + "." + n.Tool }
 
-// A Toolset is what is known of one when a decision is made.
+// A Toolset is what is known about a toolset when a decision is made.
 type Toolset struct {
 	Key string
 	// Tools are the names of its tools.
 	Tools []string
-	// Complete is false if the source may have other tools, because it has not told them yet.
+	// Complete is false if the source may have other tools, because it has not listed them yet.
 	Complete bool
 }
 
@@ -128,10 +128,10 @@ func newNames(list []string) names {
 	return set
 }
 
-// has tells whether the toolset as a whole or the tool is in the set.
+// has reports whether the toolset as a whole or the tool is in the set.
 func (s names) has(n Name) bool { return s[n.Toolset] || s[n.String()] }
 
-// touches tells whether the toolset or any tool of it is in the set.
+// touches reports whether the toolset or any tool of it is in the set.
 func (s names) touches(key string) bool {
 	if s[key] {
 		return true
@@ -144,10 +144,10 @@ func (s names) touches(key string) bool {
 	return false
 }
 
-// New makes a policy of the settings and the toolsets file, which config.Read has checked as far as the
-// file alone tells. Names in Settings.Block that stand for nothing are an error, and so are those in
-// the policies of the file: what somebody wanted to forbid would be allowed. Other names in the
-// settings that stand for nothing are warnings, in full sentences.
+// New makes a policy from the settings and the toolsets file, which config.Read has checked as far as it can.
+// A name that does not exist is an error in Settings.Block and in the policies of the file, since something
+// that was to be forbidden would be allowed. Elsewhere in the settings it is a warning, which is a full
+// sentence.
 func New(s Settings, file *config.File, toolsets []Toolset) (p *Policy, warnings []string, err error) {
 	p = &Policy{settings: s, users: map[string]bool{}, block: newNames(s.Block), principals: map[string]*own{}}
 	if p.settings.Mode == "" {
@@ -194,8 +194,8 @@ func New(s Settings, file *config.File, toolsets []Toolset) (p *Policy, warnings
 	return p, warnings, nil
 }
 
-// unknownIn tells which names in a policy of the file stand for nothing: an OpenAPI document may not have
-// an operation that the file names. What an MCP server may have is a warning if it was to be blocked.
+// unknownIn reports the names in a policy of the file that do not exist, such as an operation that the OpenAPI
+// document does not have. If an MCP server may have the tool, its name is a warning if it is to be blocked.
 func unknownIn(name string, p config.Policy, toolsets []Toolset) (problems []error, warnings []string) {
 	place := "the policy " + config.Printable(name)
 	for _, listed := range slices.Concat(p.Allow, p.Block) {
@@ -211,8 +211,8 @@ func unknownIn(name string, p config.Policy, toolsets []Toolset) (problems []err
 	return problems, warnings
 }
 
-// unknown tells why a name stands for nothing, if it does not. It is not certain if the toolset may
-// have a tool of this name.
+// unknown says why a name does not exist, or returns "" if it exists. certain is false if the toolset may turn
+// out to have a tool of this name.
 func unknown(name string, toolsets []Toolset) (problem string, certain bool) {
 	key, tool, one := strings.Cut(name, ".")
 	i := slices.IndexFunc(toolsets, func(t Toolset) bool { return t.Key == key })

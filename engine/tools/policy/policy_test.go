@@ -20,7 +20,7 @@ var toolsets = []policy.Toolset{
 	{Key: "empty", Complete: true},
 }
 
-// file has the policies of the tests, each of which has a principal of its name.
+// file returns the policies of the tests. Each has a principal with the same name.
 func file() *config.File {
 	f := &config.File{
 		Policies: map[string]config.Policy{
@@ -48,7 +48,7 @@ func newPolicy(t *testing.T, s policy.Settings) *policy.Policy {
 	return p
 }
 
-// TestTool asks for every tool under many settings. A wanted text is that of the refusal.
+// TestTool asks for tools under many settings. The wanted text is that of the refusal.
 func TestTool(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings  policy.Settings
@@ -104,8 +104,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// TestStart asks for toolsets. What is wanted are the granted tools, those that are waited for, or
-// the error.
+// TestStart asks for toolsets. The wanted text has the granted tools and the toolsets that are waited for, or
+// is the error.
 func TestStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings  policy.Settings
@@ -231,7 +231,7 @@ func TestT26Block(t *testing.T) {
 			}
 		}
 	}
-	// Nobody knows yet whether there is such a tool, so that it stays blocked for the time when it comes.
+	// It is not known yet whether the tool exists, so its name stays blocked.
 	p, warnings, err := policy.New(policy.Settings{Block: []string{"late.tool"}}, file(), toolsets)
 	if err != nil || len(warnings) != 1 || warnings[0] != `FERMATA_TOOLSETS_BLOCK: the tools of the toolset late are not known yet, and "tool" may not be one of them.` {
 		t.Fatalf("%q, %v", warnings, err)

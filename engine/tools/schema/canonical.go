@@ -21,13 +21,13 @@ const (
 	maxExponent = 400
 )
 
-// Canonical checks that raw is one value of strict JSON, and returns it in its canonical form, which
-// is the only one that is checked, shown, recorded and sent. Members are sorted by their names,
-// blanks are taken out, texts are escaped only where they must be, and numbers keep their digits.
+// Canonical checks that raw is one value of strict JSON, and returns it in its canonical form, which is the
+// only form that is checked, shown, recorded and sent. Members are sorted by their names, blanks are removed,
+// strings are escaped only where they must be, and numbers keep their digits.
 //
-// Two members of one name are an error at all levels, also if they are written with different
-// escapes, because two readers could each take another one. Half of a surrogate pair is an error,
-// and so are bytes that are not UTF-8 and numbers that no reader could hold.
+// Two members of an object with the same name are an error, even if the names are written with different
+// escapes, because two readers could take different ones. Half of a surrogate pair is an error, too, and so
+// are bytes that are not UTF-8 and numbers that are too large to compute with.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	if err := checkText(raw, MaxInput); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(value), nil
 }
 
-// checkText bounds the size, the depth, the number of values and each number of a JSON text, before
-// anything is made of it. It need not be JSON.
+// checkText checks the limits of a text before it is parsed: its size, its depth, the number of values, and
+// each number. The text need not be valid JSON.
 func checkText(raw []byte, limit int) error {
 	if len(raw) > limit {
 		return fmt.Errorf("the input has %d bytes; at most %d are allowed", len(raw), limit)
@@ -88,7 +88,7 @@ func checkText(raw []byte, limit int) error {
 	return nil
 }
 
-// checkNumber refuses numbers that would cost a lot of memory to anyone who computes with them.
+// checkNumber refuses numbers with which a computation would need a lot of memory.
 func checkNumber(digits []byte) error {
 	if len(digits) > maxDigits {
 		return fmt.Errorf("the input has a number of %d characters; at most %d are allowed", len(digits), maxDigits)
@@ -101,7 +101,7 @@ func checkNumber(digits []byte) error {
 	return nil
 }
 
-// syntaxError tells in our words why a text is not strict JSON.
+// syntaxError returns an error that says why a text is not strict JSON, without quoting it.
 func syntaxError(err error) error {
 	var syntactic *jsontext.SyntacticError
 	place := ""
@@ -127,7 +127,7 @@ func syntaxError(err error) error {
 	return fmt.Errorf("the input is not strict JSON: %s%s", cause, place)
 }
 
-// pointerPath writes a JSON Pointer as the paths of mistakes are written.
+// pointerPath returns a JSON Pointer in the form of Error.Path.
 func pointerPath(pointer jsontext.Pointer) string {
 	var path []step
 	for token := range pointer.Tokens() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestT22CanonicalForm shows that an input has one form, whatever it was written like.
+// TestT22CanonicalForm shows that equal inputs have the same canonical form, however they are written.
 func TestT22CanonicalForm(t *testing.T) {
 	for _, test := range []struct{ raw, want string }{
 		{` { "b" : 1 , "a" : [ 1.50, 1E3, -0, 9007199254740993, 0.10000000000000000000001 ] } `, `{"a":[1.50,1E3,-0,9007199254740993,0.10000000000000000000001],"b":1}`},
@@ -31,8 +31,7 @@ func TestT22CanonicalForm(t *testing.T) {
 	}
 }
 
-// TestT23WhatLooksOtherThanItIs shows that texts which two readers could read differently are
-// refused.
+// TestT23WhatLooksOtherThanItIs shows that texts that two readers could read differently are refused.
 func TestT23WhatLooksOtherThanItIs(t *testing.T) {
 	for name, test := range map[string]struct{ raw, want string }{
 		"twins":                  {`{"a":1,"a":2}`, "the input is not strict JSON: two members of one object have the same name at a"},

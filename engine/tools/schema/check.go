@@ -10,17 +10,17 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A check has a budget of steps, which keeps it below 50 ms on a slow machine. A step is one schema
-// that is applied to one value, or as much other work as takes about as long.
+// The costs of work in a check. A check has a budget of steps, which keeps it below 50 ms on a slow machine.
+// One step applies one schema to one value. Other work counts as the steps that take as long.
 const (
 	maxSteps    = 200_000
 	patternWork = 50  // bytes of a text times the size of a pattern that make a step
 	enumWork    = 10  // values that are compared with one of an enum
-	failureWork = 20  // steps of a failure that is told
+	failureWork = 20  // steps of a failure whose text is made
 	textWork    = 100 // bytes of a text that are counted or compared
 )
 
-// An Error tells what is wrong with an input.
+// An Error says what is wrong with an input.
 type Error struct {
 	// Path is the place in the input, such as filter.tags[2]. It is empty for the whole input.
 	Path string
@@ -36,10 +36,10 @@ func (e *Error) Error() string {
 	return e.Path + " " + e.Text
 }
 
-// Check tells the first thing in a canonical input that does not fit the schema, or nil. At the top
-// level null passes for what is not required.
+// Check returns an *Error about the first thing in a canonical input that does not match the schema, or nil.
+// At the top level, null is allowed for a member that is not required.
 //
-// Work is bounded: an input that would take more of it than any sensible one is refused.
+// The work is limited: an input that takes more work than any sensible one is refused.
 func (s *Schema) Check(input json.RawMessage) error {
 	if err := checkText(input, MaxInput); err != nil {
 		return err
@@ -65,8 +65,8 @@ func tooMuch() *Error {
 	return &Error{Text: "is too large for its schema: checking it takes too much work"}
 }
 
-// adapt takes out the nulls that stand for nothing, and reads the texts that stand for numbers,
-// true and false.
+// adapt removes members that are null and not required, and converts texts that stand for numbers, true and
+// false.
 func (s *Schema) adapt(w *walk, o *object) *object {
 	root := s.root
 	for root.Ref != nil && len(root.Properties) == 0 {
@@ -107,14 +107,14 @@ func readText(text string) (any, bool) {
 // A walk is one check of one value.
 type walk struct {
 	steps int
-	// over is set once the steps are used up. Then nothing is checked any more.
+	// over is true when the steps are used up. Then nothing is checked any more.
 	over bool
-	// quiet is above 0 while only yes or no is asked for. Then all failures are the same.
+	// quiet is above 0 while only yes or no matters. Then all failures are errQuiet.
 	quiet int
 	path  []step
 }
 
-// spend takes n steps from the budget, and tells whether they were there.
+// spend takes n steps from the budget, and reports whether they were left.
 func (w *walk) spend(n int) bool {
 	if w.steps -= n; w.steps < 0 {
 		w.over = true
@@ -122,7 +122,7 @@ func (w *walk) spend(n int) bool {
 	return !w.over
 }
 
-// fail makes the failure of the present place.
+// fail returns the failure for the present place in the input.
 func (w *walk) fail(format string, args ...any) *Error {
 	if w.quiet > 0 {
 		return errQuiet
@@ -131,17 +131,17 @@ func (w *walk) fail(format string, args ...any) *Error {
 	return &Error{Path: pathText(w.path), Text: fmt.Sprintf(format, args...)}
 }
 
-// errQuiet is the failure that nobody reads.
+// errQuiet is the failure while quiet is above 0, when nobody reads the text.
 var errQuiet = &Error{Text: "does not fit"}
 
-// fits tells whether a value fits a schema.
+// fits reports whether a value fits a schema.
 func (w *walk) fits(s *jsonschema.Schema, v any) bool {
 	w.quiet++
 	defer func() { w.quiet-- }()
 	return w.check(s, v) == nil
 }
 
-// below checks a value that is within the present one.
+// below checks a value within the present one.
 func (w *walk) below(s *jsonschema.Schema, v any, at step) *Error {
 	w.path = append(w.path, at)
 	failure := w.check(s, v)
@@ -249,8 +249,8 @@ func (w *walk) combined(s *jsonschema.Schema, v any) *Error {
 	return nil
 }
 
-// nearest tells what is wrong with a value that fits none of some alternatives: the failure of the
-// alternative that got furthest, if there is one.
+// nearest returns the failure of a value that matches none of several alternatives. It is the failure of the
+// alternative that matched up to the deepest place, if there is one such alternative.
 func (w *walk) nearest(alternatives []*jsonschema.Schema, v any) *Error {
 	if w.over {
 		return tooMuch()

@@ -19,7 +19,7 @@ func compile(t *testing.T, raw string) *Schema {
 	return s
 }
 
-// TestErrors shows what a program is told about a wrong input.
+// TestErrors shows the errors that a program gets for wrong inputs.
 func TestErrors(t *testing.T) {
 	const schema = `{
 		"type": "object", "additionalProperties": false, "required": ["city"],
@@ -102,7 +102,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestTexts shows that texts pass for what is sent as text.
+// TestTexts shows that a text is allowed for a number or boolean that is sent as text.
 func TestTexts(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"id":{"type":"integer","minimum":1},"all":{"type":"boolean"},"name":{"type":"string"},"body":{"type":"integer"}}}`).WithTexts("id", "all", "name")
 	for input, want := range map[string]string{
@@ -124,7 +124,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestDrafts shows that schemas of older drafts mean what they meant then.
+// TestDrafts shows that schemas of older drafts keep their meaning.
 func TestDrafts(t *testing.T) {
 	for _, test := range []struct {
 		schema, input string
@@ -152,7 +152,7 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestAsTheLibrary compares the checks with the library's own for many schemas and values.
+// TestAsTheLibrary compares the checks with those of the library, for many schemas and values.
 func TestAsTheLibrary(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 11))
 	compared, fitting := 0, 0
@@ -207,7 +207,7 @@ func TestAsTheLibrary(t *testing.T) {
 	}
 }
 
-// randomSchema makes a schema out of all keywords that are checked.
+// randomSchema makes a random schema from all keywords that are checked.
 func randomSchema(r *rand.Rand, depth int) any {
 	if depth == 0 || r.IntN(12) == 0 {
 		return []any{true, false, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"type": "integer"}, map[string]any{"const": 1}}[r.IntN(6)]

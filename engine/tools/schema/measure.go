@@ -8,13 +8,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A measure counts a compiled schema as a check may walk through it.
+// A measure counts the parts of a compiled schema in the way in which a check walks through them.
 type measure struct {
 	nodes int
 }
 
-// A level is a schema on the way to another one. It is inPlace if it describes the same value as the
-// one before.
+// A level is a schema on the way to the present one. inPlace is true if it describes the same value as the
+// schema before it.
 type level struct {
 	schema  *jsonschema.Schema
 	inPlace bool
@@ -43,7 +43,7 @@ func (m *measure) visit(s *jsonschema.Schema, way []level) error {
 	})
 }
 
-// each calls f with all parts of a schema. inPlace tells that a part describes the same value.
+// each calls f with all parts of a schema. inPlace is true if a part describes the same value as the schema.
 func each(s *jsonschema.Schema, f func(part *jsonschema.Schema, inPlace bool) error) error {
 	var err error
 	one := func(part *jsonschema.Schema, inPlace bool) {
@@ -88,7 +88,7 @@ func each(s *jsonschema.Schema, f func(part *jsonschema.Schema, inPlace bool) er
 	return err
 }
 
-// schemaOf and listOf return what a keyword has that may have several kinds of values.
+// schemaOf and listOf return the schema, or the list of schemas, of a keyword that may have either.
 func schemaOf(v any) *jsonschema.Schema {
 	s, _ := v.(*jsonschema.Schema)
 	return s

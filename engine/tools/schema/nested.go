@@ -173,8 +173,8 @@ func (w *walk) list(s *jsonschema.Schema, list []any) *Error {
 	return nil
 }
 
-// elementSchema returns the schema for the element i of a list, or nil if neither it nor those after
-// it have one. allowed is false if the list may have no such element.
+// elementSchema returns the schema for the element i of a list. It returns nil if neither this element nor
+// those after it have one. allowed is false if the list must not have an element i.
 func elementSchema(s *jsonschema.Schema, i int) (part *jsonschema.Schema, allowed bool) {
 	fixed, rest := s.PrefixItems, any(nil)
 	if s.Items2020 != nil {
@@ -240,7 +240,7 @@ func (w *walk) unique(list []any) *Error {
 	return nil
 }
 
-// key appends a text to dst that is the same for equal values only.
+// key appends a text to dst that is the same for two values only if they are equal.
 func (w *walk) key(dst []byte, v any) ([]byte, bool) {
 	if !w.spend(1) {
 		return dst, false
@@ -282,7 +282,7 @@ func (w *walk) key(dst []byte, v any) ([]byte, bool) {
 	return dst, ok
 }
 
-// ratText writes a bound as people write numbers.
+// ratText returns a bound in the form in which people write numbers.
 func ratText(r *big.Rat) string {
 	if r.IsInt() {
 		return r.RatString()

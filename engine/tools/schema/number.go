@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// whole tells whether a number is an integer: 1, 1.0 and 1e3 are.
+// whole reports whether a number is an integer: 1, 1.0 and 1e3 are.
 func whole(n json.Number) bool {
 	if plain(n) {
 		return true
@@ -26,11 +26,10 @@ func whole(n json.Number) bool {
 	return significant == "" || len(digits)-len(significant)+power >= 0
 }
 
-// plain tells whether a number is written as digits only.
+// plain reports whether a number is written as digits only.
 func plain(n json.Number) bool { return !strings.ContainsAny(string(n), ".eE") }
 
-// rational returns the exact value of a number. The text of an input has been checked, so its
-// exponent is small.
+// rational returns the exact value of a number. Its exponent is small, since checkText has checked the input.
 func rational(n json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(string(n))
 	if !ok {
@@ -39,7 +38,7 @@ func rational(n json.Number) *big.Rat {
 	return r
 }
 
-// sameNumber tells whether two numbers have the same value.
+// sameNumber reports whether two numbers have the same value.
 func sameNumber(a, b json.Number) bool {
 	if a == b {
 		return true

@@ -16,21 +16,21 @@ const (
 	maxPatternSize = 5000
 )
 
-// A pattern is a regular expression that knows what it costs.
+// A pattern is a regular expression with its size, from which the cost of a match is computed.
 type pattern struct {
 	*regexp.Regexp
 	size int
 }
 
-// CheckPattern tells why a schema may not have a pattern, or nil. Patterns are those of RE2, the
-// time of which grows with the length of the text only: there are no look-arounds and no
-// back-references.
+// CheckPattern returns an error that says why a schema may not have a pattern, or nil. Patterns are those of
+// RE2, which has no look-arounds and no back-references: the time of a match is linear in the length of the
+// text.
 func CheckPattern(text string) error {
 	_, err := compilePattern(text)
 	return err
 }
 
-// unicodeEscapes writes \u00e9, as JavaScript has it, as \x{00e9}.
+// unicodeEscapes replaces escapes of JavaScript, such as \u00e9, by those of RE2, such as \x{00e9}.
 func unicodeEscapes(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -71,7 +71,7 @@ func compilePattern(text string) (jsonschema.Regexp, error) {
 	return &pattern{Regexp: compiled, size: len(program.Inst)}, nil
 }
 
-// matches tells whether a text matches. What it may cost is spent before.
+// matches reports whether a text matches. Before it matches, it spends the steps that this may cost.
 func (w *walk) matches(r jsonschema.Regexp, text string) bool {
 	size := maxPatternSize
 	if p, ok := r.(*pattern); ok {

@@ -1,10 +1,11 @@
 // Package schema checks the inputs of tools against JSON Schemas, and brings inputs into their
 // canonical form.
 //
-// Schemas come from strangers: from OpenAPI documents and MCP servers. So nothing is ever loaded
-// for one, its size is bounded when it is compiled, and each check has a budget of work. Package
-// jsonschema compiles schemas of all drafts. Its own validation could not be stopped: 1 kB of nested
-// alternatives keep it busy for seconds. So the checks here walk over what it has compiled.
+// Schemas come from OpenAPI documents and MCP servers, and are not trusted. So nothing is ever loaded for a
+// schema, its size is limited when it is compiled, and each check has a budget of work. The package
+// jsonschema compiles schemas of all drafts. Its own validation cannot be used, since it cannot be stopped:
+// 1 kB of nested alternatives keeps it busy for seconds. So this package checks values against the schemas
+// that jsonschema has compiled.
 package schema
 
 import (
@@ -37,8 +38,8 @@ type Schema struct {
 	texts map[string]bool
 }
 
-// Compile compiles the schema of a tool's input or result. Without $schema it is one of draft
-// 2020-12. Formats and contents of texts are not checked: they are for the reader.
+// Compile compiles the schema of a tool's input or result. Without $schema it has the draft 2020-12. The
+// keywords format and contentEncoding and the like are not checked, since they only inform the reader.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	if len(raw) > MaxSchema {
 		return nil, fmt.Errorf("the schema has %d bytes; at most %d are allowed", len(raw), MaxSchema)
@@ -73,8 +74,8 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	return &Schema{root: root}, nil
 }
 
-// WithTexts returns the schema for a tool some parameters of which are sent as text, in the path or
-// the query: a text that reads as a number, true or false passes for these where they are asked for.
+// WithTexts returns the schema for a tool that sends some parameters as text, in the path or the query. For
+// these parameters, a text that is a number, true or false is allowed where such a value is required.
 func (s *Schema) WithTexts(names ...string) *Schema {
 	texts := map[string]bool{}
 	for _, name := range names {
@@ -83,7 +84,7 @@ func (s *Schema) WithTexts(names ...string) *Schema {
 	return &Schema{root: s.root, texts: texts}
 }
 
-// noLoader refuses to load whatever a schema refers to.
+// noLoader refuses to load anything to which a schema refers.
 type noLoader struct{}
 
 // Load implements jsonschema.URLLoader.
@@ -91,8 +92,8 @@ func (noLoader) Load(string) (any, error) { return nil, errRemote }
 
 var errRemote = errors.New("nothing is loaded")
 
-// compileError tells in our words why a schema does not compile. The words of the library have
-// addresses in them.
+// compileError returns an error that says why a schema does not compile. The texts of the library are not
+// used, since they contain addresses.
 func compileError(err error) error {
 	var (
 		load   *jsonschema.LoadURLError
@@ -115,7 +116,7 @@ func compileError(err error) error {
 	}
 }
 
-// metaPlace tells the deepest place at which a schema breaks the rules for schemas.
+// metaPlace returns a text with the deepest place at which a schema is not valid.
 func metaPlace(err *jsonschema.SchemaValidationError) string {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err.Err, &invalid) {
@@ -135,14 +136,14 @@ func metaPlace(err *jsonschema.SchemaValidationError) string {
 	if len(places) == 0 {
 		return ""
 	}
-	// The alternatives of a rule all fail, and the one that was meant goes deepest.
+	// All alternatives of a rule fail. The one that was meant fails at the deepest place.
 	return " at " + shown(slices.MaxFunc(places, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(b, a))
 	}))
 }
 
-// checkDocument refuses keywords whose meaning depends on how a check came to them, and patterns of
-// which the library would not tell what is wrong.
+// checkDocument refuses keywords whose meaning depends on the way on which a check reaches them. It also
+// refuses wrong patterns, since the library would not say what is wrong with them.
 func checkDocument(document any) error {
 	switch v := document.(type) {
 	case map[string]any:
@@ -161,7 +162,7 @@ func checkDocument(document any) error {
 	return nil
 }
 
-// checkKeyword does so for one member of a schema, or of a map of schemas.
+// checkKeyword implements checkDocument for one member of a schema, or of a map of schemas.
 func checkKeyword(name string, value any) error {
 	text, isText := value.(string)
 	var patterns []string

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestT7SchemasThatAreRefused shows that nothing is loaded for a schema, and that its size is bounded.
+// TestT7SchemasThatAreRefused shows that nothing is loaded for a schema, and that its size is limited.
 func TestT7SchemasThatAreRefused(t *testing.T) {
 	secret := t.TempDir() + "/secret.json"
 	if err := os.WriteFile(secret, []byte(`{"type":"string"}`), 0o600); err != nil {

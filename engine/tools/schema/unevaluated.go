@@ -4,7 +4,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// unevaluated checks what no other keyword of the schema, nor of those that it combines, looks at.
+// unevaluated checks the members and elements that no other keyword of the schema, or of the schemas that it
+// combines, has checked.
 func (w *walk) unevaluated(s *jsonschema.Schema, v any) *Error {
 	switch v := v.(type) {
 	case *object:
@@ -38,7 +39,7 @@ func (w *walk) unevaluated(s *jsonschema.Schema, v any) *Error {
 	return nil
 }
 
-// inPlace returns the schemas that s applies to the same value with success.
+// inPlace returns the schemas that s applies to the same value and that the value matches.
 func (w *walk) inPlace(s *jsonschema.Schema, v any) []*jsonschema.Schema {
 	var parts []*jsonschema.Schema
 	if !w.spend(len(s.AllOf)/enumWork + len(s.DependentSchemas)) {
@@ -75,7 +76,7 @@ func (w *walk) inPlace(s *jsonschema.Schema, v any) []*jsonschema.Schema {
 	return parts
 }
 
-// looksAt tells whether s, or a schema that it applies to the same object, has a schema for a member.
+// looksAt reports whether s, or a schema that it applies to the same object, has a schema for a member.
 func (w *walk) looksAt(s *jsonschema.Schema, o *object, m member) bool {
 	if !w.spend(3) {
 		return true
@@ -96,7 +97,7 @@ func (w *walk) looksAt(s *jsonschema.Schema, o *object, m member) bool {
 	return false
 }
 
-// looksAtElement does for lists what looksAt does for objects.
+// looksAtElement is like looksAt, for the elements of a list.
 func (w *walk) looksAtElement(s *jsonschema.Schema, list []any, i int) bool {
 	if !w.spend(3) {
 		return true

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An object is a JSON object with its members in the order of their names, so that every check of
-// an input goes the same way.
+// An object is a JSON object with its members in the order of their names, so that each check of an input
+// finds the same failure first.
 type object struct {
 	members []member
 }
@@ -20,14 +20,14 @@ type member struct {
 	value any
 }
 
-// has tells whether there is a member of a name.
+// has reports whether the object has a member with this name.
 func (o *object) has(name string) bool {
 	_, found := slices.BinarySearchFunc(o.members, name, func(m member, name string) int { return strings.Compare(m.name, name) })
 	return found
 }
 
-// parse reads strict JSON whose text has been checked. A value is nil, a bool, a string, a
-// json.Number, a []any or an *object.
+// parse reads strict JSON that checkText has checked. A value is nil, a bool, a string, a json.Number, a []any
+// or an *object.
 func parse(raw []byte) (any, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
 	v, err := parseValue(d)

@@ -17,7 +17,7 @@ type step struct {
 	list  bool
 }
 
-// pathText writes a path: filter.tags[2], or ["a b"].x where a name is no simple one.
+// pathText returns a path as text, such as filter.tags[2], or ["a b"].x if a name is not simple.
 func pathText(path []step) string {
 	var b strings.Builder
 	for _, s := range path {
@@ -36,17 +36,17 @@ func pathText(path []step) string {
 	return b.String()
 }
 
-// simple tells whether a name can stand in a path as it is.
+// simple reports whether a name needs no quotes in a path.
 func simple(name string) bool {
 	return name != "" && len(name) <= maxShown && strings.IndexFunc(name, func(r rune) bool {
 		return r != '_' && r != '-' && r != '$' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) < 0
 }
 
-// maxShown is how many bytes of a foreign text an error shows.
+// maxShown is how many bytes of a text from an input or a schema an error shows.
 const maxShown = 80
 
-// shown quotes a text and cuts it. All but printable ASCII is escaped.
+// shown returns a text in quotes, truncated. Everything but printable ASCII is escaped.
 func shown(text string) string {
 	if len(text) <= maxShown {
 		return strconv.QuoteToASCII(text)
@@ -97,7 +97,7 @@ func typeOf(v any) string {
 	}
 }
 
-// hasType tells whether a value has one of the types of a schema.
+// hasType reports whether a value has one of the types of a schema.
 func hasType(s *jsonschema.Schema, v any) bool {
 	var own jsonschema.Types
 	own.Add(typeOf(v))
@@ -123,7 +123,7 @@ func typesText(types *jsonschema.Types) string {
 	return orList(names)
 }
 
-// valueText writes a value of a schema.
+// valueText returns a value of a schema as text.
 func valueText(v any) string {
 	if text, ok := v.(string); ok {
 		return shown(text)
@@ -135,7 +135,7 @@ func valueText(v any) string {
 	return string(raw)
 }
 
-// valuesText writes the values that are allowed, at most ten.
+// valuesText returns the allowed values as text. It names at most ten.
 func valuesText(values []any) string {
 	var texts []string
 	for i, v := range values {
@@ -160,15 +160,15 @@ func orList(words []string) string {
 	}
 }
 
-// A text is made later, if somebody reads the failure in which it is.
+// A text makes a part of the text of a failure. It is called only if somebody reads the failure.
 type text func() string
 
 func (t text) String() string { return t() }
 
-// later makes a text out of v when it is needed.
+// later returns a text that applies f to v when it is called.
 func later[T any](f func(T) string, v T) text { return func() string { return f(v) } }
 
-// count writes a number of things.
+// count returns a number and a noun, in the plural if needed.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -176,7 +176,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// didYouMean proposes the name that differs from a wrong one in its case and its separators only.
+// didYouMean proposes the known name that differs from a wrong one only in its case and its separators.
 func didYouMean(name string, known map[string]*jsonschema.Schema) string {
 	if len(name) > maxShown || len(known) > 1000 {
 		return ""
