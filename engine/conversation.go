@@ -98,6 +98,14 @@ func (c *conversation) open(ctx context.Context, s Start) error {
 	return c.stand(running)
 }
 
+// lacksProgram reports whether the sandbox has not been given its program, because the server before this
+// one died first. If so, restart delivers the program.
+func (c *conversation) lacksProgram() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.standing == undelivered && c.record.Round == 0
+}
+
 // restart returns the segment that answers a repeated start. If the server before this one died
 // before the sandbox had the program, restart delivers it: first redeliver writes the input
 // files again.

@@ -103,17 +103,11 @@ func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
 	}
 	defer done()
 	from := new(outset)
-	if from.mandate, err = st.mandate(ctx, s); err != nil {
-		return answerCancelled(s.Session, Outcome{}, err)
-	}
 	defer func() {
 		if !from.used {
 			from.mandate.release()
 		}
 	}()
-	if from.program, err = s.program(from.mandate, st.o.Package); err != nil {
-		return Outcome{}, err
-	}
 	var outcome Outcome
 	if s.Key == "" {
 		outcome, err = st.startOnce(ctx, s, from)
@@ -121,6 +115,18 @@ func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
 		outcome, err = patiently(ctx, func() (Outcome, error) { return st.startKeyed(ctx, s, from) })
 	}
 	return answerCancelled(s.Session, outcome, err)
+}
+
+// prepare makes the program and its mandate, unless they are there. A repeated start does without them: it
+// gets its answer also when the toolsets are others by then, or are not available.
+func (st *starter) prepare(ctx context.Context, s Start, from *outset) (err error) {
+	if from.program != nil {
+		return nil
+	}
+	if from.mandate, err = st.mandate(ctx, s); err == nil {
+		from.program, err = s.program(from.mandate, st.o.Package)
+	}
+	return err
 }
 
 // startOnce starts a program without a key, and cancels it if ctx ends first.
@@ -166,6 +172,11 @@ func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outco
 		}
 		if err != nil {
 			return Outcome{}, ownerAway(err)
+		}
+	}
+	if x.conversation.lacksProgram() {
+		if err := st.prepare(ctx, s, from); err != nil {
+			return Outcome{}, err
 		}
 	}
 	first, err := x.conversation.restart(ctx, s, from.program, func(ctx context.Context, record continuation.Record) error {
@@ -220,6 +231,9 @@ func (st *starter) started(ctx context.Context, record continuation.Record, s St
 // segment. A start with a key is recorded first; ErrConflict means that there is an execution
 // with this key already.
 func (st *starter) launch(ctx context.Context, s Start, from *outset) (*execution, *segment, error) {
+	if err := st.prepare(ctx, s, from); err != nil {
+		return nil, nil, err
+	}
 	if !st.members.announced() {
 		// The store does not accept writes, so a pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)

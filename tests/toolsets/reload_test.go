@@ -47,7 +47,8 @@ func TestReload(t *testing.T) {
 			    print(e)
 		`)
 		p.Tools = harness.Tools("ask")
-		paused := d.Pause(t, p)
+		paused, once := d.Pause(t, p), harness.NewKey()
+		d.PostKeyed(t, once, harness.Program{Code: "print(1)", Toolsets: []string{"weather.current"}}).Completes(t, "1\n")
 		replace(strings.ReplaceAll(blocked, "name: current,", "name: presently,"), again)
 		refused(t, d.Post(t, harness.Program{Code: "1", Toolsets: []string{"desk"}}), 403, "desk", "the policy rest blocks it")
 		refused(t, d.Post(t, harness.Program{Code: "1", Toolsets: []string{"weather.current"}}), 400, "current")
@@ -58,6 +59,10 @@ func TestReload(t *testing.T) {
 		replace("toolsets:\n  weather:\n    https: {}\n", mistake)
 		harness.Contains(t, "the log", server.Log.All(), "toolsets.yaml:3")
 		d.Post(t, harness.Program{Code: "from fermata_tools.weather import Weather\nprint(hasattr(Weather, 'presently'))", Toolsets: []string{"weather"}}).Completes(t, "True\n")
+
+		// A repeated start gets its answer, though its program could not start any more.
+		d.PostKeyed(t, once, harness.Program{Code: "print(1)", Toolsets: []string{"weather.current"}}).Completes(t, "1\n")
+		refused(t, d.PostKeyed(t, harness.NewKey(), harness.Program{Code: "print(1)", Toolsets: []string{"weather.current"}}), 400, "current")
 
 		replace(harness.StandardToolsets, again)
 		before := strings.Count(server.Log.All(), again)
