@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from fermata import calls, frames, loops, tools
+from fermata import calls, frames, loops, names, tools
 from fermata.program import Program
 
 # Runs a program: its code, its stubs, its calls and its namespace.
@@ -84,11 +84,12 @@ def while_idle(run: Run, stream: socket.socket, pending: calls.Calls) -> None:
     steps: list[tuple[float, Callable[[], object]]] = [
         (0, functools.partial(tools.define, _STUB, pending.invoke)),
         (0, functools.partial(Program, _PROGRAM, valued=True)),
+        (0, names.restore_builtins),
         (_WAIT, call_tools),
     ]
     if (pandas := sys.modules.get("pandas")) is not None:
-        names = {"pd": pandas}
-        steps += [(0, functools.partial(exec, step, names)) for step in _PANDAS_FIRST]
+        ready = {"pd": pandas}
+        steps += [(0, functools.partial(exec, step, ready)) for step in _PANDAS_FIRST]
     for wait, step in steps:
         if select.select([stream], [], [], wait)[0]:
             return
