@@ -1,6 +1,7 @@
 package toolsets
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,6 +86,67 @@ func TestForgedCalls(t *testing.T) {
 			if n := d.upstream.Together(key); n > 1 {
 				t.Errorf("%d calls ran at once, want 1", n)
 			}
+		})
+	})
+}
+
+// forgesMany returns a program that makes ROUNDS times COUNT new calls of a tool of the help desk, each
+// time at once.
+func forgesMany(key, tool string, rounds, count int) harness.Program {
+	return forged(key, strings.NewReplacer("ROUNDS", strconv.Itoa(rounds), "COUNT", strconv.Itoa(count), "TOOL", tool).Replace(`
+	for i in range(ROUNDS):
+	    calls(*[{"n": COUNT * i + n, "toolset": "desk", "tool": "TOOL"} for n in range(COUNT)])
+`))
+}
+
+// failures returns how often the journal of the execution of an answer says that a call has failed for
+// this reason.
+func (d desk) failures(t *testing.T, a harness.Answer, reason string) (n int) {
+	t.Helper()
+	j := &harness.Journal{ID: a.Execution()}
+	if err := j.Read(t.Context(), d.Client); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range j.Events {
+		if e.Type == "call.failed" && strings.Contains(e.Raw, reason) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestForgedCrowds forges more calls than may wait, and more that need approval than may be asked for, without
+// a runner that heeds what it is told: the server counts them itself.
+func TestForgedCrowds(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		d := standard(t, s, nil)
+		t.Run("calls that wait", func(t *testing.T) {
+			t.Parallel()
+			key := harness.NewKey()
+			a := d.Post(t, forgesMany(key, "hold", 2, 1100))
+			// Of the first ones 16 run, and 84 are too many. Beside those that run, 1000 of the others wait.
+			const refusal = "the call is not made: 1000 calls of the program wait already; let it make fewer at the same time"
+			if n := d.failures(t, a, refusal); n != 84+100 {
+				t.Errorf("%d calls have failed because too many wait, want 184: %v", n, a)
+			}
+			d.upstream.Sent(t, key, 16)
+		})
+		t.Run("calls that need approval", func(t *testing.T) {
+			t.Parallel()
+			key := harness.NewKey()
+			p := forgesMany(key, "pay", 2, 120)
+			p.Approvals = true
+			a := d.Pause(t, p)
+			for range 2 {
+				if len(a.Calls) != 100 {
+					t.Fatalf("%d calls wait for approval, want 100", len(a.Calls))
+				}
+				a = d.Post(t, a.Continue(harness.Decision(false, "no")))
+			}
+			if a.Status == "tool_call_required" {
+				t.Errorf("got %v, want the end", a)
+			}
+			d.upstream.Sent(t, key, 0)
 		})
 	})
 }

@@ -164,6 +164,11 @@ func TestOpenApprovals(t *testing.T) {
 			open = append(open, pays(asks(100), 100))
 		}
 		d.Post(t, asks(3)).Completes(t, "0 ['"+refusal+"']\n")
+		hostile := forgesMany(key, "pay", 1, 3)
+		hostile.Approvals = true
+		if a := d.Post(t, hostile); a.Status == "tool_call_required" || d.failures(t, a, refusal) != 3 {
+			t.Errorf("calls that no runner has made: got %v, want them to fail", a)
+		}
 		other := desk{d.server.Bob(), d.server, d.upstream}
 		p := asks(1)
 		if a := other.Pause(t, p); len(a.Calls) != 1 {
