@@ -25,6 +25,9 @@ type Files interface {
 	// Drop notes that a program has deleted a file of its session, which therefore does not
 	// return with the session.
 	Drop(ctx context.Context, scope json.RawMessage, f InputFile) error
+	// Discard deletes a file that Save has stored and that nobody has heard of, so that it does not
+	// count any more. It does so even if ctx has ended.
+	Discard(ctx context.Context, scope json.RawMessage, f InputFile) error
 }
 
 // A Staging stores the input files that a start itself contains. The engine asks it when nothing but a

@@ -229,12 +229,15 @@ func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f art
 		Session: saved.Session, ID: saved.ID, Name: f.Path, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Type: saved.Type,
 	}
 	err = s.sandbox.Place(ctx, f.Path, content, s.meanwhile)
+	if err == nil {
+		return kept, "", nil
+	}
+	if err := s.files.Discard(ctx, record.Scope, kept.InputFile); err != nil {
+		s.log.Warn("cannot delete a file that the workspace has not got", "execution", record.ID, "err", err)
+	}
 	refused, ok := errors.AsType[*sandbox.PlaceError](err)
 	if !ok {
 		return kept, "", err
-	}
-	if err := s.files.Drop(context.WithoutCancel(ctx), record.Scope, kept.InputFile); err != nil {
-		s.log.Warn("cannot note that a program has deleted a file", "execution", record.ID, "err", err)
 	}
 	return kept, "the workspace has no place for it: " + journal.Decode([]byte(refused.Reason)), nil
 }

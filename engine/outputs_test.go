@@ -53,6 +53,10 @@ func (s *shelf) Drop(_ context.Context, _ json.RawMessage, f InputFile) error {
 	return nil
 }
 
+func (s *shelf) Discard(context.Context, json.RawMessage, InputFile) error {
+	return errors.New("not here")
+}
+
 // collected returns what is collected of a program that has left files. The supervisor answers
 // the n-th request with the n-th replies, whatever the request was.
 func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply) (e ending, kept *shelf) {

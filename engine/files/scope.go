@@ -12,8 +12,8 @@ import (
 // A scope says which user an execution belongs to: whose files it may read, and who owns those
 // that it leaves. Only this package writes and reads it. To everybody else it is opaque JSON:
 // api gets it from ScopeOf and puts it into engine.Start.Scope; the engine stores it in
-// continuation.Record.Scope and passes it to Open, Save and Drop, on whichever server the
-// execution is then. Records outlive servers, so members may be added but never renamed.
+// continuation.Record.Scope and passes it to the methods of engine.Files, on whichever server
+// the execution is then. Records outlive servers, so members may be added but never renamed.
 type scope struct {
 	Tenant string `json:"tenant"`
 	User   string `json:"user"`
@@ -82,6 +82,18 @@ func (s *Store) Drop(ctx context.Context, encoded json.RawMessage, f engine.Inpu
 		return fmt.Errorf("note that file %s was deleted: %w", f.ID, err)
 	}
 	return nil
+}
+
+// Discard deletes a file that Save has stored, and gives its room in the quota back, even if ctx has
+// ended. The errors are those of Stat. It is a method of engine.Files.
+func (s *Store) Discard(ctx context.Context, encoded json.RawMessage, f engine.InputFile) error {
+	sc, err := readScope(encoded)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := withDeadline(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	return s.Delete(ctx, sc.user(), f.Session, f.ID)
 }
 
 var _ engine.Files = (*Store)(nil)

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -121,6 +122,30 @@ func TestArtifacts(t *testing.T) {
 					}
 				}
 			})
+		}
+	})
+}
+
+// TestArtifactsWithoutAPlace hands over files that the workspace has no place for, until they would have filled
+// the client's quota several times: none of them counts, and none is in the session.
+func TestArtifactsWithoutAPlace(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		c := harness.ServeAlone(t, s, harness.Settings{"FILE_SIZE": "1MB", "OUTPUT_FILE_SIZE": "1MB", "FILES_QUOTA": "1500kB"}).Alice()
+		a, _ := c.Run(t, harness.Program{
+			Code: "import os\nos.mkdir('report.md')\n" + harness.Py(`
+				for n in range(6):
+				    try:
+				        await write(path="report.md")
+				    except ToolExecutionError as e:
+				        print(str(e).rpartition(": ")[2])
+				os.rmdir("report.md")
+				print((await write(path="report.md"))["artifact"]["path"])
+			`),
+			Tools: []harness.Tool{{Name: "write", Envelope: true}},
+		}, harness.Value(`{"ok": true, "error": null, "ret": {"artifact": {"content": "`+strings.Repeat("x", 600_000)+`"}}}`))
+		a.Completes(t, strings.Repeat("Is a directory\n", 6)+"report.md\n")
+		if list := c.Files(t, http.MethodGet, "/files/"+a.Session); strings.Count(list.Body, a.Session) != 1 {
+			t.Errorf("the session has %v, want one file", list)
 		}
 	})
 }
