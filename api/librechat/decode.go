@@ -111,6 +111,19 @@ type outputMembers struct {
 	Visibility  jsontext.Value `json:"visibility"`
 }
 
+// timelineMembers are the members of timeline. They are read in engine/timeline.
+type timelineMembers struct {
+	Turn    jsontext.Value `json:"turn_id"`
+	Call    jsontext.Value `json:"tool_call_id"`
+	Tool    jsontext.Value `json:"tool_id"`
+	Notes   jsontext.Value `json:"notes"`
+	Log     jsontext.Value `json:"log"`
+	Include jsontext.Value `json:"include"`
+	Base64  jsontext.Value `json:"base64"`
+
+	unknown unknownNames
+}
+
 // continues tells a continuation from an initial request.
 func (r request) continues() bool { return r.Token != nil }
 
@@ -177,6 +190,14 @@ func (f *functionMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return readObject(d, f, functionNames, &f.unknown, 0)
 }
 
+// UnmarshalJSONFrom reads a timeline. What stands in its place is refused where it is read.
+func (m *timelineMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != jsontext.KindBeginObject {
+		return d.SkipValue()
+	}
+	return readObject(d, m, timelineNames, &m.unknown, 0)
+}
+
 // A member is a field of a struct that is read from JSON.
 type member struct {
 	name string
@@ -193,6 +214,7 @@ var (
 	resultNames   = membersOf[resultMembers]()
 	fileNames     = membersOf[fileMembers]()
 	outputNames   = membersOf[outputMembers]()
+	timelineNames = membersOf[timelineMembers]()
 )
 
 // membersOf returns the fields of a struct that have a name in JSON.

@@ -100,6 +100,12 @@ var (
 			"desc": "description", "optional": "required", "minsize": "min_bytes", "minlength": "min_bytes",
 		},
 	}
+	timelineWords = vocabulary{
+		members: timelineNames,
+		guesses: map[string]string{
+			"turn": "turn_id", "callid": "tool_call_id", "toolcall": "tool_call_id", "toolname": "tool_id", "printed": "log",
+		},
+	}
 	fileWords = vocabulary{
 		members: fileNames,
 		guesses: map[string]string{"base64": "content", "data": "content", "text": "content", "body": "content"},
@@ -142,6 +148,9 @@ func plainName(name string) string {
 // one letter may be wrong, and never the first, since many names differ in that alone.
 func alike(name, known string) bool {
 	const short, medium = 4, 8
+	if name == known {
+		return true
+	}
 	if min(len(name), len(known)) < short || name[0] != known[0] && (name[0] != known[1] || name[1] != known[0]) {
 		return false
 	}
@@ -201,7 +210,10 @@ func slipIn(r request) error {
 	if err := fileWords.slip(r.Files.unknown, inArray("files")); err != nil {
 		return err
 	}
-	return outputWords.slip(unknownInOutputs(r.Outputs), inArray("outputs"))
+	if err := outputWords.slip(unknownInOutputs(r.Outputs), inArray("outputs")); err != nil {
+		return err
+	}
+	return timelineWords.slip(unknownInTimeline(r.Timeline), func(int) string { return " in timeline" })
 }
 
 // unknownInOutputs returns the unknown names in the outputs of a contract.
@@ -212,6 +224,15 @@ func unknownInOutputs(value jsontext.Value) unknownNames {
 		return nil
 	}
 	return list.unknown
+}
+
+// unknownInTimeline returns the unknown names in the member timeline.
+func unknownInTimeline(value jsontext.Value) unknownNames {
+	var m timelineMembers
+	if value == nil || len(value) > maxTimeline || unmarshal(value, &m) != nil {
+		return nil
+	}
+	return m.unknown
 }
 
 // resultSlip is slipIn for the results of a continuation.

@@ -8,7 +8,7 @@ import (
 
 // vocabularies are all of them, by what they are of.
 var vocabularies = map[string]vocabulary{
-	"request": requestWords, "tool": toolWords, "function": functionWords, "result": resultWords, "file": fileWords, "output": outputWords,
+	"request": requestWords, "tool": toolWords, "function": functionWords, "result": resultWords, "file": fileWords, "output": outputWords, "timeline": timelineWords,
 }
 
 func TestMeant(t *testing.T) {
@@ -33,6 +33,15 @@ func TestMeant(t *testing.T) {
 		{"output", "require optional Required", "required"},
 		{"output", "visibilty", "visibility"},
 		{"output", "name id type size title kind format tags", ""},
+		{"timeline", "turnId turn trun_id", "turn_id"},
+		{"timeline", "Tool-Call-Id toolcallid call_id tool_cal_id", "tool_call_id"},
+		{"timeline", "toolId tool_ids tool_name", "tool_id"},
+		{"timeline", "note Notes", "notes"},
+		{"timeline", "Log LOG printed", "log"},
+		{"timeline", "includes inlcude", "include"},
+		{"timeline", "base_64 bas64", "base64"},
+		{"timeline", "name id type session logs_of model user title metadata conversation_id agent x", ""},
+		{"file", "Id ID", "id"},
 		{"tool", "paramerers parameter Parameters params schema jsonSchema", "parameters"},
 		{"tool", "input-schema inputschem input_schemas", "input_schema"},
 		{"tool", "functions Function", "function"},

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // Names are the names that a request gives to the blocks of its timeline, and what else it asks of them.
@@ -54,7 +53,7 @@ func mistake(member, must string) error {
 }
 
 // ParseNames reads the member timeline of a request, which may be null or absent. What it does not set has
-// the default value. An error is a *MistakeError.
+// the default value, and members that are not known are ignored. An error is a *MistakeError.
 func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
 	n := Usual(bash)
 	if absent(raw) {
@@ -74,14 +73,7 @@ func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
 		"log":          flag(&n.Log),
 		"base64":       flag(&base64),
 	}
-	known := slices.Sorted(maps.Keys(set))
-	for _, name := range slices.Sorted(maps.Keys(members)) { // Sorted, so that of several mistakes the same one is always reported.
-		if set[name] == nil {
-			if i := slices.IndexFunc(known, func(k string) bool { return plain(k) == plain(name) }); i >= 0 {
-				return Names{}, &MistakeError{fmt.Sprintf("%q in timeline is not known; did you mean %s?", name, known[i])}
-			}
-			continue // Newer clients may send members that this server does not know.
-		}
+	for _, name := range slices.Sorted(maps.Keys(set)) { // Sorted, so that of several mistakes the same one is always reported.
 		if v := members[name]; !absent(v) {
 			if err := set[name](v, "timeline."+name); err != nil {
 				return Names{}, err
@@ -162,9 +154,4 @@ func flag(to *bool) func(json.RawMessage, string) error {
 		}
 		return nil
 	}
-}
-
-// plain returns a name in a form in which camelCase, snake_case and kebab-case are the same.
-func plain(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }

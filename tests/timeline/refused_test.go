@@ -38,6 +38,7 @@ var mistakes = []struct {
 	{"outputs", []any{object{"path": "a", "min_bytes": -1}}, "outputs[0].min_bytes must be a whole number from 0 to 1000000000"},
 	{"outputs", []any{object{"path": "a", "visibility": "hidden"}}, `outputs[0].visibility must be "external" or "internal"`},
 	{"outputs", []any{object{"path": "a", "minBytes": 7}}, `"minBytes" in outputs[0] is not known; did you mean min_bytes?`},
+	{"outputs", []any{object{"path": "a", "requierd": false}}, `"requierd" in outputs[0] is not known; did you mean required?`},
 	{"on_missing", "ignore", `on_missing must be "error" or "report"`},
 	{"timeline", []any{}, "timeline must be an object"},
 	{"timeline", object{"x": strings.Repeat("x", 65536)}, "timeline must have at most 65536 bytes"},
@@ -45,6 +46,7 @@ var mistakes = []struct {
 	{"timeline", object{"tool_call_id": "x.result"}, "timeline.tool_call_id must not end like a path of a block, or like the id of an inner call: .call, .notice, .result, .call_001"},
 	{"timeline", object{"log": "yes"}, "timeline.log must be true or false"},
 	{"timeline", object{"turnId": "turn_1"}, `"turnId" in timeline is not known; did you mean turn_id?`},
+	{"timeline", object{"inlcude": true}, `"inlcude" in timeline is not known; did you mean include?`},
 }
 
 type object = map[string]any
