@@ -16,7 +16,10 @@ import (
 //	…:spent:<group>   the sum, a number
 //	…:marks:<group>   sorted set: the marks of the last changes, by their time
 //
-// A number is not encrypted: it tells nothing of calls, and whoever writes Redis could as well remove it.
+// The sum is neither encrypted nor signed, though records are. A script adds to it in Redis, which knows no
+// secret, so that servers that race never exceed the bound; to write a signed sum they would have to read
+// it and try again until nobody has changed it meanwhile. And whoever can write to Redis would gain as much
+// by removing the sum, or by putting an older one back with its signature, as by changing it.
 const (
 	spentInfix = ":spent:"
 	marksInfix = ":marks:"
