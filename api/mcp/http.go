@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	gojson "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -51,31 +50,15 @@ type handler struct {
 	limiters *api.Limiters
 }
 
-// A message has the members of a request that this package reads itself.
-type message struct {
-	Method string         `json:"method"`
-	ID     jsontext.Value `json:"id"`
-	Params struct {
-		Name         string         `json:"name"`
-		RequestID    jsontext.Value `json:"requestId"`
-		Capabilities struct {
-			Elicitation *elicitation `json:"elicitation"`
-		} `json:"capabilities"`
-	} `json:"params"`
-}
-
 // post answers one message.
 func (h *handler) post(c echo.Context) error {
 	body, err := h.bodies.ReadJSON(c, maxBody, io.Discard)
 	if err != nil {
 		return err
 	}
-	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
-		return api.BadRequest("batches of messages are not part of the protocol any more: send one message for each request")
-	}
-	var m message
-	if err := gojson.Unmarshal(body, &m); err != nil {
-		return api.BadRequest("the body is not a message of JSON-RPC, or a name stands in it twice")
+	m, wrong := readMessage(body)
+	if wrong != nil {
+		return api.BadRequest(wrong.text)
 	}
 	who, request := api.PrincipalOf(c), c.Request()
 	session, asks := request.Header.Get(sessionHeader), false

@@ -129,6 +129,8 @@ func (s *Server) face(c caller) *sdk.Server {
 		Instructions: fmt.Sprintf(instructions, s.o.Package),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 		SchemaCache:  schemas(),
+		// What there is depends on the caller.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 		Logger:       slog.New(slog.DiscardHandler),
 	})
 	f.add(server, runTool(s.o.Package, f.catalog()), f.runProgram)

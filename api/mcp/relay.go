@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	gojson "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"fermata/api"
 )
@@ -25,9 +25,6 @@ const (
 	maxAnswer   = 8 << 20 // bytes of a message of the server
 	maxRelayed  = 64      // requests that are under way at once, and the same number of other messages
 	answersFrom = time.Minute
-
-	// codeInternal is the code of an internal error in JSON-RPC.
-	codeInternal = -32603
 )
 
 // A Remote is a running server.
@@ -52,30 +49,37 @@ func Relay(ctx context.Context, in io.Reader, out io.Writer, to Remote) error {
 	defer r.client.CloseIdleConnections()
 	defer r.going.Wait()
 	defer stop()
-	lines := make(chan []byte)
-	failed := make(chan error, 1)
+	type read struct {
+		line []byte
+		err  error
+	}
+	reads := make(chan read)
 	go func() { // A read of stdin cannot be interrupted, so this goroutine may live until the process ends.
-		defer close(lines)
-		defer close(failed) // It is closed before lines, so that nobody waits for an error after the end of lines.
-		scanner := bufio.NewScanner(in)
-		scanner.Buffer(nil, maxLine)
-		for scanner.Scan() {
+		for from := linesOf(in); ; {
+			line, err := from.next()
 			select {
-			case lines <- bytes.Clone(scanner.Bytes()):
+			case reads <- read{line, err}:
 			case <-ctx.Done():
 				return
 			}
+			if _, more := errors.AsType[*messageError](err); err != nil && !more {
+				return
+			}
 		}
-		failed <- scanner.Err()
 	}()
 	for {
 		select {
-		case line, more := <-lines:
-			if !more {
-				return <-failed
-			}
-			if len(bytes.TrimSpace(line)) > 0 {
-				r.pass(ctx, line)
+		case next := <-reads:
+			wrong, refused := errors.AsType[*messageError](next.err)
+			switch {
+			case errors.Is(next.err, io.EOF):
+				return nil
+			case refused:
+				r.refuse(wrong, nil)
+			case next.err != nil:
+				return fmt.Errorf("read the messages of the client: %w", next.err)
+			default:
+				r.pass(ctx, next.line)
 			}
 		case <-ctx.Done():
 			return nil
@@ -102,40 +106,11 @@ type relay struct {
 	session, version string
 }
 
-// A relayed has the members of a message of the client that the relay reads.
-type relayed struct {
-	message
-	URI  string
-	Meta struct {
-		Version string `json:"io.modelcontextprotocol/protocolVersion"`
-	}
-}
-
-// read reads a message.
-func (m *relayed) read(line []byte) error {
-	var more struct {
-		Params struct {
-			URI  string `json:"uri"`
-			Meta struct {
-				Version string `json:"io.modelcontextprotocol/protocolVersion"`
-			} `json:"_meta"`
-		} `json:"params"`
-	}
-	if err := gojson.Unmarshal(line, &m.message); err != nil {
-		return err
-	}
-	if err := gojson.Unmarshal(line, &more); err != nil {
-		return err
-	}
-	m.URI, m.Meta.Version = more.Params.URI, more.Params.Meta.Version
-	return nil
-}
-
 // pass passes one message on.
 func (r *relay) pass(ctx context.Context, line []byte) {
-	var m relayed
-	if err := m.read(line); err != nil {
-		r.remote.Log.Warn("a message of the client is not passed on", "reason", "it is not a message of JSON-RPC")
+	m, wrong := readMessage(line)
+	if wrong != nil {
+		r.refuse(wrong, m.ID)
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -191,7 +166,7 @@ func (r *relay) cancel(id string) {
 }
 
 // send posts a message and passes the answer on.
-func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
+func (r *relay) send(ctx context.Context, m message, line []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.remote.URL, bytes.NewReader(line))
 	if err != nil {
 		return err
@@ -225,7 +200,7 @@ func (r *relay) send(ctx context.Context, m relayed, line []byte) error {
 }
 
 // head sets the headers of a request.
-func (r *relay) head(header http.Header, m relayed) {
+func (r *relay) head(header http.Header, m message) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Accept", "application/json, text/event-stream")
 	if r.remote.Key != "" {
@@ -234,8 +209,8 @@ func (r *relay) head(header http.Header, m relayed) {
 	r.mu.Lock()
 	session, version := r.session, r.version
 	r.mu.Unlock()
-	if m.Meta.Version != "" {
-		session, version = "", m.Meta.Version
+	if m.Params.Meta.Version != "" {
+		session, version = "", m.Params.Meta.Version
 	}
 	if session != "" {
 		header.Set(sessionHeader, session)
@@ -245,14 +220,14 @@ func (r *relay) head(header http.Header, m relayed) {
 	}
 	if version >= statelessSince {
 		header.Set("Mcp-Method", m.Method)
-		if name := m.Params.Name + m.URI; name != "" {
+		if name := m.Params.Name + m.Params.URI; name != "" {
 			header.Set("Mcp-Name", name)
 		}
 	}
 }
 
 // stream passes on the messages of a stream of events.
-func (r *relay) stream(body io.Reader, m relayed) error {
+func (r *relay) stream(body io.Reader, m message) error {
 	scanner := bufio.NewScanner(body)
 	scanner.Buffer(nil, maxAnswer)
 	for scanner.Scan() {
@@ -268,7 +243,7 @@ func (r *relay) stream(body io.Reader, m relayed) error {
 }
 
 // answer passes a message of the server on. It reports false if the text is not a message.
-func (r *relay) answer(text []byte, m relayed) bool {
+func (r *relay) answer(text []byte, m message) bool {
 	var head struct {
 		JSONRPC string `json:"jsonrpc"`
 		Result  struct {
@@ -293,20 +268,13 @@ func (r *relay) fail(id jsontext.Value, text string) {
 	if len(id) == 0 {
 		return
 	}
-	answer, err := api.Encode(struct {
-		JSONRPC string         `json:"jsonrpc"`
-		ID      jsontext.Value `json:"id"`
-		Error   struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}{"2.0", id, struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}{codeInternal, text}})
-	if err == nil {
-		r.write(answer)
-	}
+	r.write(errorTo(id, jsonrpc.CodeInternalError, text))
+}
+
+// refuse answers what is no message.
+func (r *relay) refuse(wrong *messageError, id jsontext.Value) {
+	r.remote.Log.Warn("a message of the client is not passed on", "reason", wrong.text)
+	r.write(wrong.answer(id))
 }
 
 // write writes a message on one line.

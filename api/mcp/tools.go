@@ -1,11 +1,17 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	gojson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
@@ -101,10 +107,34 @@ func decode(r *sdk.CallToolRequest, into any) error {
 		arguments = []byte("{}")
 	}
 	if err := gojson.Unmarshal(arguments, into, gojson.RejectUnknownMembers(true)); err != nil {
-		return api.BadRequestf("the arguments do not fit the tool's input schema: %s", shorten(err.Error(), 300))
+		return api.BadRequest(misfit(err))
 	}
 	return nil
 }
+
+// misfit tells a model which argument does not fit.
+func misfit(err error) string {
+	wrong, _ := errors.AsType[*gojson.SemanticError](err)
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return "an argument is there twice"
+	case wrong == nil:
+		return "the arguments are not valid JSON"
+	case wrong.JSONPointer == "":
+		return "the arguments must be an object"
+	}
+	name := shorten(strings.Join(slices.Collect(wrong.JSONPointer.Tokens()), "."), maxArgument)
+	if errors.Is(err, gojson.ErrUnknownName) {
+		return name + " is not an argument of this tool"
+	}
+	what := map[reflect.Kind]string{
+		reflect.String: "a string", reflect.Int: "a whole number without a decimal point", reflect.Int64: "a whole number without a decimal point", reflect.Slice: "a list",
+	}[wrong.GoType.Kind()]
+	return name + " must be " + cmp.Or(what, "of the type in the tool's input schema")
+}
+
+// maxArgument is how much of the name of an argument an error tells, in bytes.
+const maxArgument = 100
 
 // within returns a number of milliseconds as a duration, or the default if the number is not given.
 func within(name string, ms *int64, least, most, or time.Duration) (time.Duration, error) {

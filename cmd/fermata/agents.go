@@ -7,11 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api/auth"
 	"fermata/api/mcp"
@@ -33,7 +32,21 @@ func (c *agentCommand) Validate() error {
 	if c.URL == "" && s.Servers.RedisURL.reveal() != "" {
 		return errors.New("fermata mcp runs programs by itself and is not part of a group: unset FERMATA_REDIS_URL, or name a server of the group by --url")
 	}
+	if c.URL != "" && !isHTTP(c.URL) {
+		return errors.New("--url (FERMATA_URL) must be the URL of a running server, such as http://localhost:8000")
+	}
 	return nil
+}
+
+// isHTTP reports whether a text is the URL of a server, with or without the path of its routes.
+func isHTTP(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// route returns the URL of the route /mcp of a server. People also give that itself.
+func route(server string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(server, "/"), "/mcp") + "/mcp"
 }
 
 // streams are stdin and stdout.
@@ -56,7 +69,7 @@ func (c *agentCommand) run(ctx context.Context, s streams, stderr io.Writer, str
 		if err != nil {
 			return err
 		}
-		return mcp.Relay(ctx, s.in, s.out, mcp.Remote{URL: strings.TrimSuffix(c.URL, "/") + "/mcp", Key: key, Log: log})
+		return mcp.Relay(ctx, s.in, s.out, mcp.Remote{URL: route(c.URL), Key: key, Log: log})
 	}
 	for _, one := range strays {
 		log.Warn("a setting is ignored", "reason", one.warning())
@@ -101,7 +114,7 @@ func (s *settings) serveAgent(ctx context.Context, to streams, log *slog.Logger)
 		err = errors.Join(err, opened.close(closing))
 	}()
 	log.LogAttrs(ctx, slog.LevelInfo, "serving an agent", handlers.about...)
-	err = handlers.agents.Serve(ctx, auth.Principal{ID: auth.Anonymous}, &sdk.IOTransport{Reader: to.in, Writer: to.out})
+	err = handlers.agents.Serve(ctx, auth.Principal{ID: auth.Anonymous}, mcp.Lines(to.in, to.out))
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
