@@ -119,7 +119,7 @@ func (w *crew) run(s *served) {
 	}
 	refund, err := w.o.spend(w.ctx, w.principal, w.mandate.grant, s.call.Cost)
 	if err != nil {
-		s.message = unspent(err)
+		s.message = err.Error()
 		return
 	}
 	defer func() {

@@ -31,17 +31,12 @@ func (e *SpentError) Error() string {
 		e.Cost, e.Rule, e.Most, e.Spent, e.Until.Format(time.RFC3339))
 }
 
-// unspent returns the text of an error of spend for the program.
-func unspent(err error) string {
-	if spent, ok := errors.AsType[*SpentError](err); ok {
-		return spent.Error()
-	}
-	return textStoreAway
-}
+// errUnspent is why a call is not made whose cost the store has not reserved. Clients and programs are told.
+var errUnspent = errors.New(textStoreAway)
 
 // spend reserves the cost of a call from what its principal may spend today, if that is limited. The caller
 // gives the cost back by refund, unless the call has taken effect or may have. An error means that the call
-// must not be made: it is a *SpentError, or an error of the store.
+// must not be made, and says why: it is a *SpentError or errUnspent.
 func (o *Options) spend(ctx context.Context, principal string, grant *host.Grant, cost int64) (refund func(), err error) {
 	most, rule, bounded := grant.DayCost()
 	if !bounded || cost == 0 {
@@ -54,7 +49,8 @@ func (o *Options) spend(ctx context.Context, principal string, grant *host.Grant
 	spent, ok, err := o.Store.Spend(ctx, s, most)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reserve the cost of a call: %w", err)
+		o.Log.Warn("cannot reserve the cost of a call, so it is not made", "principal", principal, "cost", cost, "err", err)
+		return nil, errUnspent
 	case !ok:
 		return nil, &SpentError{Cost: cost, Most: most, Spent: spent, Rule: rule, Until: day.End()}
 	}

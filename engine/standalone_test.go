@@ -335,6 +335,25 @@ func TestT29DayCost(t *testing.T) {
 	}
 }
 
+// A spendless store cannot count costs.
+type spendless struct{ continuation.Store }
+
+func (spendless) Spend(context.Context, continuation.Spending, int64) (int64, bool, error) {
+	return 0, false, errors.New("dial tcp 10.1.2.3:6379: connect: connection refused")
+}
+
+// TestStoreWithoutCosts makes a call whose cost the store cannot count: it is not made, and the client learns
+// nothing of the store.
+func TestStoreWithoutCosts(t *testing.T) {
+	h := serving(t, policy.Settings{MaxDayCost: new(int64(10))}, func(http.ResponseWriter, *http.Request) {
+		t.Error("the call was made")
+	})
+	e := newCaller(t, func(o *Options) { o.Toolsets, o.Store = h, spendless{o.Store} })
+	if got, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`)); err != nil || got.Error != textStoreAway {
+		t.Errorf("a call: got %+v, %v, want a failed call that says %q", got, err, textStoreAway)
+	}
+}
+
 // TestCallToolLost lets a server die while a call runs. The next server records that nobody knows what has
 // become of the call.
 func TestCallToolLost(t *testing.T) {

@@ -70,6 +70,9 @@ func (h *handlers) approve(c echo.Context) error {
 // approvalOf reads a decision.
 func approvalOf(body []byte) (a engine.Approval, err error) {
 	var d decision
+	if jsontext.Value(body).Kind() != jsontext.KindBeginObject {
+		return a, api.BadRequest("request body must be a JSON object")
+	}
 	if json.Unmarshal(body, &d) != nil {
 		return a, api.ErrNotJSON
 	}

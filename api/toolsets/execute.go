@@ -30,16 +30,22 @@ type callRequest struct {
 	ToolName   jsontext.Value `json:"toolName"`
 	Input      jsontext.Value `json:"input"`
 	Params     jsontext.Value `json:"params"`
+	// Unknown are the other members, which pass.
+	Unknown map[string]jsontext.Value `json:",embed"`
 }
+
+// inputSlips are names that others have for the input. A call may not be made without its input.
+var inputSlips = []string{"arguments", "args", "inputs", "parameters", "param"} //nolint:gochecknoglobals // it is a constant
 
 // A callAnswer is the answer with the result of a call.
 type callAnswer struct {
-	OK     bool            `json:"ok"`
-	CallID string          `json:"call_id"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  string          `json:"error,omitempty"`
-	Took   int64           `json:"took_ms"`
-	Cost   int64           `json:"cost"`
+	OK     bool   `json:"ok"`
+	CallID string `json:"call_id"`
+	// Output is there if the call has succeeded, also if it is null.
+	Output jsontext.Value `json:"output,omitzero"`
+	Error  string         `json:"error,omitempty"`
+	Took   int64          `json:"took_ms"`
+	Cost   int64          `json:"cost"`
 }
 
 // execute makes one call without a program.
@@ -64,7 +70,7 @@ func (h *handlers) execute(c echo.Context) error {
 		return err
 	}
 	return h.answer(c, callAnswer{
-		OK: result.Error == "", CallID: result.ID, Output: result.Output, Error: result.Error, Took: result.Took.Milliseconds(), Cost: result.Cost,
+		OK: result.Error == "", CallID: result.ID, Output: jsontext.Value(result.Output), Error: result.Error, Took: result.Took.Milliseconds(), Cost: result.Cost,
 	})
 }
 
@@ -102,6 +108,11 @@ func readCall(body []byte, call *engine.ToolCall) error {
 	input, name, err := either("input", r.Input, "params", r.Params)
 	if err != nil {
 		return err
+	}
+	for _, slip := range inputSlips {
+		if _, given := r.Unknown[slip]; given {
+			return api.BadRequestf("%q is not known; did you mean input?", slip)
+		}
 	}
 	switch input.Kind() {
 	case jsontext.KindInvalid, jsontext.KindNull:

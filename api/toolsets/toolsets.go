@@ -58,8 +58,8 @@ func Register(r *api.Router, o Options) {
 			}
 		}
 		get("/toolsets", h.list)
-		get("/toolsets/export", h.export("keys"))
-		get("/tool/toolset/exportDefinitions", h.export("toolsetKeys"))
+		get("/toolsets/export", h.export)
+		get("/tool/toolset/exportDefinitions", h.export)
 		get("/toolsets/prompt", h.prompt)
 		get("/toolsets/:key/stub", h.stub)
 		get("/toolsets/:key/docs", h.docs)

@@ -90,28 +90,30 @@ type exportedTool struct {
 	Output      json.RawMessage `json:"output_schema,omitempty"`
 }
 
-// export returns the handler that answers with definitions. parameter names the toolsets.
-func (h *handlers) export(parameter string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		q := queryOf(c)
-		names := q.names(parameter)
-		if q.Err != nil {
-			return q.Err
-		}
-		found, err := h.toolsets.Find(c.Request().Context(), api.PrincipalOf(c).ID, names)
-		if err != nil {
-			return err
-		}
-		exported := []exportedToolset{}
-		for _, t := range found {
-			e := exportedToolset{Key: t.Key, Title: t.Title, Class: t.Class, Tools: []exportedTool{}}
-			for _, tool := range t.Tools {
-				e.Tools = append(e.Tools, exportedTool{tool.Name, tool.Description, tool.Input, tool.Output})
-			}
-			exported = append(exported, e)
-		}
-		return h.answer(c, page{Data: exported})
+// export answers with definitions. The toolsets have two names, on both paths, so that nobody who takes the
+// other one gets all toolsets.
+func (h *handlers) export(c echo.Context) error {
+	q := queryOf(c)
+	names, others := q.names("keys"), q.names("toolsetKeys")
+	if names != nil && others != nil {
+		q.Refuse("keys", "not be given together with toolsetKeys, which means the same")
 	}
+	if q.Err != nil {
+		return q.Err
+	}
+	found, err := h.toolsets.Find(c.Request().Context(), api.PrincipalOf(c).ID, append(names, others...))
+	if err != nil {
+		return err
+	}
+	exported := []exportedToolset{}
+	for _, t := range found {
+		e := exportedToolset{Key: t.Key, Title: t.Title, Class: t.Class, Tools: []exportedTool{}}
+		for _, tool := range t.Tools {
+			e.Tools = append(e.Tools, exportedTool{tool.Name, tool.Description, tool.Input, tool.Output})
+		}
+		exported = append(exported, e)
+	}
+	return h.answer(c, page{Data: exported})
 }
 
 // The languages of stubs.

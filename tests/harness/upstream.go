@@ -252,6 +252,8 @@ func trouble(w http.ResponseWriter, r *http.Request) {
 		z := gzip.NewWriter(w)
 		_, _ = fmt.Fprintf(z, "%q", strings.Repeat("x", 60_000_000))
 		_ = z.Close()
+	case "nothing":
+		w.WriteHeader(http.StatusNoContent)
 	case "cut":
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {

@@ -104,13 +104,14 @@ func TestWrongLines(t *testing.T) {
 			}
 			hangs := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 			defer hangs.Stop()
-			text := initialize + "\n\r\n"
+			lines := []string{initialize, "\r"}
 			for _, w := range wrong {
-				text += w.line + "\n"
+				lines = append(lines, w.line)
 			}
+			text := strings.Join(append(lines, list, ""), "\n")
 			writing := make(chan error, 1)
 			go func() {
-				_, err := io.WriteString(stdin, text+list+"\n")
+				_, err := io.WriteString(stdin, text)
 				writing <- err
 			}()
 			got := map[string]int{}

@@ -80,7 +80,10 @@ func TestRoutesOfToolsets(t *testing.T) {
 				t.Errorf("the list has the tool %+v", tool)
 			}
 		}
-		for _, path := range []string{"/toolsets/export?keys=weather.current,desk", "/v1/tool/toolset/exportDefinitions?toolsetKeys=weather.current,desk"} {
+		for _, path := range []string{
+			"/toolsets/export?keys=weather.current,desk", "/v1/tool/toolset/exportDefinitions?toolsetKeys=weather.current,desk",
+			"/toolsets/export?toolsetKeys=weather.current,desk", "/tool/toolset/exportDefinitions?keys=weather.current,desk",
+		} {
 			exported := toolsetsAt(t, d.Client, path)
 			w := exported["weather"]
 			if len(exported) != 2 || w.Class != "Weather" || len(w.Tools) != 1 || !strings.Contains(string(w.Tools[0].InputSchema), `"city"`) {
@@ -105,19 +108,20 @@ func TestRoutesOfToolsets(t *testing.T) {
 			}
 		}
 		for path, want := range map[string]int{
-			"/toolsets/maps/stub":              http.StatusNotFound,
-			"/toolsets/Weather/docs":           http.StatusNotFound,
-			"/toolsets/trouble/docs":           http.StatusForbidden,
-			"/toolsets/weather/stub?lang=perl": http.StatusBadRequest,
-			"/toolsets/export?keys=maps":       http.StatusBadRequest,
-			"/toolsets/export?keys=":           http.StatusBadRequest,
-			"/toolsets/export?keys=desk.hold":  http.StatusForbidden,
-			"/toolsets/prompt?keys=weather,":   http.StatusBadRequest,
-			"/toolsets?limit=0":                http.StatusBadRequest,
-			"/toolsets?limit=201":              http.StatusBadRequest,
-			"/toolsets?limit=1&limit=2":        http.StatusBadRequest,
-			"/toolsets?limit=%2B1":             http.StatusBadRequest,
-			"/toolsets?after=Desk":             http.StatusBadRequest,
+			"/toolsets/maps/stub":                         http.StatusNotFound,
+			"/toolsets/Weather/docs":                      http.StatusNotFound,
+			"/toolsets/trouble/docs":                      http.StatusForbidden,
+			"/toolsets/weather/stub?lang=perl":            http.StatusBadRequest,
+			"/toolsets/export?keys=maps":                  http.StatusBadRequest,
+			"/toolsets/export?keys=":                      http.StatusBadRequest,
+			"/toolsets/export?keys=desk&toolsetKeys=desk": http.StatusBadRequest,
+			"/toolsets/export?keys=desk.hold":             http.StatusForbidden,
+			"/toolsets/prompt?keys=weather,":              http.StatusBadRequest,
+			"/toolsets?limit=0":                           http.StatusBadRequest,
+			"/toolsets?limit=201":                         http.StatusBadRequest,
+			"/toolsets?limit=1&limit=2":                   http.StatusBadRequest,
+			"/toolsets?limit=%2B1":                        http.StatusBadRequest,
+			"/toolsets?after=Desk":                        http.StatusBadRequest,
 		} {
 			fetched(t, d.Client, path, want)
 		}
@@ -212,20 +216,24 @@ func TestExecute(t *testing.T) {
 		if !done.OK || !strings.HasPrefix(done.CallID, "ptc:") {
 			t.Errorf("a call with a parent: got %+v, want one that is named ptc:", done)
 		}
+		if _, a := execute(t, d.Client, nil, `{"toolset":"trouble","tool":"get","input":{"kind":"nothing"}}`, http.StatusOK); !strings.Contains(a.Raw, `"ok":true`) || !strings.Contains(a.Raw, `"output":null`) {
+			t.Errorf("a call with an empty answer: got %s, want the output null", a.Raw)
+		}
 		for input, want := range map[string]string{`{"n":"x","key":"k"}`: "n", `{}`: "key"} {
 			if done, _ := execute(t, d.Client, nil, `{"toolset":"desk","tool":"book","input":`+input+`}`, http.StatusOK); done.OK || !strings.Contains(done.Error, want) {
 				t.Errorf("the input %s: got %+v, want a failed call that names %s", input, done, want)
 			}
 		}
 		for body, status := range map[string]int{
-			`{"toolset":"maps","tool":"current"}`:                     http.StatusBadRequest,
-			`{"toolset":"desk","tool":"Book"}`:                        http.StatusBadRequest,
-			`{"toolset":"desk"}`:                                      http.StatusBadRequest,
-			`{"toolset":5,"tool":"book"}`:                             http.StatusBadRequest,
-			`{"toolset":"desk","tool":"book","input":[]}`:             http.StatusBadRequest,
-			`{"toolset":"desk","toolsetKey":"desk","tool":"book"}`:    http.StatusBadRequest,
-			`{"toolset":"desk","tool":"pay","input":{"key":"k"}}`:     http.StatusForbidden,
-			`{"toolset":"desk","tool":"program","input":{"key":"k"}}`: http.StatusForbidden,
+			`{"toolset":"maps","tool":"current"}`:                      http.StatusBadRequest,
+			`{"toolset":"desk","tool":"Book"}`:                         http.StatusBadRequest,
+			`{"toolset":"desk"}`:                                       http.StatusBadRequest,
+			`{"toolset":5,"tool":"book"}`:                              http.StatusBadRequest,
+			`{"toolset":"desk","tool":"book","input":[]}`:              http.StatusBadRequest,
+			`{"toolset":"desk","toolsetKey":"desk","tool":"book"}`:     http.StatusBadRequest,
+			`{"toolset":"desk","tool":"book","arguments":{"key":"k"}}`: http.StatusBadRequest,
+			`{"toolset":"desk","tool":"pay","input":{"key":"k"}}`:      http.StatusForbidden,
+			`{"toolset":"desk","tool":"program","input":{"key":"k"}}`:  http.StatusForbidden,
 		} {
 			execute(t, d.Client, nil, body, status)
 		}
