@@ -31,7 +31,8 @@ func TestForgedHeaders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := begun(`,"outputs":["a.txt"]`).called("call_001", "a", `{"x":`+string(quoted)+`}`).returned("call_001", string(quoted)).
+		described := `,"outputs":[{"path":"a.txt","description":` + string(quoted) + `}]`
+		h := begun(described).called("call_001", "a", `{"x":`+string(quoted)+`}`).returned("call_001", string(quoted)).
 			produced("a.txt", "text/plain", text).completed()
 		h.names.Notes = text
 		made := h.build(t, timeline.Options{})

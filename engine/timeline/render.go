@@ -53,10 +53,10 @@ func payload(r *result, path, text string) Part {
 }
 
 // describe returns the part that describes a file. Of what tells where the file is hosted it has only the
-// physical path, as a line of text.
+// physical path, as a line of text. The description of a file may have line ends that JSON does not escape.
 func describe(r *result, a *artifact, d digest) Part {
 	d.Physical = ""
-	lines := []string{header(r, "artifact"), oneLine(a.logical), oneLine(a.physical), string(encode(d))}
+	lines := []string{header(r, "artifact"), oneLine(a.logical), oneLine(a.physical), quote(string(encode(d)))}
 	return Part{Type: partText, Text: strings.Join(lines, "\n")}
 }
 
