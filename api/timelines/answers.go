@@ -1,6 +1,7 @@
 package timelines
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -39,7 +40,13 @@ func (m *Made) send(c echo.Context, status int, write func(io.Writer) error) err
 	if c.Request().Method == http.MethodHead {
 		return nil
 	}
-	if err := write(api.PacedWriter(c)); err != nil && c.Request().Context().Err() == nil {
+	// Most writes are small.
+	pieces := bufio.NewWriterSize(api.PacedWriter(c), pieceBytes)
+	err := write(pieces)
+	if err == nil {
+		err = pieces.Flush()
+	}
+	if err != nil && c.Request().Context().Err() == nil {
 		api.SetCause(c, err) // The client notices it, since the answer is incomplete.
 	}
 	return nil

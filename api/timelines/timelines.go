@@ -25,8 +25,13 @@ const (
 	places    = 4
 	// pageEvents is how many events are read at once.
 	pageEvents = 1000
-	// largeContents is the size from which contents are encoded while they are sent.
-	largeContents = 1 << 20
+	// copies is how often the texts of a journal are there: as they were read, in the blocks, and in what
+	// is rendered.
+	copies = 3
+	// large is the size from which a timeline is encoded while it is sent.
+	large = 1 << 20
+	// pieceBytes is how much of it is sent at once.
+	pieceBytes = 32 << 10
 )
 
 // The errors about executions that have no timeline.
@@ -76,7 +81,7 @@ type Made struct {
 func (m *Made) Close() { m.place.Leave() }
 
 // large reports whether the timeline is so large that it must be encoded while it is sent.
-func (m *Made) large() bool { return m.size > largeContents }
+func (m *Made) large() bool { return m.size > large }
 
 // Of returns the timeline of an execution of the viewer.
 func (m *Maker) Of(ctx context.Context, v journal.Viewer, execution string, w Wish) (*Made, error) {
@@ -109,6 +114,12 @@ func (m *Maker) make(ctx context.Context, v journal.Viewer, x *journal.Execution
 			place.Leave()
 		}
 	}()
+	if !x.Ended() {
+		// It may have run out while nobody was there to note its end. The summary brings that about.
+		if _, err = x.Summary(ctx); err != nil {
+			return nil, err
+		}
+	}
 	facts, err := read(ctx, x, place)
 	if err != nil {
 		return nil, err
@@ -135,7 +146,7 @@ func (m *Maker) make(ctx context.Context, v journal.Viewer, x *journal.Execution
 	if err != nil {
 		return nil, err
 	}
-	return &Made{made, place, c.reserved}, nil
+	return &Made{made, place, facts.Size() + c.reserved}, nil
 }
 
 // read reads the journal of an execution, and takes memory for what it keeps of it.
@@ -157,7 +168,7 @@ func read(ctx context.Context, x *journal.Execution, place *api.Place) (*timelin
 			}
 			after = e.Seq
 		}
-		if size := facts.Size(); size > held {
+		if size := copies * facts.Size(); size > held {
 			if err := place.Take(ctx, size-held); err != nil {
 				return nil, err
 			}

@@ -115,6 +115,20 @@ func TestCutJournal(t *testing.T) {
 	}
 }
 
+// TestManyLargeErrors keeps little of errors once there are 8 MiB of inner calls.
+func TestManyLargeErrors(t *testing.T) {
+	t.Parallel()
+	h := begun("")
+	large := strings.Repeat("x", 4<<20)
+	for _, id := range []string{"call_001", "call_002", "call_003"} {
+		h.called(id, "a", `{}`).add("call.failed", `"call":"`+id+`","record":"ptc:1","error":"`+large+`","took_ms":1`)
+	}
+	got := lines(h.build(t, timeline.Options{}))
+	if len(got) != 2+3*3 || len(got[3]) < 4<<20 || !strings.Contains(got[2+3*2+2], `"message":"`+large[:256]+`...[truncated]"`) {
+		t.Errorf("got %d blocks, and of the last error %.600s", len(got), got[len(got)-1])
+	}
+}
+
 // TestManyLargeValues keeps 8 MiB of inner calls.
 func TestManyLargeValues(t *testing.T) {
 	t.Parallel()

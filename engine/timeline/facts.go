@@ -123,6 +123,9 @@ func (f *Facts) about(e journal.Entry) error {
 		c.failed = &journal.CallFailed{}
 		err = json.Unmarshal(e.Content, c.failed)
 		c.ended = &c.failed.Time
+		if !f.keep(len(c.failed.Error)) {
+			c.failed.Error = cut(c.failed.Error, maxLate)
+		}
 	default:
 		var done journal.CallCompleted
 		err = json.Unmarshal(e.Content, &done)

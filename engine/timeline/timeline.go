@@ -60,8 +60,10 @@ const (
 	MaxFiles = 20 << 20
 	// maxText is the maximum size of the text of one file, and of the program's output.
 	maxText = 20_480
-	// maxInner is the maximum size of the inputs and the results of all inner calls.
+	// maxInner is the maximum size of the inputs, the results and the errors of all inner calls. Once it is
+	// reached maxLate bytes of each error are kept.
 	maxInner = 8 << 20
+	maxLate  = 256
 )
 
 // ErrGone means that a file has been deleted.

@@ -1,0 +1,4 @@
+package timelines
+
+// Send is Made.send.
+var Send = (*Made).send
