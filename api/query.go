@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -29,6 +30,26 @@ func (q *Query) Refuse(name, must string) {
 	if q.Err == nil {
 		q.Err = BadRequest(name + " must " + must)
 	}
+}
+
+// Slips refuses a parameter that must be one of these in another spelling, such as turnId or path[].
+func (q *Query) Slips(names ...string) {
+	for _, given := range slices.Sorted(maps.Keys(q.Values)) { // Of several, always the same one is told.
+		i := slices.IndexFunc(names, func(name string) bool { return letters(name) == letters(given) })
+		if i >= 0 && given != names[i] && q.Err == nil {
+			q.Err = BadRequestf("the parameter %q is not known; did you mean %s?", given, names[i])
+		}
+	}
+}
+
+// letters returns a name without what tells spellings of one name apart.
+func letters(name string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("_-. []", r) {
+			return -1
+		}
+		return r
+	}, name))
 }
 
 // One returns the value of a parameter that may occur once.

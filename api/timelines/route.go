@@ -61,6 +61,7 @@ const maxPaths = 100
 // wishOf returns what a request asks for.
 func wishOf(c echo.Context) (w Wish, v timeline.View, err error) {
 	q := api.QueryOf(c)
+	q.Slips("view", "base64", "path", "turn_id", "tool_call_id", "tool_id", "notes")
 	view := q.Choice("view", "blocks", "rendered")
 	v.Blocks, v.Rendered = view != "rendered", view != "blocks"
 	if base64 := q.Choice("base64", "true", "false"); base64 != "" {

@@ -185,7 +185,7 @@ func parts(t *testing.T, c harness.Client, a harness.Answer) {
 	if got := timelineOf(t, c, a, "?base64=false"); strings.Contains(got.Raw, document) || !strings.Contains(got.Raw, `base64_off`) {
 		t.Errorf("base64=false: got %s", got.Raw)
 	}
-	if got := timelineOf(t, c, a, "?notes=true&notes_=x"); len(got.Missing) != 0 {
+	if got := timelineOf(t, c, a, "?notes=true&colour=red"); len(got.Missing) != 0 {
 		t.Errorf("got %s", got.Raw)
 	}
 }
@@ -195,6 +195,8 @@ func refused(t *testing.T, server *harness.Server, a harness.Answer) {
 	t.Helper()
 	c, route := server.Alice(), "/executions/"+a.Execution()+"/timeline"
 	for query, text := range map[string]string{
+		"turnId=x":                             `the parameter \"turnId\" is not known; did you mean turn_id?`,
+		"path[]=x":                             `the parameter \"path[]\" is not known; did you mean path?`,
 		"view=all":                             "view must be one of: blocks, rendered",
 		"base64=1":                             "base64 must be one of: true, false",
 		"turn_id=../x":                         "turn_id must have 1 to 128 characters",
