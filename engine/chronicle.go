@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,8 +104,19 @@ func (c *chronicle) noteOutput(o sandbox.Output) bool {
 // partial returns the output so far, as the answer to a pause has it.
 func (c *chronicle) partial() partial { return partial{c.stdout.String(), c.stderr.String()} }
 
-// notePause notes new calls, and the pause that they lead to.
-func (c *chronicle) notePause(e ending, round int, expires time.Time) {
+// textGivenUp is the error of a call whose result the program does not want any more: its task was
+// cancelled, for example.
+const textGivenUp = "the program does not wait for this call any more"
+
+// notePause notes new calls, and the pause that they lead to. r is the record of the execution before it.
+// Calls of an earlier pause that have no result, and for which the program does not wait any more, end.
+func (c *chronicle) notePause(r continuation.Record, e ending, expires time.Time) {
+	for _, call := range r.Pending {
+		waits := slices.ContainsFunc(e.pending, func(p continuation.Call) bool { return p.ID == call.ID })
+		if !call.Answered && !waits {
+			c.Note(c.failure(call.ID, textGivenUp, journal.Since(call.Started)))
+		}
+	}
 	// The calls are noted one after the other, since the values of the first ones may leave no room for
 	// those of others.
 	for _, call := range e.issued {
@@ -118,7 +130,7 @@ func (c *chronicle) notePause(e ending, round int, expires time.Time) {
 	for i, call := range e.calls {
 		waiting[i] = call.ID
 	}
-	c.Note(&journal.Paused{Round: round, Waiting: waiting, Expires: journal.Moment(expires)})
+	c.Note(&journal.Paused{Round: r.Round + 1, Waiting: waiting, Expires: journal.Moment(expires)})
 }
 
 // noteClaim notes a continuation and the results that it brings. r is the record of the execution.

@@ -287,7 +287,7 @@ func (c *conversation) pause(e ending) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	c.chronicle.notePause(e, c.record.Round+1, deadline)
+	c.chronicle.notePause(c.record, e, deadline)
 	err = c.commit(context.Background(), Paused, func(next *continuation.Record) {
 		next.Spent += e.ran
 		next.Issued += e.fresh

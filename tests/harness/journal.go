@@ -273,7 +273,8 @@ func (j *Journal) answers(e Event) error {
 			continue
 		}
 		j.Calls[i].Output, j.Calls[i].Status = string(e.Output), strings.TrimPrefix(e.Type, "call.")
-		return errors.Join(same("its call", c.Status, callExecutes), same("its record", e.Record, c.Record))
+		running := c.Status == callExecutes || c.Status == callWaits && e.Type == "call.failed"
+		return errors.Join(same("its call runs", running, true), same("its record", e.Record, c.Record))
 	}
 	return errors.New("its call has not begun")
 }

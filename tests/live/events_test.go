@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -426,4 +427,35 @@ func TestThousandReaders(t *testing.T) {
 	if most-before > 64 {
 		t.Errorf("%d readers took %d MiB, want at most 64", readers, most-before)
 	}
+}
+
+// A call that the program has given up ends in the journal, like all others, before its execution does.
+func TestCallsThatAreGivenUp(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		for _, approval := range []string{"never", "always"} {
+			both := c.Pause(t, harness.Program{
+				Code:  "import asyncio\nfirst, second = asyncio.create_task(slow(n=1)), asyncio.create_task(ask(n=2))\nprint(await second)\nfirst.cancel()\nprint(await ask(n=3))",
+				Tools: []harness.Tool{{Name: "slow", Approval: approval}, {Name: "ask"}}, Approvals: true,
+			})
+			next := both.Continue(harness.Echo)
+			next.Results = slices.DeleteFunc(next.Results, func(r harness.Result) bool { return r.CallID == "call_001" })
+			one := c.Pause(t, next)
+			if len(both.Calls) != 2 || len(one.Calls) != 1 || one.Calls[0].ID != "call_003" {
+				t.Fatalf("calls = %v, then %v", both.Calls, one.Calls)
+			}
+			a := c.Post(t, one.Continue(harness.Echo))
+			a.Completes(t, "{'n': 2}\n{'n': 3}\n")
+			j := &harness.Journal{ID: a.Execution()}
+			if err := j.Tells(t.Context(), c, a); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Settled(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+			if call := j.Calls[0]; call.ID != "call_001" || call.Status != "failed" {
+				t.Errorf("the call that was given up is %+v", call)
+			}
+		}
+	})
 }
