@@ -47,6 +47,7 @@ func TestPages(t *testing.T) {
 		{"toolsets.md", []string{`"stdout":"{'city': 'Paris', 'celsius': 21}\n"`}, "serve"},
 	} {
 		t.Run(tc.page, func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile("../../docs/" + tc.page)
 			if err != nil {
 				t.Fatal(err)
