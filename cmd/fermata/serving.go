@@ -27,6 +27,9 @@ func (s *settings) about(ctx context.Context, dir string, p sandbox.Provider) []
 	if s.Servers.RedisURL.reveal() != "" {
 		store = place(s.Servers.RedisURL.reveal())
 	}
+	if s.Tools.Path != "" {
+		attrs = append(attrs, slog.String("toolsets_file", s.Tools.Path))
+	}
 	return append(attrs,
 		slog.Int("pool_plain", sizes[sandbox.Plain]),
 		slog.Int("pool_scientific", sizes[sandbox.Scientific]),

@@ -10,7 +10,7 @@ import (
 // TestServingTells checks that the line serving tells what the server consists of, and no credentials.
 func TestServingTells(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
-		server := harness.ServeAlone(t, s, harness.JSONLog)
+		server := harness.ServeAlone(t, s, harness.With(harness.JSONLog, harness.Toolsets(t)))
 		line := server.Log.AwaitLines(t, 1, harness.LogLine{"msg": "serving"})[0]
 		if line.Text("sandbox") == "process" && (line.Text("python") == "" || !strings.HasPrefix(line.Text("python_version"), "3.")) {
 			t.Errorf("line %v, want path and version of Python", line)
@@ -32,7 +32,10 @@ func TestServingTells(t *testing.T) {
 			line.Text("files") != "file://"+server.Settings["STATE_DIR"]+"/files" || line.Text("auth") != "keys" || line.Text("version") == "" {
 			t.Errorf("line %v, want store %q, the directories, the version and who may use it", line, store)
 		}
-		for _, secret := range []string{"key-a", harness.Secret} {
+		if file := server.Settings["TOOLSETS"]; line.Text("toolsets_file") != file {
+			t.Errorf("line %v, want the toolsets file %q", line, file)
+		}
+		for _, secret := range []string{"key-a", harness.Secret, harness.UpstreamSecret} {
 			if strings.Contains(server.Log.All(), secret) {
 				t.Errorf("the log has %q", secret)
 			}
