@@ -13,8 +13,8 @@ import (
 	"fermata/tests/harness"
 )
 
-// TestPages runs the commands with curl that pages of the documentation show, each page's in one
-// shell, and looks in what they print for what the page says.
+// TestPages runs the commands that pages of the documentation show, each page's in one shell, and
+// looks in what they print for what the page says. It does the same with the client in Python.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"curl", "jq"} {
@@ -30,20 +30,21 @@ func TestPages(t *testing.T) {
 	}
 	harness.StopAfter(t, s)
 	for _, tc := range []struct {
-		page   string
-		prints []string
-		// Commands with this word are for another terminal.
-		without string
+		page    string
+		prints  []string
+		without string // Commands with this word are not run.
 	}{
 		{"files.md", []string{`"name":"sales.csv"`, `"stdout":"counted\n"`, `"name":"count.txt"`, "2 rows\n"}, ""},
 		{"writing-programs.md", []string{`"stdout":"hello\n"`, `"message":"Exited with error status 3"`}, ""},
 		{"live.md", []string{
-			"retry: 1000\n\nid: 1\nevent: execution.started\n", "\nid: 2\nevent: output\n", `"text":"hello\n"`, "event: answer\n",
+			"retry: 1000\n\nid: 1\nevent: execution.started\n", "\nid: 2\nevent: output\n", `"text":"hello`, "event: answer\n",
 		}, ""},
 		{"timeline.md", []string{
 			`"status":"tool_call_required"`, `"state":"produced"`, `"error":"file not produced"`, `"path":"tc:turn_1.abc.call_001.result"`,
 			`"type":"react.notes"`, `"missing":[]`,
 		}, ""},
+		{"mcp.md", []string{`"stdout":"42\n"`}, "claude"},
+		{"api.md", []string{`'status': 'completed'`, `'stdout': '3\n'`}, "approvals"},
 		{"toolsets.md", []string{`"stdout":"{'city': 'Paris', 'celsius': 21}\n"`}, "serve"},
 	} {
 		t.Run(tc.page, func(t *testing.T) {
@@ -53,9 +54,12 @@ func TestPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			var script strings.Builder
-			for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-				if tc.without == "" || !strings.Contains(block[1], tc.without) {
-					script.WriteString(block[1])
+			for _, block := range regexp.MustCompile("(?s)\n```(sh|python)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+				switch language, code := block[1], block[2]; {
+				case language == "python" && strings.Contains(code, "def post("):
+					script.WriteString(harness.Python() + " - <<'END'\n" + code + "END\n")
+				case language == "sh" && (tc.without == "" || !strings.Contains(code, tc.without)):
+					script.WriteString(code)
 				}
 			}
 			cmd := exec.Command("bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script.String(), "localhost:8000", strings.TrimPrefix(s.URL, "http://")))
