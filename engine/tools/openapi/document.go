@@ -37,15 +37,6 @@ type Document struct {
 	Notes []string
 }
 
-// Operations returns the operations and the notes of a document. See Read for only.
-func Operations(doc []byte, only []string) ([]httptool.Operation, []string, error) {
-	d, err := Read(doc, only)
-	if err != nil {
-		return nil, nil, err
-	}
-	return d.Operations, d.Notes, nil
-}
-
 // Read reads a document, which is JSON or YAML. If only is not nil, it has the ids of the operations
 // that become tools, and it is an error if one of them is missing or cannot be a tool.
 func Read(doc []byte, only []string) (*Document, error) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	v2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
 )
@@ -54,13 +55,16 @@ func (b *builder) count(depth int) error {
 }
 
 // json reads strict JSON.
-func (b *builder) json(doc []byte) (any, error) {
+func (b *builder) json(doc []byte) (v any, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(doc))
-	v, err := b.jsonValue(d, 0)
+	err = v2.UnmarshalDecode(d, &v, v2.WithUnmarshalers(v2.UnmarshalFromFunc(b.jsonValue)))
 	if err == nil {
 		if _, more := d.ReadToken(); more == nil {
 			err = errors.New("the document has something after its end")
 		}
+	}
+	if refused, ok := errors.AsType[*v2.SemanticError](err); ok {
+		return nil, refused.Err
 	}
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		line := 1 + bytes.Count(doc[:min(int(syntactic.ByteOffset), len(doc))], []byte("\n"))
@@ -72,49 +76,19 @@ func (b *builder) json(doc []byte) (any, error) {
 	return v, err
 }
 
-func (b *builder) jsonValue(d *jsontext.Decoder, depth int) (any, error) {
+// jsonValue counts a value, and reads it if it is a number. All others are left to the library.
+func (b *builder) jsonValue(d *jsontext.Decoder, v *any) error {
+	if err := b.count(d.StackDepth()); err != nil {
+		return err
+	}
+	if d.PeekKind() != jsontext.KindNumber {
+		return errors.ErrUnsupported
+	}
 	token, err := d.ReadToken()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		*v, err = number(token.String())
 	}
-	if err := b.count(depth); err != nil {
-		return nil, err
-	}
-	switch token.Kind() {
-	case '{':
-		object := map[string]any{}
-		for d.PeekKind() != '}' {
-			name, err := d.ReadToken()
-			if err != nil {
-				return nil, err
-			}
-			text := name.String()
-			if object[text], err = b.jsonValue(d, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		_, err := d.ReadToken()
-		return object, err
-	case '[':
-		list := []any{}
-		for d.PeekKind() != ']' {
-			v, err := b.jsonValue(d, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err := d.ReadToken()
-		return list, err
-	case '"':
-		return token.String(), nil
-	case '0':
-		return number(token.String())
-	case 't', 'f':
-		return token.Bool(), nil
-	default:
-		return nil, nil
-	}
+	return err
 }
 
 // number refuses numbers with which a computation would need a lot of memory.
