@@ -198,6 +198,7 @@ var answers = []struct {
 	{engine.ErrKeySpent, &Error{Status: http.StatusConflict, Text: "The execution that this Idempotency-Key started has gone on"}},
 	{engine.ErrTooMany, tooMany("Too many CodeAPI executions at once. Please retry in %s.", tooManyDelay)},
 	{engine.ErrNoCapacity, noSandbox(0)},
+	{continuation.ErrNotFound, &Error{Status: http.StatusNotFound, Text: "Execution not found"}},
 	{engine.ErrOwnerAway, unavailable("The server that holds this execution is away; retry shortly")},
 	{files.ErrNotFound, &Error{Status: http.StatusNotFound, Text: "File not found"}},
 	{files.ErrForeign, &Error{Status: http.StatusForbidden, Text: "Unauthorized"}},

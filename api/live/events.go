@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
+	"fermata/continuation"
 	"fermata/engine/journal"
 )
 
@@ -55,7 +56,7 @@ func (h *handlers) events(c echo.Context) error {
 	}
 	switch {
 	case x.Mode() == journal.Off:
-		return errNotFound
+		return continuation.ErrNotFound
 	case c.Request().Method == http.MethodHead:
 		header.Set(echo.HeaderContentType, form)
 		return c.NoContent(http.StatusOK)
@@ -69,7 +70,7 @@ func (h *handlers) events(c echo.Context) error {
 func eventPage(c echo.Context, x *journal.Execution, after int64, limit int) error {
 	list, more, err := x.Events(c.Request().Context(), after, limit)
 	if err != nil {
-		return missing(err)
+		return err
 	}
 	body := []byte(`{"data":[`)
 	for i, e := range list {

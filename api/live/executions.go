@@ -30,7 +30,7 @@ var (
 
 // list answers with summaries, the newest first.
 func (h *handlers) list(c echo.Context) error {
-	q, who := queryOf(c), viewerOf(c)
+	q, who := queryOf(c), api.ViewerOf(c)
 	f := journal.Filter{
 		Principal: q.principal(who),
 		Statuses:  q.choices("status", statuses...),
@@ -77,9 +77,9 @@ func (h *handlers) detail(c echo.Context) error {
 	}
 	d, err := x.Detail(c.Request().Context())
 	if err != nil {
-		return missing(err)
+		return err
 	}
-	d.Summary = show(d.Summary, viewerOf(c))
+	d.Summary = show(d.Summary, api.ViewerOf(c))
 	return answer(c, http.StatusOK, d)
 }
 
@@ -160,7 +160,7 @@ func (h *handlers) calls(c echo.Context) error {
 	}
 	list, next, err := x.Calls(c.Request().Context(), after.Seq, limit)
 	if err != nil {
-		return missing(err)
+		return err
 	}
 	p := page{Data: append([]journal.CallRecord{}, list...)}
 	if next > 0 {
@@ -171,7 +171,7 @@ func (h *handlers) calls(c echo.Context) error {
 
 // allCalls answers with the records of the calls of all executions.
 func (h *handlers) allCalls(c echo.Context) error {
-	q, who := queryOf(c), viewerOf(c)
+	q, who := queryOf(c), api.ViewerOf(c)
 	f := journal.CallFilter{
 		Principal: q.principal(who),
 		Parent:    q.text("parent_call_id"),

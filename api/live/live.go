@@ -7,14 +7,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
-	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/journal"
 )
@@ -44,7 +42,7 @@ func Register(r *api.Router, o Options) {
 	h := &handlers{o, r.Bodies}
 	for _, prefix := range []string{"", "/v1"} {
 		handle := func(right api.Right, method, path string, f echo.HandlerFunc) {
-			r.Handle(method, prefix+path, f, r.Needs(right), private)
+			r.Handle(method, prefix+path, f, r.Needs(right), api.Private)
 		}
 		get := func(path string, f echo.HandlerFunc) {
 			handle(api.See, http.MethodGet, path, f)
@@ -61,51 +59,15 @@ func Register(r *api.Router, o Options) {
 	}
 }
 
-// private is a middleware that keeps answers out of caches, since they are for one principal only, and
-// change.
-func private(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-		return next(c)
-	}
-}
-
 // handlers are the handlers of the routes.
 type handlers struct {
 	o      Options
 	bodies *api.Bodies
 }
 
-// errNotFound is the answer about an execution that does not exist, was forgotten, or belongs to another
-// principal.
-var errNotFound = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}
-
-// missing turns continuation.ErrNotFound into errNotFound.
-func missing(err error) error {
-	if errors.Is(err, continuation.ErrNotFound) {
-		return errNotFound
-	}
-	return err
-}
-
-func viewerOf(c echo.Context) journal.Viewer {
-	who := api.PrincipalOf(c)
-	return journal.Viewer{Principal: who.ID, Operator: who.Operator}
-}
-
-// find returns the execution that a request names. If an operator looks at the execution of another
-// principal, find logs it.
+// find returns the execution that a request names.
 func (h *handlers) find(c echo.Context) (*journal.Execution, error) {
-	who := viewerOf(c)
-	x, err := h.o.History.Find(c.Request().Context(), who, c.Param("id"))
-	if err != nil {
-		return nil, missing(err)
-	}
-	api.Note(c, slog.String("execution", x.ID()))
-	if who.Operator && x.Principal() != who.Principal {
-		h.o.Log.Info("an operator looks at an execution", "principal", who.Principal, "route", c.Path(), "execution", x.ID(), "of", x.Principal())
-	}
-	return x, nil
+	return api.FindExecution(c, h.o.History, h.o.Log)
 }
 
 // answer answers with v as JSON. Values from journals keep their spelling.

@@ -10,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
-	"fermata/engine/journal"
 	"fermata/engine/timeline"
 )
 
@@ -35,17 +34,11 @@ func (h *handler) timeline(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, who := c.Request().Context(), api.PrincipalOf(c)
-	viewer := journal.Viewer{Principal: who.ID, Operator: who.Operator}
-	x, err := h.maker.find(ctx, viewer, c.Param("id"))
+	x, err := api.FindExecution(c, h.maker.history, h.log)
 	if err != nil {
 		return err
 	}
-	api.Note(c, slog.String("execution", x.ID()))
-	if who.Operator && x.Principal() != who.ID {
-		h.log.Info("an operator looks at an execution", "principal", who.ID, "route", c.Path(), "execution", x.ID(), "of", x.Principal())
-	}
-	made, err := h.maker.make(ctx, viewer, x, w)
+	made, err := h.maker.make(c.Request().Context(), api.ViewerOf(c), x, w)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"fermata/api"
 	"fermata/api/auth"
-	"fermata/continuation"
 	"fermata/engine/files"
 	"fermata/engine/journal"
 	"fermata/engine/timeline"
@@ -36,7 +35,6 @@ const (
 
 // The errors about executions that have no timeline.
 var (
-	errNotFound  = &api.Error{Status: http.StatusNotFound, Text: "Execution not found"}
 	errNoJournal = &api.Error{Status: http.StatusNotFound, Text: "There is no timeline: the journal of this execution does not keep everything (FERMATA_JOURNAL)"}
 	errNoProgram = &api.Error{Status: http.StatusNotFound, Text: "There is no timeline: this execution is a call without a program"}
 )
@@ -85,19 +83,11 @@ func (m *Made) large() bool { return m.size > large }
 
 // Of returns the timeline of an execution of the viewer.
 func (m *Maker) Of(ctx context.Context, v journal.Viewer, execution string, w Wish) (*Made, error) {
-	x, err := m.find(ctx, v, execution)
+	x, err := m.history.Find(ctx, v, execution)
 	if err != nil {
 		return nil, err
 	}
 	return m.make(ctx, v, x, w)
-}
-
-func (m *Maker) find(ctx context.Context, v journal.Viewer, execution string) (*journal.Execution, error) {
-	x, err := m.history.Find(ctx, v, execution)
-	if errors.Is(err, continuation.ErrNotFound) {
-		err = errNotFound
-	}
-	return x, err
 }
 
 // make returns the timeline of an execution, for a viewer who may see it.
@@ -157,9 +147,6 @@ func read(ctx context.Context, x *journal.Execution, place *api.Place) (*timelin
 		var events []journal.Entry
 		var err error
 		if events, more, err = x.Events(ctx, after, pageEvents); err != nil {
-			if errors.Is(err, continuation.ErrNotFound) {
-				err = errNotFound // The execution was forgotten meanwhile.
-			}
 			return nil, err
 		}
 		for _, e := range events {

@@ -54,7 +54,7 @@ func Register(r *api.Router, o Options) {
 	for _, prefix := range []string{"", "/v1"} {
 		get := func(path string, f echo.HandlerFunc) {
 			for _, method := range []string{http.MethodGet, http.MethodHead} {
-				r.Handle(method, prefix+path, f, r.Needs(api.See), private)
+				r.Handle(method, prefix+path, f, r.Needs(api.See), api.Private)
 			}
 		}
 		get("/toolsets", h.list)
@@ -64,16 +64,8 @@ func Register(r *api.Router, o Options) {
 		get("/toolsets/:key/stub", h.stub)
 		get("/toolsets/:key/docs", h.docs)
 		for _, path := range []string{"/tools/execute", "/tool/execute"} {
-			r.Handle(http.MethodPost, prefix+path, h.execute, r.Needs(api.Use), r.Limiters.Limit(api.ExecutionRequests), private)
+			r.Handle(http.MethodPost, prefix+path, h.execute, r.Needs(api.Use), r.Limiters.Limit(api.ExecutionRequests), api.Private)
 		}
-	}
-}
-
-// private is a middleware that keeps answers out of caches, since they depend on the principal, and change.
-func private(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-		return next(c)
 	}
 }
 
