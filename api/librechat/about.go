@@ -11,9 +11,6 @@ import (
 	"fermata/api"
 )
 
-// parentHeader means the same as the member parent_call_id, which wins.
-const parentHeader = "X-Ptc-Call-Id"
-
 // The limits of what a client says about its execution.
 const (
 	maxTitle  = 200
@@ -21,10 +18,7 @@ const (
 	maxLabel  = 256
 )
 
-var (
-	labelPattern  = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
-	parentPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
-)
+var labelPattern = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
 // An about is what a client says about the execution that it starts. The server keeps it and shows it,
 // and does nothing else with it.
@@ -48,19 +42,16 @@ func aboutOf(header http.Header, r request) (a about, err error) {
 	if a.labels, err = labelsOf(r.Labels); err != nil {
 		return a, err
 	}
-	given := header.Values(parentHeader)
-	if len(given) > 1 || len(given) == 1 && !parentPattern.MatchString(given[0]) {
-		return a, errParentHeader
+	if a.parent, err = api.ParentOf(header); err != nil {
+		return a, err
 	}
-	switch {
-	case !isNull(r.Parent):
+	a.byHeader = a.parent != ""
+	if !isNull(r.Parent) { // It wins.
 		text, ok := unquote(r.Parent)
-		if !ok || !parentPattern.MatchString(text) {
+		if !ok || !api.ValidParent(text) {
 			return a, errParent
 		}
-		a.parent = text
-	case len(given) == 1:
-		a.parent, a.byHeader = given[0], true
+		a.parent, a.byHeader = text, false
 	}
 	return a, nil
 }

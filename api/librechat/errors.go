@@ -72,7 +72,6 @@ var (
 	errTitle         = api.BadRequestf("title must be a string of at most %d characters", maxTitle)
 	errLabels        = api.BadRequestf("labels must be an object of at most %d strings", maxLabels)
 	errParent        = api.BadRequest("parent_call_id must be a string of 1 to 255 printable ASCII characters without spaces")
-	errParentHeader  = api.BadRequest("x-ptc-call-id must be 1 to 255 printable ASCII characters without spaces")
 	errFiles         = api.BadRequest("files must be an array")
 	errFilesNotTaken = api.BadRequest("files are not supported by this server")
 	// errReference does not tell another owner's file from one that does not exist.

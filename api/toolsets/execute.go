@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
-	"regexp"
 
 	v2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,12 +12,6 @@ import (
 	"fermata/api"
 	"fermata/engine"
 )
-
-// parentHeader has the id of the call on whose behalf a call is made.
-const parentHeader = "X-Ptc-Call-Id"
-
-// parentPattern matches a valid id in parentHeader.
-var parentPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
 
 // A callRequest is the decoded body of a request for a call. The second name of each member means the
 // same as the first one.
@@ -52,7 +44,7 @@ type callAnswer struct {
 func (h *handlers) execute(c echo.Context) error {
 	call := engine.ToolCall{Principal: api.PrincipalOf(c).ID, Began: func(execution string) { api.SetExecution(c, execution) }}
 	var err error
-	if call.Parent, err = parentOf(c.Request().Header); err != nil {
+	if call.Parent, err = api.ParentOf(c.Request().Header); err != nil {
 		return err
 	}
 	if call.Depth, err = api.DepthOf(c.Request().Header); err != nil {
@@ -72,18 +64,6 @@ func (h *handlers) execute(c echo.Context) error {
 	return h.answer(c, callAnswer{
 		OK: result.Error == "", CallID: result.ID, Output: jsontext.Value(result.Output), Error: result.Error, Took: result.Took.Milliseconds(), Cost: result.Cost,
 	})
-}
-
-// parentOf returns the id of the call on whose behalf a call is made, or "" if there is none.
-func parentOf(header http.Header) (string, error) {
-	given := header.Values(parentHeader)
-	if len(given) > 1 || len(given) == 1 && !parentPattern.MatchString(given[0]) {
-		return "", api.BadRequest("x-ptc-call-id must be 1 to 255 printable ASCII characters without spaces")
-	}
-	if len(given) == 0 {
-		return "", nil
-	}
-	return given[0], nil
 }
 
 // readCall reads the body of a request for a call.
