@@ -14,6 +14,7 @@ import (
 	"fermata/engine"
 	"fermata/engine/filename"
 	"fermata/engine/files"
+	"fermata/engine/outputs"
 	"fermata/engine/tools/host"
 	"fermata/engine/tools/policy"
 	"fermata/stubs"
@@ -251,6 +252,9 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	}
 	if collision, ok := errors.AsType[*stubs.BashCollisionError](err); ok {
 		return BadRequest(collision.Error())
+	}
+	if wrong, ok := errors.AsType[*outputs.MistakeError](err); ok {
+		return BadRequest(wrong.Text)
 	}
 	if name, ok := errors.AsType[*filename.NameError](err); ok {
 		return BadRequest("file name " + name.Reason)

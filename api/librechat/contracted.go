@@ -2,7 +2,6 @@ package librechat
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -45,9 +44,7 @@ func (p *programs) contractedOf(r request, mode engine.Mode) (c contracted, err 
 		c.timeline = json.RawMessage(r.Timeline)
 	}
 	names, err := timeline.ParseNames(c.timeline, mode == engine.Bash)
-	if wrong, ok := errors.AsType[*timeline.MistakeError](err); ok {
-		return c, api.BadRequest(wrong.Text)
-	} else if err != nil {
+	if err != nil {
 		return c, err
 	}
 	if c.timeline != nil && p.noTimelines {
@@ -55,9 +52,7 @@ func (p *programs) contractedOf(r request, mode engine.Mode) (c contracted, err 
 	}
 	c.include = names.Include
 	list, err := outputs.Parse(json.RawMessage(r.Outputs), names.Turn)
-	if wrong, ok := errors.AsType[*outputs.MistakeError](err); ok {
-		return c, api.BadRequest(wrong.Text)
-	} else if err != nil {
+	if err != nil {
 		return c, err
 	}
 	if len(list) > 0 {

@@ -1,7 +1,6 @@
 package timelines
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -75,9 +74,7 @@ func wishOf(c echo.Context) (w Wish, v timeline.View, err error) {
 		case p.name == "notes" && (value == "true" || value == "false"):
 			w.Mute = value == "false"
 		default:
-			if wrong, ok := errors.AsType[*timeline.MistakeError](p.set(value, p.name)); ok {
-				q.Err = api.BadRequest(wrong.Text)
-			}
+			q.Err = p.set(value, p.name)
 		}
 	}
 	w.Named = func(usual timeline.Names) timeline.Names { return usual.With(given) }

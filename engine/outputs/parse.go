@@ -28,7 +28,8 @@ const (
 // mediaType matches the media type of an output.
 var mediaType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,62}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,62}$`)
 
-// A MistakeError says what is wrong with the member outputs of a request. Its text is for the client.
+// A MistakeError says what is wrong with what a request says of outputs, or of its timeline. Its text is
+// for the client.
 type MistakeError struct{ Text string }
 
 func (e *MistakeError) Error() string { return e.Text }
@@ -41,7 +42,7 @@ func mistake(format string, args ...any) error {
 // there are none. turn is the id of the turn: a path may begin with its directory. An error is a
 // *MistakeError.
 func Parse(raw json.RawMessage, turn string) ([]Output, error) {
-	if absent(raw) {
+	if Absent(raw) {
 		return nil, nil
 	}
 	if len(raw) > MaxSize {
@@ -102,7 +103,7 @@ func parseEntry(raw json.RawMessage, place, turn string) (Output, error) {
 		{"min_bytes", o.setMinBytes, fmt.Sprintf("be a whole number from 0 to %d", maxMinBytes)},
 		{"visibility", o.setVisibility, `be "external" or "internal"`},
 	} {
-		if v := members[m.name]; !absent(v) && !m.set(v) {
+		if v := members[m.name]; !Absent(v) && !m.set(v) {
 			return Output{}, mistake("%s.%s must %s", place, m.name, m.must)
 		}
 	}
@@ -152,8 +153,8 @@ func (o *Output) setVisibility(v json.RawMessage) bool {
 	return o.Internal || text == "external"
 }
 
-// absent reports whether a member is null or absent.
-func absent(v json.RawMessage) bool {
+// Absent reports whether a member of a request is null or absent.
+func Absent(v json.RawMessage) bool {
 	v = bytes.TrimSpace(v)
 	return len(v) == 0 || bytes.Equal(v, []byte("null"))
 }

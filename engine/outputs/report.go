@@ -150,10 +150,7 @@ func firstLine(text string) string {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		if len(line) > maxError {
-			return head(line, maxError) + "...[truncated]"
-		}
-		return line
+		return Cut(line, maxError)
 	}
 	return ""
 }
@@ -183,7 +180,7 @@ func linesOf(text string) iter.Seq[string] {
 
 func plain(r rune) rune {
 	switch {
-	case strings.ContainsRune("\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029", r):
+	case EndsLine(r):
 		return '\n'
 	case r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control):
 		return ' '
@@ -191,14 +188,27 @@ func plain(r rune) rune {
 	return r
 }
 
-// head and tail return at most n bytes from the beginning or the end of a text. They split no character.
-func head(text string, n int) string {
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
+// EndsLine reports whether a character ends a line in Python.
+func EndsLine(r rune) bool {
+	return strings.ContainsRune("\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029", r)
 }
 
+// CutEnd stands at the end of truncated texts.
+const CutEnd = "...[truncated]"
+
+// Cut returns a text that has at most the given number of bytes as it is. A longer one is truncated after a
+// whole character, and CutEnd is added.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + CutEnd
+}
+
+// tail returns at most n bytes from the end of a text. It splits no character.
 func tail(text string, n int) string {
 	i := len(text) - n
 	for i < len(text) && !utf8.RuneStart(text[i]) {

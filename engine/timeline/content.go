@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"fermata/engine/journal"
+	"fermata/engine/outputs"
 )
 
 // A class is how the contents of files of a media type are shown.
@@ -84,14 +85,11 @@ func begins(declared string, data []byte) bool {
 	return false
 }
 
-// truncatedEnd stands at the end of truncated texts.
-const truncatedEnd = "...[truncated]"
-
 // textOfFile returns the text of a file with this size, whose first bytes are data.
 func textOfFile(data []byte, size int64) string {
-	text := cut(journal.Decode(whole(data, size)), maxText)
-	if size > int64(len(data)) && !strings.HasSuffix(text, truncatedEnd) {
-		text += truncatedEnd
+	text := outputs.Cut(journal.Decode(whole(data, size)), maxText)
+	if size > int64(len(data)) && !strings.HasSuffix(text, outputs.CutEnd) {
+		text += outputs.CutEnd
 	}
 	return text
 }
@@ -111,16 +109,4 @@ func whole(data []byte, size int64) []byte {
 		}
 	}
 	return data
-}
-
-// cut returns a text that has at most the given number of bytes as it is. A longer one is truncated after a
-// whole character, and the mark of truncated texts is added.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + truncatedEnd
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"fermata/engine/outputs"
 )
 
 // headers are the beginnings of the lines that structure the rendered text, in the form that folded returns.
@@ -36,13 +38,7 @@ func nextLine(text string) (line, rest string) {
 }
 
 // endsLine reports whether a character ends a line, in Python or elsewhere.
-func endsLine(r rune) bool {
-	switch r {
-	case '\n', '\r', '\v', '\f', '\x1c', '\x1d', '\x1e', '\u0085', '\u2028', '\u2029', 0:
-		return true
-	}
-	return false
-}
+func endsLine(r rune) bool { return r == 0 || outputs.EndsLine(r) }
 
 // likeHeader reports whether a line begins like a header. Blanks and invisible characters do not count.
 func likeHeader(line string) bool {
@@ -97,10 +93,7 @@ func blank(r rune) bool {
 
 // oneLine returns a text on one line, truncated if it is long.
 func oneLine(text string) string {
-	const most = 2 << 10
-	if len(text) > most {
-		text = cut(text, most)
-	}
+	text = outputs.Cut(text, 2<<10)
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if endsLine(r) || unicode.In(r, unicode.Cc, unicode.Bidi_Control) {
 			return ' '

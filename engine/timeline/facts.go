@@ -124,7 +124,7 @@ func (f *Facts) about(e journal.Entry) error {
 		err = json.Unmarshal(e.Content, c.failed)
 		c.ended = &c.failed.Time
 		if !f.keep(len(c.failed.Error)) {
-			c.failed.Error = cut(c.failed.Error, maxLate)
+			c.failed.Error = outputs.Cut(c.failed.Error, maxLate)
 		}
 	default:
 		var done journal.CallCompleted
@@ -167,7 +167,7 @@ func (f *Facts) Size() int64 {
 func (f *Facts) Session() string { return f.started.Session }
 
 // Named reports whether the start has the member timeline.
-func (f *Facts) Named() bool { return !absent(f.started.Timeline) }
+func (f *Facts) Named() bool { return !outputs.Absent(f.started.Timeline) }
 
 // Names returns the names that the start has given to its timeline.
 func (f *Facts) Names() (Names, error) {
@@ -178,7 +178,7 @@ func (f *Facts) Names() (Names, error) {
 func (f *Facts) contract(n Names) (outputs.Contract, error) {
 	// A path may begin with the directory of the turn that the start has named.
 	own, err := f.Names()
-	if err != nil || absent(f.started.Outputs) {
+	if err != nil || outputs.Absent(f.started.Outputs) {
 		return outputs.Contract{}, err
 	}
 	list, err := outputs.Parse(f.started.Outputs, own.Turn)

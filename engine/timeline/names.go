@@ -1,13 +1,14 @@
 package timeline
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+
+	"fermata/engine/outputs"
 )
 
 // Names are the names that a request gives to the blocks of its timeline, and what else it asks of them.
@@ -42,21 +43,15 @@ func Usual(bash bool) Names {
 	return n
 }
 
-// A MistakeError says what is wrong with the member timeline of a request, or with a parameter of the
-// route. Its text is for the client.
-type MistakeError struct{ Text string }
-
-func (e *MistakeError) Error() string { return e.Text }
-
 func mistake(member, must string) error {
-	return &MistakeError{member + " must " + must}
+	return &outputs.MistakeError{Text: member + " must " + must}
 }
 
 // ParseNames reads the member timeline of a request, which may be null or absent. What it does not set has
-// the default value, and members that are not known are ignored. An error is a *MistakeError.
+// the default value, and members that are not known are ignored. An error is an *outputs.MistakeError.
 func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
 	n := Usual(bash)
-	if absent(raw) {
+	if outputs.Absent(raw) {
 		return n, nil
 	}
 	var members map[string]json.RawMessage
@@ -74,7 +69,7 @@ func ParseNames(raw json.RawMessage, bash bool) (Names, error) {
 		"base64":       flag(&base64),
 	}
 	for _, name := range slices.Sorted(maps.Keys(set)) { // Sorted, so that of several mistakes the same one is always reported.
-		if v := members[name]; !absent(v) {
+		if v := members[name]; !outputs.Absent(v) {
 			if err := set[name](v, "timeline."+name); err != nil {
 				return Names{}, err
 			}
@@ -128,11 +123,6 @@ func setID(to *string, text, name string) error {
 	}
 	*to = text
 	return nil
-}
-
-// absent reports whether a member is null or absent.
-func absent(v json.RawMessage) bool {
-	return len(v) == 0 || bytes.Equal(bytes.TrimSpace(v), []byte("null"))
 }
 
 // text returns a function that reads a string member and passes it to set.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fermata/engine/outputs"
 	"fermata/engine/timeline"
 )
 
@@ -70,7 +71,7 @@ func TestParseNamesRefuses(t *testing.T) {
 		t.Run(test.sent[:min(len(test.sent), 40)], func(t *testing.T) {
 			t.Parallel()
 			_, err := timeline.ParseNames(json.RawMessage(test.sent), false)
-			mistake, ok := errors.AsType[*timeline.MistakeError](err)
+			mistake, ok := errors.AsType[*outputs.MistakeError](err)
 			if !ok || mistake.Text != test.want {
 				t.Errorf("got %v, want %s", err, test.want)
 			}

@@ -79,7 +79,7 @@ func (b *builder) programResult() *result {
 
 // text returns the beginning of what was printed.
 func (p *printed) text() string {
-	return cut(string(p.head), maxText)
+	return outputs.Cut(string(p.head), maxText)
 }
 
 // result adds the blocks of a result. Before the result of an inner call it adds the block of the call.
@@ -237,7 +237,7 @@ func (b *builder) params(r *result) rawJSON {
 		}
 	}
 	if r.inner.Input == nil && r.inner.cut {
-		return encode(truncatedEnd)
+		return encode(outputs.CutEnd)
 	}
 	return shorten(r.inner.Input, see)
 }

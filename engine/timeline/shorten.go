@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"fermata/engine/outputs"
 )
 
 // rawJSON is JSON that keeps the spelling of its numbers.
@@ -29,7 +31,7 @@ func shortened(text, see string) string {
 		end += n
 	}
 	if see == "" {
-		return text[:end] + truncatedEnd
+		return text[:end] + outputs.CutEnd
 	}
 	return text[:end] + "... [see " + see + "]"
 }
@@ -47,7 +49,7 @@ func shorten(v rawJSON, see string) rawJSON {
 		if text := shortened(head, see); text != head {
 			return encode(text)
 		}
-		return encode(head + truncatedEnd)
+		return encode(head + outputs.CutEnd)
 	}
 	var b bytes.Buffer
 	from, to := jsontext.NewDecoder(bytes.NewReader(v), lenient...), jsontext.NewEncoder(&b, lenient...)
@@ -71,7 +73,7 @@ func shorten(v rawJSON, see string) rawJSON {
 // textOf returns the text of a JSON string, or the beginning of a string that the journal has truncated.
 func textOf(v rawJSON) string {
 	if head, isCut := cutValue(v); isCut {
-		return head + truncatedEnd
+		return head + outputs.CutEnd
 	}
 	var text string
 	if json.Unmarshal(v, &text) != nil {
@@ -84,7 +86,7 @@ func textOf(v rawJSON) string {
 // truncated is plain text, since it is not valid JSON.
 func valueOf(v rawJSON) (text, mime string) {
 	if head, isCut := cutValue(v); isCut {
-		return head + truncatedEnd, "text/plain"
+		return head + outputs.CutEnd, "text/plain"
 	}
 	value := jsontext.Value(bytes.Clone(v))
 	err := value.Format(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(false))
