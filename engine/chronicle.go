@@ -217,7 +217,7 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 	}
 	c.Note(events...)
 	c.End(&journal.Ended{
-		Status: statusOf(o.State), Reason: string(o.Reason), Detail: o.Why(), Error: text, ExitCode: exitCodeOf(o),
+		Status: statusOf(o.State), Reason: string(o.Reason), Detail: o.Why(), Error: text, Raised: raisedOf(o, text), ExitCode: exitCodeOf(o),
 		Ran: (r.Spent + ran).Milliseconds(), Rounds: r.Round, Calls: r.Issued,
 		Truncated: o.Reason == StdoutFlood || o.Reason == StderrFlood,
 	})
@@ -247,6 +247,15 @@ func (c *chronicle) wordsOf(o Outcome) (text, added string) {
 		return "", ""
 	}
 	return c.words.End(c.Summary().Contract, o)
+}
+
+// raisedOf returns what the program has raised, unless the text that says why it has not completed is the
+// same.
+func raisedOf(o Outcome, text string) string {
+	if o.Reason != RaisedError || o.Detail == text {
+		return ""
+	}
+	return o.Detail
 }
 
 // reasonOf returns the reason why an execution has ended, as one word.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -65,6 +66,7 @@ func (l *ledger) report(o *Outcome, output *printed) {
 	end := outputs.End{Status: statusOf(o.State), Reason: string(o.Reason)}
 	var added string
 	end.Error, added = l.chronicle.wordsOf(*o)
+	end.Error = cmp.Or(raisedOf(*o, end.Error), end.Error)
 	if c.Log {
 		end.Stdout, end.Stderr = o.Stdout, o.Stderr
 		if output == nil {

@@ -231,8 +231,10 @@ type Ended struct {
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 	// Detail says more about the reason. Only the summary keeps it.
-	Detail      string `json:"-"`
-	Error       string `json:"error,omitempty"`
+	Detail string `json:"-"`
+	Error  string `json:"error,omitempty"`
+	// Raised is what the program has raised, if Error does not say it.
+	Raised      string `json:"raised,omitempty"`
 	ExitCode    *int   `json:"exit_code,omitempty"`
 	Ran         int64  `json:"ran_ms"`
 	Rounds      int    `json:"rounds"`

@@ -346,7 +346,7 @@ func (w *Writer) End(e *Ended) {
 	defer w.mu.Unlock()
 	e.StdoutBytes, e.StderrBytes = w.streams[Stdout].text, w.streams[Stderr].text
 	if w.summary.Mode != Full {
-		e.Error = "" // It may contain text of the program.
+		e.Error, e.Raised = "", "" // It may contain text of the program.
 	}
 	w.note(e)
 	at := Moment(w.last) // The time of e.

@@ -188,7 +188,7 @@ func (f *Facts) contract(n Names) (outputs.Contract, error) {
 // end returns how the execution has ended.
 func (f *Facts) end() outputs.End {
 	return outputs.End{
-		Status: f.ended.Status, Reason: f.ended.Reason, Error: f.ended.Error,
+		Status: f.ended.Status, Reason: f.ended.Reason, Error: cmp.Or(f.ended.Raised, f.ended.Error),
 		Stdout: string(f.stdout.tail), Stderr: string(f.stderr.tail),
 	}
 }

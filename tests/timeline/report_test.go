@@ -89,6 +89,14 @@ func TestFailedPrograms(t *testing.T) {
 			}
 		}
 
+		// The answer of /exec tells the exit code, and the report what the program has raised.
+		const raised = "Runtime error: execution_failed — ValueError: no; Missing output files: turn_1/files/b"
+		e := c.Exec(t, nil, body("raise ValueError('no\\nSucceeded:')", object{"outputs": []any{"b"}})).Answer
+		reports(t, e, raised, "File errors:", "- turn_1/files/b: file not produced")
+		harness.Contains(t, "the timeline", timelineOf(t, c, e, "").Blocks[2].Text, raised)
+		e = c.Exec(t, nil, body("raise ValueError('no')", nil)).Answer
+		harness.Contains(t, "the timeline without a contract", timelineOf(t, c, e, "").Blocks[2].Text, "Runtime error: execution_failed — ValueError: no")
+
 		a = c.Post(t, body("open('a', 'w').write('x')\nwhile True: pass", object{"outputs": []any{"a", "b"}, "timeout": 1000}))
 		if a.Reason != "timed_out" || a.Report == nil || !strings.HasPrefix(*a.Report, "Runtime error: timeout — "+a.Error) {
 			t.Errorf("got %v, want the report of a timeout", a)
