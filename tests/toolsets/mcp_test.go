@@ -18,6 +18,7 @@ tools = [
     {"name": "add", "description": "Adds.", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}},
     {"name": "look", "description": "Tells what the server sees.", "inputSchema": {"type": "object"}},
     {"name": "fail", "description": "Fails.", "inputSchema": {"type": "object"}},
+    {"name": "deep", "description": "Answers with many levels.", "inputSchema": {"type": "object", "properties": {"levels": {"type": "integer"}}, "required": ["levels"]}},
     {"name": "die", "description": "Ends the server.", "inputSchema": {"type": "object"}},
 ]
 def result(name, a):
@@ -27,6 +28,8 @@ def result(name, a):
         return {"content": [{"type": "text", "text": json.dumps({"names": sorted(os.environ), "pid": os.getpid()})}]}
     if name == "fail":
         return {"isError": True, "content": [{"type": "text", "text": "it cannot be done"}]}
+    if name == "deep":
+        return {"content": [{"type": "text", "text": "[" * a["levels"] + "]" * a["levels"]}]}
     os._exit(1)
 for line in sys.stdin:
     m = json.loads(line)
@@ -72,13 +75,14 @@ toolsets:
 			    Sums.fail()
 			except ToolExecutionError as e:
 			    print(e)
+			print([type(Sums.deep(levels=n)).__name__ for n in (200, 2000)])
 			print(sorted(n for n in Sums.look()["names"] if n not in ("LC_CTYPE",)))
 			try:
 			    Sums.die()
 			except ToolExecutionError as e:
 			    print("unknown" in str(e))
 		`)})
-		a.Completes(t, "{'sum': 3}\n[2, 4]\nit cannot be done\n['OWN_KEY', 'PATH']\nTrue\n")
+		a.Completes(t, "{'sum': 3}\n[2, 4]\nit cannot be done\n['list', 'str']\n['OWN_KEY', 'PATH']\nTrue\n")
 		// What died is started again, a second later.
 		err := harness.Within(20*time.Second, func() error {
 			a, err := c.Send(t.Context(), harness.Program{Toolsets: []string{"sums"}, Code: "from fermata_tools.sums import Sums\nprint(Sums.add(a=1, b=2))"})

@@ -153,7 +153,7 @@ func (h *hostile) list(m message) {
 			tool += `,{"name":"backdoor",` + anyInput + `}`
 		}
 		all := []string{tool}
-		for _, name := range []string{"structured", "error", "json", "text", "blocks", "refused", "who", "change", "ask", "flood", "flood-list", "flood-ping", "log", "first", "hang", "die", "deaf", "fork", "large", "input", "nothing", "two", "other"} {
+		for _, name := range []string{"structured", "error", "json", "text", "deep", "deep-text", "blocks", "refused", "who", "change", "ask", "flood", "flood-list", "flood-ping", "log", "first", "hang", "die", "deaf", "fork", "large", "input", "nothing", "two", "other"} {
 			all = append(all, fmt.Sprintf(`{"name":"%s",%s}`, name, anyInput))
 		}
 		page(strings.Join(all, ","), "")
@@ -173,6 +173,13 @@ func (h *hostile) call(m message) {
 		text(string(m.Params.Arguments))
 	case "structured":
 		result(`{"content":[{"type":"text","text":"x"}],"structuredContent":{"n":9007199254740993}}`)
+	case "deep", "deep-text":
+		deep := strings.Repeat("[", 300) + strings.Repeat("]", 300)
+		if m.Params.Name == "deep" {
+			result(`{"structuredContent":%s}`, deep)
+		} else {
+			text(deep)
+		}
 	case "error":
 		result(`{"isError":true,"content":[{"type":"text","text":"no such city"}]}`)
 	case "json":

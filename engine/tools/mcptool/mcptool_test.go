@@ -88,7 +88,12 @@ func TestResults(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", c.tool, got, err, c.want)
 		}
 	}
-	_, err := call(t, s, "alice", "error", `{}`)
+	if got, err := call(t, s, "alice", "deep-text", `{}`); len(got) != 602 || err != nil { // It stays a text.
+		t.Errorf("a text that is nested deep: %d bytes, %v", len(got), err)
+	}
+	_, err := call(t, s, "alice", "deep", `{}`)
+	wantFailure(t, err, false, "nested too deep: the limit is 200 levels")
+	_, err = call(t, s, "alice", "error", `{}`)
 	wantFailure(t, err, false, "no such city")
 	_, err = call(t, s, "alice", "refused", `{}`)
 	wantFailure(t, err, false, "the MCP server answered with an error: bad input")

@@ -30,6 +30,7 @@ const (
 	MaxSessions      = 16  // sessions of one principal
 	MaxProcesses     = 64  // processes of this server, for all principals
 	MaxStderr        = 64 << 10
+	MaxDepth         = 200 // levels of a result
 	MaxSchema        = 64 << 10
 	MaxDescription   = 4 << 10
 

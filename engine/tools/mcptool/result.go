@@ -45,17 +45,44 @@ func value(raw json.RawMessage, text bool, limit int64) (json.RawMessage, error)
 		}
 		return nil, &source.CallError{Message: message}
 	case len(r.Structured) > 0 && string(r.Structured) != "null":
-		return r.Structured, nil
+		return shallow(r.Structured)
 	case len(r.Content) == 1 && onlyText:
-		if t := bytes.TrimSpace([]byte(texts[0])); !text && len(t) > 0 && (t[0] == '{' || t[0] == '[') && jsontext.Value(t).IsValid() {
+		if t := bytes.TrimSpace([]byte(texts[0])); !text && len(t) > 0 && (t[0] == '{' || t[0] == '[') && jsontext.Value(t).IsValid() && !tooDeep(t) {
 			return t, nil
 		}
 		return json.Marshal(texts[0])
 	case r.Content == nil:
 		return json.RawMessage("[]"), nil
 	default:
-		return json.Marshal(r.Content)
+		list, err := json.Marshal(r.Content)
+		if err != nil {
+			return nil, err
+		}
+		return shallow(list)
 	}
+}
+
+// shallow returns a value unless it is nested too deep for Python.
+func shallow(v json.RawMessage) (json.RawMessage, error) {
+	if tooDeep(v) {
+		return nil, &source.CallError{Message: fmt.Sprintf("the result of the tool is nested too deep: the limit is %d levels", MaxDepth)}
+	}
+	return v, nil
+}
+
+// tooDeep reports whether JSON, which is valid, has more than MaxDepth levels.
+func tooDeep(v []byte) bool {
+	// Counting brackets settles most cases.
+	if bytes.Count(v, []byte{'['})+bytes.Count(v, []byte{'{'}) <= MaxDepth {
+		return false
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(v))
+	for d.StackDepth() <= MaxDepth {
+		if _, err := d.ReadToken(); err != nil {
+			return false // It is the end.
+		}
+	}
+	return true
 }
 
 // textsOf returns the texts among blocks of content, and whether there is nothing else.
