@@ -48,6 +48,8 @@ func (o *Options) spend(ctx context.Context, principal string, grant *host.Grant
 	defer cancel()
 	spent, ok, err := o.Store.Spend(ctx, s, most)
 	switch {
+	case errors.Is(err, context.Canceled):
+		return nil, errUnspent // Nobody waits for the call any more.
 	case err != nil:
 		o.Log.Warn("cannot reserve the cost of a call, so it is not made", "principal", principal, "cost", cost, "err", err)
 		return nil, errUnspent

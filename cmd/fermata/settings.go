@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+
+	"fermata/api/auth"
 )
 
 // settings are all settings of the server, in groups by subject. Flags and environment
@@ -61,6 +64,19 @@ func listenable(addr string) bool {
 func addrForm(addr string) string {
 	return fmt.Sprintf("HOST:PORT, such as 127.0.0.1:8000, [::1]:8000, or :8000 for every address of this machine, "+
 		"with a port from 0 to 65535, and is %q", addr)
+}
+
+// isPrincipal reports whether a client can be the principal with a name. Without keys all names pass: everyone
+// is the same principal then, and the toolsets file may be that of another server.
+func (s *settings) isPrincipal(name string) bool {
+	if s.HTTP.Auth == "off" {
+		return true
+	}
+	if slices.ContainsFunc(s.HTTP.APIKeys, func(k apiKey) bool { return k.Name == name }) {
+		return true
+	}
+	who, possible := auth.Named(name)
+	return possible && who.User != "" && s.JWT.on()
 }
 
 // Validate reports all mistakes that can be found without starting anything.

@@ -145,7 +145,7 @@ func (c *toolsetCheck) openable(ctx context.Context, file *config.File, stderr i
 	var mistakes []*config.Mistake
 	for i, t := range opened.Toolsets() {
 		if t.State == tools.Unavailable {
-			mistakes = append(mistakes, &config.Mistake{File: c.Path, Path: "toolsets." + t.Key + "." + t.Source, Text: config.Printable(t.Reason)})
+			mistakes = append(mistakes, file.Toolsets[i].Unusable(t.Reason))
 		}
 		for _, note := range t.Notes {
 			if _, err := fmt.Fprintf(stderr, "warning: toolsets.%s: %s\n", t.Key, config.Printable(note)); err != nil {

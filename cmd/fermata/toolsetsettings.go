@@ -40,8 +40,9 @@ func (s *toolsSettings) check(m *mistakes) {
 const maxUsageLife = 400 * 24 * time.Hour
 
 // open opens the toolsets, or returns nil if there are none. addrs are those at which the server
-// listens, to which no toolset connects. SIGHUP makes the host read the file again, until closing.
-func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, addrs ...net.Addr) (h *host.Host, closing func(context.Context) error, err error) {
+// listens, to which no toolset connects, and known is host.Options.Known. SIGHUP makes the host read the file
+// again, until closing.
+func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, known func(string) bool, addrs ...net.Addr) (h *host.Host, closing func(context.Context) error, err error) {
 	settings, err := s.Rules.policy()
 	if err != nil || s.Path == "" {
 		return nil, nil, err
@@ -54,7 +55,7 @@ func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, addrs ...net
 	}
 	reread := make(chan os.Signal, 1)
 	signal.Notify(reread, syscall.SIGHUP)
-	h, err = host.Open(ctx, host.Options{Path: s.Path, Package: s.Package, Reread: reread, Settings: settings, Log: log, Forbidden: forbidden, Version: version()})
+	h, err = host.Open(ctx, host.Options{Path: s.Path, Package: s.Package, Reread: reread, Settings: settings, Log: log, Forbidden: forbidden, Known: known, Version: version()})
 	if err == nil {
 		return h, func(ctx context.Context) error {
 			signal.Stop(reread)

@@ -171,7 +171,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	if err != nil {
 		return handlers, opened, err
 	}
-	toolsets, closeToolsets, err := s.Tools.open(ctx, log, addr)
+	toolsets, closeToolsets, err := s.Tools.open(ctx, log, s.isPrincipal, addr)
 	if err != nil {
 		return handlers, opened, err
 	}

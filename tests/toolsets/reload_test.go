@@ -56,6 +56,8 @@ func TestReload(t *testing.T) {
 		d.Post(t, paused.Continue(harness.Echo)).Completes(t, "{'n': 1}\nRome\nthe tool desk.book may not be used: the policy rest blocks it\n")
 		u.Sent(t, key, 1)
 
+		replace("toolsets:\n  weather: {}\n", mistake) // once the end of the server
+		replace(strings.NewReplacer("alice:", "alcie:", "name: current,", "name: presently,").Replace(blocked), "principals.alcie: no client can be this principal")
 		replace("toolsets:\n  weather:\n    https: {}\n", mistake)
 		harness.Contains(t, "the log", server.Log.All(), "toolsets.yaml:3")
 		d.Post(t, harness.Program{Code: "from fermata_tools.weather import Weather\nprint(hasattr(Weather, 'presently'))", Toolsets: []string{"weather"}}).Completes(t, "True\n")

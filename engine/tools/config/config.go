@@ -63,6 +63,17 @@ type Toolset struct {
 	// Secrets are the texts that must never leave this server, except to the source of the toolset.
 	// Each of them has at least MinSecret bytes.
 	Secrets []string
+
+	// source is a mistake without a text, at the place where the file describes the source.
+	source Mistake
+}
+
+// Unusable returns the mistake that the source of the toolset cannot be used, for a reason that shows only
+// when it is opened.
+func (t Toolset) Unusable(reason string) *Mistake {
+	mistake := t.source
+	mistake.Text = Printable(reason)
+	return &mistake
 }
 
 // String returns the key. The other members may contain secrets.

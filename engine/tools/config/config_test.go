@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"fermata/engine/tools/config"
 )
@@ -171,7 +172,7 @@ func TestRead(t *testing.T) {
 		},
 		Principals: map[string]string{"alice": "readers", "jwt:tenant:bob": "nobody"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Toolset{})); diff != "" {
 		t.Error(diff)
 	}
 }

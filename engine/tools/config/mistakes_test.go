@@ -27,6 +27,9 @@ var mistakes = []mistaken{
 	{"two documents", "toolsets: {a: {http: HTTP}}\n---\ntoolsets: {}", `t.yaml:2: has a second document; put everything into one, without ---`},
 	{"no YAML", "toolsets:\n  a: {http: HTTP}\n  b: [\n", `t.yaml:3: is no YAML: did not find expected node content`},
 	{"a tab", "toolsets:\n\ta: {http: HTTP}", `t.yaml:2: is no YAML: found character that cannot start any token; indent with blanks, not with tabs, and put quotes around texts that begin with a special character`},
+	{"a NUL", "toolsets:\n  a: \x00", `t.yaml:2: has a character NUL; is it a text file?`},
+	{"an empty toolset", "toolsets: {a: {}}", `t.yaml:1: toolsets.a: has no source; write one of http, openapi and mcp`},
+	{"an empty server", "toolsets: {a: {mcp: {}}}", `t.yaml:1: toolsets.a.mcp: has no server; write url or command`},
 	{"not UTF-8", "toolsets:\n  a: \xff", `t.yaml:2: is not UTF-8; save it as UTF-8`},
 	{"a list at the top", "- a", `t.yaml:1: must be a map, not a list`},
 	{"anchor", "toolsets:\n  a: &x {http: HTTP}\n  b: *x", `t.yaml:2: toolsets.a: anchors (&) and aliases (*) are not allowed; write the text out, or put quotes around it

@@ -174,7 +174,11 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 // parse reads the only document of a file.
 func (r *reader) parse(file string, text []byte) (value, bool) {
 	if i := bytes.IndexFunc(text, func(c rune) bool { return c == 0 || c == utf8.RuneError }); i >= 0 {
-		r.wrong(file, 1+bytes.Count(text[:i], []byte("\n")), "", "is not UTF-8; save it as UTF-8")
+		why := "is not UTF-8; save it as UTF-8"
+		if text[i] == 0 {
+			why = "has a character NUL; is it a text file?"
+		}
+		r.wrong(file, 1+bytes.Count(text[:i], []byte("\n")), "", "%s", why)
 		return value{}, false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

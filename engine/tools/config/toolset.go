@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"fermata/stubs"
 )
 
@@ -105,12 +107,13 @@ func (r *reader) readSource(m members, t *Toolset, secrets *vault) {
 		}
 	}
 	switch {
-	case len(found) == 0 && m.of.node.Content != nil:
+	case len(found) == 0 && m.of.node.Kind == yaml.MappingNode:
 		m.of.wrong("has no source; write one of http, openapi and mcp")
 	case len(found) > 1:
 		m.of.wrong("has the sources %s; a toolset has one, so make several toolsets of it", strings.Join(found, " and "))
 	case len(found) == 1:
 		v := m.found[found[0]]
+		t.source = Mistake{File: v.file, Line: v.line, Path: v.path}
 		switch found[0] {
 		case "http":
 			t.HTTP = r.readHTTP(v, t, secrets)
@@ -211,7 +214,7 @@ func (r *reader) readMCP(v value, t *Toolset, secrets *vault) *MCP {
 		mcp.URL = remote.url(secrets)
 	case isCommand:
 		mcp.Command = command.command()
-	case v.node.Content != nil:
+	case v.node.Kind == yaml.MappingNode:
 		v.wrong("has no server; write url or command")
 	}
 	if v, found := m.get("headers"); found {

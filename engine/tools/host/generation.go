@@ -58,7 +58,7 @@ func (h *Host) make(ctx context.Context, file *config.File) (*generation, error)
 	var mistakes []error
 	for i, t := range g.tools.Toolsets() {
 		if t.State == tools.Unavailable {
-			mistakes = append(mistakes, &config.Mistake{File: h.o.Path, Path: "toolsets." + t.Key + "." + t.Source, Text: config.Printable(t.Reason)})
+			mistakes = append(mistakes, file.Toolsets[i].Unusable(t.Reason))
 		}
 		for _, note := range t.Notes {
 			h.o.Log.Warn("the toolsets file has a part without effect", "toolset", t.Key, "reason", config.Printable(note))
@@ -72,11 +72,22 @@ func (h *Host) make(ctx context.Context, file *config.File) (*generation, error)
 		for _, w := range warnings {
 			h.o.Log.Warn("the toolsets file has a part without effect", "reason", w)
 		}
+		h.warnOfStrangers(file)
 	}
 	if err != nil {
 		return nil, errors.Join(err, g.tools.Close(ctx))
 	}
 	return g, nil
+}
+
+// warnOfStrangers warns of policies for principals that no client can be, such as misspelled ones.
+func (h *Host) warnOfStrangers(file *config.File) {
+	for _, name := range slices.Sorted(maps.Keys(file.Principals)) {
+		if h.o.Known != nil && !h.o.Known(name) {
+			h.o.Log.Warn("the toolsets file has a part without effect",
+				"reason", "principals."+config.Printable(name)+": no client can be this principal; is it the name of a key in FERMATA_API_KEYS?")
+		}
+	}
 }
 
 // opened opens the toolsets of a file. It opens no connection.

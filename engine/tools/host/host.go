@@ -35,6 +35,8 @@ type Options struct {
 	Version string
 	// MaxResult is how many bytes the result of a call may have; 0 means tools.DefaultMaxResult.
 	MaxResult int64
+	// Known reports whether a client can be the principal with a name. If it is nil, all names are known.
+	Known func(principal string) bool
 	// Each value that Reread receives makes the host read the file again. It may be nil.
 	Reread <-chan os.Signal
 }
