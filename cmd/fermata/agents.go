@@ -19,12 +19,12 @@ import (
 // agentCommand is the command fermata mcp: it speaks the Model Context Protocol over stdin and stdout.
 // Nothing but messages goes to stdout.
 type agentCommand struct {
-	URL    string   `env:"FERMATA_URL" placeholder:"URL" help:"Pass everything on to the running server at this URL, with the key in FERMATA_API_KEY, or in the file that FERMATA_API_KEY_FILE names. Without it programs run here, with the settings of serve."`
-	Server settings `embed:""`
+	URL    string `env:"FERMATA_URL" placeholder:"URL" help:"Pass everything on to the running server at this URL, with the key in FERMATA_API_KEY, or in the file that FERMATA_API_KEY_FILE names. Without it programs run here, with the settings of serve."`
+	Server settings
 }
 
-// Validate reports mistakes in what is the command's own; kong then validates the settings of serve.
-// Whoever has the two streams is let in.
+// Validate reports mistakes in what is the command's own, and in the settings of serve. Whoever has the
+// two streams is let in.
 func (c *agentCommand) Validate() error {
 	s := &c.Server
 	s.HTTP.Auth = "off"
@@ -35,7 +35,7 @@ func (c *agentCommand) Validate() error {
 	if c.URL != "" && !isHTTP(c.URL) {
 		return errors.New("--url (FERMATA_URL) must be the URL of a running server, such as http://localhost:8000")
 	}
-	return nil
+	return s.Validate()
 }
 
 // isHTTP reports whether a text is the URL of a server, with or without the path of its routes.

@@ -26,7 +26,7 @@ import (
 // check is the command fermata check. It takes the settings of serve and tries them without
 // serving.
 type check struct {
-	settings `embed:""`
+	settings
 }
 
 // Validate accepts all settings, because run reports their mistakes as a finding.

@@ -8,15 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"syscall"
-	"time"
-
-	"github.com/alecthomas/kong"
 )
 
 func main() {
@@ -42,78 +37,77 @@ func leaveProcessors() {
 	}
 }
 
-// commands is the command line. The flags of serve, check and mcp may also be set in
-// the environment.
-type commands struct {
-	Serve    settings        `cmd:"" help:"Serve the API until SIGTERM or SIGINT."`
-	Check    check           `cmd:"" help:"Print what this machine can isolate and what it cannot, and whether a server with these settings would start."`
-	Health   health          `cmd:"" help:"Ask a running server whether it lives; the exit code is 0 if it does."`
-	MCP      agentCommand    `cmd:"" name:"mcp" help:"Speak the Model Context Protocol over stdin and stdout, for an agent on this machine."`
-	Toolsets toolsetCommands `cmd:"" help:"Check the file that describes tools which the server runs, and call them."`
-	Version  struct{}        `cmd:"" help:"Print the version."`
-	Help     struct{}        `cmd:"" help:"Print this help, or that of a command: fermata help serve."`
-
-	VersionFlag kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
-}
-
 // run executes the command that args name. Help, version and findings go to stdout, the log
 // to stderr. It returns when the command is done or ctx has ended.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	var c commands
-	exited := false
-	parser, err := newParser(&c, kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }))
-	if err != nil {
-		return err
+	common := new(commonFlags)
+	c, args, err := commands(common, stdout, stderr).find(args)
+	if err == nil {
+		err = c.parse(args)
 	}
-	parsed, err := parser.Parse(args)
-	if exited { // kong has printed the help or the version that was asked for.
-		return nil
+	switch {
+	case common.Help:
+		return c.printHelp(stdout)
+	case common.Version:
+		return printVersion(stdout)
+	case err != nil:
+		return fmt.Errorf("%w (see fermata --help)", err)
 	}
-	if err != nil {
-		return fmt.Errorf("%s (see fermata --help)", withoutSecrets(err, parser))
-	}
-	command := parsed.Command()
-	if strings.HasPrefix(command, "toolsets ") {
-		return c.Toolsets.run(ctx, command, os.Stdin, stdout, stderr)
-	}
-	switch command {
-	case "version":
-		_, err := fmt.Fprintln(stdout, version())
-		return err
-	case "check":
-		return c.Check.run(ctx, stdout, straysIn(os.Environ(), parsed.Selected().Flags))
-	case "mcp":
-		return c.MCP.run(ctx, streams{os.Stdin, keepOpen{stdout}}, stderr, straysIn(os.Environ(), parsed.Selected().Flags))
-	case "health":
-		return c.Health.run(ctx, stdout)
-	default:
-		return c.Serve.run(ctx, stderr, straysIn(os.Environ(), parsed.Selected().Flags))
-	}
+	return c.run(ctx, straysIn(os.Environ(), c.settings()))
 }
 
-func newParser(c *commands, options ...kong.Option) (*kong.Kong, error) {
-	return kong.New(c, append([]kong.Option{
-		kong.Name("fermata"),
-		kong.Description("Runs programs in sandboxes, pauses them at their tool calls, and resumes them with the results."),
-		kong.DefaultEnvars("FERMATA"),
-		kong.Vars{"version": version(), "defaultPython": defaultPython, "defaultImage": defaultImage},
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{
-			{Key: "http", Title: "HTTP"},
-			{Key: "jwt", Title: "LibreChat tokens"},
-			{Key: "executions", Title: "Executions"},
-			{Key: "tools", Title: "Tools that the server runs"},
-			{Key: "journal", Title: "Journals"},
-			{Key: "files", Title: "Files"},
-			{Key: "servers", Title: "Groups of servers and shutdown"},
-			{Key: "sandbox", Title: "Sandboxes"},
-			{Key: "log", Title: "Log"},
-		}),
-	}, options...)...)
+// commands returns all commands, as one group.
+func commands(common *commonFlags, stdout, stderr io.Writer) *command {
+	var (
+		serve   settings
+		machine check
+		asked   health
+		agent   agentCommand
+	)
+	all := &command{help: "Runs programs in sandboxes, pauses them at their tool calls, and resumes them with the results."}
+	all.below = []*command{
+		{
+			name: "serve", options: &serve,
+			help: "Serve the API until SIGTERM or SIGINT.",
+			run:  func(ctx context.Context, strays []stray) error { return serve.run(ctx, stderr, strays) },
+		},
+		{
+			name: "check", options: &machine,
+			help: "Print what this machine can isolate and what it cannot, and whether a server with these settings would start.",
+			run:  func(ctx context.Context, strays []stray) error { return machine.run(ctx, stdout, strays) },
+		},
+		{
+			name: "health", options: &asked,
+			help: "Ask a running server whether it lives; the exit code is 0 if it does.",
+			run:  func(ctx context.Context, _ []stray) error { return asked.run(ctx, stdout) },
+		},
+		{
+			name: "mcp", options: &agent,
+			help: "Speak the Model Context Protocol over stdin and stdout, for an agent on this machine.",
+			run: func(ctx context.Context, strays []stray) error {
+				return agent.run(ctx, streams{os.Stdin, keepOpen{stdout}}, stderr, strays)
+			},
+		},
+		toolsetCommands(os.Stdin, stdout, stderr),
+		{
+			name: "version", help: "Print the version.",
+			run: func(context.Context, []stray) error { return printVersion(stdout) },
+		},
+		{
+			name: "help", help: "Print this help, or that of a command: fermata help serve.",
+			run: func(context.Context, []stray) error { return all.printHelp(stdout) },
+		},
+	}
+	all.share(common)
+	return all
+}
+
+func printVersion(stdout io.Writer) error {
+	_, err := fmt.Fprintln(stdout, version())
+	return err
 }
 
 // release is the version that a build was given, as the images are:

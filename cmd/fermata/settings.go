@@ -19,15 +19,15 @@ import (
 //
 // Methods that need the settings of one group only belong to that group.
 type settings struct {
-	HTTP       httpSettings      `embed:"" group:"http"`
-	JWT        jwtSettings       `embed:"" prefix:"jwt-" group:"jwt"`
-	Executions executionSettings `embed:"" group:"executions"`
-	Tools      toolsSettings     `embed:"" group:"tools"`
-	Journal    journalSettings   `embed:"" group:"journal"`
-	Files      fileSettings      `embed:"" group:"files"`
-	Servers    serverSettings    `embed:"" group:"servers"`
-	Sandbox    sandboxSettings   `embed:"" group:"sandbox"`
-	Log        logSettings       `embed:"" prefix:"log-" group:"log"`
+	HTTP       httpSettings      `group:"HTTP"`
+	JWT        jwtSettings       `prefix:"jwt-" group:"LibreChat tokens"`
+	Executions executionSettings `group:"Executions"`
+	Tools      toolsSettings     `group:"Tools that the server runs"`
+	Journal    journalSettings   `group:"Journals"`
+	Files      fileSettings      `group:"Files"`
+	Servers    serverSettings    `group:"Groups of servers and shutdown"`
+	Sandbox    sandboxSettings   `group:"Sandboxes"`
+	Log        logSettings       `prefix:"log-" group:"Log"`
 }
 
 // mistakes are what is wrong with the settings.

@@ -6,38 +6,21 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/alecthomas/kong"
 )
 
 // parse parses the settings of serve as run does.
 func parse(t *testing.T, args ...string) (*settings, error) {
 	t.Helper()
-	var c commands
-	parser, err := newParser(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = parser.Parse(append([]string{"serve"}, args...))
-	return &c.Serve, err
+	var s settings
+	return &s, (&command{name: "serve", common: new(commonFlags), options: &s}).parse(args)
 }
 
-// flagsOf returns the flags of serve.
-func flagsOf(t *testing.T) []*kong.Flag {
-	t.Helper()
-	parser, err := newParser(new(commands))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, node := range parser.Model.Children {
-		if node.Name == "serve" {
-			return node.Flags
-		}
-	}
-	t.Fatal("there is no command serve")
-	return nil
+// settingsOfServe returns the settings of serve.
+func settingsOfServe() []*setting {
+	return settingsOf(reflect.ValueOf(new(settings)).Elem(), "", "")
 }
 
 func TestDefaults(t *testing.T) {
@@ -51,7 +34,7 @@ func TestDefaults(t *testing.T) {
 		"memory":     {int64(s.Sandbox.Memory), 512 << 20},
 		"output":     {int64(s.Sandbox.Output), 1 << 20},
 		"pause-ttl":  {int64(s.Executions.PauseTTL.Seconds()), 300},
-		"log-level":  {int64(s.Log.Level.Level), int64(slog.LevelInfo)},
+		"log-level":  {int64(s.Log.Level), int64(slog.LevelInfo)},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("--%s is %d, want %d", name, pair[0], pair[1])
@@ -77,7 +60,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	// The name of the last key is the start of sha256("bare-key"). It must not change, because
 	// executions belong to it.
-	got := fmt.Sprintf("%v %v %v %v %d %v %d %s", keys, s.Executions.PauseTTL, s.Sandbox.CPUs, s.Sandbox.PIDs, s.Sandbox.Memory, s.Log.Level.Level, len(s.Executions.Secret), s.Executions.Secret[1].reveal())
+	got := fmt.Sprintf("%v %v %v %v %d %v %d %s", keys, s.Executions.PauseTTL, s.Sandbox.CPUs, s.Sandbox.PIDs, s.Sandbox.Memory, s.Log.Level, len(s.Executions.Secret), s.Executions.Secret[1].reveal())
 	if want := "[ada a:b key-330efbf7 bare-key] 8s 1.5 9 1073741824 DEBUG 2 second"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -91,7 +74,7 @@ func TestMistakes(t *testing.T) {
 		{nil, []string{"FERMATA_API_KEYS", "FERMATA_AUTH=off"}},
 		{[]string{"--api-keys=name:"}, []string{"--api-keys", "there is an empty one"}},
 		{[]string{"--api-keys=:very-secret"}, []string{"--api-keys", "there is an empty name"}},
-		{[]string{"--auth=maybe"}, []string{"--auth", `"keys","off"`}},
+		{[]string{"--auth=maybe"}, []string{"--auth", `keys, off, not "maybe"`}},
 		{[]string{"--sandbox=vm"}, []string{"--sandbox"}},
 		{[]string{"--memory=much"}, []string{"--memory", "512MiB", `"much"`}},
 		{[]string{"--memory=1EiB", "--disk=100EiB"}, []string{"--disk"}},
@@ -225,18 +208,18 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 // Errors about variables of the environment tell their values, but not those of secrets.
 func TestSecretsOfTheEnvironmentAreNotPrinted(t *testing.T) {
 	for name, value := range map[string]string{
-		"FERMATA_API_KEYS": `ada:very-secret,:very"secret`, "FERMATA_OPERATOR_KEYS": ":very-secret", "FERMATA_SECRET": "very-secret, ",
-		"FERMATA_REDIS_SECRET": "very-secret,,", "FERMATA_REDIS_URL": "very-secret", "FERMATA_JWT_HS256_SECRET": " ",
+		"FERMATA_API_KEYS": `ada:hush-secret,:hush"secret`, "FERMATA_OPERATOR_KEYS": ":hush-secret", "FERMATA_SECRET": "hush-secret, ",
+		"FERMATA_REDIS_SECRET": "hush-secret,,", "FERMATA_REDIS_URL": "hush-secret", "FERMATA_JWT_HS256_SECRET": " ",
 		"CODEAPI_JWT_HS256_SECRET": " ",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
-			for _, command := range []string{"serve", "check"} {
-				err := run(t.Context(), []string{command, "--memory=much"}, io.Discard, io.Discard)
+			for _, command := range []string{"serve", "mcp"} {
+				err := run(t.Context(), []string{command}, io.Discard, io.Discard)
 				if err == nil {
 					t.Fatalf("fermata %s accepts %s=%q", command, name, value)
 				}
-				if text := err.Error(); strings.Contains(text, "very") || strings.Contains(text, "much") == strings.Contains(text, name) {
+				if text := err.Error(); strings.Contains(text, "hush") || !strings.Contains(text, name) {
 					t.Errorf("fermata %s with %s=%q says %s", command, name, value, text)
 				}
 			}
@@ -249,19 +232,16 @@ func TestSecretsOfTheEnvironmentAreNotPrinted(t *testing.T) {
 }
 
 func TestEverySettingHasHelp(t *testing.T) {
-	for _, f := range flagsOf(t) {
-		if f.Name == "help" {
-			continue
+	for _, s := range settingsOfServe() {
+		if s.tag.Get("help") == "" || s.group == "" {
+			t.Errorf("--%s has the help %q and the group %q, want both", s.name, s.tag.Get("help"), s.group)
 		}
-		if f.Help == "" || f.Group == nil {
-			t.Errorf("--%s has the help %q and the group %v, want both", f.Name, f.Help, f.Group)
+		if want := "FERMATA_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_")); len(s.variables) == 0 || s.variables[0] != want {
+			t.Errorf("--%s comes from %v, want %s first", s.name, s.variables, want)
 		}
-		if want := "FERMATA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); len(f.Envs) == 0 || f.Envs[0] != want {
-			t.Errorf("--%s comes from %v, want %s first", f.Name, f.Envs, want)
-		}
-		for _, alias := range f.Envs[min(1, len(f.Envs)):] {
+		for _, alias := range s.variables[min(1, len(s.variables)):] {
 			if !strings.HasPrefix(alias, "CODEAPI_") && !strings.HasPrefix(alias, "PTC_") {
-				t.Errorf("--%s comes from %s, too, want only names of LibreChat's and Refly's servers", f.Name, alias)
+				t.Errorf("--%s comes from %s, too, want only names of LibreChat's and Refly's servers", s.name, alias)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
@@ -32,7 +32,7 @@ func TestSettingsPage(t *testing.T) {
 	if !found {
 		t.Fatalf("%s lacks the line %q", path, generated)
 	}
-	want := settingsTables(flagsOf(t))
+	want := settingsTables(settingsOfServe())
 	if *update {
 		if err := os.WriteFile(path, []byte(head+generated+want), 0o644); err != nil {
 			t.Fatal(err)
@@ -45,28 +45,25 @@ func TestSettingsPage(t *testing.T) {
 }
 
 // settingsTables returns one table for each group of settings.
-func settingsTables(flags []*kong.Flag) string {
+func settingsTables(settings []*setting) string {
 	var page strings.Builder
 	group := ""
-	for _, f := range flags {
-		if f.Name == "help" {
-			continue
-		}
-		if f.Group.Title != group {
-			group = f.Group.Title
+	for _, s := range settings {
+		if s.group != group {
+			group = s.group
 			fmt.Fprintf(&page, "\n## %s\n\n| setting | value | default | meaning |\n|---|---|---|---|\n", group)
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", f.Envs[0], valueOf(f), defaultOf(f), meaningOf(f))
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", s.variables[0], valueOf(s), defaultOf(s), meaningOf(s))
 	}
 	return page.String()
 }
 
 // valueOf says what one may write as the value of a setting.
-func valueOf(f *kong.Flag) string {
-	if f.Enum != "" {
-		return "`" + strings.ReplaceAll(f.Enum, ",", "`, `") + "`"
+func valueOf(s *setting) string {
+	if choices := s.choices(); choices != nil {
+		return "`" + strings.Join(choices, "`, `") + "`"
 	}
-	switch f.Target.Interface().(type) {
+	switch s.field.Interface().(type) {
 	case time.Duration:
 		return "duration"
 	case byteSize:
@@ -75,12 +72,12 @@ func valueOf(f *kong.Flag) string {
 		return "rate"
 	case share:
 		return "number, `auto`"
-	case logLevel:
+	case slog.Level:
 		return "level"
 	case secret:
 		return "text"
 	}
-	switch f.Target.Kind() {
+	switch s.field.Kind() {
 	case reflect.Int, reflect.Float64, reflect.Pointer: // a number that need not be set
 		return "number"
 	case reflect.Bool:
@@ -92,11 +89,12 @@ func valueOf(f *kong.Flag) string {
 	}
 }
 
-func defaultOf(f *kong.Flag) string {
+func defaultOf(s *setting) string {
+	text, has := s.tag.Lookup("default")
 	switch {
-	case f.HasDefault:
-		return "`" + f.Default + "`"
-	case f.IsBool():
+	case has:
+		return "`" + text + "`"
+	case s.field.Kind() == reflect.Bool:
 		return "`false`"
 	}
 	return ""
@@ -104,12 +102,12 @@ func defaultOf(f *kong.Flag) string {
 
 var settingName = regexp.MustCompile(`FERMATA_[A-Z0-9_]*[A-Z0-9](=[a-z]+)?`)
 
-func meaningOf(f *kong.Flag) string {
-	text := settingName.ReplaceAllString(strings.ReplaceAll(f.Help, "|", "\\|"), "`$0`")
-	for value := range strings.SplitSeq(cmp.Or(f.Enum, "auto"), ",") {
+func meaningOf(s *setting) string {
+	text := settingName.ReplaceAllString(strings.ReplaceAll(s.tag.Get("help"), "|", "\\|"), "`$0`")
+	for value := range strings.SplitSeq(cmp.Or(s.tag.Get("enum"), "auto"), ",") {
 		text = strings.ReplaceAll(text, " "+value+": ", " `"+value+"`: ")
 	}
-	if aliases := f.Envs[1:]; len(aliases) > 0 {
+	if aliases := s.variables[1:]; len(aliases) > 0 {
 		text += " Also read from `" + strings.Join(aliases, "`, `") + "`."
 	}
 	return text

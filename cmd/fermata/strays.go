@@ -3,8 +3,6 @@ package main
 import (
 	"slices"
 	"strings"
-
-	"github.com/alecthomas/kong"
 )
 
 // envPrefix begins the names of all environment variables of the server.
@@ -29,10 +27,10 @@ type stray struct {
 }
 
 // straysIn returns the strays among environment variables, each as NAME=VALUE.
-func straysIn(environ []string, flags []*kong.Flag) []stray {
+func straysIn(environ []string, settings []*setting) []stray {
 	var known []string
-	for _, f := range flags {
-		known = append(known, f.Envs...)
+	for _, s := range settings {
+		known = append(known, s.variables...)
 	}
 	var found []stray
 	for _, variable := range environ {
@@ -41,19 +39,19 @@ func straysIn(environ []string, flags []*kong.Flag) []stray {
 		if !ours(envPrefix) || slices.Contains(known, name) || slices.Contains(elsewhere, name) || slices.ContainsFunc(elsewherePrefixes, ours) {
 			continue
 		}
-		found = append(found, stray{name, nearest(name, known)})
+		found = append(found, stray{name, nearest(name, known, envPrefix)})
 	}
 	slices.SortFunc(found, func(a, b stray) int { return strings.Compare(a.name, b.name) })
 	return found
 }
 
 // nearest returns the known name that takes the fewest changes to reach from name, or "" if all of
-// them take too many to be meant.
-func nearest(name string, known []string) string {
-	best, least := "", len(name)-len(envPrefix)
+// them take too many to be meant. All names begin with a prefix.
+func nearest(name string, known []string, prefix string) string {
+	best, least := "", len(name)-len(prefix)
 	for _, k := range known {
 		// Half of what follows the prefix may be wrong.
-		if d := distance(name, k); d < least && 2*d <= max(len(name), len(k))-len(envPrefix) {
+		if d := distance(name, k); d < least && 2*d <= max(len(name), len(k))-len(prefix) {
 			best, least = k, d
 		}
 	}

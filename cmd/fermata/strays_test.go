@@ -13,7 +13,7 @@ func TestStrays(t *testing.T) {
 		"XFERMATA_ADDR=x", "FERMATA_=x",
 	}
 	var got []string
-	for _, s := range straysIn(environ, flagsOf(t)) {
+	for _, s := range straysIn(environ, settingsOfServe()) {
 		got = append(got, s.warning())
 	}
 	want := []string{

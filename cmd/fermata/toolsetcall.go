@@ -36,7 +36,7 @@ type toolsetFile struct {
 type toolsetCall struct {
 	toolsetFile
 	Tool  string `arg:"" name:"toolset.tool" help:"Key of the toolset, a dot, and the name of the tool."`
-	Input string `arg:"" optional:"" name:"input" default:"{}" help:"Input of the tool, a JSON object; - reads it from stdin."`
+	Input string `arg:"" name:"input" default:"{}" help:"Input of the tool, a JSON object; - reads it from stdin."`
 }
 
 // run makes one call and prints its result as one line of JSON. Why it fails is the error, and what

@@ -182,7 +182,7 @@ func TestToolsetsStub(t *testing.T) {
 		"docs":       {"docs toolsets.yaml api", "\nPython: `from fermata_tools.api import Api`", "", 0},
 		"package":    {"docs toolsets.yaml api --package=refly_tools", "\nPython: `from refly_tools.api import Api`", "", 0},
 		"package 2":  {"docs toolsets.yaml api --package='a\x1bb'", "", `fermata: the package a\x1bb must have a name of at most 64 letters, digits and underscores that begins with a letter` + "\n", 1},
-		"lang":       {"stub toolsets.yaml api --lang=perl", "", `fermata: --lang must be one of "python","bash" but got "perl" (see fermata --help)` + "\n", 1},
+		"lang":       {"stub toolsets.yaml api --lang=perl", "", `fermata: --lang: must be one of python, bash, not "perl" (see fermata --help)` + "\n", 1},
 		"T8 twins":   {"stub toolsets.yaml twins", "", "fermata: the toolset twins is unavailable: its tools \"import\" and \"import_tool\" would both be the method import_tool in programs; hide one of them\n", 1},
 		"no toolset": {"docs toolsets.yaml tvins", "", "fermata: there is no toolset \"tvins\"\n", 1},
 	} {

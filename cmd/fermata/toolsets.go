@@ -14,33 +14,43 @@ import (
 	"fermata/engine/tools/policy"
 )
 
-// toolsetCommands are the commands below fermata toolsets.
-type toolsetCommands struct {
-	Check toolsetCheck `cmd:"" help:"Check a toolsets file, or a directory of them, without connecting to anything, and list what is in it."`
-	Call  toolsetCall  `cmd:"" help:"Call one tool as the server will, and print its result as JSON."`
-	Stub  toolsetStub  `cmd:"" help:"Print the source that programs import for a toolset."`
-	Docs  toolsetDocs  `cmd:"" help:"Print Markdown about a toolset for the system prompt of a model."`
-}
-
-// run runs the command that kong has found, such as "toolsets check <file>".
-func (c *toolsetCommands) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
-	switch strings.Fields(command)[1] {
-	case "call":
-		return c.Call.run(ctx, stdin, stdout, stderr)
-	case "stub":
-		return c.Stub.run(ctx, stdout, stderr)
-	case "docs":
-		return c.Docs.run(ctx, stdout, stderr)
-	default:
-		return c.Check.run(ctx, stdout, stderr)
-	}
+// toolsetCommands returns the commands below fermata toolsets.
+func toolsetCommands(stdin io.Reader, stdout, stderr io.Writer) *command {
+	var (
+		check toolsetCheck
+		call  toolsetCall
+		stub  toolsetStub
+		docs  toolsetDocs
+	)
+	return &command{name: "toolsets", help: "Check the file that describes tools which the server runs, and call them.", below: []*command{
+		{
+			name: "toolsets check", options: &check,
+			help: "Check a toolsets file, or a directory of them, without connecting to anything, and list what is in it.",
+			run:  func(ctx context.Context, _ []stray) error { return check.run(ctx, stdout, stderr) },
+		},
+		{
+			name: "toolsets call", options: &call,
+			help: "Call one tool as the server will, and print its result as JSON.",
+			run:  func(ctx context.Context, _ []stray) error { return call.run(ctx, stdin, stdout, stderr) },
+		},
+		{
+			name: "toolsets stub", options: &stub,
+			help: "Print the source that programs import for a toolset.",
+			run:  func(ctx context.Context, _ []stray) error { return stub.run(ctx, stdout, stderr) },
+		},
+		{
+			name: "toolsets docs", options: &docs,
+			help: "Print Markdown about a toolset for the system prompt of a model.",
+			run:  func(ctx context.Context, _ []stray) error { return docs.run(ctx, stdout, stderr) },
+		},
+	}}
 }
 
 // toolsetCheck is the command fermata toolsets check.
 type toolsetCheck struct {
-	Path     string          `arg:"" name:"file" help:"Toolsets file, or a directory of them."`
-	As       string          `env:"-" placeholder:"NAME" help:"Tell for each tool whether this principal may use it, and if not, why."`
-	Settings toolsetSettings `embed:""`
+	Path     string `arg:"" name:"file" help:"Toolsets file, or a directory of them."`
+	As       string `env:"-" placeholder:"NAME" help:"Tell for each tool whether this principal may use it, and if not, why."`
+	Settings toolsetSettings
 }
 
 // toolsetSettings are the settings that say who may use toolsets.

@@ -19,11 +19,11 @@ import (
 
 // toolsSettings are the settings of a server about the tools that it runs itself.
 type toolsSettings struct {
-	Path        string          `name:"toolsets" env:"FERMATA_TOOLSETS" placeholder:"PATH" help:"Toolsets file, or a directory of them: the tools that the server itself runs. Empty: none."`
-	Package     string          `name:"tools-package" default:"fermata_tools" help:"Name of the package from which programs import toolsets."`
-	Concurrency int             `name:"tool-concurrency" default:"16" help:"Calls that the server runs at the same time for one execution, 1 to 64."`
-	UsageLife   time.Duration   `name:"usage-life" default:"2160h" help:"How long to keep, for each client, toolset and day, how many calls the server has run and what they cost; at most 9600h. Counted from the end of the day."`
-	Rules       toolsetSettings `embed:""`
+	Path        string        `name:"toolsets" env:"FERMATA_TOOLSETS" placeholder:"PATH" help:"Toolsets file, or a directory of them: the tools that the server itself runs. Empty: none."`
+	Package     string        `name:"tools-package" default:"fermata_tools" help:"Name of the package from which programs import toolsets."`
+	Concurrency int           `name:"tool-concurrency" default:"16" help:"Calls that the server runs at the same time for one execution, 1 to 64."`
+	UsageLife   time.Duration `name:"usage-life" default:"2160h" help:"How long to keep, for each client, toolset and day, how many calls the server has run and what they cost; at most 9600h. Counted from the end of the day."`
+	Rules       toolsetSettings
 }
 
 // packageName matches the name of a package that programs can import.

@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/alecthomas/kong"
 	"github.com/dustin/go-humanize"
 
 	"fermata/api"
@@ -39,25 +36,6 @@ func (s *secret) UnmarshalText(text []byte) error {
 		return errors.New("there is an empty one")
 	}
 	return nil
-}
-
-// withoutSecrets returns the text of an error of the parser. The parser quotes variables of the
-// environment that it cannot read, those with secrets as well, whose values are left out here.
-func withoutSecrets(err error, parser *kong.Kong) string {
-	text := err.Error()
-	for _, command := range parser.Model.Children {
-		for _, f := range command.Flags {
-			switch f.Target.Interface().(type) {
-			case secret, []secret, []apiKey:
-			default:
-				continue
-			}
-			for _, name := range f.Envs {
-				text = strings.ReplaceAll(text, fmt.Sprintf("%s=%q", name, os.Getenv(name)), name)
-			}
-		}
-	}
-	return text
 }
 
 // reveal returns the texts of secrets.
@@ -107,22 +85,6 @@ const (
 // length returns the number of characters of the key.
 func (k apiKey) length() int { return utf8.RuneCountInString(k.Key.reveal()) }
 
-// readDuration reads the value of a setting that is a duration. kong's own does not tell how to write
-// one.
-func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue("duration")
-	if err != nil {
-		return err
-	}
-	text := token.String()
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("want a duration with a unit, such as 500ms, 30s, 5m or 24h, got %q", text)
-	}
-	target.SetInt(int64(d))
-	return nil
-}
-
 // A byteSize is a number of bytes, written like 512MiB or 50MB.
 type byteSize int64
 
@@ -171,7 +133,3 @@ func (r *rate) UnmarshalText(text []byte) error {
 	*r = rate{Requests: n, Window: d}
 	return nil
 }
-
-// A logLevel wraps a slog.Level, because kong would read a flag of an integer type as a
-// number.
-type logLevel struct{ slog.Level }
