@@ -11,15 +11,21 @@ import (
 	"time"
 )
 
-// The keys of buckets of the tests.
+// The keys of the buckets that Bucket makes.
 const (
-	bucketAccess = "test"
-	bucketSecret = "test-secret"
+	BucketAccess = "test"
+	BucketSecret = "test-secret"
 )
 
 // Bucket starts an S3 server with a bucket, and returns what FILES_URL is for servers that keep
 // their files there.
 func Bucket(t *testing.T) string {
+	t.Helper()
+	return BucketIn(t, t.TempDir())
+}
+
+// BucketIn is Bucket for a bucket whose objects are files in the directory files of root.
+func BucketIn(t *testing.T, root string) string {
 	t.Helper()
 	gateway, err := exec.LookPath("versitygw")
 	if err != nil && !InCI {
@@ -28,12 +34,11 @@ func Bucket(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "files"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	address := FreeAddr(t)
-	server := exec.Command(gateway, "--access", bucketAccess, "--secret", bucketSecret, "--port", address, "--health", "/health", "--quiet",
+	server := exec.Command(gateway, "--access", BucketAccess, "--secret", BucketSecret, "--port", address, "--health", "/health", "--quiet",
 		"posix", "--sidecar", t.TempDir(), root)
 	server.Dir = t.TempDir()
 	if err := server.Start(); err != nil {
@@ -61,6 +66,6 @@ func Bucket(t *testing.T) string {
 // its environment has none.
 func giveBucketKeys(home string) error {
 	dir := filepath.Join(home, ".aws")
-	keys := "[default]\naws_access_key_id = " + bucketAccess + "\naws_secret_access_key = " + bucketSecret + "\n"
+	keys := "[default]\naws_access_key_id = " + BucketAccess + "\naws_secret_access_key = " + BucketSecret + "\n"
 	return errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "credentials"), []byte(keys), 0o600))
 }
