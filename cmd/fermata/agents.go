@@ -108,11 +108,7 @@ func (s *settings) serveAgent(ctx context.Context, to streams, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		err = errors.Join(err, opened.close(closing))
-	}()
+	defer func() { err = errors.Join(err, opened.close(ctx)) }()
 	log.LogAttrs(ctx, slog.LevelInfo, "serving an agent", handlers.about...)
 	err = handlers.agents.Serve(ctx, auth.Principal{ID: auth.Anonymous}, mcp.Lines(to.in, to.out))
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {

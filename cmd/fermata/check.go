@@ -184,11 +184,9 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 		_ = server.Serve(listener) // If it fails before it is closed, so does the request.
 	}()
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
 		err = errors.Join(err, server.Close())
 		<-served
-		err = errors.Join(err, opened.close(closing))
+		err = errors.Join(err, opened.close(ctx))
 	}()
 	return runLookAround(ctx, "http://"+listener.Addr().String()+"/exec", key)
 }

@@ -68,11 +68,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (e
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		err = errors.Join(err, opened.close(closing))
-	}()
+	defer func() { err = errors.Join(err, opened.close(ctx)) }()
 	if s.HTTP.Auth == "off" {
 		log.Warn("authentication is off: everyone who can reach the address may run programs")
 	}

@@ -54,9 +54,11 @@ func (c *closers) add(what string, f func(context.Context) error) { *c = append(
 // them is over.
 const partGrace = time.Second
 
-// close does not wait forever for a part that does not close: the end of the process ends
-// that part too.
+// close closes the parts within closeTimeout, also if ctx has ended. It does not wait forever for a part
+// that does not close: the end of the process ends that part too.
 func (c closers) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
 	var errs []error
 	for _, part := range slices.Backward(c) {
 		closed := make(chan error, 1)
@@ -97,9 +99,7 @@ type served struct {
 func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched *metrics, addr net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
-			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-			defer cancel()
-			err = errors.Join(err, opened.close(closing))
+			err = errors.Join(err, opened.close(ctx))
 			opened = nil
 		}
 	}()
