@@ -187,33 +187,23 @@ func (s *Store) appendSummaries(ctx context.Context, list []continuation.Summary
 	if len(members) == 0 {
 		return list, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
-	defer cancel()
-	replies, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, m := range members {
-			p.Get(ctx, key(m.ID)+summarySuffix)
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, err
+	keys := make([]string, len(members))
+	for i, m := range members {
+		keys[i] = key(m.ID) + summarySuffix
 	}
-	for i, reply := range replies {
-		value, err := reply.(*redis.StringCmd).Bytes()
-		if errors.Is(err, redis.Nil) {
+	err := s.getAll(ctx, keys, func(i int, value []byte, found bool) error {
+		if !found {
 			s.index.drop(group, members[i])
-			continue
-		}
-		if err != nil {
-			return nil, err
+			return nil
 		}
 		summary, err := s.decodeSummary(members[i].ID, value)
 		if err != nil {
-			return nil, fmt.Errorf("summary of %s: %w", members[i].ID, err)
+			return fmt.Errorf("summary of %s: %w", members[i].ID, err)
 		}
 		list = append(list, summary)
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 // forget removes the journal and the summary of an execution that has ended. It returns 0 if the

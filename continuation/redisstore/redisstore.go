@@ -184,6 +184,23 @@ func scanPage(ctx context.Context, node redis.UniversalClient, cursor uint64) ([
 
 // appendPage appends to list the records of those keys that still exist.
 func (s *Store) appendPage(ctx context.Context, list []continuation.Record, keys []string) ([]continuation.Record, error) {
+	err := s.getAll(ctx, keys, func(i int, value []byte, found bool) error {
+		if !found {
+			return nil
+		}
+		id := keys[i][len(keyPrefix) : len(keys[i])-len(keySuffix)]
+		r, err := decode(s.codec, id, value)
+		if err != nil {
+			return fmt.Errorf("record %s: %w", id, err)
+		}
+		list = append(list, r)
+		return nil
+	})
+	return list, err
+}
+
+// getAll calls each with the values of keys, in their order, as far as they are found.
+func (s *Store) getAll(ctx context.Context, keys []string, each func(i int, value []byte, found bool) error) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
 	// This is not an MGET, because a Cluster accepts that only for keys of one slot.
@@ -194,24 +211,18 @@ func (s *Store) appendPage(ctx context.Context, list []continuation.Record, keys
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, err
+		return err
 	}
 	for i, reply := range replies {
 		value, err := reply.(*redis.StringCmd).Bytes()
-		if errors.Is(err, redis.Nil) {
-			continue
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return fmt.Errorf("%s: %w", keys[i], err)
 		}
-		id := keys[i][len(keyPrefix) : len(keys[i])-len(keySuffix)]
-		if err == nil {
-			var r continuation.Record
-			if r, err = decode(s.codec, id, value); err == nil {
-				list = append(list, r)
-				continue
-			}
+		if err := each(i, value, err == nil); err != nil {
+			return err
 		}
-		return nil, fmt.Errorf("record %s: %w", id, err)
 	}
-	return list, nil
+	return nil
 }
 
 // Delete implements continuation.Store.

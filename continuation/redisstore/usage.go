@@ -177,35 +177,25 @@ type tallyPlace struct {
 
 // appendUsages appends the sums at some places, as far as they come after one.
 func (s *Store) appendUsages(ctx context.Context, list []continuation.Usage, places []tallyPlace, after continuation.Usage) ([]continuation.Usage, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
-	defer cancel()
-	replies, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, place := range places {
-			p.Get(ctx, usageName(place.day, place.group))
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, err
+	names := make([]string, len(places))
+	for i, place := range places {
+		names[i] = usageName(place.day, place.group)
 	}
 	last := tallyPlace{after.Day, groupOf(after.Principal)}
-	for i, reply := range replies {
-		value, err := reply.(*redis.StringCmd).Bytes()
-		if errors.Is(err, redis.Nil) {
-			continue
+	err := s.getAll(ctx, names, func(i int, value []byte, found bool) error {
+		if !found {
+			return nil
 		}
+		sums, _, err := s.decodeTally(names[i], value)
 		if err != nil {
-			return nil, err
-		}
-		sums, _, err := s.decodeTally(usageName(places[i].day, places[i].group), value)
-		if err != nil {
-			return nil, err
+			return err
 		}
 		toolset := ""
 		if places[i] == last {
 			toolset = after.Toolset
 		}
 		list = append(list, sums.Usages(places[i].day, toolset)...)
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
