@@ -158,16 +158,7 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 		e, err := s.checker.accept(event, s.conversation.copy())
 		// From here on hold counts the checked calls; the bytes of the frame count no more.
 		event.Release()
-		if err == nil && e.state == Paused {
-			err = s.hold(&e)
-		}
-		switch {
-		case err != nil:
-			e = s.broken(sandbox.Broken{Err: err, ByProgram: true})
-		case e.state == Failed:
-			e = s.kill(e)
-		}
-		return e, true
+		return s.rested(e, err), true
 	case sandbox.Exit:
 		return exited(event), true
 	case sandbox.Ran:
@@ -183,6 +174,21 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 	default:
 		return s.broken(sandbox.Broken{Err: fmt.Errorf("%T of a running program", event)}), true
 	}
+}
+
+// rested returns how a program that has come to rest goes on: it pauses, or it is killed because of what
+// it has sent.
+func (s *stretch) rested(e ending, err error) ending {
+	if err == nil && e.state == Paused {
+		err = s.hold(&e)
+	}
+	switch {
+	case err != nil:
+		return s.broken(sandbox.Broken{Err: err, ByProgram: true})
+	case e.state == Failed:
+		return s.kill(e)
+	}
+	return e
 }
 
 // hold counts what a pause stores for its principal. If there is no room for what the program has

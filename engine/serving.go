@@ -147,26 +147,13 @@ func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
 		p, e, err = d.plan(calls, record)
 		return err
 	})
-	switch {
-	case err != nil:
-		return s.broken(sandbox.Broken{Err: err, ByProgram: true}), true
-	case e.state == Failed:
-		return s.kill(e), true
+	if err != nil || e.state == Failed {
+		return s.rested(e, err), true
 	}
 	s.conversation.missed(p.awaited, d.crew)
 	d.crew.resting, d.crew.awaited = true, p.awaited
 	if len(p.begin) == 0 && d.crew.idle() {
-		e = d.pause(p, record, s.checker.maxRounds)
-		if e.state == Paused {
-			err = s.hold(&e)
-		}
-		switch {
-		case err != nil:
-			e = s.broken(sandbox.Broken{Err: err, ByProgram: true})
-		case e.state == Failed:
-			e = s.kill(e)
-		}
-		return e, true
+		return s.rested(d.pause(p, record, s.checker.maxRounds), nil), true
 	}
 	return s.begin(p, record)
 }
