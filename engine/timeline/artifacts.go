@@ -64,7 +64,7 @@ const smallArtifact = 16
 
 // handedOver returns a file that a tool has handed over.
 func (b *builder) handedOver(s journal.ArtifactStored) *artifact {
-	name := strings.TrimPrefix(s.Path, b.names.Turn+"/files/")
+	name := strings.TrimPrefix(s.Path, b.own+"/files/")
 	a := &artifact{
 		logical: b.filePath(name), physical: b.names.Turn + "/files/" + name, id: s.ID, mime: s.MIME, size: s.Size,
 		visibility: external, tool: true, asked: s.Asked, err: s.Error, at: s.Time,

@@ -67,6 +67,24 @@ func TestNotices(t *testing.T) {
 	)
 }
 
+// A file has one path, whether it is an output or a tool has handed it over, also if the request for the
+// timeline names another turn than the start.
+func TestPathsInTheDirectoryOfTheTurn(t *testing.T) {
+	t.Parallel()
+	h := begun(`,"outputs":["turn_1/files/a.txt"]`).called("call_001", "w", `{}`).handedOver("call_001", "turn_1/files/a.txt", "text/plain", "A").
+		returned("call_001", `{}`).produced("turn_1/files/a.txt", "text/plain", "A").completed()
+	h.names.Turn = "turn_7"
+	n := 0
+	for _, b := range h.build(t, timeline.Options{}).Blocks {
+		if b.Path == "fi:turn_7.files/a.txt" && b.Meta.Physical == "turn_7/files/a.txt" {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d blocks have the content of the file under its path, want 2", n)
+	}
+}
+
 // TestWarnings checks the warnings about files that were stored and look wrong.
 func TestWarnings(t *testing.T) {
 	t.Parallel()

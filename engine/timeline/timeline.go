@@ -89,7 +89,11 @@ type Options struct {
 
 // Build returns the timeline of the events that were added to f. An error comes from the contents.
 func Build(ctx context.Context, f *Facts, o Options, c Contents) (Timeline, error) {
-	b := &builder{facts: f, names: o.Names, mute: o.Mute, wanted: map[string]bool{}}
+	own, err := f.Names()
+	if err != nil {
+		return Timeline{}, err
+	}
+	b := &builder{facts: f, names: o.Names, own: own.Turn, mute: o.Mute, wanted: map[string]bool{}}
 	for _, p := range o.Paths {
 		b.wanted[p] = true
 	}
@@ -125,7 +129,9 @@ type builder struct {
 	Timeline
 	facts *Facts
 	names Names
-	mute  bool
+	// own is the turn that the start has named, or the usual one. Paths may begin with its directory.
+	own  string
+	mute bool
 	// wanted are the paths of the blocks that are wanted. If there are none, all blocks are wanted.
 	wanted map[string]bool
 }
