@@ -52,7 +52,7 @@ func (o Output) judge(f Found) Judged {
 	case f.Size == 0 && o.MinBytes > 0:
 		j.State = Empty
 	case f.Size < o.MinBytes:
-		j.State, j.Error = TooSmall, fmt.Sprintf("file has %d bytes, at least %d were expected", f.Size, o.MinBytes)
+		j.State, j.Error = TooSmall, fmt.Sprintf("file has %d of at least %d bytes", f.Size, o.MinBytes)
 	}
 	if j.Stored() {
 		j.ID, j.Type = f.ID, cmp.Or(o.Type, f.Type)

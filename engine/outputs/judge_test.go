@@ -28,7 +28,7 @@ func TestJudge(t *testing.T) {
 		{
 			"too small", 100,
 			outputs.Found{State: outputs.Produced, ID: "1", Size: 99},
-			outputs.Judged{State: outputs.TooSmall, ID: "1", Size: 99, Error: "file has 99 bytes, at least 100 were expected"},
+			outputs.Judged{State: outputs.TooSmall, ID: "1", Size: 99, Error: "file has 99 of at least 100 bytes"},
 		},
 		{"just large enough", 100, outputs.Found{State: outputs.Produced, ID: "1", Size: 100}, outputs.Judged{State: outputs.Produced, ID: "1", Size: 100}},
 		{"too large", 1, outputs.Found{State: outputs.TooLarge, Size: 1 << 40}, outputs.Judged{State: outputs.TooLarge, Size: 1 << 40, Error: "file is too large"}},

@@ -51,7 +51,7 @@ var want = []struct {
 	{"turn_1/files/good.txt", "produced", "", 5, 1},
 	{"plain.txt", "produced", "", 5, 1},
 	{"renamed", "produced", "", 5, 1},
-	{"small", "too_small", "file has 1 bytes, at least 100 were expected", 1, 100},
+	{"small", "too_small", "file has 1 of at least 100 bytes", 1, 100},
 	{"empty", "empty", "file is empty", 0, 1},
 	{"bare", "empty", "file is empty", 0, 100},
 	{"zero", "produced", "", 0, 0},
