@@ -17,13 +17,13 @@ type Chapter struct {
 	// Summary, if it is set, replaces the summary of the execution.
 	Summary *Summary
 	// Life is how long the journal and the summary of an execution that ends with this chapter are
-	// kept, from now on. It is 0 as long as the execution lives: then they are kept for as long as
-	// the record is, and for JournalSlack more.
+	// kept from now on. It is 0 if the execution does not end with this chapter. Then they are kept for as
+	// long as the record, and for JournalSlack more.
 	Life time.Duration
 }
 
-// JournalSlack is how long the journal of a live execution outlives a record that has run out, so
-// that a server notices, and ends the journal.
+// JournalSlack is how long the journal of an execution that has not ended is kept after its record has expired.
+// In this time a server notices it and ends the journal.
 const JournalSlack = 10 * time.Minute
 
 // Empty reports whether c adds nothing to the journal.
@@ -32,14 +32,14 @@ func (c Chapter) Empty() bool { return len(c.Events) == 0 && c.Summary == nil }
 // A Summary is what lists of executions show of one execution. It is written at the start and at
 // the end of the execution.
 type Summary struct {
-	// ID is the execution's, and Principal the one who started it.
+	// ID is the id of the execution. Principal is the principal who has started it.
 	ID        string
 	Principal string
 	// Created is when the execution began. Stores keep it in milliseconds.
 	Created time.Time
 	// Ended is true if the execution has ended.
 	Ended bool
-	// Content is in the form of whoever writes it: a JSON object.
+	// Content is a JSON object. Stores do not interpret it.
 	Content json.RawMessage
 }
 
@@ -78,19 +78,20 @@ type Journals interface {
 	// there are none.
 	Forget(ctx context.Context, id string) error
 
-	// Watch returns a channel that receives after the journal of the execution has grown, on
-	// whichever server, and when that may have happened unnoticed. It has room for one signal, so
-	// several changes may be told by one. The watch ends, and the channel is closed, when ctx ends.
+	// Watch returns a channel that receives a signal after the journal of the execution has grown on any
+	// server, and when it may have grown unnoticed. It has room for one signal, so one signal may stand for
+	// several changes. When ctx ends, the watch ends and the channel is closed.
 	Watch(ctx context.Context, id string) (<-chan struct{}, error)
 }
 
-// JournalLimits bound what a Store keeps of the journals of executions that have ended. A journal
-// counts its bytes, and at least JournalLeast. Beyond a limit the oldest ended journals go, with
-// their summaries; live journals count, but stay. 0 is no limit.
+// JournalLimits limit the size of the journals of executions that have ended. A journal counts for its size, and
+// for at least JournalLeast. When a limit is exceeded, the oldest journals of ended executions are removed with
+// their summaries. Journals of live executions count, but are not removed. 0 is no limit.
 type JournalLimits struct {
-	// Principal bounds the journals of one principal, All those of all principals, in bytes.
+	// Principal is the limit for the journals of one principal, and All the limit for the journals of all
+	// principals, in bytes.
 	Principal, All int64
 }
 
-// JournalLeast is what the smallest journal counts, in bytes.
+// JournalLeast is the minimum number of bytes for which a journal counts.
 const JournalLeast = 4 << 10

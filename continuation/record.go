@@ -41,18 +41,18 @@ type Call struct {
 	// Toolset and Tool name a tool that the server runs, or that waits for approval.
 	Toolset string `json:"toolset,omitempty"`
 	Tool    string `json:"tool,omitempty"`
-	// Stage says where a call stands that the server runs or that needs approval, in the engine's
-	// own words. Digest is the hash of its input then.
+	// Stage is the stage of a call that the server runs or that needs approval, in the engine's own words. Such
+	// a call has a Digest, the hash of its input.
 	Stage  string `json:"stage,omitempty"`
 	Digest []byte `json:"digest,omitempty"`
 	// Server is true if the server runs the tool. Reason is why the call was refused, if it was.
 	Server bool   `json:"server,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Envelope is true if the client's result is an envelope. Path is that in the input then, for a file
+	// Envelope is true if the client's result is an envelope. Then Path is the path in the input, for a file
 	// that the result may hand over.
 	Envelope bool   `json:"envelope,omitempty"`
 	Path     string `json:"path,omitempty"`
-	// Cost is what is reserved for the call, in credits.
+	// Cost is the number of credits that are reserved for the call.
 	Cost int64 `json:"cost,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type Record struct {
 	ID string `json:"id"`
 	// Session is the id of the session whose files the execution sees.
 	Session string `json:"session"`
-	// Principal is who started the execution. Nobody else may continue it.
+	// Principal is the principal who has started the execution. Nobody else may continue it.
 	Principal string `json:"principal"`
 	// State is a state of the engine's state machine.
 	State string `json:"state"`
@@ -97,7 +97,7 @@ type Record struct {
 	// Granted says which tools the server runs for the program and under which rules, in the
 	// engine's own form.
 	Granted json.RawMessage `json:"granted,omitempty"`
-	// Depth is through how many toolsets the request has come that started the execution.
+	// Depth is the number of toolsets through which the request that has started the execution has come.
 	Depth int `json:"depth,omitempty"`
 	// Cost is what the server's calls have cost, and what is reserved for those that run, in credits.
 	Cost int64 `json:"cost,omitempty"`
@@ -110,7 +110,7 @@ type Record struct {
 	Scope  json.RawMessage `json:"scope,omitempty"`
 	// Outputs are the files that the program must produce, in the engine's own form.
 	Outputs json.RawMessage `json:"outputs,omitempty"`
-	// Include says that the answer about the end is to carry the timeline.
+	// Include says that the terminal answer must include the timeline.
 	Include bool `json:"include,omitempty"`
 	// Handed are the files that results of tools have handed over, in the engine's own form.
 	Handed json.RawMessage `json:"handed,omitempty"`
@@ -133,8 +133,7 @@ type Record struct {
 	// Answer is the last answer to the client, kept for a retry of the same request.
 	// It is empty while the execution runs.
 	Answer json.RawMessage `json:"answer,omitempty"`
-	// Reason and Detail tell more of the end of an execution than its State, in the engine's own
-	// words.
+	// Reason and Detail say more about the end of an execution than its State, in the engine's own words.
 	Reason string `json:"reason,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Journal says how the journal of the execution is kept, in the engine's own words. Events

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// maxSecretFile bounds what is read of a secret file. It is far more than a secret
+// maxSecretFile is how many bytes of a secret file are read. It is far more than a secret
 // needs.
 const maxSecretFile = 4 << 10
 

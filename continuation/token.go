@@ -25,7 +25,7 @@ const (
 	// minSecret is the minimum length of a secret: the output size of the hash, which
 	// RFC 7518 section 3.2 requires for HS256.
 	minSecret = sha256.Size
-	// maxToken bounds the work that a stranger can cause with one token.
+	// maxToken limits the work that anybody can cause with one token.
 	maxToken = 8 << 10
 	// tokenType is the typ header. It tells our tokens from the JWTs that authenticate
 	// clients, even if both were signed with the same secret. It is on the wire.
@@ -39,7 +39,7 @@ type Claims struct {
 	Execution string
 	// Session is the id of the execution's session.
 	Session string
-	// Principal is who started the execution. It may be empty.
+	// Principal is the principal who has started the execution. It may be empty.
 	Principal string
 	// Round is the pause that the token continues, counted from 1.
 	Round int

@@ -44,13 +44,13 @@ func (d Day) begin() time.Time {
 
 // A UsageQuery says which sums are asked for.
 type UsageQuery struct {
-	// Principal is whose sums they are, unless Everyone is true.
+	// Principal is the principal whose sums are asked for, unless Everyone is true.
 	Principal string
 	Everyone  bool
 	// Since and Until are the first and the last day.
 	Since, Until Day
-	// After is the last sum of the page before, of which the numbers do not matter. The zero value
-	// asks for the first page.
+	// After is the last sum of the page before. Its numbers do not matter. The zero value asks for the first
+	// page.
 	After Usage
 	// Limit is the most sums to return.
 	Limit int
@@ -59,12 +59,12 @@ type UsageQuery struct {
 // Usages are the sums that a Store keeps. They are safe for concurrent use and return the errors of a
 // Store.
 type Usages interface {
-	// AddUsage adds to the sums, and removes those of days that ended more than life ago. After an
-	// error each of them may have been added or not, but none is added twice.
+	// AddUsage adds to the sums, and removes the sums of days that ended more than life ago. After an error
+	// each usage may have been added or not, but none was added twice.
 	AddUsage(ctx context.Context, add []Usage, life time.Duration) error
 
-	// Usage returns sums, those of the newest day first. Those of one principal and day stand
-	// together, in the order of their toolsets; principals stand in an order of the store's own.
-	// Fewer than q.Limit are the last ones.
+	// Usage returns sums, those of the newest day first. The sums of one principal and day come together, in the
+	// order of their toolsets. The order of principals depends on the store. If there are fewer than q.Limit
+	// sums, they are the last ones.
 	Usage(ctx context.Context, q UsageQuery) ([]Usage, error)
 }

@@ -44,8 +44,8 @@ func (e *BashCollisionError) Error() string {
 		" normalize to the same function identifier " + strconv.Quote(e.Identifier) + "; rename one to avoid collision"
 }
 
-// Bash returns shell source that defines a function for every tool. All that it contains
-// of the client's text are identifiers: a function names its tool by its index in tools.
+// Bash returns shell source that defines a function for every tool. Of the client's text it
+// contains only identifiers: a function names its tool by the index in tools.
 func Bash(tools []Tool) (string, error) {
 	var source strings.Builder
 	index := make(map[string]int, len(tools))

@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// clean returns a text of a stranger in one line, as it can stand in Markdown between quotation
-// marks or backquotes: without characters that cannot be seen or that turn the direction of the
-// text, and with others in place of those that end a quotation, code or a tag. It has no links.
+// clean returns an untrusted text on one line, in a form that is safe in Markdown between quotation marks or
+// backquotes. Characters that are invisible or change the direction of the text are removed, and characters
+// that end a quotation, code or a tag are replaced. The result has no links.
 func clean(text string) string {
 	var b strings.Builder
-	blank := false // whether a blank is due before the next character
-	var last rune  // what was written before
+	blank := false // whether a blank must be written before the next character
+	var last rune  // the character that was written last
 	for _, r := range text {
 		switch {
 		case unicode.IsSpace(r):
@@ -42,7 +42,7 @@ func clean(text string) string {
 	return b.String()
 }
 
-// unseen are characters that count as letters or marks and have no ink.
+// unseen are characters that count as letters or marks but are invisible.
 var unseen = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x034F, Hi: 0x034F, Stride: 1}, // combining grapheme joiner
@@ -59,8 +59,8 @@ var unseen = &unicode.RangeTable{
 	},
 }
 
-// isUnseen reports whether r cannot be seen, or changes how other characters are shown. What is
-// not UTF-8 cannot be seen, either.
+// isUnseen reports whether r is invisible, or changes how other characters are shown. Bytes that are not UTF-8
+// count as invisible.
 func isUnseen(r rune) bool {
 	return !unicode.IsGraphic(r) || r == unicode.ReplacementChar || unicode.Is(unseen, r)
 }
@@ -76,7 +76,7 @@ func cut(text string, limit int) string {
 	return text
 }
 
-// quoted returns a text of a stranger in quotation marks, clean and cut, or "" if nothing is left.
+// quoted returns an untrusted text in quotation marks, clean and truncated, or "" if nothing is left of it.
 func quoted(text string, limit int) string {
 	// No character has more than four bytes; most of the rest need not be read.
 	const room = 16

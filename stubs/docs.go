@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds on the documentation of a toolset, which stands in the prompt of a model.
+// The limits of the documentation of a toolset, which is a part of the prompt of a model.
 const (
 	maxLine    = 160      // characters of a description in the list of tools
 	maxText    = 1000     // characters of a description of a toolset or a tool
@@ -21,9 +21,9 @@ const (
 // Docs returns Markdown about a toolset for the prompt of a model: a line for each tool, then its
 // parameters, its result and an example. pkg is the package that programs import the toolset from.
 //
-// The texts of the tools' source are those of a stranger. Each stands in one line, in quotation
-// marks that it cannot close, without characters that cannot be seen, and is cut; the documentation
-// says that they are no instructions. So no text stands outside of its toolset's section.
+// The texts from the source of the tools are not trusted. Each is on one line, truncated, without invisible
+// characters, and in quotation marks that it cannot close. The documentation says that these texts are not
+// instructions. So no text can get out of the section of its toolset.
 func Docs(pkg string, t Toolset) (string, error) {
 	methods, err := t.methods()
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *docs) tool(t Tool, method string) {
 	d.line("Example: `", d.toolset.Class, ".", method, "(", python, ")`, in Bash `", bashFunction(d.toolset.Key, method), " '{", bash, "}'`")
 }
 
-// properties writes a line for each property whose name is fit to be shown.
+// properties writes a line for each property whose name can be shown.
 func (d *docs) properties(properties []property) {
 	left := 0
 	for i := range properties {
@@ -154,7 +154,7 @@ func (d *docs) properties(properties []property) {
 	}
 }
 
-// facts returns the type of a property as in Python, and what else its schema tells.
+// facts returns the type of a property as in Python, and what else its schema says.
 func facts(p *property) string {
 	text := p.annotation()
 	if p.enum != nil {
@@ -163,12 +163,12 @@ func facts(p *property) string {
 	return cut(clean(string(appendRules(appendKeys([]byte(text), &p.schema), p))), maxFact)
 }
 
-// isShown reports whether a name can stand in code as it is.
+// isShown reports whether a name can be shown in code as it is.
 func isShown(name string) bool {
 	return name != "" && len(name) <= maxName && clean(name) == name && !strings.ContainsAny(name, `'\`)
 }
 
-// shownParameters returns parameters as in a call: those that are required, then others with "=".
+// shownParameters returns the parameters as in a call: the required ones, and then the others with "=".
 func shownParameters(properties []property) string {
 	var shown []string
 	size, left := 0, false
@@ -195,7 +195,7 @@ func shownParameters(properties []property) string {
 	return strings.Join(shown, ", ")
 }
 
-// example returns the arguments of a call with all that is required, and the same as the members
+// example returns the arguments of a call with all required parameters, once as Python and once as the members
 // of a JSON object.
 func example(properties []property) (python, bash string) {
 	var arguments, others, members []string
@@ -218,8 +218,8 @@ func example(properties []property) (python, bash string) {
 	return strings.Join(arguments, ", "), strings.Join(members, ", ")
 }
 
-// example returns a value that the schema allows, as JSON and as Python. It is a foreign one, the
-// default or the first of an enum, only if it is short and plain.
+// example returns a value that the schema allows, as JSON and as Python. It is a value from the schema (the
+// default or the first of an enum) only if that is short and plain.
 func (s *schema) example() (value, literal string) {
 	value = exampleOf(s.allKinds())
 	first := s.preset
@@ -232,7 +232,7 @@ func (s *schema) example() (value, literal string) {
 	return value, string(appendLiteral(nil, []byte(value), appendString))
 }
 
-// isPlain reports whether JSON has nothing in it that would have to be escaped or cleaned.
+// isPlain reports whether JSON contains nothing that must be escaped or cleaned.
 func isPlain(text string) bool {
 	return !strings.ContainsAny(text, "'`\\<>") && clean(strings.ReplaceAll(text, `"`, "")) == strings.ReplaceAll(text, `"`, "")
 }

@@ -86,8 +86,8 @@ func TestDocsManyParameters(t *testing.T) {
 	}
 }
 
-// spans are what may differ between the documentation of two toolsets of one form: texts of their
-// sources, and code.
+// spans matches the parts in which the documentation of two similar toolsets may differ: texts of their sources,
+// and code.
 var spans = regexp.MustCompile("`[^`\n]*`|\"[^\"\n]*\"")
 
 // TestT9HostileTexts checks that texts stay in their quotation marks, in which nothing is hidden.
@@ -154,7 +154,7 @@ func FuzzDocs(f *testing.F) {
 	}
 	want := spans.ReplaceAllString(docsOf(f, hostileToolset("xy")), "…")
 	f.Fuzz(func(t *testing.T, text, name, schema string) {
-		// Only as much of a text is fuzzed as is shown of all.
+		// Every part of the documentation shows at least this much of a text.
 		text = text[:min(len(text), 100)]
 		if got := spans.ReplaceAllString(docsOf(t, hostileToolset("x"+text+"y")), "…"); got != want {
 			t.Errorf("the text %q stands outside of its quotation marks (-want +got):\n%s", text, cmp.Diff(want, got))

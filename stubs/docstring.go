@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// maxDoc bounds the docstring, in bytes.
+	// maxDoc is the maximum length of a docstring, in bytes.
 	maxDoc = 16 << 10
-	// maxDocEnum bounds the values of an enum that the docstring shows, in bytes of JSON.
+	// maxDocEnum is the maximum length of the values of an enum that a docstring shows, in bytes of JSON.
 	maxDocEnum = 2 << 10
-	// docCut ends a docstring that was cut off.
+	// docCut ends a truncated docstring.
 	docCut = "…"
 )
 
@@ -50,7 +50,7 @@ func openSection(doc []byte, description string) []byte {
 	return slices.Insert(doc, 0, '\n')
 }
 
-// cutText cuts off what is beyond limit, in bytes.
+// cutText truncates a text to limit bytes.
 func cutText(dst []byte, limit int) []byte {
 	if len(dst) <= limit {
 		return dst
@@ -89,7 +89,7 @@ func appendDocProperty(dst []byte, p *property) []byte {
 	return dst
 }
 
-// appendFacts appends what the schema of a property tells: string, required, default "c".
+// appendFacts appends what the schema of a property says: string, required, default "c".
 func appendFacts(dst []byte, p *property) []byte {
 	return appendRules(appendKeys(appendKinds(dst, p.allKinds()), &p.schema), p)
 }

@@ -15,7 +15,7 @@ type stub struct {
 	Name        string          `json:"name"`
 	Identifier  string          `json:"identifier"`
 	ObjectFirst bool            `json:"object_first"`
-	Others      map[string]bool `json:"others"` // properties that are no parameters, and whether they are required
+	Others      map[string]bool `json:"others"` // properties that are not parameters, and whether they are required
 	Closed      bool            `json:"closed"`
 	Parameters  []string        `json:"parameters"`
 	Signature   string          `json:"signature"`
@@ -36,7 +36,7 @@ func newJudge(tb testing.TB) *judge {
 	return startJudge(tb, "testdata/judge.py")
 }
 
-// startJudge starts a judge that is this script.
+// startJudge starts a judge that runs this script.
 func startJudge(tb testing.TB, script string) *judge {
 	tb.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {

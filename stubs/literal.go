@@ -60,7 +60,7 @@ func appendReadable(dst, s []byte) []byte {
 
 // appendLiteral appends v, which must be valid JSON, as a Python literal. It calls quote
 // to write strings: besides strings, only three names differ between the two languages.
-// The caller must bound v, since Python refuses integers of more than 4300 digits and
+// The caller must limit v, since Python refuses integers of more than 4300 digits and
 // brackets nested 200 deep.
 func appendLiteral(dst []byte, v jsontext.Value, quote func(dst, s []byte) []byte) []byte {
 	for i := 0; i < len(v); {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// An inputReader reads what the methods of a toolset take.
+// An inputReader reads the parameters of the methods of a toolset.
 type inputReader struct{ reader reader }
 
 func newInputReader() inputReader { return inputReader{reader{deep: true}} }
 
-// methodParameters returns the properties of a tool's input, those that are required first. closed
-// reports that the tool takes nothing else. The result is valid until the next call.
+// methodParameters returns the properties of a tool's input, the required ones first. closed is true if the tool
+// takes no other properties. The result is valid until the next call.
 func (r *inputReader) methodParameters(src json.RawMessage) (properties []property, closed bool) {
 	properties, closed = r.reader.parameters(withoutReferences(src))
 	for i := range properties {

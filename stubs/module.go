@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// maxClassDoc bounds the docstring of a class, in bytes.
+// maxClassDoc is the maximum length of the docstring of a class, in bytes.
 const maxClassDoc = 4 << 10
 
-// PythonModule returns the source of the module that programs import for a toolset. It is an error
-// if the key or the class is no name for that, if two tools have the same method, or if the source
-// would have more than 2 MiB.
+// PythonModule returns the source of the module that programs import for a toolset. It is an error if the key or
+// the class is not a valid name, if two tools have the same method, or if the source would have more than 2 MiB.
 //
-// The source needs Python 3.11 and is ASCII. Every tool that has a method is a method of the class,
-// which blocks, and one of its member aio, which is async. The methods are static: nobody needs an
-// instance, and no argument is called cls. The source looks like this:
+// The source needs Python 3.11 and is ASCII. Every tool that has a method is a blocking method of the class, and
+// an async method of its member aio. The methods are static, so that no instance is needed and parameters may
+// have the name cls. The source looks like this:
 //
 //	class Weather:
 //	    """Current weather and forecasts."""
@@ -36,10 +35,10 @@ const maxClassDoc = 4 << 10
 //	        async def get_current(city: str, units: Literal["c", "f"] = "c", **extra: Any) -> dict[str, Any]:
 //	            """Weather.get_current, to be awaited."""
 //
-// The hook _tool is what the module imports from its package. Its arguments are the toolset's key
-// and those of tool in the stubs of plain tools (see Python), without the identifier, which is the
-// function's name. It returns what is called instead of the function, an async function for an
-// async one. As in those stubs, the functions have no body, and defaults are never sent.
+// The module imports the decorator _tool from its package. Its arguments are the toolset's key and the arguments
+// of tool in the stubs of plain tools (see Python), without the identifier, which is the name of the function.
+// It returns the function that is called instead, which is async if the decorated one is. As in those stubs, the
+// functions have no body, and defaults are never sent.
 func PythonModule(t Toolset) (string, error) {
 	methods, err := t.methods()
 	if err != nil {
@@ -66,13 +65,13 @@ type moduleWriter struct {
 	methods []string
 	inputs  inputReader
 	results resultReader
-	// properties are those of the current tool's input.
+	// properties are the properties of the current tool's input.
 	properties []property
 }
 
 func (w *moduleWriter) text(s string) { w.out = append(w.out, s...) }
 
-// head writes all up to the first method.
+// head writes everything before the first method.
 func (w *moduleWriter) head() {
 	class := w.toolset.Class
 	w.text(`"""The toolset ` + w.toolset.Key + ": its tools are the methods of " + class + ".\"\"\"\n\n" +
@@ -111,7 +110,7 @@ func (w *moduleWriter) class(indent, def string, doc func(Tool, string)) {
 	}
 }
 
-// describe makes the docstring of a tool from what the readers have read.
+// describe makes the docstring of a tool, from the properties that were read.
 func (w *moduleWriter) describe(t Tool, _ string) {
 	w.doc = appendDoc(w.doc[:0], t.Description, w.properties)
 	if properties, list := w.results.members(t.Output); list {
@@ -122,7 +121,7 @@ func (w *moduleWriter) describe(t Tool, _ string) {
 	w.doc = cutText(openSection(w.doc, t.Description), maxDoc)
 }
 
-// docstring writes w.doc, with its lines indented as Python's readers of docstrings expect it.
+// docstring writes w.doc, with its lines indented in the way that Python expects in docstrings.
 func (w *moduleWriter) docstring(indent string) {
 	w.text(`"""`)
 	rest, several := w.doc, false
@@ -144,7 +143,7 @@ func (w *moduleWriter) docstring(indent string) {
 	w.text("\"\"\"\n")
 }
 
-// line writes a line of a docstring. A quotation mark within it stays as it is if no other one follows.
+// line writes a line of a docstring. A quotation mark within the line is escaped only if another one follows.
 func (w *moduleWriter) line(line []byte) {
 	written := 0
 	for i := 1; i+1 < len(line); i++ {

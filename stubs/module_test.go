@@ -34,7 +34,7 @@ type method struct {
 	Doc         string          `json:"doc"`
 }
 
-// judgeModule returns the module that Python makes of a toolset.
+// judgeModule returns the module of a toolset as Python sees it.
 func judgeModule(tb testing.TB, j *judge, t Toolset) module {
 	tb.Helper()
 	source, err := PythonModule(t)
@@ -150,7 +150,7 @@ func TestModuleMethods(t *testing.T) {
 	}
 }
 
-// TestModuleHiddenTypes has tools with the names of all that annotations use.
+// TestModuleHiddenTypes has tools with the names of all types that annotations use.
 func TestModuleHiddenTypes(t *testing.T) {
 	j := startJudge(t, "testdata/modules.py")
 	schema := json.RawMessage(`{"properties":{"a":{"type":"array","items":{"type":"string"}},"b":{"enum":["list","str"]},"c":{"type":["integer","number","boolean","object"]}}}`)
@@ -223,7 +223,7 @@ var hostileTexts = []string{
 	"${file:/etc/passwd}", "'", "\u2028", "\u202e", "\U000e0041", "\xff", "\ud7ff", `\N{BULLET}`, `\u0022`, "None", "ﬁ", "a\x1a",
 }
 
-// hostileToolset has a text at each place of a toolset that may have any.
+// hostileToolset returns a toolset that has a text at each place where any text is allowed.
 func hostileToolset(text string) Toolset {
 	quoted, err := json.Marshal(text[:min(len(text), 60)])
 	if err != nil {
@@ -237,7 +237,7 @@ func hostileToolset(text string) Toolset {
 	}}}
 }
 
-// TestT8HostileTexts checks that the texts of a toolset change nothing but literals, and arrive.
+// TestT8HostileTexts checks that the texts of a toolset change nothing but literals, and arrive unchanged.
 func TestT8HostileTexts(t *testing.T) {
 	j := startJudge(t, "testdata/modules.py")
 	want := judgeModule(t, j, hostileToolset("harmless"))
@@ -252,8 +252,8 @@ func TestT8HostileTexts(t *testing.T) {
 	}
 }
 
-// TestT8HostileNames checks that names of tools and parameters, whatever they are, leave a module of
-// the form that all modules have.
+// TestT8HostileNames checks that a module has the same form as all modules, whatever the names of its tools and
+// parameters are.
 func TestT8HostileNames(t *testing.T) {
 	j := startJudge(t, "testdata/modules.py")
 	names := append([]string{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bounds on what a schema can put into a stub. What exceeds them is left out.
+// The limits of what a stub takes from a schema. What exceeds them is left out.
 const (
 	maxDefault    = 120 // bytes of JSON in a default, which can nest 60 lists
 	maxLiteral    = 400 // bytes of JSON in the values of a Literal
@@ -74,7 +74,7 @@ type writer struct {
 	out    []byte
 	doc    []byte // the docstring of the current stub; its memory is reused
 	reader reader
-	hidden []string // names of types that are hidden where the stubs are
+	hidden []string // names of types that are hidden at the place of the stubs
 }
 
 func (w *writer) stub(t Tool, identifier string) {
@@ -119,7 +119,7 @@ func (w *writer) traits(properties []property) {
 // parameters writes the parameters of a function, and a double-star parameter unless the tool is
 // closed.
 func (w *writer) parameters(properties []property, closed bool) {
-	defaults := false // whether a parameter has a default: then Python wants one for all that follow
+	defaults := false // whether a parameter has a default; then Python requires one for all that follow
 	for i := range properties {
 		p := &properties[i]
 		if !p.named {

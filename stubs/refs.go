@@ -9,16 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds on what takes the place of references. Beyond them a schema stays as it is.
+// The limits of the replacement of references. A schema that exceeds them is not changed.
 const (
 	maxExpanded = 256 << 10 // bytes of a schema without references
 	maxHops     = 8         // references that lead to references
 )
 
-// withoutReferences returns a schema in which definitions of its own stand in the place of
-// references to them, as deep as a reader reads: MCP servers and OpenAPI documents write schemas
-// with "$ref". An allOf with one schema counts as a reference to it. The result is the schema as it
-// is if it has no references, or is too large without them.
+// withoutReferences returns a schema in which references to its own definitions are replaced by these
+// definitions, as deep as a reader reads. It is needed since MCP servers and OpenAPI documents have schemas with
+// "$ref". An allOf with one schema counts as a reference to it. If the schema has no references, or would become
+// too large, it is returned as it is.
 func withoutReferences(src json.RawMessage) json.RawMessage {
 	if !bytes.Contains(src, []byte(`"$ref"`)) {
 		return src
@@ -129,8 +129,8 @@ func (e *expander) object(members []member, value func(member)) {
 	e.out = append(e.out, '}')
 }
 
-// resolved returns the members of a schema with those of what it refers to. Its own ones win.
-// Definitions are left out.
+// resolved returns the members of a schema and of the schema to which it refers. The members of the schema itself
+// take precedence. Definitions are left out.
 func (e *expander) resolved(members []member) []member {
 	for range maxHops {
 		i := slices.IndexFunc(members, func(m member) bool { return e.target(m) != nil })

@@ -33,7 +33,7 @@ func TestWithoutReferences(t *testing.T) {
 	}
 }
 
-// TestReferencesAreBounded has definitions that double at each level, and one that is within itself.
+// TestReferencesAreBounded has definitions that double at each level, and one that contains itself.
 func TestReferencesAreBounded(t *testing.T) {
 	var definitions []string
 	for i := range 30 {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds on what is read of a schema. The rest of it is skipped.
+// The limits of what is read of a schema. The rest of it is skipped.
 const (
 	maxProperties   = 250
 	maxAlternatives = 8 // branches of one anyOf
@@ -89,8 +89,8 @@ func (s *schema) allKinds() kinds {
 	return ks
 }
 
-// allKeys returns the names of the properties of an object that s or one of its branches allows, or
-// else those of the objects in an array. listed reports that it is an array.
+// allKeys returns the names of the properties of an object that s or one of its branches allows. If they allow no
+// object but an array of objects, it returns the names of the properties of these objects, and listed is true.
 func (s *schema) allKeys() (keys []string, listed bool) {
 	if len(s.keys) > 0 {
 		return s.keys, false

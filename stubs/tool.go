@@ -1,7 +1,7 @@
 // Package stubs turns tool definitions into the code through which a program calls the
 // tools: a Python function or a shell function for each tool. A toolset becomes a Python module
-// with a class, shell functions, and documentation for a model. The functions of the package are
-// pure.
+// with a class, shell functions, and documentation for a model. The functions of the package have no
+// side effects.
 package stubs
 
 import "encoding/json"

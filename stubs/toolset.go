@@ -20,9 +20,9 @@ type Toolset struct {
 }
 
 const (
-	// maxModule bounds the source of a toolset, in bytes.
+	// maxModule is the maximum size of the source of a toolset, in bytes.
 	maxModule = 2 << 20
-	// maxMethod bounds the name of a method, which stands in documentation for models.
+	// maxMethod is the maximum length of the name of a method, which is a part of documentation for models.
 	maxMethod = 128
 )
 
@@ -32,16 +32,16 @@ var (
 	notWords   = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
 
-// IsToolsetKey reports whether a module can have this name: a small letter, then at most 63 small
-// letters, digits and underscores, and no keyword.
+// IsToolsetKey reports whether a module can have this name: a lower-case letter, then at most 63 lower-case
+// letters, digits and underscores. It must not be a keyword.
 func IsToolsetKey(key string) bool { return toolsetKey.MatchString(key) && !IsKeyword(key) }
 
-// IsClassName reports whether the class of a toolset can have this name: a letter, then at most 63
-// letters, digits and underscores, and no keyword.
+// IsClassName reports whether the class of a toolset can have this name: a letter, then at most 63 letters,
+// digits and underscores. It must not be a keyword.
 func IsClassName(name string) bool { return className.MatchString(name) && !IsKeyword(name) }
 
-// ClassName returns the name of a toolset's class: the words of its title, joined in CamelCase, or
-// those of its key if that is no class name. It returns "" if both are none.
+// ClassName returns the name of a toolset's class: the words of its title in CamelCase. If that is not a valid
+// class name, it uses the words of the key. If that is not valid either, it returns "".
 func ClassName(title, key string) string {
 	for _, text := range []string{title, key} {
 		if name := camelCase(text); IsClassName(name) {
@@ -51,7 +51,7 @@ func ClassName(title, key string) string {
 	return ""
 }
 
-// camelCase joins words, each with a capital letter first.
+// camelCase joins the words of a text. Each begins with a capital letter.
 func camelCase(text string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(notWords.ReplaceAllString(text, " "), " ") {
@@ -62,11 +62,11 @@ func camelCase(text string) string {
 	return b.String()
 }
 
-// Method returns the name of the method of the tool called name: its identifier, with tool in front
-// if that begins with an underscore, and _tool behind it if each class has a member of that name.
-// So no method is private, special or changed by Python, and all that a module keeps for itself may
-// begin with an underscore. Method returns "" if the tool has no method, because its name has no
-// character that is allowed in one, or more than 128.
+// Method returns the name of the method of the tool called name. It is the identifier of the tool, with tool in
+// front if the identifier begins with an underscore, and with _tool at the end if each class has a member of that
+// name. So no method is private, special or changed by Python, and names that begin with an underscore are free
+// for the module itself. Method returns "" if the tool has no method, because its name has no character that is
+// allowed in an identifier, or more than 128.
 func Method(name string) string {
 	id := Identifier(name)
 	switch {
@@ -118,7 +118,7 @@ func (t *Toolset) methods() ([]string, error) {
 //
 //	weather_current() { __fermata_call weather.current "$@"; }
 //
-// It contains only keys and methods, so no text of the tools' source. If two toolsets would have a
+// It contains only keys and methods, and so no text from the source of the tools. If two toolsets would have a
 // function of the same name, BashModule returns a *BashCollisionError.
 func BashModule(toolsets ...Toolset) (string, error) {
 	var source strings.Builder
@@ -143,8 +143,8 @@ func BashModule(toolsets ...Toolset) (string, error) {
 	return source.String(), nil
 }
 
-// bashFunction returns the name of the shell function of a method. It is no name that the shell
-// needs, since those have no underscore or begin with one.
+// bashFunction returns the name of the shell function of a method. It cannot be a name that the shell needs, since
+// those have no underscore or begin with one.
 func bashFunction(key, method string) string { return key + "_" + method }
 
 // typeNames are the names in annotations that a method or class can hide.
@@ -158,7 +158,7 @@ var typeNames = func() []string {
 	return names
 }()
 
-// hiddenTypes returns the names of types that also a method or the class has.
+// hiddenTypes returns the names of types that are also the name of a method or of the class.
 func hiddenTypes(class string, methods []string) []string {
 	var hidden []string
 	for _, name := range typeNames {
@@ -169,7 +169,7 @@ func hiddenTypes(class string, methods []string) []string {
 	return hidden
 }
 
-// renamed puts an underscore in front of these names of types in an annotation.
+// renamed puts an underscore in front of each hidden name of a type in an annotation.
 func renamed(annotation string, hidden []string) string {
 	var out []byte
 	for i := 0; i < len(annotation); {

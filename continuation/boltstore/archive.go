@@ -20,8 +20,8 @@ const chapters = "chapters"
 // archiveShelf returns the shelf of a transaction of the archive.
 func archiveShelf(tx *bolt.Tx) shelf { return shelf{tx, chapters} }
 
-// ages is the bucket that orders the journals of the archive by when they go: a scope, that time
-// in 8 bytes, and the id, mapped to the journal's size in 8 bytes.
+// ages is the bucket that orders the journals of the archive by the time at which they expire. A key is a
+// scope, that time in 8 bytes, and the id. The value is the journal's size in 8 bytes.
 const ages = "ages"
 
 // An archive keeps the journals of executions that have ended, in a file of its own. Unlike the
@@ -33,7 +33,7 @@ type volume struct {
 	id       string
 	chapters []chapter
 	summary  continuation.Summary
-	// end is when the journal goes, in milliseconds of the wall clock.
+	// end is when the journal expires, in milliseconds of the wall clock.
 	end int64
 }
 
@@ -95,7 +95,7 @@ func ageOf(key, value []byte) age {
 func (a *archive) each(visit func(age)) error {
 	return a.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket([]byte(ages)).Cursor()
-		// Every journal is in the scope of everyone too, which stands first.
+		// Every journal is also in the scope of everyone, which comes first in the bucket.
 		after := append(bytes.Clone(everyone[:]), bytes.Repeat([]byte{0xff}, 64)...)
 		for key, value := c.Seek(after); key != nil; key, value = c.Next() {
 			visit(ageOf(key, value))
@@ -104,13 +104,13 @@ func (a *archive) each(visit func(age)) error {
 	})
 }
 
-// pickMost and pickBytes bound what one transaction removes from the archive.
+// pickMost and pickBytes limit how many journals, and how many bytes, one transaction removes from the archive.
 const (
 	pickMost  = 256
 	pickBytes = 16 << 20
 )
 
-// pick returns journals of a scope in the order in which they go, as long as want says so.
+// pick returns the journals of a scope in the order in which they expire, as long as want returns true.
 func (a *archive) pick(of scope, want func(age) bool) (picked []age, err error) {
 	err = a.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket([]byte(ages)).Cursor()
@@ -127,7 +127,7 @@ func (a *archive) pick(of scope, want func(age) bool) (picked []age, err error) 
 	return picked, err
 }
 
-// has reports whether the archive has a journal that has not had its time.
+// has reports whether the archive has a journal that has not expired.
 func (a *archive) has(id string) (there bool, err error) {
 	err = a.db.View(func(tx *bolt.Tx) error {
 		there = kept(tx, id)
@@ -136,14 +136,13 @@ func (a *archive) has(id string) (there bool, err error) {
 	return there, err
 }
 
-// kept reports whether a transaction of the archive sees a journal that has not had its time.
+// kept reports whether a transaction of the archive sees a journal that has not expired.
 func kept(tx *bolt.Tx, id string) bool {
 	end := tx.Bucket([]byte(ends)).Get([]byte(id))
 	return end != nil && !over(end, time.Now())
 }
 
-// add writes journals in one transaction. It returns those that made way for others with the same
-// id.
+// add writes journals in one transaction. It returns the journals that it has replaced, which had the same id.
 func (a *archive) add(volumes []volume) (gone []age, err error) {
 	err = a.db.Update(func(tx *bolt.Tx) error {
 		for _, v := range volumes {
@@ -179,12 +178,12 @@ func write(tx *bolt.Tx, v volume) error {
 			return err
 		}
 	}
-	// The size follows the end here.
+	// In this bucket the size follows the end.
 	end := binary.BigEndian.AppendUint64(nil, uint64(v.end))
 	return s.bucket(ends).Put([]byte(v.id), append(end, size...))
 }
 
-// remove removes journals in one transaction and returns what they were.
+// remove removes journals in one transaction, and returns those that existed.
 func (a *archive) remove(all ...age) (gone []age, err error) {
 	found := false
 	err = a.db.View(func(tx *bolt.Tx) error {

@@ -66,7 +66,7 @@ func TestDamagedArchive(t *testing.T) {
 func TestArchivingUnderReaders(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "records.db"))
 	defer closeStore(t, s)
-	const executions, events = 12, 300 // so many that they leave the file of records in several steps
+	const executions, events = 12, 300 // With so many they leave the file of records in several steps.
 	var authors []*storetest.Author
 	for range executions {
 		a := storetest.NewAuthor(s, "ada")
@@ -112,7 +112,7 @@ func TestArchivingUnderReaders(t *testing.T) {
 	readers.Wait()
 }
 
-// Journals that Put has written are there after a kill -9, wherever they were then.
+// Journals that Put has written survive a kill -9, in whichever file they are at that moment.
 func TestKilledServerLosesNoEvent(t *testing.T) {
 	if path := os.Getenv(childRole); path != "" {
 		s := open(t, path)
@@ -170,7 +170,7 @@ func TestKilledServerLosesNoEvent(t *testing.T) {
 	}
 }
 
-// What journals take is counted again at every start.
+// The sizes of journals are counted again at every start.
 func TestLimitsSurviveReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records.db")
 	var ids []string
@@ -196,7 +196,7 @@ func TestLimitsSurviveReopening(t *testing.T) {
 	}
 }
 
-// Files that have grown large are small again after a start, and have all that is kept.
+// Files that have grown large are small after a start, and still have everything that is kept.
 func TestOpenShrinksJournals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records.db")
 	s := open(t, path)

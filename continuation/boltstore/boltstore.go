@@ -33,7 +33,7 @@ import (
 //	8 bytes  version, big-endian
 //	         the record in stored form
 //
-// Behind each record are the chapters of its execution, unless the archive has them.
+// After each record come the chapters of its execution, unless they are in the archive.
 const (
 	records   = "records"
 	headerLen = 16
@@ -42,7 +42,7 @@ const (
 const (
 	// sweepEvery is how often expired records are removed.
 	sweepEvery = time.Minute
-	// sweepBatch is how many records one transaction of the sweep removes. It bounds how
+	// sweepBatch is how many records one transaction of the sweep removes. It limits how
 	// long a Put waits for that transaction.
 	sweepBatch = 256
 )
@@ -71,7 +71,7 @@ var (
 // An Option changes how a Store works.
 type Option func(*Store)
 
-// WithLimits bounds the journals of executions that have ended.
+// WithLimits limits the size of the journals of executions that have ended.
 func WithLimits(limits continuation.JournalLimits) Option {
 	return func(s *Store) { s.limits = limits }
 }
@@ -119,8 +119,8 @@ func (s *Store) open(path string) (err error) {
 }
 
 // now returns the time since the machine's boot, in milliseconds. Setting the wall clock
-// neither revives nor kills a record, and unlike Go's monotonic clock this one means the
-// same to the next server.
+// neither revives nor expires a record, and unlike Go's monotonic clock this clock goes on
+// for the next server.
 func now() (int64, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(bootClock, &t); err != nil {
@@ -213,7 +213,7 @@ func (s *Store) list(ctx context.Context) ([]continuation.Record, error) {
 	return list, err
 }
 
-// eachRecord calls do with the records from an id on, until it says that it needs no more.
+// eachRecord calls do with the records from an id on, until do reports that it needs no more.
 func eachRecord(tx *bolt.Tx, from []byte, do func(id, value []byte) (more bool, err error)) error {
 	c := tx.Bucket([]byte(records)).Cursor()
 	key, value := c.Seek(from)
@@ -253,7 +253,7 @@ func (s *Store) delete(id string) error {
 		if old == nil || deskOf(tx).presence(id, at) != live {
 			return bucket.Delete([]byte(id))
 		}
-		// The journal stays for a while. The sweep will remove both.
+		// The journal is kept for a while. The sweep will remove both.
 		value := binary.BigEndian.AppendUint64(make([]byte, 0, len(old)), uint64(at))
 		return bucket.Put([]byte(id), append(value, old[8:]...))
 	})
@@ -281,7 +281,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// closeFiles closes what is open.
+// closeFiles closes the files that are open.
 func (s *Store) closeFiles() error {
 	var errs []error
 	if s.db != nil {

@@ -11,27 +11,27 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// The end of a journal in the file of records is followed by a byte that says whether the archive
-// has the journal. If so, it is not in the file of records any more for any reader, and what is
-// left of it there goes little by little.
+// In the file of records, the end of a journal is followed by a byte that says whether the archive has the
+// journal. If it has, readers do not read the journal from the file of records any more, and it is removed
+// from there step by step.
 const (
 	toArchive = 0
 	archived  = 1
 	endLen    = 9
 )
 
-// A desk is where a transaction reads and writes live journals: in the file of records.
+// A desk reads and writes live journals in a transaction of the file of records.
 type desk struct{ shelf }
 
-// A presence is what the file of records has of a journal.
+// A presence says whether the file of records has a journal.
 type presence int
 
 const (
-	// absent: nothing, or nothing that still counts.
+	// absent: it does not have the journal, or what it has is not valid any more.
 	absent presence = iota
-	// live: the journal of an execution that has not ended.
+	// live: it has the journal, and the execution has not ended.
 	live
-	// ended: the journal of an execution that has ended, and is not in the archive yet.
+	// ended: it has the journal, the execution has ended, and the archive does not have the journal yet.
 	ended
 )
 
@@ -51,7 +51,7 @@ func (d desk) presence(id string, at int64) presence {
 	return live
 }
 
-// over reports whether the time of a journal with this end has come.
+// over reports whether a journal with this end has expired.
 func over(end []byte, now time.Time) bool { return endOf(end) <= now.UnixMilli() }
 
 func endOf(end []byte) int64 { return int64(binary.BigEndian.Uint64(end)) }
@@ -59,7 +59,7 @@ func endOf(end []byte) int64 { return int64(binary.BigEndian.Uint64(end)) }
 // errNotNext means that a chapter does not follow what is stored.
 var errNotNext = errors.New("the chapter does not follow the stored journal")
 
-// A growth is what a chapter has changed in what a journal takes.
+// A growth describes how a chapter has changed a journal and its size.
 type growth struct {
 	// fresh is true if the journal has begun anew.
 	fresh bool
@@ -73,7 +73,7 @@ type growth struct {
 func (d desk) add(r continuation.Record, c continuation.Chapter, form []byte, at int64, inArchive func(id string) (bool, error)) (growth, error) {
 	keep, here, err := d.follows(r, c, at, inArchive)
 	if err != nil || here == ended && len(c.Events) == 0 {
-		return growth{}, err // A late summary is the same again.
+		return growth{}, err // A summary that arrives after the end is the same as the stored one.
 	}
 	g := growth{fresh: here == absent, grown: len(c.Events) > 0}
 	switch {
@@ -97,15 +97,15 @@ func (d desk) add(r continuation.Record, c continuation.Chapter, form []byte, at
 	return g, err
 }
 
-// maxChapters is more than any journal has.
+// maxChapters is larger than the number of chapters of any journal.
 const maxChapters = 1 << 30
 
-// follows returns how many of the stored events a chapter leaves in place, and what the file of
-// records has of the journal that the chapter continues: nothing, if it begins a new one.
+// follows returns how many of the stored events stay before a chapter, and the presence of the journal that
+// the chapter continues. If the chapter begins a new journal, the presence is absent.
 func (d desk) follows(r continuation.Record, c continuation.Chapter, at int64, inArchive func(id string) (bool, error)) (keep int64, here presence, err error) {
 	events := len(c.Events) > 0
 	if r.Version == 1 && c.First <= 1 && (events || r.Events == 0) {
-		return 0, absent, nil // A start with a key has the id of an earlier one whose record has run out.
+		return 0, absent, nil // A start with a key has the id of an earlier execution whose record has expired.
 	}
 	here = d.presence(r.ID, at)
 	if here == absent && (!events || c.First != 1) {
@@ -121,8 +121,8 @@ func (d desk) follows(r continuation.Record, c continuation.Chapter, at int64, i
 	case here == ended:
 		return 0, here, errNotNext
 	case r.Version == 1:
-		// There is no record, so the writer does not know what is stored: what it repeats makes
-		// way, and what is lost is lost.
+		// There is no record, so the writer does not know which events are stored. Events that it repeats
+		// are replaced, and events that it does not have are lost.
 		return min(keep, c.First-1), here, nil
 	case here == absent && c.First != 1 || here == live && c.First != keep+1:
 		return 0, here, errNotNext

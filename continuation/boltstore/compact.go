@@ -14,7 +14,7 @@ import (
 const (
 	// compactFrom is the smallest file, in bytes, that is compacted.
 	compactFrom = 64 << 20
-	// compactUsed bounds what is copied, and so how long that takes: a file is compacted
+	// compactUsed limits how much is copied, and so how long that takes: a file is compacted
 	// only if its live records take at most 1/compactUsed of it.
 	compactUsed = 4
 )
@@ -52,8 +52,8 @@ func compact(path string, needed needs, log *slog.Logger) error {
 	return nil
 }
 
-// copyNeeded copies what is needed of the database at path to a new database, unless that is
-// more than most bytes. It returns how many bytes it is, or -1 if too many.
+// copyNeeded copies the needed parts of the database at path to a new database, unless they have more than
+// most bytes. It returns how many bytes they have, or -1 if there are too many.
 func copyNeeded(path, fresh string, needed needs, most int64) (size int64, err error) {
 	src, err := openToRead(path)
 	if err != nil {
@@ -90,10 +90,10 @@ func copyNeeded(path, fresh string, needed needs, most int64) (size int64, err e
 	return size, dst.Sync()
 }
 
-// copyBatch is from how many bytes on what was copied is written.
+// copyBatch is the number of copied bytes after which a transaction is committed.
 const copyBatch = 1 << 20
 
-// copyTo writes all that each gives to a database, in several transactions.
+// copyTo writes everything that each yields to a database, in several transactions.
 func copyTo(dst *bolt.DB, each func(do func(bucket, key, value []byte) error) error) error {
 	type entry struct{ bucket, key, value []byte }
 	var batch []entry

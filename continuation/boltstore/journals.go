@@ -13,9 +13,9 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// view calls f with a transaction of each file. The file of records is looked at first: a journal
-// that has left it by then is in the archive. The transactions are over when view returns, because
-// an open one holds up a writer that has to grow the file.
+// view calls f with a transaction of each file. The transaction of the file of records begins first, so that
+// a journal that has left this file by then is in the archive. Both transactions end before view returns,
+// because an open one blocks a writer that has to grow the file.
 func (s *Store) view(ctx context.Context, f func(d desk, archive *bolt.Tx, at int64) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (s *Store) forget(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// A journal that is on its way to the archive would be there again afterwards.
+	// Without the lock, a journal that is being moved to the archive would appear there afterwards.
 	s.keeper.moving.Lock()
 	defer s.keeper.moving.Unlock()
 	here := absent
@@ -172,7 +172,7 @@ func (s *Store) forget(ctx context.Context, id string) error {
 		if here = d.presence(id, at); here != ended {
 			return nil
 		}
-		// It is over now, for every reader. The keeper clears up.
+		// The journal expires now, for every reader. The keeper will remove it.
 		return d.bucket(ends).Put([]byte(id), make([]byte, endLen))
 	})
 	if err != nil {

@@ -18,17 +18,17 @@ const (
 	// archiveAfter is how long the keeper waits for more ended journals, since each of its writes
 	// waits for the disk.
 	archiveAfter = 200 * time.Millisecond
-	// archiveMost and archiveBytes bound what one transaction moves to the archive. A journal that
-	// is larger is moved alone.
+	// archiveMost and archiveBytes limit how many journals, and how many bytes, one transaction moves to the
+	// archive. A larger journal is moved alone.
 	archiveMost  = 64
 	archiveBytes = 4 << 20
-	// clearPause is the time between two transactions that remove a part of a journal, for those
-	// who wait to write.
+	// clearPause is the time between two transactions that remove a part of a journal, in which other writes
+	// can be made.
 	clearPause = time.Millisecond
 )
 
-// A keeper moves the journals of ended executions to the archive, and removes from there what has
-// had its time or is beyond the limits.
+// A keeper moves the journals of ended executions to the archive, and removes journals from there that have
+// expired or exceed the limits.
 type keeper struct {
 	db      *bolt.DB // the file of records
 	archive *archive
@@ -36,7 +36,7 @@ type keeper struct {
 	log     *slog.Logger
 	// moving is held while journals are on their way to the archive.
 	moving sync.Mutex
-	// calls has room for one call for the keeper.
+	// calls has room for one signal that there is something to do.
 	calls chan struct{}
 }
 
@@ -49,7 +49,7 @@ func newKeeper(db *bolt.DB, a *archive, limits continuation.JournalLimits, log *
 	return k, nil
 }
 
-// count counts what both files have.
+// count counts the sizes of the journals in both files.
 func (k *keeper) count() error {
 	err := k.archive.each(func(a age) { k.space.archived(a.of, a.size) })
 	if err != nil {
@@ -71,8 +71,8 @@ func (k *keeper) count() error {
 	})
 }
 
-// summaryOf returns the summary of an execution. If there is none, its record says as much as
-// counting and ordering need.
+// summaryOf returns the summary of an execution. If there is none, it makes one from the record, which is
+// enough to count and order journals.
 func (d desk) summaryOf(id string) continuation.Summary {
 	if form := d.summary(id); form != nil {
 		if s, err := stored.DecodeSummary(form); err == nil {
@@ -92,7 +92,7 @@ func (d desk) summaryOf(id string) continuation.Summary {
 func (k *keeper) call() {
 	select {
 	case k.calls <- struct{}{}:
-	default: // It has been called.
+	default: // There is a signal that was not received yet.
 	}
 }
 
@@ -149,8 +149,8 @@ func (k *keeper) tidy(ctx context.Context) error {
 	return nil
 }
 
-// discard removes journals of a scope from the archive, in the order in which they go, as long as
-// want says so.
+// discard removes journals of a scope from the archive, in the order in which they expire, as long as want
+// returns true.
 func (k *keeper) discard(ctx context.Context, of scope, want func(age) bool) error {
 	for ctx.Err() == nil {
 		picked, err := k.archive.pick(of, want)
@@ -198,8 +198,8 @@ func (k *keeper) move(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// collect copies journals that the archive has to get, up to what one transaction moves. rest are
-// those of which the file of records still has something, and which need no move any more.
+// collect copies journals that must be moved to the archive, as many as one transaction moves. rest are
+// journals of which the file of records still has parts although they were moved or have expired.
 func (k *keeper) collect() (volumes []volume, rest []string, more bool, err error) {
 	err = k.db.View(func(tx *bolt.Tx) error {
 		d := deskOf(tx)
@@ -234,8 +234,8 @@ func (d desk) volume(id string) volume {
 	return v
 }
 
-// handOver notes that the archive has these journals, and returns the ids of those that are not in
-// the file of records any more: a start with a key may have begun one anew meanwhile.
+// handOver notes in the file of records that the archive has these journals, and returns their ids. It leaves
+// out a journal that a start with a key has begun anew meanwhile.
 func (k *keeper) handOver(volumes []volume) (moved []string, err error) {
 	err = k.db.Update(func(tx *bolt.Tx) error {
 		moved = moved[:0]
@@ -265,7 +265,7 @@ func (k *keeper) clear(ctx context.Context, id string) error {
 			d := deskOf(tx)
 			end := d.bucket(ends).Get([]byte(id))
 			if end == nil || end[8] != archived && !over(end, time.Now()) {
-				more = false // It has begun anew.
+				more = false // The journal was begun anew.
 				return nil
 			}
 			k.space.leave(id)
@@ -278,7 +278,7 @@ func (k *keeper) clear(ctx context.Context, id string) error {
 		if more {
 			select {
 			case <-ctx.Done():
-				return nil // The next server goes on.
+				return nil // The next server will continue.
 			case <-time.After(clearPause):
 			}
 		}

@@ -53,8 +53,8 @@ func TestRecordsSurviveReopening(t *testing.T) {
 	}
 }
 
-// A server that is killed at any moment of its start leaves the records to the next one:
-// the file that names their boot is not written while it is right.
+// If a server is killed at any moment of its start, the next server finds the records: the file that names
+// their boot is not written again if it is right.
 func TestBootIsWrittenOnce(t *testing.T) {
 	path, _ := makeStore(t, 1)
 	then := time.Now().Add(-time.Hour)
@@ -230,7 +230,7 @@ func child(t *testing.T, name, path string) *exec.Cmd {
 	return cmd
 }
 
-// Records that Put has written are there after a kill -9.
+// Records that Put has written survive a kill -9.
 func TestKilledServerLosesNothing(t *testing.T) {
 	if path := os.Getenv(childRole); path != "" {
 		s := open(t, path)

@@ -80,7 +80,7 @@ func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duratio
 	return nil
 }
 
-// noteGrowth tells those whom it concerns that a journal has changed.
+// noteGrowth tells the watchers and the keeper that a journal has changed.
 func (s *Store) noteGrowth(r continuation.Record, c continuation.Chapter, g growth) {
 	if c.Empty() && g.fresh {
 		s.keeper.space.leave(r.ID)

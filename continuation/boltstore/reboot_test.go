@@ -15,7 +15,7 @@ import (
 	"fermata/continuation/storetest"
 )
 
-// reboot makes the files at path those of an earlier boot of the machine.
+// reboot changes the files at path so that they belong to an earlier boot of the machine.
 func reboot(t *testing.T, path string) {
 	t.Helper()
 	if err := os.WriteFile(path+".boot", []byte("00000000-0000-0000-0000-000000000000\n"), 0o600); err != nil {
@@ -23,7 +23,7 @@ func reboot(t *testing.T, path string) {
 	}
 }
 
-// expire is how the tests end what was alive when the machine was rebooted.
+// expire is the function for WithExpiry in these tests.
 func expire(r continuation.Record, s continuation.Summary) (continuation.Chapter, error) {
 	s.Ended, s.Content = true, []byte(`{"status":"expired"}`)
 	return continuation.Chapter{
@@ -49,7 +49,7 @@ func inArchive(t *testing.T, path string) (n int) {
 	return n
 }
 
-// awaitArchived waits until the archive has had time to get what has ended.
+// awaitArchived waits long enough for the journals of ended executions to be archived.
 func awaitArchived() { time.Sleep(time.Second) }
 
 func TestReboot(t *testing.T) {
@@ -123,7 +123,7 @@ func TestRebootWithoutExpiry(t *testing.T) {
 	}
 }
 
-// A crash of the machine may have damaged the file of records. The archive is whole.
+// A crash of the machine may have damaged the file of records, but not the archive.
 func TestRebootWithDamagedRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "records.db")
 	s := open(t, path)

@@ -31,7 +31,7 @@ func (s *Store) rescue(path string) (err error) {
 	err = db.View(func(tx *bolt.Tx) error {
 		for _, name := range append([]string{records}, shelfBuckets...) {
 			if tx.Bucket([]byte(name)) == nil {
-				return nil // It was killed before the first transaction, or is of a version without journals.
+				return nil // The server was killed before the first transaction, or its version had no journals.
 			}
 		}
 		d := deskOf(tx)
@@ -76,7 +76,7 @@ func (d desk) eachJournal(do func(id string) error) error {
 	})
 }
 
-// salvage returns the journal of an execution of an earlier boot as the archive is to have it.
+// salvage returns the journal of an execution of an earlier boot in the form for the archive.
 func (s *Store) salvage(d desk, id string) (v volume, ok bool, err error) {
 	v = d.volume(id)
 	end := d.bucket(ends).Get([]byte(id))

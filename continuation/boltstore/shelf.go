@@ -12,23 +12,23 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// Live journals are in the file of records, those of ended executions in the archive. Both files
-// keep them in these buckets, and chapters beside.
+// Live journals are in the file of records, and those of ended executions in the archive. Both files have
+// these buckets, and a bucket with chapters.
 const (
 	// summaries maps an id to a summary in stored form.
 	summaries = "summaries"
 	// places is the list of summaries: a scope, when the execution began in milliseconds, in 8
 	// bytes, and its id.
 	places = "places"
-	// ends maps the id of an ended execution to when its journal goes, in 8 bytes and in
-	// milliseconds of the wall clock. What follows is said where the bucket is used.
+	// ends maps the id of an ended execution to the time at which its journal expires, in 8 bytes and in
+	// milliseconds of the wall clock. Each file adds something to it, which is described where it is used.
 	ends = "ends"
 )
 
 // shelfBuckets are the buckets of journals.
 var shelfBuckets = []string{summaries, places, ends}
 
-// A scope is whose journals something is about: those of a principal or of everyone.
+// A scope is a set of journals: those of a principal or of everyone.
 type scope [16]byte
 
 // everyone is the scope of all principals.
@@ -40,7 +40,7 @@ func scopeOf(principal string) scope {
 	return scope(sum[:])
 }
 
-// A shelf is where a transaction reads and writes journals: in either file.
+// A shelf reads and writes journals in a transaction of either file.
 type shelf struct {
 	tx *bolt.Tx
 	// chapters is the name of the bucket that maps an execution's id, a zero byte and the
@@ -71,7 +71,7 @@ func chapterKey(id string, first int64) []byte {
 	return binary.BigEndian.AppendUint64(append(append(key, id...), 0), ^uint64(first))
 }
 
-// latest is where the chapters of an execution begin: the key of the one with the greatest number.
+// latest returns a key at or before the latest chapter of an execution, which comes first in the bucket.
 func latest(id string) []byte { return chapterKey(id, -1) }
 
 // isChapter reports whether a key is that of a chapter. No id of an execution has a zero byte.
@@ -93,14 +93,14 @@ func chapterOf(id string, key []byte) (first int64, ok bool) {
 	return first, true
 }
 
-// skipChapters returns a key behind all chapters of the execution of one, and before everything
-// else.
+// skipChapters returns a key after all chapters of the execution to which a chapter belongs, and before
+// everything else that follows them.
 func skipChapters(chapter []byte) []byte {
 	return append(bytes.Clone(chapter[:len(chapter)-suffixLen]), 1)
 }
 
 // before moves a cursor to the last key before key. It must not be used in a transaction that has
-// deleted keys of the bucket: bbolt's Last may then search for ever.
+// deleted keys of the bucket, since bbolt's Last may then loop forever.
 func before(c *bolt.Cursor, key []byte) (k, v []byte) {
 	if k, _ := c.Seek(key); k == nil {
 		return c.Last()
@@ -119,7 +119,7 @@ func (s shelf) last(id string) (int64, error) {
 	return first + count - 1, err
 }
 
-// has reports whether anything of an execution's journal is here.
+// has reports whether the file has any part of an execution's journal.
 func (s shelf) has(id string) bool {
 	if s.bucket(summaries).Get([]byte(id)) != nil {
 		return true
@@ -129,7 +129,7 @@ func (s shelf) has(id string) bool {
 	return ok
 }
 
-// read adds events of an execution to a page. It reports whether there is any chapter here.
+// read adds events of an execution to a page. It reports whether the file has any chapter of it.
 func (s shelf) read(id string, p *stored.Page) (found bool, err error) {
 	c := s.bucket(s.chapters).Cursor()
 	// The event after the page's place may be in the middle of a chapter.
@@ -215,8 +215,8 @@ func (s shelf) list(of scope, after continuation.Place, visit func(id string, cr
 	}
 }
 
-// cut removes the chapters of an execution that have an event after the one with number keep, up
-// to most of them. It reports whether there may be more.
+// cut removes up to most chapters of an execution that have an event after the one with number keep. It reports
+// whether there may be more.
 func (s shelf) cut(id string, keep int64, most int) (more bool, err error) {
 	var keys [][]byte
 	err = s.eachChapter(id, func(first int64, key, form []byte) (more bool, err error) {
@@ -233,8 +233,8 @@ func (s shelf) cut(id string, keep int64, most int) (more bool, err error) {
 	return len(keys) == most, err
 }
 
-// eachChapter calls do with the chapters of an execution, from the latest to the first, until it
-// says that it needs no more.
+// eachChapter calls do with the chapters of an execution, from the latest to the first, until do reports that
+// it needs no more.
 func (s shelf) eachChapter(id string, do func(first int64, key, form []byte) (more bool, err error)) error {
 	c := s.bucket(s.chapters).Cursor()
 	for key, form := c.Seek(latest(id)); key != nil; key, form = c.Next() {
@@ -249,12 +249,12 @@ func (s shelf) eachChapter(id string, do func(first int64, key, form []byte) (mo
 	return nil
 }
 
-// cutBatch is how many chapters one transaction of the file of records removes. It bounds how long
-// a Put waits for that transaction.
+// cutBatch is how many chapters one transaction of the file of records removes. It limits how long a Put waits
+// for that transaction.
 const cutBatch = 64
 
-// clear removes the journal of an execution. If it has more than most chapters, it removes so
-// many, and reports that there are more.
+// clear removes the journal of an execution, but no more than most chapters of it. It reports whether chapters
+// are left.
 func (s shelf) clear(id string, most int) (more bool, err error) {
 	if more, err := s.cut(id, 0, most); err != nil || more {
 		return more, err

@@ -7,20 +7,20 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// A space counts what journals take, and notes whose are beyond their limit.
+// A space counts the sizes of journals, and notes the scopes that exceed their limit.
 type space struct {
 	limits continuation.JournalLimits
 
 	mu sync.Mutex
-	// totals are what the journals of each scope count.
+	// totals are the sums of the sizes of the journals of each scope.
 	totals map[scope]int64
 	// live are the journals in the file of records.
 	live map[string]usage
-	// beyond are the scopes whose journals count more than they may.
+	// beyond are the scopes that exceed their limit.
 	beyond map[scope]struct{}
 }
 
-// A usage is what a live journal takes.
+// A usage is the size of a live journal.
 type usage struct {
 	of   scope
 	size int64
@@ -32,7 +32,7 @@ func newSpace(limits continuation.JournalLimits) *space {
 	}
 }
 
-// grow notes what a chapter has changed. It reports whether a limit is passed now.
+// grow notes the growth of a journal by a chapter. It reports whether a limit is exceeded now.
 func (s *space) grow(id, principal string, g growth) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *space) leave(id string) {
 	}
 }
 
-// archived notes that the archive has got a journal, and lost others.
+// archived notes that a journal of this size was added to the archive.
 func (s *space) archived(of scope, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,8 @@ func (s *space) gone(all []age) {
 	}
 }
 
-// count adds to what the journals of a principal count, and reports whether a limit is passed. mu
-// is held.
+// count adds bytes to the total of a scope and to that of everyone, and reports whether a limit is exceeded. The
+// caller holds mu.
 func (s *space) count(of scope, bytes int64) (passed bool) {
 	for _, of := range []scope{of, everyone} {
 		s.totals[of] += bytes
@@ -92,7 +92,7 @@ func (s *space) count(of scope, bytes int64) (passed bool) {
 	return passed
 }
 
-// excess returns how many bytes the journals of a scope count beyond their limit. mu is held.
+// excess returns by how many bytes the journals of a scope exceed their limit. The caller holds mu.
 func (s *space) excess(of scope) int64 {
 	limit := s.limits.Principal
 	if of == everyone {
@@ -104,8 +104,8 @@ func (s *space) excess(of scope) int64 {
 	return s.totals[of] - limit
 }
 
-// full returns a scope whose journals count too much, and by how many bytes. It returns each one
-// once, until more is counted there.
+// full returns a scope that exceeds its limit, and by how many bytes. It returns each scope once, until its
+// total grows again.
 func (s *space) full() (of scope, excess int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

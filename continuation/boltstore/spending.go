@@ -32,8 +32,7 @@ func (s *Store) Refund(ctx context.Context, sp continuation.Spending) error {
 	return s.changeSpent(ctx, sp, func(spent int64) int64 { return spent - sp.Cost })
 }
 
-// changeSpent changes what a principal has spent on a day, and removes the sums of days that are long
-// over.
+// changeSpent changes what a principal has spent on a day, and removes the sums of days that ended long ago.
 func (s *Store) changeSpent(ctx context.Context, sp continuation.Spending, change func(int64) int64) error {
 	err := ctx.Err()
 	if err == nil {

@@ -63,8 +63,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The journal of an execution that nobody has ended goes when the slack is over, however large it
-// is.
+// The journal of an execution that nobody has ended is removed when JournalSlack is over, however large it is.
 func TestSweepJournals(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "records.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -83,7 +82,7 @@ func TestSweepJournals(t *testing.T) {
 		}
 		authors = append(authors, a)
 	}
-	// The first one has run out a while ago, the second one is in its slack.
+	// The first record expired more than JournalSlack ago, the second one less than JournalSlack ago.
 	at, err := now()
 	if err != nil {
 		t.Fatal(err)

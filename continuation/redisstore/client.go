@@ -11,21 +11,21 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// While a command waits for Redis a client waits for its answer, so an outage has to show
-// soon. Each of these limits must fit into the one before it and is computed from it.
+// While a command waits for Redis, a client waits for its answer, so an outage must be
+// noticed soon. Each of these limits must fit into the one before it and is computed from it.
 const (
-	// commandLimit bounds one command with all its attempts.
+	// commandLimit is the time limit of one command with all its attempts.
 	commandLimit = 2 * time.Second
-	// attemptLimit bounds one read or write. A command has two attempts.
+	// attemptLimit is the time limit of one read or write. A command has two attempts.
 	attemptLimit = commandLimit * 45 / 100
-	// dialLimit bounds one attempt to connect. Each attempt of a command has one.
+	// dialLimit is the time limit of one attempt to connect. Each attempt of a command has one.
 	dialLimit = attemptLimit / 2
 )
 
 const (
 	// retries is 1 because after a restart of Redis the dead connections of the pool are
-	// noticed only when they are used. More retries would only make an outage take longer
-	// to show.
+	// noticed only when they are used. With more retries an outage would only be noticed
+	// later.
 	retries = 1
 	// redirects is how often a command follows a Cluster that moves its slots or fails
 	// over before the command gives up.

@@ -76,7 +76,7 @@ func TestEncryptionDetects(t *testing.T) {
 	}
 }
 
-// Somebody who can write to Redis can neither change what a journal tells nor move it elsewhere.
+// Somebody who can write to Redis can neither change the events of a journal nor move them to another place.
 func TestEncryptionDetectsInJournals(t *testing.T) {
 	server := startServer(t)
 	s := open(t, server.url(), redisstore.WithKey(secret(1)))

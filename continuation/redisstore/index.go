@@ -17,23 +17,23 @@ import (
 )
 
 // The index lists executions, by principal and all together, and counts the bytes of their
-// journals. In a Cluster it lies on other nodes than the executions, so it is written on its own,
-// shortly after the record. An execution whose server dies in between is not listed before it
-// ends, or another server goes on with it; and its journal counts from then on.
+// journals. In a Cluster it is on other nodes than the executions, so it is written separately, shortly after
+// the record. If a server dies in between, the execution is listed, and its journal counts, only when another
+// server continues the execution or the execution ends.
 //
 // The keys of a group, which is a principal or everyone, have one hash tag:
 //
 //	…:list   sorted set: when an execution began, in milliseconds as 12 hexadecimal digits, and its id
-//	…:until  sorted set: the ids of executions, by when their journal is over at the latest
+//	…:until  sorted set: the ids of executions, by the latest time at which their journal expires
 //	…:ended  sorted set: the ids of executions that have ended, by when they did
-//	…:bytes  hash: what the journal of an execution counts, and the name in the list before it
+//	…:bytes  hash: for each id, the bytes for which the journal counts, and the name in the list
 //	…:total  the sum of these bytes
 const (
 	indexPrefix   = "fermata-index:{"
 	everyoneGroup = "everyone"
 )
 
-// groupOf returns the group of a principal. Its name does not tell who that is.
+// groupOf returns the group of a principal. Its name is a hash, which does not reveal the principal.
 func groupOf(principal string) string {
 	sum := sha256.Sum256([]byte("fermata principal " + principal))
 	return hex.EncodeToString(sum[:16])
@@ -49,7 +49,7 @@ func memberOf(created time.Time, id string) string {
 	return fmt.Sprintf("%012x", stored.CreatedMillis(created)) + id
 }
 
-// placeOf is the reverse of memberOf.
+// placeOf is the inverse of memberOf.
 func placeOf(member string) (continuation.Place, error) {
 	if len(member) < 12 {
 		return continuation.Place{}, fmt.Errorf("member %q of the list of executions is cut off", member)
@@ -58,9 +58,9 @@ func placeOf(member string) (continuation.Place, error) {
 	return continuation.Place{Created: time.UnixMilli(ms).UTC(), ID: member[12:]}, err
 }
 
-// remove begins the scripts of the index: a function that removes an execution from a group and
-// returns how many bytes it counted. What it begins with takes no memory, so that it also works in a
-// Redis that is full, which lets a script that has written go on.
+// remove is the first part of the scripts of the index. It is a function that removes an execution from a group
+// and returns for how many bytes it counted. Its first command needs no memory, so that it works even if Redis
+// is full: Redis lets a script that has written something continue.
 const remove = `
 local function remove(id)
   redis.call('ZREM', KEYS[3], id)
@@ -75,10 +75,10 @@ local function remove(id)
 end
 `
 
-// enter notes an execution in a group, and drops those whose time is over. It returns the ids of
-// those that have to go because the group has too many bytes.
+// enter notes an execution in a group, and drops expired ones. It returns the ids of the executions whose
+// journals must be removed because the group has too many bytes.
 //
-//	ARGV[1]  the name in the list   ARGV[2]  the id        ARGV[3]  the bytes that it counts
+//	ARGV[1]  the name in the list   ARGV[2]  the id        ARGV[3]  the bytes for which it counts
 //	ARGV[4]  now                    ARGV[5]  when its journal is over
 //	ARGV[6]  1 if it has ended      ARGV[7]  the most bytes of the group, 0 for no limit
 var enter = redis.NewScript(remove + `
@@ -113,27 +113,25 @@ return 1
 `)
 
 const (
-	// indexQueue is how many entries wait for the index at most. Beyond that the oldest one is
-	// lost, as in a crash.
+	// indexQueue is how many entries may wait for the index. If there are more, the oldest one is lost, as in
+	// a crash.
 	indexQueue = 1 << 14
-	// indexRetry is the time between two attempts to write an entry while Redis is away.
+	// indexRetry is the time between two attempts to write an entry while Redis is not available.
 	indexRetry = time.Second
-	// notedGrowth is by how many bytes the journal of a live execution grows until the index hears
-	// of it.
+	// notedGrowth is by how many bytes the journal of a live execution must grow until the index is updated.
 	notedGrowth = 64 << 10
-	// liveLife is how long the index keeps an execution of which it hears nothing more.
+	// liveLife is how long the index keeps an execution without an update.
 	liveLife = 24 * time.Hour
 )
 
-// An entry is what the index has to hear of an execution: how large its journal is, or that it is
-// gone.
+// An entry is an update of the index about one execution: how large its journal is, or that it was removed.
 type entry struct {
 	principal, id string
 	created       time.Time
 	size          int64
 	life          time.Duration // 0 for an execution that lives
 	gone          bool
-	group         string // the only group that has to hear it, if it is not empty
+	group         string // the only group that must be updated, or empty for all
 }
 
 // An index writes entries in the background, in their order.
@@ -144,9 +142,9 @@ type index struct {
 
 	mu    sync.Mutex
 	queue []entry
-	// noted is how large the index takes the large journals of live executions for.
+	// noted has the sizes that the index has for the large journals of live executions.
 	noted map[string]int64
-	// fed has room for one signal: there is something in the queue.
+	// fed has room for one signal that there is something in the queue.
 	fed     chan struct{}
 	stop    context.CancelFunc
 	working sync.WaitGroup
@@ -159,9 +157,9 @@ func newIndex(client redis.UniversalClient, limits continuation.JournalLimits, l
 	return x
 }
 
-// note hears of a write to an execution whose journal has size bytes now. A large journal of a live
-// execution counts as much as it may have until the index hears of it again, so that all of them
-// together never have more bytes than they count.
+// note takes a write to an execution into account, whose journal has size bytes now. A large journal of a live
+// execution counts for the size that it may reach before the next update, so that the journals never have more
+// bytes together than they count for.
 func (x *index) note(r continuation.Record, c continuation.Chapter, size int64) {
 	x.mu.Lock()
 	grown := size-x.noted[r.ID] >= notedGrowth
@@ -180,12 +178,12 @@ func (x *index) note(r continuation.Record, c continuation.Chapter, size int64) 
 	}
 }
 
-// forgotten hears that an execution is not to be seen any more.
+// forgotten takes into account that an execution was forgotten.
 func (x *index) forgotten(s continuation.Summary) {
 	x.feed(entry{principal: s.Principal, id: s.ID, created: s.Created, gone: true})
 }
 
-// drop removes a place that holds nothing any more from one group.
+// drop removes the place of an execution that does not exist any more from one group.
 func (x *index) drop(group string, p continuation.Place) {
 	x.feed(entry{id: p.ID, created: p.Created, gone: true, group: group})
 }
@@ -199,11 +197,11 @@ func (x *index) feed(e entry) {
 	x.mu.Unlock()
 	select {
 	case x.fed <- struct{}{}:
-	default: // It has a signal that was not taken yet.
+	default: // There is a signal that was not received yet.
 	}
 }
 
-// work writes what was fed until ctx ends.
+// work writes the entries of the queue until ctx ends.
 func (x *index) work(ctx context.Context) {
 	for {
 		select {
@@ -273,7 +271,7 @@ func (x *index) tell(ctx context.Context, group string, most int64, e entry) err
 		return err
 	}
 	for _, id := range gone {
-		// The other groups find out when they list it.
+		// The other groups notice it when they list the execution.
 		if _, err := forgetKeys(ctx, x.client, id); err != nil {
 			return err
 		}
@@ -302,7 +300,7 @@ func (x *index) members(ctx context.Context, group string, after continuation.Pl
 	return places, nil
 }
 
-// close gives up what is not written yet.
+// close stops the index. Entries that are not written yet are lost.
 func (x *index) close() {
 	x.stop()
 	x.working.Wait()

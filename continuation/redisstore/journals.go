@@ -46,8 +46,8 @@ func (s *Store) Events(ctx context.Context, id string, after int64, size int) ([
 	}
 }
 
-// follows returns an error if a chapter should have event next in it and does not, where journals
-// are authenticated: somebody has removed events, or Redis has lost them.
+// follows returns an error if a chapter of an authenticated journal should have event next and does not. Then
+// somebody has removed events, or Redis has lost them.
 func (s *Store) follows(c chapter, next int64) error {
 	if s.codec.kind() == kindSealed && c.first > max(next, 1) {
 		return fmt.Errorf("events %d to %d are missing", next, c.first-1)
@@ -61,7 +61,7 @@ type chapter struct {
 	form        []byte
 }
 
-// chapters returns some chapters from the one with event next on, and reports whether there is a
+// chapters returns some chapters, beginning with the one that has event next, and reports whether there is a
 // journal.
 func (s *Store) chapters(ctx context.Context, id string, next int64) (list []chapter, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
@@ -106,7 +106,7 @@ func (s *Store) chapter(id string, entry redis.XMessage) (chapter, error) {
 	if err != nil {
 		return chapter{}, err
 	}
-	// The ids are not encrypted. What was encrypted says where the chapter belongs.
+	// The ids are not encrypted, so they are compared with the place that was encrypted with the chapter.
 	c := chapter{end - n + 1, end, form}
 	if has != n || versionOf([]byte(value)) != c.first {
 		return chapter{}, errors.New("it has been moved")
@@ -182,7 +182,8 @@ func (s *Store) Summaries(ctx context.Context, principal string, everyone bool, 
 	return list, nil
 }
 
-// appendSummaries appends the summaries of executions to list. The index drops those that are gone.
+// appendSummaries appends the summaries of executions to list. It has the index drop executions that do not
+// exist any more.
 func (s *Store) appendSummaries(ctx context.Context, list []continuation.Summary, group string, members []continuation.Place) ([]continuation.Summary, error) {
 	if len(members) == 0 {
 		return list, nil
@@ -206,8 +207,8 @@ func (s *Store) appendSummaries(ctx context.Context, list []continuation.Summary
 	return list, err
 }
 
-// forget removes the journal and the summary of an execution that has ended. It returns 0 if the
-// execution lives.
+// forget removes the journal and the summary of an execution that has ended. It returns 0 if the execution has
+// not ended.
 var forget = redis.NewScript(`
 if redis.call('GETRANGE', KEYS[2], 0, 0) == '0' then return 0 end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])

@@ -15,7 +15,7 @@ import (
 	"fermata/continuation/storetest"
 )
 
-// Whoever writes to Redis cannot make, move or leave out events of an encrypted journal unseen.
+// Somebody who can write to Redis cannot forge, move or remove events of an encrypted journal unnoticed.
 func TestForgedJournals(t *testing.T) {
 	redis := startServer(t)
 	s := open(t, redis.url(), redisstore.WithKey(secret(1)))
@@ -65,7 +65,7 @@ func TestForgedJournals(t *testing.T) {
 	}
 }
 
-// Redis may lose what it has confirmed, when it fails over. The execution goes on.
+// In a failover Redis may lose chapters that it has confirmed. The execution can still continue.
 func TestLostChapters(t *testing.T) {
 	redis := startServer(t)
 	s := open(t, redis.url())
@@ -81,7 +81,7 @@ func TestLostChapters(t *testing.T) {
 	}
 }
 
-// A start with the key of an earlier one begins anew, also if its journal keeps no events.
+// A start with the key of an earlier one begins a new journal, even if the journal keeps no events.
 func TestAnewWithoutEvents(t *testing.T) {
 	redis := startServer(t)
 	s := open(t, redis.url())

@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// LogClient has the client for Redis write to log, at level debug: what goes wrong with single
-// connections. Without it the client writes lines of its own form to stderr. It is for the whole
-// process, since the client has one log for all.
+// LogClient makes the client for Redis log the failures of single connections to log, at level debug. Without
+// it the client writes lines in its own format to stderr. It affects the whole process, since the client has
+// only one log.
 func LogClient(log *slog.Logger) { redis.SetLogger(clientLog{log}) }
 
-// maxSaid bounds a line of the client, in bytes.
+// maxSaid is the maximum length of a line of the client, in bytes.
 const maxSaid = 1000
 
 // A clientLog is the log of the client for Redis.

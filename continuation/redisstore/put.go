@@ -14,7 +14,7 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// The keys of an execution lie in one slot of a Cluster. Beside the record there are
+// The keys of an execution are in one slot of a Cluster. Beside the record there are
 //
 //	…:journal  a stream with an entry for each chapter. The id of an entry is the number of the
 //	           chapter's last event, and the number of its events.
@@ -41,10 +41,9 @@ const (
 //	ARGV[9]  how much longer than the record they live, in milliseconds, while the execution does
 //	ARGV[10] the channel of the journal
 //
-// The first version of a record begins the journal anew if it brings the journal's first event, or a
-// summary and no events. A chapter may leave a gap: Redis can lose what it has confirmed, when it fails
-// over. Nobody is told of new events if the user of Redis may not publish: readers then see them
-// later.
+// The first version of a record begins a new journal if its chapter has the journal's first event, or a summary
+// and no events. There may be a gap before a chapter, since Redis can lose confirmed writes in a failover. If
+// the user of Redis may not publish, there is no message about new events, and readers see them later.
 //
 // It returns how large the journal is now, even if all was stored before: the client library
 // repeats a command that got no reply. The nonce in the head tells a repeated write from another
@@ -115,8 +114,8 @@ func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duratio
 	return nil
 }
 
-// follow is put for a chapter of which the journal may have a part already: a record that is gone
-// does not tell how far its journal has come.
+// follow is like put, for a chapter of which the journal may have a part already. This happens if the record
+// does not exist any more, since then the last event of the journal is not known.
 func (s *Store) follow(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) (size int64, err error) {
 	size, err = s.put(ctx, r, ttl, c)
 	if sequel, ok := errors.AsType[sequelError](err); ok {

@@ -56,7 +56,7 @@ func WithKey(secrets ...[]byte) Option {
 	}
 }
 
-// WithLimits bounds the journals of executions that have ended.
+// WithLimits limits the size of the journals of executions that have ended.
 func WithLimits(limits continuation.JournalLimits) Option {
 	return func(s *Store) error {
 		s.limits = limits
@@ -64,7 +64,7 @@ func WithLimits(limits continuation.JournalLimits) Option {
 	}
 }
 
-// WithLog gives the Store a log for what goes wrong in the background.
+// WithLog gives the Store a log for failures in the background.
 func WithLog(log *slog.Logger) Option {
 	return func(s *Store) error {
 		s.log = log

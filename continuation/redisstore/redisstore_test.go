@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // the client would print every failed connection
+	logging.Disable() // Otherwise the client prints every failed connection.
 	goleak.VerifyTestMain(m)
 }
 

@@ -21,7 +21,7 @@ const (
 	// serversKey is the key of the set of servers. It holds every live server, and dead
 	// ones until some server notices that their announcement has expired.
 	serversKey = "fermata-servers"
-	// memberPrefix begins the key of what a server says of itself.
+	// memberPrefix begins the key of the description of a server.
 	memberPrefix = "fermata-member:"
 	// serversTTL is how long the set is kept after the last announcement.
 	serversTTL = time.Hour
@@ -73,7 +73,7 @@ func (s *Store) Servers(ctx context.Context) (map[string]string, error) {
 	return addresses, nil
 }
 
-// Describe keeps what a server says of itself, for ttl from now.
+// Describe stores the description that a server gives of itself, for ttl from now.
 func (s *Store) Describe(ctx context.Context, server, text string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
@@ -83,7 +83,7 @@ func (s *Store) Describe(ctx context.Context, server, text string, ttl time.Dura
 	return nil
 }
 
-// Descriptions returns what every server that is alive says of itself.
+// Descriptions returns the descriptions of all live servers.
 func (s *Store) Descriptions(ctx context.Context) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
@@ -95,7 +95,7 @@ func (s *Store) Descriptions(ctx context.Context) (map[string]string, error) {
 	for _, server := range servers {
 		text, err := s.client.Get(ctx, memberPrefix+server).Result()
 		switch {
-		case errors.Is(err, redis.Nil): // It is dead, or of a version that says nothing.
+		case errors.Is(err, redis.Nil): // The server is dead, or its version has no description.
 		case err != nil:
 			return nil, stored.Unavailable("list descriptions", err)
 		default:

@@ -7,18 +7,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Redis that is full refuses what would take more memory. Claims and pauses matter more than what
-// there is to see of executions that have ended, so the oldest journals of those make room.
+// A full Redis refuses writes that need more memory. Claims and pauses are more important than the journals of
+// executions that have ended, so the oldest of these journals are removed to make room.
 const (
-	// roomAtOnce is how many bytes of journals make room for one write.
+	// roomAtOnce is how many bytes of journals are removed to make room for one write.
 	roomAtOnce = 8 << 20
-	// roomTries is how often a write is tried again after others have made room.
+	// roomTries is how often a write is tried again after journals were removed.
 	roomTries = 4
 )
 
 // evict removes from a group the executions that have ended first, and returns their ids.
 //
-//	ARGV[1]  how many bytes of journals should go
+//	ARGV[1]  how many bytes of journals should be removed
 var evict = redis.NewScript(remove + `
 local gone, bytes = {}, 0
 while bytes < tonumber(ARGV[1]) and #gone < 500 do
@@ -42,7 +42,7 @@ func (x *index) makeRoom(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("make room: %w", err)
 	}
 	for _, id := range gone {
-		// The group of its principal finds out when it is listed.
+		// The group of its principal notices it when it lists the execution.
 		if _, err := forgetKeys(ctx, x.client, id); err != nil {
 			return 0, fmt.Errorf("make room: forget %s: %w", id, err)
 		}

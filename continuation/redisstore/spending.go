@@ -17,21 +17,22 @@ import (
 //	…:marks:<group>   sorted set: the marks of the last changes, by their time
 //
 // The sum is neither encrypted nor signed, though records are. A script adds to it in Redis, which knows no
-// secret, so that servers that race never exceed the bound; to write a signed sum they would have to read
-// it and try again until nobody has changed it meanwhile. And whoever can write to Redis would gain as much
-// by removing the sum, or by putting an older one back with its signature, as by changing it.
+// secret, so that racing servers never exceed the bound. To write a signed sum, a server would have to read
+// the sum first, and to try again until no other server has changed it meanwhile. And somebody who can write
+// to Redis would gain as much by removing the sum, or by restoring an older one with its signature, as by
+// changing it.
 const (
 	spentInfix = ":spent:"
 	marksInfix = ":marks:"
 )
 
-// keptMarks is how many marks of changes a sum has: more than one principal makes within the time in
-// which the client library repeats a command.
+// keptMarks is how many marks of changes a sum keeps. One principal makes fewer changes within the time in which
+// the client library repeats a command.
 const keptMarks = 1024
 
-// spend adds to a sum unless it would exceed a bound, and returns what it was before and whether it was
-// changed. The client library repeats a command that got no reply: by its mark it is known, and not
-// made again.
+// spend adds to a sum unless the sum would exceed a bound. It returns the sum before and whether it was changed.
+// The client library repeats a command that got no reply. A repeated command is recognized by its mark, and
+// changes nothing.
 //
 //	KEYS     sum, marks
 //	ARGV[1]  the mark

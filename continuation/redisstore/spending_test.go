@@ -11,8 +11,8 @@ import (
 	"fermata/continuation"
 )
 
-// The client repeats a change whose reply was lost. What Redis has added or taken back then is not
-// changed again. Servers that share a Redis have one sum.
+// The client repeats a change whose reply was lost, but Redis makes the change only once. Servers that share a
+// Redis have one sum.
 func TestSpendingLostReply(t *testing.T) {
 	server := startServer(t)
 	proxy := startProxy(t, server.socket)

@@ -19,7 +19,7 @@ import (
 	"fermata/continuation/storetest"
 )
 
-// patience is how long an operation may take to find out that Redis is away: the two
+// patience is how long an operation may take to notice that Redis is not available: the two
 // seconds that a command may take, and one more for a busy machine.
 const patience = 3 * time.Second
 
@@ -184,14 +184,14 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// The client repeats a write whose reply was lost. If Redis has done that write, the
-// repeated one must not be taken for a conflict.
+// The client repeats a write whose reply was lost. If Redis has made that write, the
+// repeated one must not be reported as a conflict.
 func TestLostReply(t *testing.T) {
 	server := startServer(t)
 	proxy := startProxy(t, server.socket)
 	s := open(t, "unix://"+proxy.socket)
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil { // the script is known now
+	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil { // From now on Redis knows the script.
 		t.Fatalf("Put = %v, want success", err)
 	}
 
@@ -209,12 +209,12 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// A proxy stands between a client and Redis and can lose a reply.
+// A proxy is between a client and Redis, and can lose a reply.
 type proxy struct {
 	socket string
 	// loseReply makes the proxy drop the next reply and close its connection.
 	loseReply atomic.Bool
-	// loseWrite makes it drop the next reply that is a number alone, as that of a script is.
+	// loseWrite makes it drop the next reply that consists of one number, such as that of a script.
 	loseWrite atomic.Bool
 }
 

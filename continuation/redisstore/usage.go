@@ -43,10 +43,11 @@ redis.call('PEXPIRE', KEYS[2], math.max(redis.call('PTTL', KEYS[2]), ARGV[3]))
 return 1
 `)
 
-// usagePause bounds the pause of a write of sums after another one came first. It grows with the tries.
+// usagePause limits the pause before a write of sums is tried again because another write came first. The pause
+// grows with the number of tries.
 const usagePause = time.Millisecond
 
-// AddUsage implements continuation.Usages. Redis itself removes what is old.
+// AddUsage implements continuation.Usages. Old sums expire in Redis.
 func (s *Store) AddUsage(ctx context.Context, add []continuation.Usage, life time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
@@ -62,9 +63,9 @@ func (s *Store) AddUsage(ctx context.Context, add []continuation.Usage, life tim
 	return nil
 }
 
-// addUsages adds to the sums of one principal on one day. The client library repeats a command that
-// got no reply, so a write may have taken effect although the script says that it did not: its mark
-// tells.
+// addUsages adds to the sums of one principal on one day. The client library repeats a command that got no
+// reply, so a write may have taken effect although the script reports a conflict. The mark of the write in the
+// stored value shows whether it has.
 func (s *Store) addUsages(ctx context.Context, add []continuation.Usage, ttl time.Duration) error {
 	day, group, mark := add[0].Day, groupOf(add[0].Principal), rand.Text()
 	name := usageName(day, group)
@@ -169,13 +170,13 @@ func (s *Store) usageGroups(ctx context.Context, day continuation.Day, from stri
 	return s.client.ZRangeByLex(ctx, usageListKey(day), &redis.ZRangeBy{Min: from, Max: "+", Count: listPage}).Result()
 }
 
-// A tallyPlace is where the sums of a principal on a day are.
+// A tallyPlace names the sums of a principal on a day.
 type tallyPlace struct {
 	day   continuation.Day
 	group string
 }
 
-// appendUsages appends the sums at some places, as far as they come after one.
+// appendUsages appends the sums at places, except those that do not come after the sum after.
 func (s *Store) appendUsages(ctx context.Context, list []continuation.Usage, places []tallyPlace, after continuation.Usage) ([]continuation.Usage, error) {
 	names := make([]string, len(places))
 	for i, place := range places {

@@ -24,7 +24,7 @@ func usedToday(t *testing.T, s *redisstore.Store, u continuation.Usage) (calls i
 	return calls
 }
 
-// The client repeats a write whose reply was lost. What Redis has added then is not added again.
+// The client repeats a write whose reply was lost, but Redis adds the usage only once.
 func TestUsageLostReply(t *testing.T) {
 	server := startServer(t)
 	proxy := startProxy(t, server.socket)
@@ -39,7 +39,7 @@ func TestUsageLostReply(t *testing.T) {
 			t.Fatalf("after %d calls %d are counted", i+1, got)
 		}
 	}
-	// Now the reply to the write itself is lost, not that to the read before it.
+	// Now the reply to the write itself is lost, and not the reply to the read before it.
 	proxy.loseWrite.Store(true)
 	if err := s.AddUsage(t.Context(), []continuation.Usage{u}, time.Hour); err != nil {
 		t.Fatalf("AddUsage = %v, want success", err)
@@ -52,7 +52,7 @@ func TestUsageLostReply(t *testing.T) {
 	}
 }
 
-// Redis learns neither who has used something nor what.
+// Redis learns neither who has used toolsets nor which.
 func TestUsageIsEncrypted(t *testing.T) {
 	server := startServer(t)
 	s := open(t, server.url(), redisstore.WithKey(secret(1)))

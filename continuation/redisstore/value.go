@@ -77,7 +77,7 @@ func wrap(c codec, name string, version int64, form []byte) ([]byte, error) {
 	return c.seal(value, name, form)
 }
 
-// unwrap is the reverse of wrap.
+// unwrap is the inverse of wrap.
 func unwrap(c codec, name string, value []byte) ([]byte, error) {
 	if len(value) < headLen {
 		return nil, errors.New("value is cut off")

@@ -10,13 +10,13 @@ import (
 	"fermata/continuation/internal/stored"
 )
 
-// channelPrefix begins the name of the channel that tells of the journal of an execution.
+// channelPrefix begins the name of the channel that signals when the journal of an execution has grown.
 const channelPrefix = "fermata-journal:"
 
 func channel(id string) string { return channelPrefix + id }
 
-// wakes hear of journals that have grown. All watches of a server share one connection, which is
-// none of those that commands use. What comes over it is only a hint to read again.
+// wakes receives signals about journals that have grown. All watches of a server share one connection, which is
+// not used for commands. A signal is only a hint to read again.
 type wakes struct {
 	client   redis.UniversalClient
 	watchers stored.Watchers
@@ -24,7 +24,7 @@ type wakes struct {
 	mu sync.Mutex
 	// changed are the executions that have got their first watcher or lost their last one.
 	changed map[string]bool
-	// noted has room for one signal: there is something in changed.
+	// noted has room for one signal that there is something in changed.
 	noted   chan struct{}
 	stop    context.CancelFunc
 	working sync.WaitGroup
@@ -53,7 +53,7 @@ func (w *wakes) note(id string) {
 	w.mu.Unlock()
 	select {
 	case w.noted <- struct{}{}:
-	default: // It has a signal that was not taken yet.
+	default: // There is a signal that was not received yet.
 	}
 }
 
@@ -93,8 +93,8 @@ func (w *wakes) subscribe(ctx context.Context) {
 	}
 }
 
-// change changes the subscription. An error means that the connection is lost: the library makes a
-// new one and subscribes to what the subscription should have.
+// change changes the subscription. If the connection is lost, it fails, and the library makes a new connection
+// with the changed subscription.
 func (w *wakes) change(ctx context.Context, do func(context.Context, ...string) error, channels []string) {
 	if len(channels) == 0 {
 		return
@@ -104,8 +104,8 @@ func (w *wakes) change(ctx context.Context, do func(context.Context, ...string) 
 	_ = do(ctx, channels...)
 }
 
-// hear wakes watchers until the subscription is closed. A new subscription wakes them too: what
-// came before it was not heard.
+// hear wakes watchers until the subscription is closed. It also wakes them when a subscription begins, since the
+// signals before it were not received.
 func (w *wakes) hear(heard <-chan any) {
 	for message := range heard {
 		var name string

@@ -38,7 +38,7 @@ func (a *Author) Summary(ended bool) *continuation.Summary {
 	}
 }
 
-// Next returns the next version of the record, and a chapter with so many events.
+// Next returns the next version of the record, and a chapter with the given number of events.
 func (a *Author) Next(events int) (continuation.Record, continuation.Chapter) {
 	r, c := a.Record, continuation.Chapter{First: a.Record.Events + 1}
 	r.Version++
@@ -58,7 +58,7 @@ func (a *Author) Put(tb testing.TB, r continuation.Record, c continuation.Chapte
 	a.Record = r
 }
 
-// Write writes the next version of the record with so many events.
+// Write writes the next version of the record with the given number of events.
 func (a *Author) Write(tb testing.TB, events int) {
 	tb.Helper()
 	r, c := a.Next(events)

@@ -37,7 +37,7 @@ func Benchmark(b *testing.B, s continuation.Store) {
 			step(b, &r)
 		}
 	})
-	// Each journal has as many chapters as that of a program with much output.
+	// Each journal has as many chapters as the journal of a program with much output.
 	b.Run("PutEvent", func(b *testing.B) {
 		text := json.RawMessage(`{"seq":12,"time":"2026-11-22T10:00:00.000Z","type":"output","stream":"stdout","offset":100,"text":"hello\n"}`)
 		r := fresh()

@@ -40,7 +40,7 @@ func wantNoJournal(t *testing.T, s continuation.Store, id string) {
 	wantError(t, "Summary", err, continuation.ErrNotFound)
 }
 
-// eventually waits until f returns "", which otherwise says what is wrong.
+// eventually waits until f returns "". Otherwise f returns what is wrong.
 func eventually(t *testing.T, f func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -94,7 +94,7 @@ func testPages(t *testing.T, s continuation.Store) {
 		}
 	}
 
-	// An execution whose journal keeps no events has a summary alone.
+	// An execution whose journal keeps no events has only a summary.
 	silent := NewAuthor(s, "ada")
 	silent.Write(t, 0)
 	_, err := s.Events(t.Context(), silent.Record.ID, 0, 1)

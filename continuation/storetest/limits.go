@@ -10,8 +10,8 @@ import (
 	"fermata/continuation"
 )
 
-// RunLimits tests whether the store that open returns keeps to limits. Stores must not share what
-// they keep.
+// RunLimits tests whether the store that open returns keeps its limits. Each call of open must return a store
+// without journals.
 func RunLimits(t *testing.T, open func(t *testing.T, limits continuation.JournalLimits) continuation.Store) {
 	for name, test := range map[string]struct {
 		limits continuation.JournalLimits
@@ -26,13 +26,13 @@ func RunLimits(t *testing.T, open func(t *testing.T, limits continuation.Journal
 	}
 }
 
-// tell writes the whole journal of an execution with about so many bytes.
+// tell writes the whole journal of an execution, with about the given number of bytes.
 func tell(t *testing.T, s continuation.Store, principal string, bytes int) string {
 	t.Helper()
 	a := NewAuthor(s, principal)
 	a.begin(t, bytes)
 	a.End(t, time.Hour)
-	time.Sleep(2 * time.Millisecond) // The order of ends is that of milliseconds.
+	time.Sleep(2 * time.Millisecond) // Ends are ordered by whole milliseconds.
 	return a.Record.ID
 }
 

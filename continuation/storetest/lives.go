@@ -11,7 +11,7 @@ import (
 	"fermata/continuation"
 )
 
-// A start with a key has the id of an earlier one whose record has run out.
+// A start with a key has the id of an earlier execution whose record has expired.
 func testAnew(t *testing.T, s continuation.Store) {
 	for name, ended := range map[string]bool{"after a crash": false, "after an end": true} {
 		for _, wait := range []time.Duration{0, 500 * time.Millisecond} {
@@ -43,7 +43,7 @@ func testAnew(t *testing.T, s continuation.Store) {
 	}
 }
 
-// The journal of a live execution outlives its record, for whoever ends it.
+// The journal of a live execution outlives its record, so that a server can end it.
 func testGoesOn(t *testing.T, s continuation.Store) {
 	a := NewAuthor(s, "ada")
 	a.Write(t, 3)
@@ -93,7 +93,7 @@ func testEnd(t *testing.T, s continuation.Store) {
 			t.Fatalf("the list has %d summaries, want 1", len(list))
 		}
 	}
-	// A record may still be written, and the writer says again how long the journal is kept.
+	// A record may still be written, and its writer sets again how long the journal is kept.
 	r, c := a.Next(0)
 	c.Life = time.Hour
 	a.Put(t, r, c)

@@ -16,7 +16,7 @@ var spendingTests = []storeTest{
 	{"SpendingCancelledContext", testSpendingCancelled},
 }
 
-// spending returns a new one of today.
+// spending returns a new Spending of today.
 func spending(principal string, cost int64) continuation.Spending {
 	return continuation.Spending{ID: uuid.NewString(), Day: ago(0), Principal: principal, Cost: cost}
 }
@@ -58,7 +58,7 @@ func testSpending(t *testing.T, s continuation.Store) {
 	wantSpent(t, s, first, 10)
 }
 
-// testSpendingRace has many callers spend at once, of whom every second one fails afterwards.
+// testSpendingRace has many callers that spend at once. Every second one takes the cost back afterwards.
 func testSpendingRace(t *testing.T, s continuation.Store) {
 	const callers, most, cost = 50, 100, 3
 	var mu sync.Mutex

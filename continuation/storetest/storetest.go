@@ -89,7 +89,7 @@ func wantGet(t *testing.T, s continuation.Store, want continuation.Record) {
 	if err != nil {
 		t.Fatalf("Get = %v, want the record", err)
 	}
-	// Answers are compared apart, since a diff of megabytes would take minutes.
+	// Answers are compared separately, since a diff of megabytes would take minutes.
 	if !bytes.Equal(got.Answer, want.Answer) {
 		t.Errorf("Get returns an answer of %d bytes, want the %d that were put", len(got.Answer), len(want.Answer))
 	}

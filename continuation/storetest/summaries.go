@@ -40,7 +40,7 @@ func testSummaries(t *testing.T, s continuation.Store) {
 	all := map[string][]continuation.Summary{}
 	for i := range n {
 		a := NewAuthor(s, []string{"ada", "bob", "eve"}[i%3])
-		a.Record.Created = time.Now().Add(time.Duration(i*i%n) * time.Second).Truncate(time.Millisecond) // not in their order
+		a.Record.Created = time.Now().Add(time.Duration(i*i%n) * time.Second).Truncate(time.Millisecond) // The executions are not created in this order.
 		a.Write(t, 1)
 		if i%2 == 0 {
 			a.End(t, time.Hour)
@@ -49,7 +49,7 @@ func testSummaries(t *testing.T, s continuation.Store) {
 		all[a.Record.Principal] = append(all[a.Record.Principal], summary)
 		all["*"] = append(all["*"], summary)
 		if i == n/2 {
-			time.Sleep(500 * time.Millisecond) // Those that have ended may have been moved.
+			time.Sleep(500 * time.Millisecond) // In this time the journals of ended executions may be moved.
 		}
 	}
 	for principal, want := range all {
@@ -59,7 +59,7 @@ func testSummaries(t *testing.T, s continuation.Store) {
 			}
 			return strings.Compare(b.ID, a.ID)
 		})
-		// Other tests may have left journals: everyone's are looked for among them.
+		// Other tests may have left journals, from which the list of everyone must be filtered.
 		ours := func(got []continuation.Summary) []continuation.Summary {
 			return slices.DeleteFunc(got, func(s continuation.Summary) bool {
 				return !slices.ContainsFunc(want, func(w continuation.Summary) bool { return w.ID == s.ID })

@@ -23,7 +23,7 @@ var usageTests = []storeTest{
 	{"UsageCancelledContext", testUsageCancelled},
 }
 
-// usageLife is longer than the days of any test are ago.
+// usageLife is longer than the age of any day in these tests.
 const usageLife = 30 * 24 * time.Hour
 
 // ago returns the day that was some days before today.

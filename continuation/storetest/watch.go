@@ -18,7 +18,7 @@ func MustWatch(ctx context.Context, tb testing.TB, s continuation.Store, id stri
 	return signals
 }
 
-// Follow reads a journal like a reader of a live stream, until it has so many events.
+// Follow reads a journal like a reader of a live stream, until it has read the event with number last.
 func Follow(tb testing.TB, s continuation.Store, id string, signals <-chan struct{}, last int64) {
 	tb.Helper()
 	timeout := time.After(10 * time.Second)

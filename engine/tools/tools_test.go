@@ -313,7 +313,7 @@ func TestT31Turns(t *testing.T) {
 	mustFail(t, err, "the call was cancelled")
 	close(release)
 	calls.Wait()
-	// Alice's call is the second to get a place. Those that get one later may arrive earlier.
+	// Alice's call is the second one to get a place. Calls that get a place later may arrive earlier.
 	if most != 2 || len(order) != 23 || !strings.Contains(strings.Join(order[:12], " "), "alice") {
 		t.Errorf("%d calls at the same time; order %v", most, order)
 	}

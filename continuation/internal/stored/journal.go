@@ -58,8 +58,8 @@ type Page struct {
 	bytes  int
 }
 
-// Add copies what the page has room for from a chapter in stored form, whose first event has the
-// number first. It reports whether there is room for more.
+// Add copies events from a chapter in stored form, as far as the page has room for them. The first event of the
+// chapter has the number first. Add reports whether there is room for more.
 func (p *Page) Add(first int64, form []byte) (more bool, err error) {
 	count, err := Count(form)
 	if err != nil {
@@ -127,18 +127,18 @@ func DecodeSummary(b []byte) (continuation.Summary, error) {
 	}, nil
 }
 
-// CreatedMillis returns t in milliseconds, as the lists of summaries sort it: not negative, and
+// CreatedMillis returns t in milliseconds in the form by which lists of summaries are sorted: not negative, and
 // with at most 48 bits.
 func CreatedMillis(t time.Time) int64 {
 	const most = 1<<48 - 1
 	return min(max(0, t.UnixMilli()), most)
 }
 
-// Counts returns how many bytes a journal of this size counts.
+// Counts returns for how many bytes a journal of this size counts against the limits.
 func Counts(size int64) int64 { return max(size, continuation.JournalLeast) }
 
-// LifeEnd returns when something that lives for life from now on is over, in milliseconds of the
-// wall clock, which goes on when the machine restarts.
+// LifeEnd returns when something expires that lives for life from now on, in milliseconds of the wall clock,
+// which goes on when the machine restarts.
 func LifeEnd(now time.Time, life time.Duration) int64 {
 	at := now.UnixMilli()
 	if ms := Millis(life); ms < math.MaxInt64-at {

@@ -14,8 +14,8 @@ import (
 type Tally struct {
 	Principal string         `json:"principal"`
 	Toolsets  map[string]Sum `json:"toolsets"`
-	// Writes are the marks of the last writes, the newest last, for a store that cannot know
-	// otherwise whether a write took effect.
+	// Writes are the marks of the last writes, the newest last. They are for a store that cannot find out in
+	// another way whether a write has taken effect.
 	Writes []string `json:"writes,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type Sum struct {
 // keptMarks is how many marks of writes a Tally keeps.
 const keptMarks = 16
 
-// DecodeTally decodes a Tally. Without a form it is that of a principal who has used nothing yet.
+// DecodeTally decodes a Tally. If the form is empty, it returns that of a principal who has used nothing.
 func DecodeTally(form []byte) (Tally, error) {
 	var t Tally
 	if len(form) == 0 {
@@ -52,7 +52,7 @@ func (t *Tally) Mark(mark string) {
 	t.Writes = t.Writes[max(0, len(t.Writes)-keptMarks):]
 }
 
-// Add adds to the sums. All of add are of the Tally's principal and day.
+// Add adds usages to the sums. All of them must be of the Tally's principal and day.
 func (t *Tally) Add(add []continuation.Usage) {
 	if t.Toolsets == nil {
 		t.Toolsets = make(map[string]Sum, len(add))
@@ -63,7 +63,7 @@ func (t *Tally) Add(add []continuation.Usage) {
 	}
 }
 
-// Usages returns the sums of toolsets whose names come after one.
+// Usages returns the sums of the toolsets whose keys come after the key after.
 func (t *Tally) Usages(day continuation.Day, after string) []continuation.Usage {
 	var list []continuation.Usage
 	for _, toolset := range slices.Sorted(maps.Keys(t.Toolsets)) {
@@ -75,7 +75,7 @@ func (t *Tally) Usages(day continuation.Day, after string) []continuation.Usage 
 	return list
 }
 
-// GroupUsages divides sums by day and principal.
+// GroupUsages groups sums by day and principal.
 func GroupUsages(all []continuation.Usage) [][]continuation.Usage {
 	order := func(a, b continuation.Usage) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Principal, b.Principal))

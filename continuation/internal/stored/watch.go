@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Watchers are those who wait for journals to grow. The zero value is ready to use.
+// Watchers keeps the channels of readers that wait for journals to grow. The zero value is ready to use.
 type Watchers struct {
-	// Changed, if it is set, is called when an execution gets its first watcher and when its
-	// last one has left.
+	// Changed, if it is set, is called when the first watcher of an execution comes and when the last one has
+	// left.
 	Changed func(id string)
 
 	mu   sync.Mutex
@@ -56,14 +56,14 @@ func (w *Watchers) Watched(id string) bool {
 	return w.byID[id] != nil
 }
 
-// Wake signals all who watch the execution.
+// Wake signals all watchers of the execution.
 func (w *Watchers) Wake(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wake(w.byID[id])
 }
 
-// WakeAll signals everybody.
+// WakeAll signals all watchers of all executions.
 func (w *Watchers) WakeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func wake(channels map[chan struct{}]struct{}) {
 	for ch := range channels {
 		select {
 		case ch <- struct{}{}:
-		default: // It has a signal that was not taken yet.
+		default: // There is a signal that was not received yet.
 		}
 	}
 }
