@@ -6,7 +6,7 @@ sandboxes of the process engine, ``container`` is one of the Docker engine.
 Standard library only, Python 3.11 and later.
 """
 
-# The version of the frames below; the server refuses another one.
+# The version of the frames; the server refuses another one.
 PROTOCOL = 9
 
 # The kinds of sandboxes, as the server names them; fermata.libraries tells what they are.

@@ -1,4 +1,4 @@
-"""The arguments of a tool: which it takes, and how those of one call become its input."""
+"""The arguments of a tool: which it takes, and how the arguments of a call become its input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODULE: Final = re.compile(r"\btyping\.")
 
 
 class Arguments:
-    """What a tool takes, as the generated source declares it."""
+    """The arguments that a tool takes, as the generated source declares them."""
 
     def __init__(
         self, identifier: str, object_first: bool, declared: FunctionType, others: Mapping[str, bool] | None
@@ -97,7 +97,7 @@ class Arguments:
     def _missing(self, input: Mapping[str, Any]) -> TypeError:
         missing = [name for name in self._required if name not in input]
         text = f"is missing the argument{'s' * (len(missing) > 1)} {_listed(missing)}"
-        # No signature shows these.
+        # The signature does not show these.
         others = ", ".join(f"{_shown(name)}: ..." for name in missing if name in self._others)
         return self._error(text, f", to be passed as **{{{others}}}" if others else "")
 
@@ -106,7 +106,7 @@ class Arguments:
         return TypeError(f"{self._identifier}() {text}{hint}{its} signature is {self._signature()}")
 
     def _signature(self) -> str:
-        """Return the signature for people: without names of modules, and without the defaults of what is required."""
+        """Return the signature for people: without names of modules, and without defaults of required parameters."""
         parameters = []
         for each in inspect.signature(self._declared).parameters.values():
             if each.kind is each.VAR_KEYWORD:
@@ -119,7 +119,7 @@ class Arguments:
 
 
 def _shown(name: str) -> str:
-    """Return the name of an argument as it is shown: quoted if it is not an identifier, and cut if it is long."""
+    """Return the name of an argument for a message: quoted if it is not an identifier, truncated if it is long."""
     if len(name) > _MAX_NAME:
         return f"{name[:_MAX_NAME]!r}…"
     return name if name.isidentifier() and not keyword.iskeyword(name) else repr(name)

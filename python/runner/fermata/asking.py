@@ -1,9 +1,9 @@
-"""Whereabouts, the supervisor's side: it asks the worker at which line its program stands when its time is over.
+"""The supervisor's side of whereabouts: when the time is over, it asks the worker which line the program has reached.
 
-It asks by two signals, and fermata.whereabouts answers in text and not in frames, since nothing else
-comes after it. All of it is the program's word: it can answer what it likes, or not at all.
+It asks by two signals. fermata.whereabouts answers in text and not in frames, since nothing else
+follows. The answer is not trusted: a program can answer anything, or nothing.
 
-What this module imports is in the memory of every supervisor.
+Everything that this module imports takes memory in every supervisor.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fermata.frames import ProtocolError, WorkerChannel
 # The signal that asks for the stack of the main thread, and the one that asks where a coroutine awaits.
 STACK: Final = signal.SIGRTMAX
 AWAITS: Final = signal.SIGRTMAX - 1
-# The answer to the latter.
+# The answer to the second signal.
 AWAITS_AT: Final = "\nawaits at line %d\n"
 
-# How long to wait for an answer, in seconds, and the most bytes of it that are read.
+# How long to wait for an answer, in seconds, and how many bytes of it are read at most.
 _PATIENCE: Final = 0.09
 _MAX: Final = 1 << 16
 
@@ -37,7 +37,7 @@ _IDLE: Final = b"select"
 
 
 def ask(worker: WorkerChannel, pid: int) -> int:
-    """Ask the worker with this process id at which line its program stands. Return 0 if that is not known."""
+    """Ask the worker with this process id which line its program has reached. Return 0 if that is not known."""
     deadline = time.monotonic() + _PATIENCE
     text = b""
     try:
@@ -56,8 +56,8 @@ def ask(worker: WorkerChannel, pid: int) -> int:
 
 
 def _line(text: bytes, final: bool) -> int | None:
-    """Return the line that an answer tells, or None as long as more has to come."""
-    # What has no line end yet has not come as a whole.
+    """Return the line in an answer, or None while more of the answer must arrive."""
+    # A line without its line end is incomplete.
     text = text[: text.rfind(b"\n") + 1]
     frames = _FRAME.findall(text)
     line = next((int(line) for file, line, _ in frames if file == _PROGRAM), 0)

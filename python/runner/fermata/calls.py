@@ -1,9 +1,10 @@
-"""Calls: the tool calls that wait go out as one batch, and their results come back.
+"""Calls: the waiting tool calls are sent as one batch, and their results come back.
 
 A program makes a call by awaiting a stub, or by calling a method that blocks its thread. When the
-program rests, everything that waits for a tool goes to the supervisor as one batch, and this
-process waits for the results. A program of one thread is neither polled nor delayed for that: its
-event loop tells when it has nothing to run, and a thread that blocks has nothing to run.
+program rests, which means that nothing in it can run any more, all waiting calls are sent to the
+supervisor as one batch, and this process waits for the results. A program with one thread is neither
+polled nor delayed for that: its event loop notices when it has nothing to run, and a thread that
+blocks has nothing to run.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class _Call:
             return
 
     def abandon(self) -> None:
-        """Note that no result will come. Event loops end without being told."""
+        """Note that no result will come. There is nothing to do, since event loops end by themselves."""
 
 
 class _Blocking:
@@ -70,7 +71,7 @@ class _Blocking:
         self.thread = threading.get_ident()
         self._result: Mapping[str, Any] | None = None
         self._ended = False
-        # Is held until the thread need not wait any more.
+        # Held until the thread need not wait any more.
         self._arrived = threading.Lock()
         self._arrived.acquire()
 
@@ -84,17 +85,17 @@ class _Blocking:
         self.abandon()
 
     def abandon(self) -> None:
-        """Have the thread wait no more."""
+        """Make the thread stop waiting."""
         if not self._ended:
             self._ended = True
             self._arrived.release()
 
     def wait(self) -> None:
-        """Wait in the call's thread until the result is there, or none will come."""
+        """Wait in the call's thread until the result has arrived, or no result will come."""
         self._arrived.acquire()
 
     def result(self) -> Any:
-        """Return the result, or raise what it says."""
+        """Return the result, or raise the error that it has."""
         if self._result is None:
             raise RuntimeError(_ENDED)
         if "error" in self._result:
@@ -113,7 +114,7 @@ class Calls:
         self._decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = loads
         self._lock = threading.Lock()
         self.rest = Rest(self._lock)
-        # Is held from the time a batch goes out until its results have been handed over.
+        # Held from the moment when a batch is sent until its results are handed over.
         self._exchanging = threading.Lock()
         self._waiting: dict[int, _Call | _Blocking] = {}
         self._issued = 0
@@ -124,7 +125,7 @@ class Calls:
     ) -> None:
         """Make calls for other processes.
 
-        ``rest`` tells whether those rest, and ``decode`` reads the payload of RESULTS for them.
+        ``rest`` returns whether these processes rest, and ``decode`` reads the payload of RESULTS for them.
         """
         self.rest.processes = rest
         self._decode = decode
@@ -133,7 +134,8 @@ class Calls:
         """Return a coroutine that makes one call and waits for its result.
 
         ``toolset`` is the key of the toolset through which the program calls the tool, if any. The
-        input is what it is now. Raises TypeError or ValueError if it cannot be sent.
+        input is encoded now, so later changes do not affect it. Raises TypeError or ValueError if it
+        cannot be sent.
         """
         return self._call(name, values.encode(input), toolset)
 
@@ -155,7 +157,7 @@ class Calls:
                 finally:
                     self._exchanging.release()
             if not call.done():
-                # Other threads have to be given time, before this exchange and between all later ones.
+                # Other threads must get time to run, before this exchange and between all later ones.
                 self._call_courier()
                 call.wait()
         finally:
@@ -172,7 +174,7 @@ class Calls:
         call = _Call(loop)
         self._register(call, name, input, line, toolset)
         if not isinstance(loop, Loop):
-            # An event loop that is not ours does not tell when it has nothing to run.
+            # An event loop of another kind does not notify us when it has nothing to run.
             self._call_courier()
         try:
             return await call.future
@@ -180,9 +182,9 @@ class Calls:
             self._waiting.pop(call.number, None)
 
     def _register(self, call: _Call | _Blocking, name: str, input: str, line: int, toolset: str) -> None:
-        """Give a new call its number, and have it wait."""
+        """Give a new call its number, and add it to the waiting calls."""
         if os.getpid() != self._process:
-            # This process has been forked from the program, and would mix its frames with the program's.
+            # This process was forked from the program. Its frames would be mixed with the program's.
             raise RuntimeError(_FORKED)
         whose = f'"toolset":{dumps(toolset)},' if toolset else ""
         where = f'"line":{line},' if line else ""
@@ -194,12 +196,12 @@ class Calls:
             call.number, call.text = self._issued, b'{"n":%d,%b' % (self._issued, text)
             self._waiting[call.number] = call
             if isinstance(call, _Blocking):
-                # Before the call can be seen: who hands the result over takes this back.
+                # This must come before the call is visible, since handing the result over reverses it.
                 self.rest.idle.add(call.thread)
             self.rest.call_made()
 
     def finish(self, payload: bytes) -> None:
-        """Report that the program has ended, after the results of a batch that is out have come."""
+        """Report that the program has ended. If a batch was sent, wait for its results before that."""
         with self._exchanging:
             self._stream.sendall(frames.encode(frames.DONE, payload))
 
@@ -213,7 +215,7 @@ class Calls:
             call.abandon()
 
     def patience(self) -> float:
-        """Return for how many seconds calls that wait are held back for processes at most."""
+        """Return for how many seconds at most the waiting calls are held back for other processes."""
         return self.rest.patience() if self._waiting else 0
 
     def pause(self) -> bool:
@@ -240,7 +242,7 @@ class Calls:
         return False
 
     def _call_courier(self) -> None:
-        """Start the courier, a thread that sends the waiting calls even if some other thread never rests."""
+        """Start the courier, a thread that sends the waiting calls even if another thread never rests."""
         with self._lock:
             if self.rest.courier is None or not self.rest.courier.is_alive():
                 self.rest.courier = threading.Thread(target=self._carry, name="fermata-courier", daemon=True)
@@ -258,9 +260,9 @@ class Calls:
                     return
 
     def _exchange(self, resting: bool = False) -> None:
-        """Send the calls that wait, wait for results, and hand those to whoever waits for them.
+        """Send the waiting calls, wait for their results, and hand each result to the call that waits for it.
 
-        Unless the program is resting, the supervisor is told first that it has to stop the rest.
+        Unless the whole program rests, the supervisor is told first that it must stop the other threads.
         """
         batch = self._batch()
         if not batch:
@@ -278,10 +280,10 @@ class Calls:
 
     def _ask(self, calls: bytes) -> bytes:
         """Send calls and return the payload of their results."""
-        # The supervisor may be gone, and the program may have changed what SIGPIPE does.
+        # The supervisor may have ended, and the program may have changed the handling of SIGPIPE.
         self._stream.sendall(calls, socket.MSG_NOSIGNAL)
-        # In recv the kernel would also wake this thread when the supervisor has read the calls. In
-        # select the thread sleeps until there is something to read.
+        # If the thread waited in recv, the kernel would also wake it when the supervisor has read the
+        # calls. In select it sleeps until there is something to read.
         select.select([self._stream], [], [])
         kind, payload = frames.receive(self._stream)
         if kind != frames.RESULTS:
@@ -303,7 +305,7 @@ class Calls:
         for result in results:
             call = self._waiting.pop(result["n"], None)
             if call is not None:
-                # From now on its thread has something to run, even if it has not woken yet.
+                # From now on the call's thread has something to run, even if it has not woken up yet.
                 self.rest.idle.discard(call.thread)
                 call.take(result)
 

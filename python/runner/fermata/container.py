@@ -1,8 +1,8 @@
 """The first process of a container of the Docker engine: makes the worker and supervises it.
 
-The container is the sandbox: the server has its engine make the namespaces, mounts
-and limits. What is left to do here is to keep the worker away from the stream that
-the server attaches to, which is this process's stdin and stdout.
+The container is the sandbox: Docker makes the namespaces, mounts and limits. This process must
+keep the worker away from the stream to which the server attaches, which is the stdin and stdout
+of this process.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from fermata.supervisor import Supervisor, Worker
 _STDIN: Final = 0
 _STDOUT: Final = 1
 
-# Where the image keeps what libraries would otherwise work out at every start, and where
-# libraries look for it.
+# The directory in which the image keeps what libraries would otherwise compute at every start, and
+# the directory in which libraries look for it.
 _CACHE: Final = "/opt/fermata/cache"
 _CACHE_HOME: Final = "/tmp"
 
@@ -38,7 +38,7 @@ _OOM_COUNTERS: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/m
 
 @dataclass(frozen=True)
 class Config:
-    """What the server tells the container."""
+    """The configuration that the server gives to the container."""
 
     # The bound on stdout and stderr each, in bytes.
     output: int
@@ -46,15 +46,15 @@ class Config:
     orphan: float
     # The seccomp filter for runtimes that do not apply the profile: base64 of zlib.
     seccomp: str
-    # The bound on processes and threads where the container has a kernel of its own; 0
-    # where the machine's keeps it, which would count those of all containers.
+    # The limit on processes and threads if the container has a kernel of its own. It is 0 if the
+    # kernel of the machine has that limit, since here it would count those of all containers.
     pids: int
 
 
 def main(text: str, kind: str) -> NoReturn:
     """Run a sandbox of this kind as its configuration says."""
     os.umask(0o022)
-    # A handler would let programs signal the first process.
+    # If there were a handler, programs could signal the first process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sandbox.serve("supervisor", _supervise, Config(**loads(text)), kind)
 
@@ -90,7 +90,7 @@ def _supervise(config: Config, kind: str) -> None:
 
 
 class _Reaper:
-    """Reaps every process of the container, and tells how the worker ended.
+    """Reaps every process of the container, and reports how the worker ended.
 
     The supervisor waits for a descriptor of the worker besides SIGCHLD: a signal that arrives
     just before the supervisor begins to wait is handled only after the wait.
@@ -128,7 +128,7 @@ def _oom_counter() -> int | None:
 
 @contextmanager
 def _cache() -> Iterator[None]:
-    """Let libraries find what the image has worked out for them, and remove it before a program comes."""
+    """Let libraries find what the image has computed for them, and remove it before a program arrives."""
     if os.path.isdir(_CACHE):
         shutil.copytree(_CACHE, _CACHE_HOME, dirs_exist_ok=True)
     yield
@@ -140,7 +140,7 @@ def _cache() -> Iterator[None]:
 
 
 def _work(config: Config, kind: str, stdout: int, stderr: int, control: int) -> None:
-    """Make this process one that a program may have, and run a program."""
+    """Isolate this process as a program requires it, and run a program."""
     from fermata import libraries, worker
 
     # A group and session without the supervisor, for programs that signal their own.

@@ -13,12 +13,12 @@ from fermata.frames import Channel, Frame, ProtocolError
 class Control:
     """Takes one frame of the worker at a time, and the next one only after an answer.
 
-    While the program is paused, whatever else the worker has sent stays unread: a hostile program
+    While the program is paused, nothing else that the worker has sent is read, since a hostile program
     can send frames of its own at any time.
 
     ``take`` gets each frame, and whether a part of the program still runs. It raises ProtocolError
-    if the frame may not come now. ``broken`` is called after that, and when the worker has sent
-    something that is no frame. ``room`` is called when the worker has taken something that had to
+    if the frame is not allowed now. ``broken`` is called after that, and when the worker has sent
+    something that is not a frame. ``room`` is called when the worker has read something that had to
     wait.
     """
 
@@ -50,7 +50,7 @@ class Control:
         try:
             self._link.send(frames.encode(*frame))
         except OSError:
-            # If the worker ends, its status will tell. Otherwise the run budget ends the program.
+            # If the worker has ended, its status will be noticed. Otherwise the run budget ends the program.
             return False
         return True
 
@@ -61,7 +61,7 @@ class Control:
         if not self.send(frame):
             return
         try:
-            # The next frame may have come together with the last one.
+            # The next frame may have arrived together with the last one.
             self._hear()
         except ProtocolError:
             self._broken()
@@ -75,7 +75,7 @@ class Control:
             self._link.channel.fill()  # The first read may have been too small.
             self._hear()
         except (OSError, ProtocolError):
-            # The worker's status tells how it ended.
+            # The worker's status says how it has ended.
             return
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class Control:
             if not mask & ~select.EPOLLOUT:
                 return
             if not self._expects:
-                # Whatever the worker says, or that it has gone, is for later.
+                # What the worker sends, or that it has ended, is handled later.
                 self._link.stop()
                 return
             alive = self._link.channel.fill()
@@ -102,7 +102,7 @@ class Control:
             self._broken()
             return
         if not alive:
-            # If the worker has ended, its status will tell.
+            # If the worker has ended, its status will be noticed.
             self._link.stop()
 
     def _hear(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fermata.frames import Channel
 
-# Is called with the mask of epoll that tells what has happened to a descriptor.
+# A handler is called with the epoll mask of the events of a descriptor.
 Handler = Callable[[int], None]
 
 
@@ -27,7 +27,7 @@ class Events:
         self._handlers[fd] = handler
 
     def unwatch(self, fd: int) -> None:
-        """Watch a descriptor no longer, if it was watched."""
+        """Stop watching a descriptor, if it was watched."""
         if self._handlers.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
@@ -46,8 +46,8 @@ class Events:
 class Link:
     """A channel in an event loop.
 
-    The handler is called when frames have arrived, and when the peer takes more of what waits to
-    be written. Where nothing changes there is no system call: links are on the path of every round.
+    The handler is called when frames have arrived, and when the peer has room for what waits to be
+    written. If nothing changes no system call is made, since links are used in every round.
     """
 
     def __init__(self, events: Events, channel: Channel, handler: Handler) -> None:

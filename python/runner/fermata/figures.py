@@ -1,8 +1,8 @@
-"""Figures: what matplotlib has drawn and the program has not saved itself becomes files.
+"""Figures: saves the matplotlib figures that the program has not saved itself.
 
-There is no screen in a sandbox. So ``plt.show()`` saves the open figures, and the end of the
-program saves those that are still open. Nothing here imports matplotlib: it is told of pyplot
-once that was imported.
+There is no screen in a sandbox. So ``plt.show()`` saves the open figures, and at the end of the
+program the figures that are still open are saved. This module does not import matplotlib: ``watch``
+is called when pyplot was imported.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Figures:
         self._number = 0
         # The figures that the program has saved itself.
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
-        # pyplot's list of what is open, and the function that saves a figure; None as long as
-        # there is no pyplot.
+        # pyplot's list of open figures, and the function that saves a figure; None until pyplot was
+        # imported.
         self._open: Any = None
         self._save: Callable[..., object] | None = None
 
     def watch(self, pyplot: Any) -> None:
-        """Take over pyplot's ``show``, and note what is saved from now on."""
-        # A release of matplotlib that is made in another way is no reason not to serve.
+        """Replace pyplot's ``show``, and note which figures are saved from now on."""
+        # If a release of matplotlib is different, figures are not saved, but the program runs.
         with suppress(Exception):
             figure, shown = pyplot.Figure, pyplot.show
             self._open = pyplot._pylab_helpers.Gcf
@@ -52,7 +52,7 @@ class Figures:
 
             @functools.wraps(shown)
             def show(*args: Any, **kwargs: Any) -> None:
-                # Whoever does not want to wait for the reader goes on drawing.
+                # With block=False the program continues to draw, so nothing is saved yet.
                 if kwargs.get("block", True) is not False:
                     self.save(close=True)
 
@@ -64,7 +64,7 @@ class Figures:
             return
         for manager in self._open.get_all_fig_managers():
             figure = manager.canvas.figure
-            # An empty figure is left behind by figure() before a plot that makes one of its own.
+            # figure() before a plot that makes a figure of its own leaves an empty figure.
             if figure in self._known or len(figure.get_children()) < 2:
                 continue
             if self._saved == _MAX:
@@ -77,7 +77,7 @@ class Figures:
                 self._open.destroy(manager.num)
 
     def finish(self) -> None:
-        """Save what is open at the end of the program, whatever the program has done to pyplot."""
+        """Save the figures that are open at the end of the program, whatever the program has done to pyplot."""
         try:
             self.save()
         except BaseException as error:

@@ -10,28 +10,28 @@ from typing import Final
 
 from fermata import frames, sandbox, workspace
 
-# The longest wait until processes that were killed are dead, in seconds.
+# How long to wait at most until killed processes are dead, in seconds.
 _DEATH: Final = 1.0
 
 
 class Files:
-    """Answers the server's questions about files, once nothing else lives in the sandbox.
+    """Answers the server's questions about files, after all other processes of the sandbox have ended.
 
-    ``reply`` sends a frame to the server and returns whether the server takes more at once.
+    ``reply`` sends a frame to the server and returns whether the server can take more at once.
     """
 
     def __init__(self, reply: Callable[[bytes], bool]) -> None:
         self._reply = reply
-        # The frames of the file that the server has asked for last, as far as they are not sent.
+        # The frames of the file for which the server has asked last that are not sent yet.
         self._content: Iterator[bytes] | None = None
 
     def list(self, payload: bytes) -> None:
-        """Answer which files there are."""
+        """Send the list of files."""
         request = loads(payload)
         if _all_dead():
             found = workspace.listing(sandbox.WORKSPACE, **request)
         else:
-            # What still lives could change the files while they are read.
+            # A process that still lives could change the files while they are read.
             found = workspace.Listing()
             found.close(request.get("wanted", ()))
         self._reply(frames.encode(frames.LISTING, found.encode()))
@@ -42,7 +42,7 @@ class Files:
         self.send_more()
 
     def send_more(self) -> None:
-        """Send as much of the file as the server takes now."""
+        """Send as much of the file as the server can take now."""
         while self._content is not None:
             frame = next(self._content, None)
             if frame is None:
@@ -51,7 +51,7 @@ class Files:
                 return
 
     def cancel(self) -> None:
-        """Send no more of the file: the server that asked for it has gone."""
+        """Stop sending the file, since the server that has asked for it has gone."""
         self._content = None
 
 
@@ -73,7 +73,7 @@ def _read(name: str) -> Iterator[bytes]:
 
 
 def _all_dead() -> bool:
-    """Wait until the processes that were killed are dead, and tell whether they are."""
+    """Wait until the killed processes are dead, and return whether they are."""
     deadline = time.monotonic() + _DEATH
     while time.monotonic() < deadline:
         try:

@@ -1,11 +1,11 @@
 """The modules that a program finds ready under a name, and the two kinds of sandboxes.
 
-A scientific sandbox has imported the libraries before its program comes. A plain sandbox
-imports a library when its program first uses it, so that a program that uses none pays for
-none. Until then the library's name stands for a lazy module, which the import system fills
-when somebody uses or imports it: ``np`` and ``numpy`` are one module before and after. What
-tells the two kinds apart is that a lazy module is not yet in ``sys.modules``, and that its
-type, though it has the name of the type of modules, is a subclass.
+A scientific sandbox has imported the libraries before its program arrives. A plain sandbox
+imports a library when its program first uses it, so that a program without libraries does not
+wait for them. Until then the library's name refers to a lazy module, which the import system fills
+when it is used or imported: ``np`` and ``numpy`` are the same module before and after. A program can
+see the difference only in this: a lazy module is not in ``sys.modules``, and its type is a subclass
+of the type of modules that has the same name.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _LIBRARIES: Final = {
     "sklearn": "sklearn",
 }
 
-# After how many seconds an import is taken to hang, before the server gives up waiting.
+# After how many seconds an import is considered to hang. It is less than the server waits.
 _HANGS: Final = 45
 
-# This module searches the machine for fonts, which takes seconds, unless it finds a list of them.
+# This module searches the machine for fonts, which takes seconds, unless it finds a list of fonts.
 _FONTS: Final = "matplotlib.font_manager"
 
 
 @dataclass
 class Ready:
-    """What a process has ready for a program."""
+    """The modules and data that a process has ready for a program."""
 
     kind: str
     # The modules by the names under which the program finds them.
     names: dict[str, types.ModuleType]
-    # Lists of fonts for matplotlib by the names of their files. Filled in by whoever finds some.
+    # Lists of fonts for matplotlib by the names of their files. They are added when they are found.
     fonts: dict[str, bytes] = field(default_factory=dict)
     # The figures of the program.
     figures: Figures = field(default_factory=Figures)
@@ -128,7 +128,7 @@ class module(types.ModuleType):
     def __getattribute__(self, name: str) -> Any:
         """Return an attribute of the library."""
         if name == "__class__":
-            # isinstance asks every object for it, which is no use of the library.
+            # isinstance reads this attribute of every object, which does not mean that the library is used.
             return types.ModuleType
         if _is_imported(self, name):
             return types.ModuleType.__getattribute__(self, name)
@@ -155,9 +155,9 @@ def _name(lazy: types.ModuleType) -> str:
 
 
 def _is_imported(lazy: types.ModuleType, attribute: str) -> bool:
-    """Whether it is the import of a lazy module that uses an attribute, rather than the program."""
+    """Whether the import of a lazy module uses the attribute, and not the program."""
     importer = _importing.get(_name(lazy))
-    # Another thread's import statement learns from __spec__ that there is an import to wait for.
+    # The import statement of another thread reads __spec__ to find out that it must wait for the import.
     return importer == threading.get_ident() or (importer is not None and attribute == "__spec__")
 
 
@@ -168,15 +168,15 @@ def _import(lazy: types.ModuleType) -> types.ModuleType:
 
 
 class _Finder:
-    """Has the import system fill lazy modules, in place of making other ones for the libraries.
+    """Makes the import system fill the lazy modules, in place of making new modules for the libraries.
 
-    It stands in sys.meta_path before the finder of all files.
+    It is in sys.meta_path before the finder of files.
     """
 
     def __init__(self, fonts: Mapping[str, bytes], figures: Figures) -> None:
         self._fonts = fonts
         self._figures = figures
-        # Where to look: the directories that a program adds may have files with a library's name.
+        # The path before the program starts: directories that it adds may have files with a library's name.
         self._path = list(sys.path)
         roots = {target.partition(".")[0] for target in _LIBRARIES.values()}
         installed = {root for root in roots if PathFinder.find_spec(root, self._path) is not None}
@@ -206,7 +206,7 @@ class _Finder:
         return spec
 
     def _have_filled(self, lazy: types.ModuleType, name: str, loader: Any) -> None:
-        """Have this loader, which is for one module only, fill a lazy module."""
+        """Make this loader, which is for one module only, fill a lazy module."""
         execute = loader.exec_module
 
         def create(spec: ModuleSpec) -> types.ModuleType:
@@ -217,9 +217,9 @@ class _Finder:
             try:
                 _quietly(execute, lazy)
                 for part in [each for each in self._modules if each.startswith(f"{name}.")]:
-                    # Programs use it without an import of its own: matplotlib.pyplot.
+                    # Programs use this part without importing it, such as matplotlib.pyplot.
                     __import__(part)
-                # From now on it is as fast as any module, and nothing else.
+                # From now on it is an ordinary module, as fast as any other.
                 lazy.__class__ = types.ModuleType
                 if name == _PYPLOT:
                     self._figures.watch(lazy)
@@ -235,9 +235,9 @@ class _Finder:
 
 
 def _quietly(execute: Callable[[types.ModuleType], None], lazy: types.ModuleType) -> None:
-    """Execute a library, which may warn nobody of anything, as in a process that imports it before its program comes.
+    """Execute a library without showing its warnings, as if it had been imported before the program arrived.
 
-    What the library asks to be done with later warnings is done.
+    Filters that the library sets for later warnings are kept.
     """
     filters: Any = warnings.filters
     with warnings.catch_warnings(record=True):
@@ -250,7 +250,7 @@ def _quietly(execute: Callable[[types.ModuleType], None], lazy: types.ModuleType
 def _with_fonts(
     fonts: Mapping[str, bytes], execute: Callable[[types.ModuleType], None], fonts_module: types.ModuleType
 ) -> None:
-    """Execute matplotlib's module of fonts; it finds lists of them, of which the program finds nothing."""
+    """Execute matplotlib's module of fonts. It gets the lists of fonts, which the program does not see."""
     directory: str = sys.modules["matplotlib"].get_cachedir()
     before = set(os.listdir(directory))
     for name in fonts.keys() - before:

@@ -34,7 +34,7 @@ _AT_RECURSIVE: Final = 0x8000
 _MOUNT_ATTR_RDONLY: Final = 1
 _MOUNT_ATTR_NOSUID: Final = 2
 _MOUNT_ATTR_NODEV: Final = 4
-# The same number on every architecture, as of all younger system calls.
+# The number is the same on every architecture, as for all newer system calls.
 _SYS_MOUNT_SETATTR: Final = 442
 
 _PR_SET_DUMPABLE: Final = 4
@@ -46,7 +46,7 @@ _SECCOMP_ALLOW: Final = 0x7FFF0000
 _SECCOMP_ERROR: Final = 0x00050000
 _LINUX_CAPABILITY_VERSION_3: Final = 0x20080522
 
-# PyDLL keeps the interpreter's lock during a call: the calls are short, and no other thread
+# PyDLL keeps the interpreter's lock during a call. The calls are short, and no other thread
 # may run between a change of namespace and what follows it.
 _libc: Final = ctypes.PyDLL(None, use_errno=True)
 
@@ -59,10 +59,10 @@ def _check(result: int, what: str) -> int:
 
 
 def read_file(path: str) -> str:
-    """Return the contents of a file of the kernel's, of at most 64 KiB.
+    """Return the contents of a file of the kernel, which has at most 64 KiB.
 
     This function and write_file run in processes that were just forked. There, a file object
-    would touch many pages, each of which the kernel has to copy.
+    would write to many pages, each of which the kernel must copy.
     """
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -86,7 +86,7 @@ def unshare(flags: int) -> None:
 
 
 def setns(fd: int, flags: int) -> None:
-    """Join namespaces: those of the process behind a pidfd, or the one that fd refers to."""
+    """Join namespaces: those of the process to which a pidfd refers, or the one to which fd refers."""
     _check(_libc.setns(fd, flags), f"setns({flags:#x})")
 
 
@@ -101,7 +101,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str = ""
 def bind_read_only(source: str, target: str, device: bool = False) -> None:
     """Bind source, with everything that is mounted below it, to target, read-only.
 
-    A device can be written all the same, but its file cannot be changed, not even its times.
+    A device can still be written to, but its file cannot be changed, not even its times.
     """
     mount(source, target, None, MS_BIND | MS_REC)
     flags = _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | (0 if device else _MOUNT_ATTR_NODEV)
@@ -144,7 +144,7 @@ def loopback_up() -> None:
 
 
 def child_ends() -> int:
-    """Return a descriptor that has something to read when a child has ended, in place of SIGCHLD."""
+    """Return a descriptor that becomes readable when a child has ended, in place of the signal SIGCHLD."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     signals = (1 << (signal.SIGCHLD - 1)).to_bytes(128, "little")
     return _check(_libc.signalfd(-1, signals, os.O_CLOEXEC), "signalfd")
@@ -160,7 +160,7 @@ def drop_bounding_set() -> None:
     capability = 0
     while _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
         capability += 1
-    # The loop has ended at the first number that is no capability.
+    # The loop has ended at the first number that is not a capability.
     if ctypes.get_errno() != errno.EINVAL:
         _check(-1, "prctl(PR_CAPBSET_DROP)")
 
@@ -181,10 +181,10 @@ def filter_system_calls(program: bytes) -> None:
 
 
 def refuse_epoll() -> None:
-    """Refuse epoll to this process and its children, by a filter that another one must follow.
+    """Refuse epoll to this process and its children. Another filter must be installed after this one.
 
-    The kernel limits the watches of epoll for each user of the machine. A program that took all
-    of them would leave none to a server of the same user, which could not run without.
+    The kernel limits the watches of epoll for each user of the machine. If a program took all of
+    them, a server of the same user could not run any more.
     """
     load_number, jump_if_equal, give_back = 0x20, 0x15, 0x06
     numbers = _EPOLL_CREATE[os.uname().machine]

@@ -1,4 +1,4 @@
-"""The event loops of the program: where one would wait, the program pauses for results."""
+"""The event loops of the program: when a loop would wait, the program pauses for results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Clock:
         self._since: float | None = None
 
     def time(self) -> float:
-        """Return the seconds in which the program was not paused."""
+        """Return the time in seconds, without the time in which the program was paused."""
         since = self._since
         return (time.monotonic() if since is None else since) - self._paused
 
@@ -40,35 +40,35 @@ class Clock:
 
 
 class Pausing(Protocol):
-    """What event loops need of the calls of their program."""
+    """The methods of Calls that event loops need."""
 
     clock: Clock
     rest: Rest
 
     def patience(self) -> float:
-        """Return for how many seconds calls that wait are to be held back at most, 0 if they are not."""
+        """Return for how many seconds at most waiting calls must be held back, or 0 if they must not."""
 
     def pause(self) -> bool:
         """Pause if the program rests. Return True if the loop may have something to run now."""
 
 
 class _Selector(selectors.DefaultSelector):
-    """A selector that pauses the program where its event loop would wait."""
+    """A selector that pauses the program when its event loop would wait."""
 
     def __init__(self, calls: Pausing) -> None:
         super().__init__()
         self._calls = calls
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        """Wait as every selector does, after the program's calls have their results."""
+        """Wait like any selector, but first let the program's calls get their results."""
         ready: list[tuple[SelectorKey, int]]
         if timeout is not None and timeout <= 0:
             ready = super().select(timeout)
             return ready
-        # Processes are polled before descriptors are: what a process sent before it came to rest
-        # is ready then.
+        # Processes are polled before descriptors, so that what a process sent before it came to rest
+        # is ready.
         patience = self._calls.patience()
-        # What is ready at this instant may lead to more calls.
+        # Descriptors that are ready now may lead to more calls.
         ready = super().select(0)
         if ready or not patience and self._calls.pause():
             return ready
@@ -94,7 +94,7 @@ class Loop(asyncio.SelectorEventLoop):
         return self._clock.time()
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """Make a task as every loop does, and note where."""
+        """Make a task like any loop, and note on which line."""
         task = super().create_task(coro, **options)
         lines.note(task, coro)
         return task
@@ -107,7 +107,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 @contextmanager
 def _no_deprecation() -> Iterator[None]:
-    """Say nothing of policies, which Python 3.16 will not have; until then there is no other way."""
+    """Suppress the deprecation of event loop policies. They will be removed in Python 3.16."""
     if sys.version_info < (3, 14):
         # To change the filters costs a forked process some pages of memory.
         yield
@@ -118,7 +118,7 @@ def _no_deprecation() -> Iterator[None]:
 
 
 with _no_deprecation():
-    # A worker inherits this class from its parent: to make one costs time and memory.
+    # A worker inherits this class from its parent, since to make a class costs time and memory.
     class _Policy(asyncio.DefaultEventLoopPolicy):
         def __init__(self, calls: Pausing) -> None:
             super().__init__()

@@ -1,11 +1,11 @@
-"""Makes a process cheap to fork: keeps what it has written in a file.
+"""Makes a process cheap to fork, by moving the memory that it has written to a file.
 
-A fork copies the page tables of all memory that its process has written, and the end of
-the child takes them apart, page by page: with a scientific stack imported that is most
-of what a worker costs. Pages of a file are looked up when they are touched instead. So
-the file is given what the memory holds, and is mapped in its place, privately: what
-anybody writes from then on is a copy of its own, as after any fork. What a program gives
-back with MADV_DONTNEED it finds as it was, and not empty.
+A fork copies the page tables of all memory that the process has written, and the end of
+the child removes them, page by page. With the scientific libraries imported that is most
+of the cost of a worker. Pages of a file are only looked up when they are used. So the
+memory is written to a file, which is mapped privately in place of the memory. A process
+that writes to it from then on gets a copy of the page, as after any fork. After
+MADV_DONTNEED a program finds the old content of such memory, and not zeros.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _libc.pwrite.restype = ctypes.c_ssize_t
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
-# The most that mallopt(3) takes.
+# The largest value that mallopt(3) accepts.
 _MMAP_THRESHOLD: Final = 32 << 20
-# How much a process keeps of what it has freed, also in a pause.
+# How many bytes of freed memory a process keeps, also in a pause.
 _TRIM_THRESHOLD: Final = 8 << 20
 _MAP_FIXED: Final = 0x10
 
-# How mappings in brackets begin that are not the kernel's; some C libraries name theirs.
+# The beginnings of the names, in brackets, of mappings that are not the kernel's; some C libraries name theirs.
 _OWN_NAMES: Final = ("[heap]", "[anon")
-# Mappings, see proc(5), that a fork does not copy as they are: not at all, or empty, as that
-# in which glibc keeps the state of getrandom; and those that no file can take the place of.
+# Flags, see proc(5), of mappings that a fork does not copy, or that are empty in the child (such
+# as the one in which glibc keeps the state of getrandom), and of those that no file can replace.
 _SPECIAL: Final = frozenset(("dc", "wf", "dp", "ss", "sl", "lo", "ht", "io", "pf"))
 
-# ucontext_t begins with flags, the context to go on with, and a stack: address, flags, size.
+# ucontext_t begins with flags, the context that follows, and a stack: address, flags, size.
 _CONTEXT: Final = struct.Struct("=QQQQQ")
 _CONTEXT_SIZE: Final = 8 << 10
 _STACK_SIZE: Final = 24 << 10
@@ -48,11 +48,11 @@ class _Region(NamedTuple):
 
 
 def prepare() -> None:
-    """Keep large blocks of memory with the small ones, for freeze; call this before there are any.
+    """Make the allocator keep large blocks with the small ones, as freeze needs it.
 
-    The allocator lets the kernel stretch a block that it has mapped by itself, which would
-    stretch the mapping of the file, into what comes next there. It still does so with blocks
-    of more than 32 MiB, of which libraries keep none.
+    This must be called before there are large blocks. The allocator lets the kernel grow a block that
+    has a mapping of its own. Grown after freeze, such a block would include what follows in the file.
+    Blocks of more than 32 MiB still have mappings of their own, but libraries keep none.
     """
     if not _can_freeze():
         return
@@ -70,13 +70,13 @@ def freeze() -> None:
         return
     file = os.memfd_create("frozen", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        # Who may write a file may ask what others have of it in memory.
+        # A process that may write to a file may find out which of its pages others have in memory.
         os.fchmod(file, 0)
         offset = 0
         for region in _written():
             _move(region, file, offset)
             offset += region.end - region.start
-        # Whoever gets hold of it cannot change what the others see.
+        # A process that gets the file cannot change what other processes see.
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
     finally:
@@ -88,7 +88,7 @@ def _can_freeze() -> bool:
 
 
 def _written() -> list[_Region]:
-    """Return the ordinary private mappings, but for the stack, of which at least half was written."""
+    """Return the ordinary private mappings, except the stack, of which at least half was written."""
     regions: list[_Region] = []
     region, written = _Region(0, 0, 0), 0
     with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
@@ -114,7 +114,7 @@ def _parse(addresses: str, permissions: str, offset: str, device: str, inode: st
 
 def _move(region: _Region, file: int, offset: int) -> None:
     start, size = region.start, region.end - region.start
-    # Once ahead: it may fail now, and takes the room that it will need.
+    # The first write is only to fail early, and to allocate the space that the second one needs.
     written = _libc.pwrite(file, ctypes.c_void_p(start), ctypes.c_size_t(size), ctypes.c_int64(offset))
     if written != size:
         raise OSError(f"the file took {written} of {size} bytes of memory")
@@ -127,8 +127,8 @@ def _move(region: _Region, file: int, offset: int) -> None:
 def _run(*calls: tuple[str, tuple[int, ...]]) -> None:
     """Call C functions with these arguments, without the interpreter between them.
 
-    It would write to the memory that has been copied and not yet been mapped. So each
-    function is a context of its own, see makecontext(3), and goes on with the next.
+    The interpreter would write to memory that was copied and is not mapped yet. So each
+    function is a context of its own, see makecontext(3), which is followed by the next one.
     """
     step = _CONTEXT_SIZE + _STACK_SIZE
     with mmap.mmap(-1, step * (len(calls) + 1)) as memory:

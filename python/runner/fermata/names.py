@@ -1,7 +1,7 @@
 """Names: tools that hide a builtin or something else that a program finds ready.
 
-Such a tool keeps its name, since clients tell it to the authors of programs. It has a second
-name, and a program that uses the first is told what the tool hides.
+Such a tool keeps its name, since clients tell it to the authors of programs. It also has a second
+name, and a program that uses the first one gets a warning that says what the tool hides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BIND_NAME: Final = frozenset({"STORE_NAME", "DELETE_NAME"})
 
 
 def restore_builtins() -> None:
-    """Give the builtins back what a program has replaced, so that the runner can tell how the program ended."""
+    """Restore the builtins that a program has replaced, since the runner needs them to report how it ended."""
     _BUILTINS.update(_ORIGINAL)
 
 
@@ -48,7 +48,7 @@ def warning(names: Iterable[str], seconds: Mapping[str, Stub], ready: Mapping[st
 
 def _hides(name: str, has_second: bool, ready: Mapping[str, ModuleType]) -> str:
     if name in ready:
-        # Lazy modules import themselves when they are asked in the usual way.
+        # Reading an attribute in the usual way would import a lazy module.
         module = ModuleType.__getattribute__(ready[name], "__name__")
         alias = name if has_second else f"{name}_module"
         what, where = (

@@ -1,8 +1,9 @@
 """A nursery: the process that forks the workers of one kind.
 
-It has imported what programs of its kind have ready, so that each worker has it at once. It
-forks a worker when the supervisor of a sandbox asks for one; the worker then moves into the
-namespaces of that supervisor, and only the worker pays for the size of the libraries.
+It has imported the modules that programs of its kind have ready, so that each worker has them at
+once. It forks a worker when the supervisor of a sandbox asks for one. The worker then moves into
+the namespaces of that supervisor. So only the worker, and not the supervisor, needs the memory for
+the libraries.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 # A request is the number of a user and a few descriptors.
 _MAX_REQUEST: Final = 64
 _MAX_FDS: Final = 16
-# Where a nursery is asked for workers.
+# The descriptor on which a nursery receives requests for workers.
 _REQUESTS: Final = 3
-# A supervisor sends its worker this first: the namespaces of the sandbox are there.
+# What a supervisor sends to its worker first: the namespaces of the sandbox exist.
 _ENTER: Final = b"\0"
-# How long a process may take to end that is about to, in milliseconds.
+# How long a process may take to end when it is about to end, in milliseconds.
 _LAST_MOMENT: Final = 200
-# How much memory is taken for each size of objects, in bytes.
+# How much memory is allocated for each size of objects, in bytes.
 _HOLES: Final = 1 << 16
 
 
@@ -53,7 +54,7 @@ _HOLES: Final = 1 << 16
 class Nursery:
     """A nursery as the zygote and its supervisors see it."""
 
-    # Becomes readable when the nursery has ended.
+    # A descriptor that becomes readable when the nursery has ended.
     pidfd: int
     requests: socket.socket
 
@@ -74,9 +75,9 @@ class WorkerEnds:
     control: int
     stdout: int
     stderr: int
-    # Where the worker's exit code goes when it has ended.
+    # The pipe for the worker's exit code.
     status: int
-    # The files by which to join the cgroups of the sandbox.
+    # The files with which the worker joins the cgroups of the sandbox.
     cgroups: list[int]
 
 
@@ -85,7 +86,7 @@ def start(config: Config, kind: str, listener: socket.socket) -> Nursery:
     requests, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
-        # It keeps nothing else of what the zygote has open.
+        # It keeps no other descriptor of the zygote.
         os.dup2(end.detach(), _REQUESTS, inheritable=False)
         os.closerange(_REQUESTS + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         listener.detach()
@@ -96,33 +97,33 @@ def start(config: Config, kind: str, listener: socket.socket) -> Nursery:
 
 
 def enter(control: socket.socket) -> None:
-    """Have a worker enter the namespaces of its supervisor, who calls this when it has made them."""
-    with suppress(BrokenPipeError):  # its status tells that the worker has ended
+    """Make a worker enter the namespaces of its supervisor, which calls this when it has made them."""
+    with suppress(BrokenPipeError):  # the worker has ended, which its status will report
         control.send(_ENTER)
 
 
 def _run(config: Config, kind: str, requests: socket.socket) -> None:
     """Import what programs of this kind have ready, then fork workers as supervisors ask for them."""
-    # Programs find this process's modules. The worker has its own modules of the runner, and
-    # those of the zygote are not among them.
+    # Programs see the modules of this process. They must not see the zygote's modules of the runner,
+    # so these are imported again for the worker.
     for name in [name for name in sys.modules if name.startswith("fermata.")]:
         del sys.modules[name]
     if not config.first_user:
-        # linux.refuse_epoll leaves this to programs; modules are still imported with epoll.
+        # Programs cannot use epoll after linux.refuse_epoll, so the default selector uses poll.
         setattr(selectors, "DefaultSelector", selectors.PollSelector)
-    # Not at the top of the file, which the zygote imports, too: it stays small without them.
+    # They are not imported at the top of the file, so that the zygote, which imports the file, stays small.
     from fermata import libraries, memory, worker
 
     scientific = kind == SCIENTIFIC
     if scientific:
         memory.prepare()
     ready = worker.preload(kind)
-    # Kept, and inherited, for as long as this function runs.
+    # The objects are kept, and inherited by workers, as long as this function runs.
     _filling = _fill_holes() if scientific else []
     gc.freeze()
     if scientific:
         memory.freeze()
-        # The page tables that workers inherit then have the pages that programs use first.
+        # After this, the page tables that workers inherit have the pages that programs use first.
         worker.rehearse_again(ready)
     namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
     ends = linux.child_ends()
@@ -140,24 +141,24 @@ def _run(config: Config, kind: str, requests: socket.socket) -> None:
             if not message:
                 return
             if flags & socket.MSG_CTRUNC:
-                # Too many files are open. The supervisor notices that nobody has its worker's descriptors.
+                # Too many files are open. The supervisor will notice that its worker's descriptors are closed.
                 for unused in fds:
                     os.close(unused)
                 continue
             if kind == PLAIN and not ready.fonts and "plt" in ready.names:
-                # The scientific nursery has left its list of fonts where no sandbox can see it.
+                # The scientific nursery has written its list of fonts to a place that no sandbox can see.
                 ready.fonts.update(libraries.font_lists(ENVIRONMENT["MPLCONFIGDIR"]))
             supervisor, control, stdout, stderr, status, *rest = fds
             try:
                 linux.setns(supervisor, linux.CLONE_NEWPID)
                 pid = os.fork()
                 if pid == 0:
-                    # Nothing of other workers is left to be found.
+                    # The worker must not have anything of other workers.
                     statuses.clear()
                     serve("worker", _work, config, ready, int(message), fds)
             except OSError:
-                # The supervisor has ended: its namespace is gone, or takes no more
-                # processes, which a fork reports as a lack of memory.
+                # The supervisor has ended. Its namespace does not exist any more, or accepts no
+                # more processes, which fork reports as a lack of memory.
                 for unused in fds:
                     os.close(unused)
                 continue
@@ -169,12 +170,12 @@ def _run(config: Config, kind: str, requests: socket.socket) -> None:
 
 
 def _fill_holes() -> list[bytes]:
-    """Take the places that are free between what the libraries have allocated.
+    """Fill the free memory between the objects of the libraries.
 
-    The allocator hands them out first, and a forked process would copy a page for nearly
-    every object that it makes. With this its objects lie together, on pages of its own.
+    The allocator would use it first, and a forked process would copy a page for nearly every
+    object that it makes. With the holes filled, its objects are together on pages of their own.
     """
-    # Objects of up to 512 bytes lie among others of their size, a multiple of 16.
+    # Objects of up to 512 bytes are allocated among others of the same size, a multiple of 16.
     empty = sys.getsizeof(b"")
     return [bytes(size - empty) for size in range(48, 513, 16) for _ in range(_HOLES // size)]
 
@@ -182,8 +183,8 @@ def _fill_holes() -> list[bytes]:
 def _reap(statuses: dict[int, int]) -> None:
     """Reap all children that have ended, and tell the supervisors of workers how they ended.
 
-    The namespace of a sandbox ends when nobody is left in it, not even a dead process
-    that nobody has reaped: so every child is reaped, whoever has made it.
+    The namespace of a sandbox ends when no process is left in it, not even a dead one that was not
+    reaped. So every child is reaped, whichever process has made it.
     """
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:
@@ -193,7 +194,7 @@ def _reap(statuses: dict[int, int]) -> None:
 
 
 def _ends(pidfd: int) -> bool:
-    """Whether a process has ended. One that is about to gets a moment for it."""
+    """Whether a process has ended. A process that is about to end gets a moment for it."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(_LAST_MOMENT))
@@ -225,9 +226,10 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
         resource.setrlimit(limit, (value, value))
     linux.become(user)
     linux.map_user(USER, user)
-    # Only now: the kernel counts processes for each user namespace, and holds the count of
-    # the namespaces above against the limits that were in force when a namespace was made.
-    # So this limit is for this sandbox alone, also where all sandboxes are of one user.
+    # This must come after the user namespace was made: the kernel counts processes for each user
+    # namespace, and compares the counts of the namespaces above with the limits that were set when
+    # the namespace was made. So this limit applies to this sandbox only, even if all sandboxes run
+    # as the same user.
     resource.setrlimit(resource.RLIMIT_NPROC, (config.pids, config.pids))
     linux.drop_bounding_set()
     linux.drop_capabilities()
@@ -243,13 +245,14 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
 
 def _limits(config: Config) -> list[tuple[int, int]]:
     limits = [
-        # With 0 the kernel would still run a handler of the host's for each dump.
+        # With 0 the kernel would still run the host's handler of core dumps.
         (resource.RLIMIT_CORE, 1),
         (resource.RLIMIT_FSIZE, config.disk),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_NOFILE, 1024),
-        # The kernel counts users inside as the user outside, up to what is set when theirs are made.
+        # For the users inside, the kernel counts the user outside, up to the limit that is set when
+        # their namespace is made.
         (resource.RLIMIT_SIGPENDING, 256),
     ]
     if config.data:

@@ -12,8 +12,8 @@ from typing import Final
 from fermata.events import Events, Handler
 
 _CHUNK: Final = 1 << 16
-# How long to read what is left in the pipes after the program's end, in seconds. Every
-# process of the sandbox is stopped by then.
+# How long to read what is left in the pipes after the end of the program, in seconds. By then every
+# process of the sandbox is stopped.
 _DRAIN: Final = 1.0
 # How often to read a pipe at once: the kernel lets it hold 1 MiB.
 _READS: Final = 16
@@ -79,7 +79,7 @@ class Outputs:
         self._overflow = overflow
         self._stdout = Output(stdout, limit)
         self._stderr = Output(stderr, limit)
-        # Tells which of the pipes can be read.
+        # Finds out which of the pipes can be read.
         self._filled = select.poll()
         for output in self.both:
             events.watch(output.fd, self._handler(output))
@@ -108,7 +108,7 @@ class Outputs:
             self._leave(output)
 
     def report(self) -> dict[str, object]:
-        """Return what the report of the end says of the output: how long it is, and what was too long."""
+        """Return what the report of the end says about the output: the lengths, and which one was too long."""
         over = "stdout" if self._stdout.over else "stderr" if self._stderr.over else ""
         return {"stdout": len(self._stdout.data), "stderr": len(self._stderr.data), "over": over}
 
@@ -128,7 +128,7 @@ class Outputs:
         return handle
 
     def _read(self, output: Output) -> bool:
-        """Read once, and tell what came of it. Return whether there may be more to read at once."""
+        """Read once, and call ``printed`` and ``overflow``. Return whether there may be more to read at once."""
         more = output.fill()
         if not output.open:
             self._leave(output)
@@ -140,7 +140,7 @@ class Outputs:
         return more
 
     def _leave(self, output: Output) -> None:
-        """Read an output no more."""
+        """Stop reading an output."""
         self._events.unwatch(output.fd)
         with suppress(KeyError):
             self._filled.unregister(output.fd)

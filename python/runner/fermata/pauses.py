@@ -1,4 +1,4 @@
-"""Pauses: the program stands still, and what it runs all the same is counted."""
+"""Pauses: the program is stopped, and the time for which it runs nevertheless is counted."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Final
 from fermata import frames
 from fermata.stopping import Stopper
 
-# When the supervisor first looks whether a program has stopped, in seconds. It doubles the time
-# after each look, up to the longest one. Programs that can wake are looked at for the whole pause.
+# After how many seconds the supervisor first checks whether a program has stopped. The time is
+# doubled after each check, up to a maximum. A program that can wake up is checked during the whole
+# pause.
 _FIRST_LOOK: Final = 0.001
 _LAST_LOOK: Final = 1.0
-# The processor time between two looks that is too short to be counted, in nanoseconds.
+# The processor time between two checks that is too short to be counted, in nanoseconds.
 _UNSEEN: Final = 5_000_000
 
 
 class Meter:
-    """Counts the time for which the program ran and no server counted, in nanoseconds.
+    """Counts the time for which the program ran without being counted by a server, in nanoseconds.
 
-    A server counts the time from its answer to the next calls itself. It does not see what runs
-    in a pause, nor the time that passes while there is no server.
+    A server itself counts the time from the results that it sends to the next calls. It does not
+    count what runs in a pause, nor the time that passes while there is no server.
     """
 
     def __init__(self) -> None:
@@ -30,25 +31,25 @@ class Meter:
         self._left: int | None = None
 
     def leave(self) -> None:
-        """Begin to count: the server, which would, has gone."""
+        """Begin to count, since the server has gone."""
         self._left = time.monotonic_ns()
 
     def settle(self) -> None:
-        """Stop counting: there is a server again, or the program does not run any more."""
+        """Stop counting, since there is a server again, or the program does not run any more."""
         if self._left is not None:
             self.ran += time.monotonic_ns() - self._left
             self._left = None
 
     def take(self) -> int:
-        """Return what has been counted, for a server to add it up, and begin again at zero."""
+        """Return the counted time, which a server adds up, and begin again at zero."""
         ran, self.ran = self.ran, 0
         return ran
 
 
 class Pauses:
-    """Stops the program and watches over it until it may go on.
+    """Stops the program and watches it until it may continue.
 
-    ``say`` tells the server something and returns False if there is no server.
+    ``say`` sends a frame to the server and returns False if there is no server.
     """
 
     def __init__(self, stopper: Stopper, meter: Meter, say: Callable[[bytes], bool]) -> None:
@@ -60,14 +61,14 @@ class Pauses:
         self._still = False
         # The payload of the STOPPED that the server waits for.
         self._answer: bytes | None = None
-        # When to look at the program again, and how many seconds after that look to look again.
+        # When to check the program again, and how many seconds after that check to check again.
         self.look_at: float | None = None
         self._pace = _FIRST_LOOK
-        # The processor time that the program had used at the last look, in nanoseconds.
+        # The processor time that the program had used at the last check, in nanoseconds.
         self._used = 0
 
     def stop(self, answer: bytes | None) -> None:
-        """Stop the program. With an answer the server is told, once the program has stopped."""
+        """Stop the program. If there is an answer, the server gets it when the program has stopped."""
         self._answer = answer
         if self._stopped:
             self.look()
@@ -77,14 +78,14 @@ class Pauses:
         self.look_at = time.monotonic() + self._pace
 
     def until_look(self, left: float | None) -> float | None:
-        """Return how many of the seconds that are left may pass before the next look."""
+        """Return how many of the seconds that are left may pass before the next check."""
         if self.look_at is None:
             return left
         look = max(0.0, self.look_at - time.monotonic())
         return look if left is None else min(left, look)
 
     def look(self) -> None:
-        """Look whether the program has stopped, or what it has used since it had stopped."""
+        """Check whether the program has stopped. If it had, count what it has used since."""
         if self._still:
             self._count()
         elif self._stopper.stopped():
@@ -102,28 +103,28 @@ class Pauses:
                 self._answer = None
 
     def look_if_due(self) -> None:
-        """Look, if it is time to."""
+        """Check the program, if it is time for that."""
         if self.look_at is not None and self.look_at <= time.monotonic():
             self.look()
 
     def forget_answer(self) -> None:
-        """Tell nobody that the program has stopped: the server that asked for it has gone."""
+        """Do not report that the program has stopped, since the server that asked for it has gone."""
         self._answer = None
 
     def go_on(self) -> None:
-        """Let the program continue, after a last look at what it has used."""
+        """Let the program continue, after a last count of what it has used."""
         if self._stopped and self._still and self._stopper.wakes:
             self._count()
         self.release()
 
     def release(self) -> None:
-        """Let what was stopped move again, or die if it was killed."""
+        """Let the stopped processes continue, or die if they were killed."""
         if self._stopped:
             self._stopped, self.look_at, self._answer = False, None, None
             self._stopper.go()
 
     def _count(self) -> None:
-        """Count the processor time since the last look, and tell the server, if there is one."""
+        """Count the processor time since the last check, and tell the server, if there is one."""
         used = self._stopper.used()
         if used - self._used > _UNSEEN:
             self._meter.ran += used - self._used

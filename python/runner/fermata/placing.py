@@ -1,7 +1,7 @@
-"""Placing: a file that the result of a tool hands over is written into the workspace of the program that waits.
+"""Placing: writes a file that the result of a tool hands over into the workspace of the waiting program.
 
-The program is hostile and may run meanwhile. So no link is followed, nothing is waited for, and nothing
-that exists is written to: a new file takes the place of what has its name, when it is complete.
+The program is hostile and may run meanwhile. So no link is followed, no operation blocks, and no
+existing file is written to: a new file replaces the file with its name when the new file is complete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Placing:
     def take(self, payload: bytes) -> str | None:
         """Take one piece, in the form of workspace.Inputs.
 
-        After the last one return why the file could not be placed, an empty text if it was.
+        After the last one, return why the file could not be placed, or an empty text if it was placed.
         """
         end = 4 + int.from_bytes(payload[:4], "big")
         head = loads(payload[4:end])
@@ -59,7 +59,7 @@ class Placing:
         self._temporary = ""
 
     def _begin(self, name: str) -> None:
-        """Open the directory of a file, which is made if need be, and a new file in it."""
+        """Open the directory of a file, which is made if it does not exist, and a new file in it."""
         *parents, self._base = workspace.segments(name)
         self._directory = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
         for parent in parents:

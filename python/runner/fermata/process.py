@@ -18,8 +18,8 @@ def supervise(
 ) -> None:
     """Make a sandbox for a user, have its worker forked, and supervise it to its end.
 
-    ``names`` tells what each of ``fds`` is: where servers connect is "listener", and the worker joins
-    its cgroups by those called "join".
+    ``names`` has the name of each of ``fds``. Servers connect to "listener", and the worker joins its
+    cgroups by those called "join".
     """
     named = dict(zip(names, fds, strict=True))
     counter = named.get("oom")
@@ -31,7 +31,7 @@ def supervise(
     # The nursery forks the worker while this process makes the sandbox.
     workers.ask(user, WorkerEnds(theirs.detach(), stdout_end, stderr_end, status_end, joins))
     workers.requests.close()
-    # A session of its own: a signal to a group finds all of it, in other namespaces of processes, too.
+    # A session of its own is needed: a signal to a group reaches all of it, even in other namespaces.
     os.setsid()
     root.enter(user, config.disk, covers)
     nursery.enter(ours)

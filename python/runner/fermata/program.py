@@ -1,4 +1,4 @@
-"""The user's program: compiling its source unchanged, and telling how it failed."""
+"""The user's program: compiles its source unchanged, and reports how it failed."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class Program:
     """A compiled program, ready to be run once in a namespace."""
 
     def __init__(self, source: str, valued: bool = False) -> None:
-        """Compile source. A valued program keeps what the expression on its last line gives.
+        """Compile source. A valued program keeps the value of the expression on its last line.
 
         Raises what compile raises, in nearly all cases SyntaxError.
         """
         source = source.removeprefix("\ufeff")
-        # The lines as Python counts them; str.splitlines knows more line ends.
+        # The lines as Python counts them; str.splitlines would split at more characters.
         lines = io.StringIO(source, newline=None).readlines()
         if lines and not lines[-1].endswith("\n"):
-            # As linecache does, or the marks below the last line would stand one column too far to the right.
+            # linecache does the same. Otherwise the marks below the last line would be one column too far right.
             lines[-1] += "\n"
-        # From here tracebacks quote the lines of the program.
+        # Tracebacks take the lines of the program from here.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
         module = _parse(source)
         # Whether the program starts an event loop of its own, which is not possible inside another one.
         self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
-        # What the expression on the last line has given. What waits for an await is dropped at once,
-        # so that Python warns of it as always.
+        # The value of the expression on the last line. A value that waits for an await is dropped at
+        # once, so that Python warns about it as usual.
         self.value: Any = None
         self._valued = valued and _keep_last(module)
         returns = list(_returns(module))
@@ -63,7 +63,7 @@ class Program:
     def start(self, namespace: dict[str, Any]) -> Any:
         """Run the program if it does not await, otherwise return its coroutine.
 
-        What a top-level return gives is the result of either.
+        The value of a top-level return is the result of the call or of the coroutine.
         """
         if self._valued:
             vars(builtins)[_KEEP] = self._keep
@@ -76,15 +76,15 @@ class Program:
             self.value = value
 
 
-# The function that gets the value of the last line. No program can use this name by chance.
+# The name of the function that gets the value of the last line. No program can use it by chance.
 _KEEP: Final = "<value>"
-# It is there before any program: a new name among the builtins would make Python look up again all
-# that it has remembered of them.
+# The name exists before any program: a new name among the builtins would invalidate what Python has
+# cached about them.
 vars(builtins)[_KEEP] = None
 
 
 def _keep_last(module: ast.Module) -> bool:
-    """Have the value of the expression on the last line passed to _KEEP. Return False if there is no such line."""
+    """Pass the value of the expression on the last line to _KEEP. Return False if there is no such line."""
     last = module.body[-1] if module.body else None
     if not isinstance(last, ast.Expr) or isinstance(last.value, ast.Starred):
         return False
@@ -194,8 +194,8 @@ def _returns(module: ast.Module) -> Iterator[tuple[list[ast.stmt], int, ast.Retu
 
 def _compile_function(module: ast.Module, returns: list[tuple[list[ast.stmt], int, ast.Return]]) -> CodeType:
     """Compile a program with top-level returns as a function whose names are global."""
-    # First it is compiled as a module without the returns: this gives the errors and warnings
-    # of a module, and tells whether the program awaits.
+    # First it is compiled as a module without the returns. This gives the errors and warnings
+    # of a module, and shows whether the program awaits.
     for block, index, statement in returns:
         instead = ast.Pass() if statement.value is None else ast.Expr(statement.value)
         block[index] = ast.copy_location(instead, statement)

@@ -1,10 +1,10 @@
-"""Rehearsal: doing what programs do first before there is a program.
+"""Rehearsal: does what programs do first, before the program arrives.
 
-Code that has run once is adapted by the interpreter, has imported what it imports late and
-has filled its caches. A parent process rehearses once for all workers that are forked from
-it. A worker that waits for its program rehearses once more, because a forked process pays
-for each page of its parent's memory when it first writes to that page, if only to count a
-reference; for programs that use pandas that is half of the time of their first statement.
+Code that has run once was adapted by the interpreter, has made its late imports, and has
+filled its caches. A parent process rehearses once for all workers that are forked from it.
+A worker that waits for its program rehearses once more, because the kernel copies a page of
+the parent's memory when a forked process first writes to it, if only to count a reference.
+For programs that use pandas that takes half of the time of their first statement.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Run = Callable[[str, str, calls.Calls, dict[str, Any]], None]
 # How often a parent process runs a small program: the interpreter has adapted its code by then.
 _TIMES: Final = 16
 
-# How long a new worker waits for its program before it rehearses what takes longer, in
+# How long a new worker waits for its program before it rehearses steps that take longer, in
 # seconds. A worker that was made for a request gets its program at once.
 _WAIT: Final = 0.005
 
@@ -42,7 +42,7 @@ async def _(n: int = 0, **extra: Any) -> Any:
     ""
 """
 
-# The first frame, column and group cost more than all that come after them.
+# The first frame, column and group take longer than all that follow.
 _PANDAS_FIRST: Final = tuple(
     compile(step, "rehearsal", "exec")
     for step in (
@@ -93,14 +93,14 @@ def while_idle(run: Run, stream: socket.socket, pending: calls.Calls) -> None:
     for wait, step in steps:
         if select.select([stream], [], [], wait)[0]:
             return
-        # A release of a library that does not know a step any more is no reason not to serve.
+        # If a release of a library does not support a step any more, the worker serves nevertheless.
         with warnings.catch_warnings(), suppress(Exception):
             warnings.simplefilter("ignore")
             step()
 
 
 def _calls(run: Run) -> None:
-    """Run a small program that calls tools as the real one will be run."""
+    """Run a small program that calls tools, in the way in which the real one will be run."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(frames.encode(frames.RESULTS, b'[{"n":1,"value":{"n":1}},{"n":2,"value":[2.5,null]}]'))
@@ -110,7 +110,7 @@ def _calls(run: Run) -> None:
 
 
 def _pandas() -> None:
-    """Do what programs do with pandas: it loads and sets up much only when that is first used."""
+    """Do what programs do with pandas, which loads and initializes many parts only when they are first used."""
     names = {"pd": sys.modules["pandas"], "np": sys.modules["numpy"]}
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")

@@ -1,8 +1,8 @@
-"""Rest: whether anything is left that could make another call before results arrive.
+"""Rest: finds out whether anything could make another call before results arrive.
 
-The program rests when every thread that could go on waits. Python does not tell what a thread
-does, so this is inferred from the innermost function of each thread. The calls of a shell script
-come from processes, which are watched by polling.
+The program rests when every thread waits. Python has no way to ask what a thread does, so this is
+inferred from the innermost function of each thread. The calls of a shell script come from
+processes, which are watched by polling.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final
 
-# How long a call waits for other threads to rest, in seconds. It is enough for threads that have
-# just been started to make their first calls, too.
+# How long a call waits for other threads to rest, in seconds. It is long enough for new threads to
+# make their first calls.
 _GRACE: Final = 0.02
-# The longest wait for other processes, and for threads that find no free processor, to rest; and
-# how often other processes are polled. Both are in seconds.
+# How long a call waits at most for other processes to rest, and for threads that get no processor,
+# and how often other processes are polled. Both are in seconds.
 _PATIENCE: Final = 0.2
 _LOOK: Final = 0.0005
 # A thread that was woken has begun to run after this time, in seconds, if it gets a processor.
@@ -37,14 +37,14 @@ class Rest:
     def __init__(self, lock: threading.Lock) -> None:
         # Threads whose event loops wait, and those that wait for the result of a call.
         self.idle: set[int] = set()
-        # The thread that takes calls to the supervisor, which makes none.
+        # The thread that sends calls to the supervisor, and makes none itself.
         self.courier: threading.Thread | None = None
-        # Tells whether the processes that make the calls rest; None if this process makes them.
+        # Returns whether the processes that make the calls rest; None if this process makes the calls.
         self.processes: Callable[[], bool] | None = None
-        # Is notified when a call is made, and when an event loop begins to wait.
+        # Notified when a call is made, and when an event loop begins to wait.
         self._changed = threading.Condition(lock)
         self._made = 0
-        # When a call was made, or results came, last.
+        # The last time when a call was made or results came.
         self._latest = 0.0
 
     def call_made(self) -> None:
@@ -54,11 +54,11 @@ class Rest:
         self._changed.notify()
 
     def results_came(self) -> None:
-        """Note that results came, with which processes may make more calls."""
+        """Note that results came, after which processes may make more calls."""
         self._latest = time.monotonic()
 
     def loop_waits(self, waits: bool) -> None:
-        """Note that the event loop of this thread begins or ends to wait."""
+        """Note that the event loop of this thread begins or stops waiting."""
         if not waits:
             self.idle.discard(threading.get_ident())
             return
@@ -67,7 +67,7 @@ class Rest:
             self._changed.notify()
 
     def patience(self) -> float:
-        """Return how many seconds to wait before processes are polled again, or 0 to wait no more."""
+        """Return how many seconds to wait before processes are polled again, or 0 to stop waiting."""
         if self.processes is None:
             return 0
         left = self._latest + _PATIENCE - time.monotonic()
@@ -101,24 +101,24 @@ class Rest:
             made, grace = self._made, _Grace()
             while True:
                 if self.others_rest():
-                    # One of them may have been woken and not have run yet.
+                    # One of the threads may have been woken without having run yet.
                     self._changed.wait(_WAKES)
                     if made == self._made and self.others_rest() and not _others_run():
                         return True
                 if made != self._made:
                     made, grace = self._made, _Grace()
                 if (left := grace.left()) <= 0:
-                    # Threads that waited for the interpreter, which this thread had, go on or want a processor now.
+                    # While this thread waits, threads that wait for the interpreter's lock can run.
                     self._changed.wait(_LOOK)
                     if made == self._made and grace.left() <= 0:
                         return False
                     continue
-                # A thread that comes to rest without a call tells nobody.
+                # There is no notification when a thread comes to rest without a call.
                 self._changed.wait(min(left, _LOOK))
 
 
 class _Grace:
-    """The time that other threads get until they have to rest."""
+    """The time that other threads get until they must rest."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -145,7 +145,7 @@ def _others_run() -> bool:
     return False
 
 
-# What the threads of a pool run.
+# The function that the threads of a pool run.
 _POOL: Final = concurrent.futures.thread._worker.__code__
 # The functions in which a thread waits for another one.
 _WAITING: Final = frozenset(
@@ -164,11 +164,11 @@ def _waits(frame: FrameType | None) -> bool:
     if frame is None or frame.f_code not in _WAITING:
         return False
     if frame.f_code is _POOL and (queue := frame.f_locals.get("work_queue")) is not None and queue.qsize():
-        # There is work for this thread, or for another one of its pool, which has not begun yet.
+        # There is work that this thread, or another one of its pool, has not begun yet.
         return False
     while frame is not None:
         if frame.f_code is threading.Thread.start.__code__:
-            # The thread waits for one that it has just started to begin.
+            # The thread waits until a thread that it has just started begins to run.
             return False
         frame = frame.f_back
     return True

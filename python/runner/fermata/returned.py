@@ -1,7 +1,6 @@
-"""What a program returns, as JSON for its client.
+"""The value that a program returns, as JSON for its client.
 
-A value that has a JSON form is sent as it is. All others are sent as their text, which is what
-``repr`` makes of them.
+A value that has a JSON form is sent in that form. Any other value is sent as a text, its ``repr``.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from fermata import values
 # The most bytes of JSON that a value may take. The server checks it again, in engine/value.go.
 MAX: Final = 64_000
 
-# Where a text was cut.
+# The mark of a truncated text.
 _CUT: Final = "…"
 
-# The name of a type, whatever its own type says.
+# Reads the name of a type. The metaclass of the type cannot change the answer.
 _NAME: Final[Any] = vars(type)["__name__"]
 
 
@@ -29,10 +28,10 @@ class _Full(Exception):
 
 
 def encode(value: Any) -> str | None:
-    """Return value as JSON of at most MAX bytes of UTF-8, or None if there is nothing to tell.
+    """Return value as JSON of at most MAX bytes of UTF-8, or None if the value is None.
 
-    JSON that would be larger becomes a text, which begins like that JSON. A value without a JSON
-    form becomes the text of its ``repr``, which takes as long as it takes.
+    If the JSON would be larger, the result is a text that begins like that JSON. For a value without a
+    JSON form it is the text of its ``repr``, whose run time is not limited here.
     """
     if value is None or is_waiting(value):
         return None
@@ -46,20 +45,20 @@ def encode(value: Any) -> str | None:
     except _Full:
         return _text(value if isinstance(value, str) else "".join(pieces), whole=False)
     except BaseException:
-        # It has no JSON form, or its own methods, which are the program's, fail.
+        # The value has no JSON form, or its methods, which belong to the program, fail.
         return _text(_repr(value), whole=True)
 
 
 def is_waiting(value: Any) -> bool:
-    """Tell whether value waits for an ``await`` that the program has left out."""
+    """Return whether the program has left out an ``await`` of value."""
     try:
         return inspect.isawaitable(value)
-    except BaseException:  # its attributes are the program's
+    except BaseException:  # its attributes belong to the program
         return False
 
 
 def _bounded(pieces: list[str]) -> Callable[[str], None]:
-    """Return a function that adds a piece, and raises _Full after the one with which there is too much."""
+    """Return a function that adds a piece, and raises _Full when the pieces have become too large."""
     left = MAX
 
     def put(piece: str) -> None:
@@ -77,7 +76,7 @@ def _size(text: str) -> int:
 
 
 def _write(value: Any, put: Callable[[str], None], depth: int) -> None:
-    """Write the JSON of a value, piece by piece, so that nothing larger than its bound is ever made.
+    """Write the JSON of a value piece by piece, so that nothing larger than MAX is ever made.
 
     Raises TypeError or ValueError if it has none.
     """
@@ -133,13 +132,13 @@ def _word(value: Any) -> str:
     if not isinstance(value, int):
         raise TypeError("it has no JSON form")
     if int.bit_length(value) > 4 * MAX:
-        # To make its digits would take long.
+        # To compute its digits would take long.
         raise _Full
     return int.__repr__(value)
 
 
 def _plain(value: Any) -> Any:
-    """Return the number, text or boolean that a scalar of numpy is, a text as str, and any other value as it is."""
+    """Return a scalar of numpy as a Python value, a text as str, and any other value as it is."""
     if isinstance(value, str):
         return "".join([value])
     if type(value).__module__ != "numpy" or not hasattr(value, "item") or getattr(value, "ndim", None) != 0:
@@ -149,18 +148,18 @@ def _plain(value: Any) -> Any:
 
 
 def _repr(value: Any) -> str:
-    """Return what ``repr`` makes of a value, or the name of its type, if that fails."""
+    """Return the ``repr`` of a value, or the name of its type if that fails."""
     try:
         return "".join([repr(value)])
-    except BaseException:  # it is the program's
+    except BaseException:  # its methods belong to the program
         return f"<{_NAME.__get__(type(value))}>"
 
 
 def _text(text: str, whole: bool) -> str:
-    """Return a text as JSON, cut where it is too long, or if it is not the whole text."""
+    """Return a text as JSON. It is truncated if it is too long, and marked as truncated if it is not whole."""
     if whole and len(text) <= MAX and _size(encoded := _unicode(dumps(text, ensure_ascii=False))) <= MAX:
         return encoded
-    # Each character takes at least one byte, and the cut and the quotation marks take some as well.
+    # Each character takes at least one byte, and the mark and the quotation marks take some as well.
     low, high = 0, min(len(text), MAX)
     while low < high:
         middle = (low + high + 1) // 2
@@ -172,7 +171,7 @@ def _text(text: str, whole: bool) -> str:
 
 
 def _unicode(text: str) -> str:
-    """Join the halves of surrogate pairs, and replace halves of their own by U+FFFD."""
+    """Join the halves of surrogate pairs, and replace single halves by U+FFFD."""
     try:
         text.encode()
         return text

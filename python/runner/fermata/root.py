@@ -13,18 +13,18 @@ import fermata
 from fermata import linux
 from fermata.sandbox import USER, WORKSPACE
 
-# Where the server has opened the runner for the zygote: no module knows a path of the host.
+# The descriptor on which the server has opened the runner for the zygote, so that no module has a path of the host.
 _RUNNER: Final = 4
 
-# The directories of the host that hold its programs, beside the merged ones that link here.
+# The directories of the host that have its programs, besides links to them.
 _USUAL: Final = ("/usr", "/bin", "/lib", "/lib64")
 
 
 def build(root: str, hide: list[str]) -> list[tuple[str, str]]:
-    """Make a root of what a Python program needs and nothing else, and move into it.
+    """Make a root that has what a Python program needs and nothing else, and move into it.
 
-    Return which files of /proc each sandbox has to cover, and with what. The directories
-    in ``hide`` are shown empty.
+    Return which files of /proc each sandbox must cover, and with what. The directories in ``hide``
+    are shown empty.
     """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=4m")
@@ -33,7 +33,7 @@ def build(root: str, hide: list[str]) -> list[tuple[str, str]]:
     prefixes = _show_programs(root)
     _make_etc(root)
     _make_dev(root)
-    # Copied rather than shown, since a mount tells where on the host it comes from.
+    # The runner is copied and not mounted, since a mount reveals its path on the host.
     _copy(f"/proc/self/fd/{_RUNNER}", f"{root}/opt/fermata")
     os.close(_RUNNER)
     for hidden in hide:
@@ -45,8 +45,8 @@ def build(root: str, hide: list[str]) -> list[tuple[str, str]]:
     sys.path.pop(0)
     fermata.__path__[:] = ["/opt/fermata/fermata"]
     _forget_others(prefixes)
-    # The nurseries write here while they import (caches of fonts). Each sandbox covers it
-    # with a file system of its own.
+    # The nurseries write to /tmp while they import (caches of fonts). Each sandbox mounts a file
+    # system of its own on it.
     linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777,size=64m")
     linux.mount(
         "none", "/", None, linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
@@ -55,9 +55,9 @@ def build(root: str, hide: list[str]) -> list[tuple[str, str]]:
 
 
 def enter(user: int, disk: int, covers: list[tuple[str, str]]) -> None:
-    """Move this process into namespaces and file systems of a sandbox's own.
+    """Move this process into the namespaces and file systems of a new sandbox.
 
-    ``disk`` bounds each of the file systems that the sandbox can write to, in bytes.
+    ``disk`` is the size limit of each file system that the sandbox can write to, in bytes.
     """
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS)
     size = f"size={disk},nr_inodes=65536,uid={user},gid={user}"
@@ -66,7 +66,7 @@ def enter(user: int, disk: int, covers: list[tuple[str, str]]) -> None:
     linux.mount("tmpfs", "/tmp", "tmpfs", flags, f"{size},mode=1777")
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags | linux.MS_NOEXEC, f"{size},mode=1777")
     linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
-    # Where the server is not root, the settings of these namespaces belong to the program's own user.
+    # If the server is not root, the settings of these namespaces belong to the program's own user.
     linux.mount("/proc/sys", "/proc/sys", None, linux.MS_BIND)
     linux.mount("none", "/proc/sys", None, linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | flags | linux.MS_NOEXEC)
     for cover, path in covers:
@@ -77,7 +77,7 @@ def enter(user: int, disk: int, covers: list[tuple[str, str]]) -> None:
 
 
 def _show_programs(root: str) -> list[str]:
-    """Show the host's programs and libraries; return the directories of the interpreter that lie elsewhere."""
+    """Show the host's programs and libraries; return the directories of the interpreter that are elsewhere."""
     for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         source = Path("/", name)
         if source.is_symlink():
@@ -97,7 +97,7 @@ def _make_etc(root: str) -> None:
     Path(root, "etc/passwd").write_text(f"sandbox:x:{USER}:{USER}::{WORKSPACE}:/bin/sh\n", encoding="ascii")
     Path(root, "etc/group").write_text(f"sandbox:x:{USER}:\n", encoding="ascii")
     Path(root, "etc/hosts").write_text("127.0.0.1 localhost sandbox\n::1 localhost\n", encoding="ascii")
-    # It is there already if the interpreter lies below it.
+    # It exists already if the interpreter is below it.
     if not os.path.exists(f"{root}/var/tmp"):
         Path(root, "var/tmp").symlink_to("/tmp")
 
@@ -146,9 +146,9 @@ def _within(path: str, directories: Iterable[str]) -> bool:
 
 
 def _forget_others(prefixes: list[str]) -> None:
-    """Take the directories that sandboxes do not see out of the path of modules.
+    """Remove the directories that sandboxes do not see from the path of modules.
 
-    These are what .pth files name: other projects with all their files.
+    .pth files add such directories: other projects with all their files.
     """
     others = [path for path in sys.path if not _within(os.path.realpath(path), (*_USUAL, *prefixes))]
     sys.path[:] = [path for path in sys.path if path not in others]
@@ -157,7 +157,7 @@ def _forget_others(prefixes: list[str]) -> None:
         os.write(2, f"{text} {', '.join(others)}: outside of the interpreter's own directories\n".encode())
 
 
-# Programs need these of the files about the machine in /proc, or learn nothing about it from them.
+# The files about the machine in /proc that programs need, or that reveal nothing about it.
 _SHOWN: Final = frozenset((
     "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "sysvipc", "uptime", "version",
     "execdomains", "key-users", "keys", "misc",
@@ -165,7 +165,7 @@ _SHOWN: Final = frozenset((
 
 
 def _covers() -> list[tuple[str, str]]:
-    """Return what to cover in /proc since it tells programs about the host, each as what to mount and where."""
+    """Return what to cover in /proc, since it reveals the host: for each file, what to mount and where."""
     covers = []
     for name in sorted(os.listdir("/proc")):
         mode = os.lstat(f"/proc/{name}").st_mode if not name.isdigit() and name not in _SHOWN else 0

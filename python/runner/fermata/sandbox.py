@@ -1,4 +1,4 @@
-"""What process sandboxes and containers have in common: how a program finds its process."""
+"""What process sandboxes and containers have in common: the state of the process in which a program begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 from fermata import linux
 
 WORKSPACE: Final = "/mnt/data"
-# The user and the group that a program sees itself as.
+# The user id and the group id that a program sees as its own.
 USER: Final = 1000
 
 ENVIRONMENT: Final = {
@@ -24,7 +24,7 @@ ENVIRONMENT: Final = {
     "MPLBACKEND": "Agg",
     "MPLCONFIGDIR": "/tmp",
     "PATH": "/usr/local/bin:/usr/bin:/bin",
-    # A program has about one processor, and a process that is to be forked must have no threads.
+    # A program has about one processor, and a process that will be forked must not have threads.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TMPDIR": "/tmp",
@@ -51,7 +51,7 @@ def serve(name: str, function: Callable[..., object], *args: object) -> NoReturn
 
 
 class PipeStatus:
-    """The worker's exit code, which the process that reaps the worker writes into a pipe."""
+    """The worker's exit code, which the process that reaps the worker writes to a pipe."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -63,7 +63,7 @@ class PipeStatus:
     def read(self) -> int:
         """Return the exit code, negative for a signal."""
         data = os.read(self._fd, 4)
-        # If there is no report, the process that reaps has died, and the worker with it.
+        # If there is no exit code, the process that reaps has died, and the worker with it.
         return int(struct.unpack("i", data)[0]) if len(data) == 4 else -signal.SIGKILL
 
 

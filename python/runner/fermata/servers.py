@@ -1,7 +1,7 @@
-"""The supervisor's talk with servers: one at a time, one after the other.
+"""The supervisor's connection to servers: there is one at a time, and several one after the other.
 
-A server can die at any moment, and another one takes over. So the supervisor keeps what it has
-told the server since the server last spoke, and tells it again to the next one.
+A server can die at any moment, and another one takes over. So the supervisor keeps the frames that
+it has sent since the last frame of the server, and sends them again to the next server.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from fermata.frames import Channel, Frame, ProtocolError
 
 
 class Owner(Protocol):
-    """Does what servers ask for."""
+    """Does what servers ask for; the supervisor implements it."""
 
     def attached(self) -> None:
-        """A server has attached: what another one has asked for needs no answer any more."""
+        """A server has attached. Questions of another server need no answer any more."""
 
     def hello(self) -> bytes | None:
-        """Return the payload of the hello, or None as long as the sandbox is not ready."""
+        """Return the payload of the hello, or None while the sandbox is not ready."""
 
     def obey(self, frame: Frame) -> None:
-        """Do what a frame of the server says. Raises ProtocolError if this is not its time."""
+        """Do what a frame of the server says. Raises ProtocolError if the frame is not allowed now."""
 
     def greeted(self) -> None:
-        """The server has its hello. Afterwards it is told again what was kept."""
+        """The server has got its hello. Afterwards the kept frames are sent again."""
 
     def room(self) -> None:
-        """The server takes more, after something had to wait for it."""
+        """The server can take more, after something had to wait for it."""
 
     def left(self, replaced: bool) -> None:
         """The server has gone, or has been replaced by a newer one."""
 
 
 class Servers:
-    """The server that is there now, and what the next one has to hear.
+    """The present server, and the frames that the next one must get.
 
-    Servers connect to ``listener``. Without it ``stream`` is the only stream there is: servers
-    use it one after the other, and each of them begins wherever the one before it died. Without a
-    server the sandbox is of no more use after ``orphan`` seconds; on the one stream, a server
-    that says nothing for that long has gone.
+    Servers connect to ``listener``. Without it, ``stream`` is the only stream: servers use it one
+    after the other, and each of them begins at the place where the server before it died. After
+    ``orphan`` seconds without a server the sandbox is not needed any more. On the only stream, a
+    server that sends nothing for that long is considered to be gone.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class Servers:
         self._orphan = orphan
         self._listener = listener
         self._link: Link | None = None
-        # Whether the server has attached; before, it is told nothing.
+        # Whether the server has attached. Before that, nothing is sent to it.
         self.attached = False
         # Whether the server has attached and waits for its hello.
         self.greets = False
-        # What the server's ATTACH carried. It finds the hello by this mark, however much of what
-        # was meant for the server before it comes first.
+        # The payload of the server's ATTACH. By this mark the server finds the hello, which may be
+        # preceded by frames for the server before it.
         self._marker = b""
         self._kept: list[bytes] = []
         self._deadline = time.monotonic() + orphan
@@ -78,26 +78,26 @@ class Servers:
 
     @property
     def _greeted(self) -> bool:
-        """Whether the server has been said hello to; before, it is told nothing."""
+        """Whether the hello was sent to the server. Before that, nothing else is sent to it."""
         return self.attached and not self.greets
 
     def time_left(self) -> float | None:
-        """Return after how many seconds no server is to be expected any more, None with a server."""
+        """Return after how many seconds no server can be expected any more, or None if there is a server."""
         if self.attached and self._listener is not None:
             return None
         return max(0.0, self._deadline - time.monotonic())
 
     def tell(self, what: bytes, before: bytes = b"") -> None:
-        """Send whole frames that every server has to hear, up to the one that answers them.
+        """Send whole frames that every server must get, up to the server that answers them.
 
-        Servers hear these frames in the order of the calls of this method. This server alone
-        hears others ``before``.
+        Servers get these frames in the order of the calls of this method. Only the present server also
+        gets the frames ``before`` them.
         """
         self._kept.append(what)
         self.say(before + what)
 
     def say(self, what: bytes) -> bool:
-        """Send whole frames that only this server has to hear. Return False if there is no server."""
+        """Send whole frames that only the present server must get. Return False if there is no server."""
         if self._link is None or not self._greeted:
             return False
         try:
@@ -109,11 +109,11 @@ class Servers:
 
     @property
     def takes_more(self) -> bool:
-        """Whether there is a server, and it has taken all that was said."""
+        """Whether there is a server, and it has taken everything that was sent."""
         return self._link is not None and self._greeted and not self._link.channel.backlog
 
     def reply(self, what: bytes) -> bool:
-        """Answer the server's last frame. Return whether the server takes more at once.
+        """Answer the server's last frame. Return whether the server can take more at once.
 
         Raises OSError if the server has gone.
         """
@@ -122,16 +122,16 @@ class Servers:
         return not self._link.channel.backlog
 
     def answered(self) -> None:
-        """Forget what was kept: the server has heard it, and has answered."""
+        """Drop the kept frames, since the server has got and answered them."""
         self._kept.clear()
 
     def listen(self, listens: bool) -> None:
-        """Choose whether the server is listened to, or has to wait."""
+        """Choose whether frames of the server are read, or have to wait."""
         if self._link is not None:
             self._link.listen(listens)
 
     def greet(self) -> None:
-        """Say hello to a server that has attached, if the sandbox is ready, and repeat what was kept."""
+        """Send the hello to a server that has attached, if the sandbox is ready, and repeat the kept frames."""
         if self._link is None or (hello := self._owner.hello()) is None:
             return
         self.greets = False
@@ -152,7 +152,7 @@ class Servers:
             stream, _ = self._listener.accept()
         except OSError:
             return
-        # The newest server is the one that counts.
+        # The newest server replaces the one before it.
         self._drop(replaced=True)
         fd = stream.detach()
         self._link = Link(self._events, Channel(fd, fd, frames.MAX_FROM_SERVER), self._on_event)

@@ -1,8 +1,8 @@
 """Shell scripts, in which tools are shell functions.
 
-A shell function connects to this process over the sandbox's own loopback interface, sends
-what its text calls its tool and the input, and prints the reply. ``a & b & wait`` makes both calls
-in one pause. JSON is passed on as text, so no number loses a digit.
+A shell function connects to this process over the sandbox's own loopback interface, sends the name
+that its text has for its tool, and the input, and prints the reply. ``a & b & wait`` makes both
+calls in one pause. JSON is passed on as text, so no number loses a digit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fermata.values import MAX_INPUT, check
 # and returns the result as JSON.
 Request = Callable[[str, str, int, str], Awaitable[str]]
 
-# Stands before the functions of the tools in every script. A reply is a line with a status
+# The code before the functions of the tools in every script. A reply is a line with a status
 # and the length of a message for stderr, then that message, then what the function prints.
-# Nothing in here starts a process, since a script may start few. Builtins are called by
-# `builtin`, since tools may have their names; and the script's options must not apply here. A
-# line counts if the function of the tool was called in the script itself.
+# The code starts no process, since a script may start only few. It calls builtins by `builtin`,
+# since tools may have their names, and it resets the script's options. It sends the line only if
+# the function of the tool was called in the script itself.
 _PRELUDE: Final = r"""
 __fermata_call() {
   { local - fd status length message output line=0; builtin set +eux; } 2>/dev/null
@@ -45,14 +45,14 @@ __fermata_call() {
 }
 """
 
-# From here on are descriptors that scripts are unlikely to use by number.
+# The first of the descriptors that scripts are unlikely to use by number.
 _FIRST_DESCRIPTOR: Final = 100
 
 
 def known(names: Iterable[str], toolsets: Iterable[Mapping[str, Any]]) -> dict[str, Tool]:
-    """Return the tools of a script by what the text of its functions calls them.
+    """Return the tools of a script by their names in the text of the shell functions.
 
-    That is the index of its name for a plain tool, and ``key.method`` for one of a toolset.
+    The name of a plain tool is its index, and that of a tool of a toolset is ``key.method``.
     """
     tools = {str(index): Tool(name) for index, name in enumerate(names)}
     for each in toolsets:
@@ -88,7 +88,7 @@ async def _run(script: int, args: Sequence[str], environment: Mapping[str, str],
             stdin=asyncio.subprocess.DEVNULL, env=environment, pass_fds=(script, *fds),
         )  # fmt: skip
     except OSError as error:
-        # The words and the exit code of a shell.
+        # The text and the exit code are those of a shell.
         missing = error.errno == errno.ENOENT
         print("bash:", "not installed in this sandbox" if missing else error.strerror, file=sys.stderr)
         return 127 if missing else 126
@@ -96,7 +96,7 @@ async def _run(script: int, args: Sequence[str], environment: Mapping[str, str],
 
 
 def _path(script: int) -> str:
-    """Return how the script's own shell knows it."""
+    """Return the path by which the script's own shell reads it."""
     return f"/dev/fd/{script}"
 
 
@@ -133,7 +133,7 @@ class _Desk:
             writer.write(reply.result())
             await writer.drain()
         except (OSError, EOFError, KeyError, ValueError):
-            # This does not come from one of the functions.
+            # The request does not come from one of the functions.
             return
         except asyncio.CancelledError:
             # The script has ended.
@@ -195,7 +195,7 @@ _SPACE: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\s+')
 
 
 def results(payload: bytes) -> Iterator[dict[str, Any]]:
-    """Take the results of calls apart. A value stays the JSON that it came as, without white space."""
+    """Split the results of calls. A value is kept as its JSON text, without white space."""
     text = payload.decode("utf-8", "replace")
     scan = JSONDecoder().raw_decode
     position = 0
@@ -213,20 +213,20 @@ def results(payload: bytes) -> Iterator[dict[str, Any]]:
 
 
 class Others:
-    """All processes but those that exist when this object is made."""
+    """All processes except those that existed when this object was made."""
 
     def __init__(self) -> None:
         self._known = set(_processes())
 
     def rest(self) -> bool:
-        """Tell whether there was an instant at which all of them slept."""
-        # A thread that sleeps at both looks and has not gone to sleep in between, which the
-        # kernel counts, has slept from the first look to the second.
+        """Return whether there was a moment at which all of them slept."""
+        # The kernel counts how often a thread has gone to sleep. A thread that sleeps at both looks,
+        # and has not gone to sleep in between, has slept from the first look to the second.
         first = self._look()
         return first is not None and first == self._look()
 
     def _look(self) -> dict[str, bytes] | None:
-        """Return the status of each thread, with how often it has gone to sleep; None if one does not sleep."""
+        """Return the status of each thread, with how often it has gone to sleep, or None if one does not sleep."""
         found = {}
         for pid in _processes():
             if pid in self._known:
@@ -237,7 +237,7 @@ class Others:
                     if not _ASLEEP.search(found[thread]):
                         return None
             except OSError:
-                # The process has just ended. If another one waits for it, that one wakes now.
+                # The process has just ended. If another process waits for it, that process wakes up now.
                 return None
         return found
 

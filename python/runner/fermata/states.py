@@ -1,6 +1,6 @@
 """The states of a sandbox's supervisor, and the moves between them.
 
-The supervisor tells its state to every server that attaches. The server's side is
+The supervisor sends its state to every server that attaches. The server's side is
 engine/sandbox/state.go; both are tested against testdata/states.json.
 """
 
@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 State = Literal["starting", "ready", "running", "paused", "ended"]
 
-# The worker is not ready yet. No server is told of this state.
+# The worker is not ready yet. This state is never sent to a server.
 STARTING: Final = "starting"
 # The sandbox waits for input files and for its program.
 READY: Final = "ready"
@@ -22,8 +22,8 @@ PAUSED: Final = "paused"
 # The program has ended, and the files that it has left can be taken.
 ENDED: Final = "ended"
 
-# The moves out of each state. A sandbox that comes to nothing before its program runs makes no
-# move: its supervisor ends.
+# The moves out of each state. If a sandbox fails before its program runs, there is no move: its
+# supervisor ends.
 MOVES: Final[Mapping[State, frozenset[State]]] = {
     STARTING: frozenset({READY}),
     READY: frozenset({RUNNING}),

@@ -1,7 +1,7 @@
 """Stopping a program for a pause, and checking that it has stopped.
 
-A freezer stops the processes of a cgroup whatever they do. Without a freezer SIGSTOP stops
-them, but a program can arrange to be woken: so the supervisor checks again and again that
+A freezer stops the processes of a cgroup whatever they do. Without a freezer, SIGSTOP stops
+them, but a program can arrange to be woken up. So the supervisor checks again and again that
 every thread has stopped, and how much processor time the program has used since.
 """
 
@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
-# Where cgroup 2 and cgroup 1 count the processor time of a container.
+# The files in which cgroup 2 and cgroup 1 count the processor time of a container.
 _USAGE_FILES: Final = ("/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpuacct/cpuacct.usage")
 
 
 class Stopper(Protocol):
-    """Stops every process of the sandbox but the supervisor."""
+    """Stops every process of the sandbox except the supervisor."""
 
-    # Whether a stopped process can wake by itself, so that somebody has to watch it.
+    # Whether a stopped process can wake up by itself, so that it must be watched.
     wakes: bool
 
     def stop(self) -> None:
-        """Begin to stop them. Processes that are stopped already stay so."""
+        """Begin to stop the processes. Processes that are stopped already stay stopped."""
 
     def stopped(self) -> bool:
         """Tell whether all processes have stopped."""
@@ -76,7 +76,7 @@ class Freezer:
 
 
 class Signals:
-    """SIGSTOP and SIGCONT to every process but this one."""
+    """SIGSTOP and SIGCONT to every process except this one."""
 
     wakes = True
 
@@ -98,13 +98,13 @@ class Signals:
 
 
 def signal_all(number: signal.Signals) -> None:
-    """Signal every process of the sandbox but this one."""
+    """Signal every process of the sandbox except this one."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(-1, number)
 
 
 def container_clock() -> Callable[[], int]:
-    """Return a clock that counts the processor time of all processes of the container but this one."""
+    """Return a clock that counts the processor time of all processes of the container except this one."""
     for path in _USAGE_FILES:
         with suppress(OSError, LookupError, ValueError):
             fd = os.open(path, os.O_RDONLY)
@@ -120,7 +120,7 @@ def _usage(fd: int) -> int:
 
 
 def process_clock() -> int:
-    """Return the processor time of all processes that there are now, and of the children that they have reaped."""
+    """Return the processor time of all processes that exist now, and of the children that they have reaped."""
     return sum(sum(map(int, _fields(f"/proc/{pid}/stat")[11:15])) for pid in _others()) * _TICK
 
 
@@ -133,7 +133,7 @@ def _others() -> list[str]:
 
 
 def _tasks() -> Iterator[str]:
-    """Name the status files of all threads, since a process may run after its first thread has ended."""
+    """Yield the status files of all threads, since a process may run after its first thread has ended."""
     for pid in _others():
         with suppress(FileNotFoundError, ProcessLookupError):
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -145,7 +145,7 @@ def _fields(path: str) -> list[bytes]:
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
-            # The name of the process, which stands before the state, may hold anything.
+            # The name of the process, which comes before the state, may contain anything.
             return os.read(fd, 4096).rpartition(b") ")[2].split()
         finally:
             os.close(fd)

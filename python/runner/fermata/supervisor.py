@@ -4,11 +4,16 @@ It passes frames on without reading them, captures what every process of the san
 all of them while the program is paused, and reports how the program ended. It runs one program
 and outlives the servers that it speaks to.
 
-Each of its subjects is a module: ``servers`` is the talk with the servers, ``control`` the stream
-to the worker, ``output`` what the program prints, ``teller`` how the server hears of that while the program
-runs, ``pauses`` the watch over a stopped program,
-``files`` what an ended program has left, ``placing`` files for one that waits, ``states`` the state and its moves. Here they come
-together in one event loop.
+Each of its subjects has a module. Here they come together in one event loop:
+
+- ``servers``: the connection to the servers
+- ``control``: the stream to the worker
+- ``output``: capturing what the program prints
+- ``teller``: sending that to the server while the program runs
+- ``pauses``: watching a stopped program
+- ``files``: the files that an ended program has left
+- ``placing``: files for a program that waits
+- ``states``: the state and its moves
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ from fermata.teller import Teller
 
 
 class ExitStatus(Protocol):
-    """Tells how the worker process ended."""
+    """Reports how the worker process has ended."""
 
     def fileno(self) -> int:
         """Return a descriptor that becomes readable when the worker has ended."""
@@ -75,11 +80,11 @@ class Supervisor:
     ) -> None:
         self._worker = worker
         self._state: State = states.STARTING
-        # Whether the sandbox is of no more use, so that its first process ends.
+        # Whether the sandbox is not needed any more, so that its first process ends.
         self._finished = False
         # The worker's version of Python.
         self._python = ""
-        # The worker's process, as it names itself before its program comes; 0 if it does not.
+        # The worker's process id, which it sends before its program arrives, or 0 if it does not.
         self._pid = 0
         # How often the program has paused.
         self._rounds = 0
@@ -95,7 +100,7 @@ class Supervisor:
         self._events.watch(worker.status.fileno(), self._worker_ended)
 
     def run(self) -> None:
-        """Serve until the sandbox is of no more use."""
+        """Serve until the sandbox is not needed any more."""
         try:
             while not self._finished and (left := self._servers.time_left()) != 0:
                 self._events.wait(self._teller.until_due(self._pauses.until_look(left)))
@@ -113,15 +118,15 @@ class Supervisor:
             self._events.close()
 
     def _move(self, to: State) -> None:
-        """Change the state. Nothing else does."""
+        """Change the state. This is the only place that does so."""
         if to not in states.MOVES[self._state]:
             raise RuntimeError(f"no move leads from {self._state} to {to}")
         self._state = to
 
-    # What servers ask for: the methods of servers.Owner.
+    # Requests of servers: the methods of servers.Owner.
 
     def attached(self) -> None:
-        """Drop what another server has asked for."""
+        """Drop the requests of another server."""
         self._files.cancel()
         self._placing.cancel()
         self._pauses.forget_answer()
@@ -138,7 +143,7 @@ class Supervisor:
         """Do what a frame of the server says."""
         match frame.kind:
             case frames.RESULTS if self._state == states.PAUSED:
-                # Before the results are passed on: calls that are waiting stop the program again.
+                # This must come before the results are passed on, since calls that wait stop the program again.
                 self._pauses.go_on()
                 self._resume(frame)
             case frames.STOP if self._state == states.PAUSED:
@@ -154,13 +159,13 @@ class Supervisor:
             case frames.FILE if self._state in (states.RUNNING, states.PAUSED):
                 self._place(frame)
             case frames.FILE if self._state == states.ENDED:
-                # The program for which it is has ended meanwhile, as its server is about to hear.
+                # The program for which the file is has ended meanwhile. Its server will get the report.
                 pass
             case frames.PROGRAM if self._state == states.READY:
                 self._resume(frame)
-                # What was printed before counts as the program's.
+                # What was printed before is output of the program.
                 self._teller.tell()
-                # The server must be heard from now on, however many files still wait.
+                # Frames of the server must be read from now on, however many files still wait.
                 self._pace_files()
             case frames.LIST if self._state == states.ENDED:
                 self._files.list(frame.payload)
@@ -170,12 +175,12 @@ class Supervisor:
                 raise ProtocolError(f"frame {frame.kind} while {self._state}")
 
     def greeted(self) -> None:
-        """Tell a server what the program has printed, from the beginning."""
+        """Send what the program has printed to a server, from the beginning."""
         self._teller.restart()
         if self._state == states.RUNNING:
             self._teller.tell()
         elif self._state == states.PAUSED:
-            # The calls come after it.
+            # The calls are sent after it.
             self._servers.say(self._teller.rest())
 
     def room(self) -> None:
@@ -184,7 +189,7 @@ class Supervisor:
         self._teller.room()
 
     def left(self, replaced: bool) -> None:
-        """Go on without a server, if another one can come."""
+        """Continue without a server, if another one can come."""
         if self._state in (states.RUNNING, states.PAUSED):
             self._meter.leave()
         if self._state == states.PAUSED:
@@ -201,7 +206,7 @@ class Supervisor:
         self._control.answer(frame)
 
     def _place(self, frame: Frame) -> None:
-        """Take a piece of a file for the program that waits, and tell what came of the file after the last one."""
+        """Take a piece of a file for the program that waits. After the last one, report what became of the file."""
         problem = self._placing.take(frame.payload)
         if problem is not None:
             self._servers.reply(frames.encode(frames.PLACED, dumps({"error": problem}).encode()))
@@ -210,16 +215,16 @@ class Supervisor:
         """Hold files back while the worker has not taken those before them."""
         self._servers.listen(self._state != states.READY or not self._control.backlog)
 
-    # What happens to the program.
+    # Events of the program.
 
     def _take(self, frame: Frame, busy: bool) -> None:
         """Take a frame of the worker. A part of the program may still be busy."""
         match frame.kind:
             case frames.CALLS if self._state == states.RUNNING:
-                # Whatever was printed before the calls is told before them.
+                # Output from before the calls is sent before them.
                 self._outputs.gather()
                 if self._state != states.RUNNING:
-                    # It was too much.
+                    # The output has exceeded its limit, which has ended the program.
                     return
                 self._move(states.PAUSED)
                 self._rounds += 1
@@ -236,7 +241,7 @@ class Supervisor:
                 raise ProtocolError(f"frame {frame.kind} from the worker while {self._state}")
 
     def _whereabouts(self, kill: Frame) -> dict[str, object]:
-        """Return what the report of the end says of where the program stood, if the server asks for that."""
+        """Return what the report of the end says about the line of the program, if the server asks for that."""
         if not kill.payload or self._state != states.RUNNING or not self._pid:
             return {}
         return {"line": asking.ask(self._worker.control, self._pid)}
@@ -264,14 +269,14 @@ class Supervisor:
         if self._state == states.ENDED:
             return
         if self._state in (states.STARTING, states.READY):
-            # No program has run, so the sandbox is of no use. What the worker has printed is for
+            # No program has run, so the sandbox cannot be used. What the worker has printed is for
             # the server's log.
             os.write(2, self._outputs.drain_stderr())
             self._finished = True
             return
         self._move(states.ENDED)
         self._meter.settle()
-        # Nothing is printed from now on, and the report has all that was.
+        # Nothing is printed from now on, and the report has all output.
         stopping.signal_all(signal.SIGSTOP)
         self._teller.stop()
         self._outputs.finish()
@@ -284,5 +289,5 @@ class Supervisor:
         payload = len(head).to_bytes(4, "big") + head + self._outputs.data()
         self._servers.tell(done + frames.encode(frames.EXIT, payload))
         stopping.signal_all(signal.SIGKILL)
-        # What is frozen dies only when it is released.
+        # Frozen processes die only when they are released.
         self._pauses.release()

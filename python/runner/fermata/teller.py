@@ -1,4 +1,4 @@
-"""Telling the server what the program prints while it runs."""
+"""Sends what the program prints to the server while the program runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fermata import frames
 from fermata.output import Output
 from fermata.servers import Servers
 
-# Output that comes after a quiet moment of _QUIET seconds is told _SOON after it came, so that
-# what is printed together is told together. Other output is told in the next quiet moment, and
-# waits for it at most _LONGEST.
+# Output that comes after a quiet moment of _QUIET seconds is sent _SOON after it came, so that
+# what is printed together is sent together. Other output is sent in the next quiet moment, for
+# which it waits at most _LONGEST.
 _QUIET: Final = 0.01
 _SOON: Final = 0.001
 _LONGEST: Final = 0.05
@@ -20,26 +20,26 @@ _STREAMS: Final = (frames.STDOUT, frames.STDERR)
 
 
 class Teller:
-    """Tells one server after the other what was read of stdout and stderr, from the beginning.
+    """Sends what was read of stdout and stderr to one server after the other, from the beginning.
 
-    A server that is slow is told more when it takes more. The output waits where it is kept.
+    A slow server gets more when it can take more. Until then the output stays in its Output.
     """
 
     def __init__(self, servers: Servers, outputs: tuple[Output, Output]) -> None:
         self._servers = servers
         self._outputs = outputs
-        # How many bytes of each output this server was told.
+        # How many bytes of each output were sent to this server.
         self._told = [0, 0]
-        # When to tell what is untold; None if nothing is, or if the server has to take something first.
+        # When to send what was not sent yet; None if there is nothing, or if the server must take something first.
         self.tell_at: float | None = None
         self._latest = 0.0
         # When something was read last.
         self._read_at = 0.0
-        # Whether output waits for the server to take more.
+        # Whether output waits until the server can take more.
         self._waits = False
 
     def note(self) -> None:
-        """Note that something has been read. If that makes a whole piece, tell it now."""
+        """Note that something was read. If that completes a piece, send it now."""
         now = time.monotonic()
         if self.tell_at is None:
             self._latest = now + (_SOON if now - self._read_at >= _QUIET else _LONGEST)
@@ -49,19 +49,19 @@ class Teller:
             self.tell()
 
     def until_due(self, left: float | None) -> float | None:
-        """Return how many of the seconds that are left may pass before something is to be told."""
+        """Return how many of the seconds that are left may pass before something must be sent."""
         if self.tell_at is None:
             return left
         due = max(0.0, self.tell_at - time.monotonic())
         return due if left is None else min(left, due)
 
     def tell_if_due(self) -> None:
-        """Tell what is untold, if it is time to."""
+        """Send what was not sent yet, if it is time for that."""
         if self.tell_at is not None and self.tell_at <= time.monotonic():
             self.tell()
 
     def tell(self) -> None:
-        """Tell what is untold, as much as the server takes at once."""
+        """Send what was not sent yet, as much as the server can take at once."""
         self.tell_at, self._waits = None, False
         for number in (0, 1):
             while self._untold(number):
@@ -71,7 +71,7 @@ class Teller:
                 self._servers.say(self._next(number))
 
     def rest(self) -> bytes:
-        """Return the frames of all that is untold. It counts as told then."""
+        """Return the frames of everything that was not sent yet. From then on it counts as sent."""
         self.tell_at = None
         rest = []
         for number in (0, 1):
@@ -80,7 +80,7 @@ class Teller:
         return b"".join(rest)
 
     def room(self) -> None:
-        """Tell more to a server that takes more."""
+        """Send more to a server that can take more."""
         if self._waits:
             self.tell()
 
@@ -89,7 +89,7 @@ class Teller:
         self._told = [0, 0]
 
     def stop(self) -> None:
-        """Tell no more."""
+        """Send nothing more."""
         self.tell_at, self._waits = None, False
 
     def _untold(self, number: int) -> int:

@@ -19,13 +19,13 @@ from fermata.arguments import Arguments
 _NO_MESSAGE: Final = "tool execution failed"
 
 Stub = Callable[..., Coroutine[Any, Any, Any]]
-# Makes the call of a tool with an input, and returns what waits for its result. Raises TypeError
-# for an input that has no JSON form.
+# Makes a call of a tool with an input, and returns a coroutine that waits for the result. Raises
+# TypeError for an input that has no JSON form.
 Invoke = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]]
 
 
 class Tool(NamedTuple):
-    """A tool, as the calls of it name it."""
+    """The name of a tool in its calls."""
 
     name: str
     # The key of the toolset through which the program calls it, or empty.
@@ -33,9 +33,9 @@ class Tool(NamedTuple):
 
 
 class ToolExecutionError(RuntimeError):
-    """A tool has failed. The text is the message of its result, and the attributes are those of an envelope."""
+    """A tool has failed. The text is the message of its result, and the attributes come from its envelope."""
 
-    # So that tracebacks have the name that programs use.
+    # With this module, tracebacks have the name that programs use.
     __module__ = "builtins"
 
     code: str | None = None
@@ -89,10 +89,10 @@ def async_stub(
         except TypeError as error:
             refused = refusal(arguments, input, error)
         else:
-            # A program that does not await it is told the name of the tool.
+            # Python's warning about a coroutine that was never awaited has the name of the tool.
             call.__name__ = call.__qualname__ = identifier
             return call
-        # Out here, so that no traceback shows what encodes JSON.
+        # The error is raised here, so that no traceback shows the code that encodes JSON.
         raise refused
 
     stub.__name__, stub.__qualname__ = identifier.rpartition(".")[2], identifier
@@ -117,7 +117,7 @@ if sys.version_info >= (3, 12):
 else:
 
     def _mark_as_async(function: Any) -> None:
-        """Have inspect and asyncio take a function that returns a coroutine for an async function."""
+        """Make inspect and asyncio treat a function that returns a coroutine as an async function."""
         function.__code__ = _async_code(function.__code__)
 
     @functools.cache

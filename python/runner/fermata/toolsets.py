@@ -1,7 +1,7 @@
 """Toolsets: the modules from which a program imports the classes of its tools.
 
-The server's package stubs generates the source of each module. Nothing of it is compiled until the
-program imports it.
+The server's package stubs generates the source of each module. A module is compiled when the program
+imports it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from fermata.calls import Calls
 _MAX_LISTED: Final = 20
 _MAX_NAME: Final = 64
 
-# Makes what is called instead of a function that a module declares.
+# Makes the function that is called instead of a function that a module declares.
 _Decorate = Callable[[FunctionType], Callable[..., Any]]
 
 
 def install(package: str, toolsets: Iterable[Mapping[str, Any]], calls: Calls) -> Container[str]:
-    """Have the program find its toolsets as modules of a package.
+    """Make the program's toolsets importable as modules of a package.
 
     Returns a container of the names of the async methods, which is filled as modules are imported.
     """
@@ -67,7 +67,7 @@ class _Finder:
         return spec
 
     def _fill(self, package: ModuleType) -> None:
-        """Give the package what it has besides its modules."""
+        """Add to the package what it has besides its modules."""
 
         def attribute(name: str) -> ModuleType:
             if name in self._toolsets:
@@ -84,7 +84,7 @@ class _Finder:
     def _unknown(self, key: str) -> str:
         shown = repr(key) if len(key) <= _MAX_NAME else f"{key[:_MAX_NAME]!r}…"
         keys = sorted(self._toolsets)
-        # Who asks for the class in place of the module means the module.
+        # If the program asks for the class in place of the module, the module is proposed.
         classes = {str(self._toolsets[each]["class"]).lower(): each for each in keys}
         near = difflib.get_close_matches(key.lower()[:_MAX_NAME], [*keys, *classes], n=1)
         text = f"this program has no toolset {shown}"
@@ -95,7 +95,7 @@ class _Finder:
         return f"{text}; there is {_listed(keys)}" if keys else text
 
     def _tool(self, toolset: str, name: str, object_first: bool, others: Mapping[str, bool] | None = None) -> _Decorate:
-        """Make the methods of a tool: what the generated source calls."""
+        """Return the decorator that the generated source applies to the methods of a tool."""
 
         def decorate(declared: FunctionType) -> Callable[..., Any]:
             identifier = declared.__qualname__
@@ -119,7 +119,7 @@ def _blocking_stub(
             return block(input)
         except TypeError as error:
             refused = tools.refusal(arguments, input, error)
-        # Out here, so that no traceback shows what encodes JSON.
+        # The error is raised here, so that no traceback shows the code that encodes JSON.
         raise refused
 
     return stub

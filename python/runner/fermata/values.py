@@ -37,7 +37,7 @@ def encode(value: Any) -> str:
     try:
         text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
     except ValueError:
-        # The value has a float that JSON cannot express, or refers to itself; the slow way finds out.
+        # The value has a float that JSON cannot express, or refers to itself. _finite finds out which.
         text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
@@ -71,7 +71,7 @@ def _check_names(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _convert(value: Any) -> Any:
-    """Return the JSON form of what the json module does not know."""
+    """Return the JSON form of a value that the json module does not support."""
     match value:
         case enum.Enum():
             return value.value

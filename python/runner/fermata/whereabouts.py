@@ -1,9 +1,9 @@
-"""Whereabouts, the worker's side: it tells at which line its program stands.
+"""The worker's side of whereabouts: it reports which line its program has reached.
 
-The worker answers on its stream to the signals that fermata.asking sends. The interpreter's handler
-of faulthandler answers with the stack of the main thread, also from a loop or from C code that lets
-no Python run. A handler in Python answers with the line at which the program's coroutine awaits,
-since a coroutine that waits is on no stack.
+The worker answers on its stream to the signals that fermata.asking sends. The C handler of
+faulthandler answers with the stack of the main thread, even if a loop or C code keeps Python code
+from running. A handler in Python answers with the line at which the program's coroutine awaits,
+since a coroutine that waits is not on any stack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fermata.program import FILENAME
 
 
 def answer_on(stream: socket.socket) -> None:
-    """Have this process, a worker, answer on its stream to its supervisor."""
+    """Make this process, a worker, answer the supervisor on its stream."""
 
     def tell(number: int, frame: FrameType | None) -> None:
         with suppress(OSError):
@@ -33,7 +33,7 @@ def answer_on(stream: socket.socket) -> None:
 
 def _awaiting() -> int:
     """Return the line at which the oldest task of the program awaits, or 0 if there is none."""
-    with suppress(Exception):  # the tasks are the program's
+    with suppress(Exception):  # the tasks belong to the program
         tasks = asyncio.all_tasks(asyncio.get_running_loop())
         for task in sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name())):
             coroutine: Any = task.get_coro()

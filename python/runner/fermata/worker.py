@@ -1,4 +1,4 @@
-"""The worker: runs one program in the environment it expects, and tells how it ended."""
+"""The worker: runs one program in the environment that it expects, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _NEVER_AWAITED: Final = re.compile(r"coroutine '([\w.]+)' was never awaited")
 
 
 def preload(kind: str) -> Ready:
-    """Do what can be done before a program of this kind comes, in the process that workers are forked from."""
+    """Do what can be done before a program of this kind arrives, in the process from which workers are forked."""
     ready = libraries.preload(kind)
     rehearse.in_parent(_runner(ready))
-    # Collections in forked processes need not look at these objects, which live for ever;
-    # nor need the pages of these objects be copied because a collection writes to them.
+    # These objects are never freed. When they are frozen, garbage collections in forked processes do
+    # not visit them, and so do not write to their pages, which would be copied.
     gc.collect()
     gc.freeze()
     return ready
 
 
 def rehearse_again(ready: Ready) -> None:
-    """Do once more what programs do first."""
+    """Rehearse once more what programs do first."""
     rehearse.in_parent(_runner(ready), times=1)
 
 
@@ -50,15 +50,15 @@ def _runner(ready: Ready) -> rehearse.Run:
 
 
 def run(stream: socket.socket, ready: Ready) -> None:
-    """Tell the supervisor that the worker is ready, run the program that comes, and end the process.
+    """Report to the supervisor that the worker is ready, run the program that arrives, and end the process.
 
-    ``stream`` leads to the supervisor. ``ready`` is what preload has returned.
+    ``stream`` is connected to the supervisor. ``ready`` is what preload has returned.
     """
     _prepare_process()
     whereabouts.answer_on(stream)
     ready_frame = {"python": sys.version.split()[0], "pid": os.getpid()}
     stream.sendall(frames.encode(frames.READY, dumps(ready_frame).encode()))
-    # What follows is done while the server sends the program.
+    # The following steps are done while the server sends the program.
     pending = calls.Calls(stream)
     loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
@@ -74,7 +74,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
         os._exit(1)
     request = loads(payload)
     for directory in request.get("directories", ()):
-        # What the program was given may stand in the way.
+        # An input file may have this name.
         with suppress(OSError):
             os.makedirs(directory, exist_ok=True)
     module = types.ModuleType("__main__")
@@ -109,8 +109,8 @@ def run(stream: socket.socket, ready: Ready) -> None:
         if value is not None:
             report = f'{report[:-1]}, "value": {value}}}'
         pending.finish(report.encode())
-        # The end of a process of this size keeps a processor busy for milliseconds, so the
-        # supervisor ends it when the answer is on its way.
+        # The end of a process of this size keeps a processor busy for milliseconds. So the
+        # supervisor ends it after the answer was sent.
         stream.recv(1)
     finally:
         os._exit(status)
@@ -127,8 +127,8 @@ def _run(
 ) -> Any:
     """Run the program to its end, in a namespace with these names.
 
-    ``twins`` are the names of the async methods of toolsets. Returns what a valued program returns
-    or leaves on its last line. Raises what the program raises, and what compiling it raises.
+    ``twins`` are the names of the async methods of toolsets. Returns the value that a valued program
+    returns or leaves on its last line. Raises what the program raises, and what compiling it raises.
     """
     namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
@@ -157,11 +157,10 @@ def _run(
 
 
 def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> Any:
-    """Run a program that does not await as if it did: inside a running loop.
+    """Run a program that does not await inside a running loop, like a program that awaits.
 
-    The loop itself runs only after the end of the program, and only if the program has left it
-    something to do: each task gets as far as it does without waiting, and is then cancelled, as
-    by asyncio.run.
+    The loop itself runs only after the end of the program, and only if the program has left
+    tasks: each task runs until it would wait, and is then cancelled, as by asyncio.run.
     """
     runner = asyncio.Runner()
     loop = runner.get_loop()
@@ -192,7 +191,7 @@ def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
 
 
 def _prepare_process() -> None:
-    """Make this process, which was forked, what a program expects of a new interpreter."""
+    """Give this process, which was forked, the state that a program expects of a new interpreter."""
     threading.excepthook = _show_thread_error
     # Numbers in the results of tools may have any length.
     sys.set_int_max_str_digits(0)
@@ -202,20 +201,20 @@ def _prepare_process() -> None:
     # Output is not buffered, since a program may be killed at any moment.
     sys.stdout = sys.__stdout__ = _unbuffered(1)
     sys.stderr = sys.__stderr__ = _unbuffered(2)
-    # Otherwise all processes that are forked from one parent would draw the same random numbers,
+    # Otherwise all processes that are forked from one parent would generate the same random numbers,
     # and have the same key.
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
-        # To set the whole state of the generator costs less than to seed it.
+        # Setting the whole state of the generator is faster than seeding it.
         numpy_random.set_state(("MT19937", memoryview(os.urandom(2496)).cast("I"), 624))
     if (processes := sys.modules.get("multiprocessing.process")) is not None:
         processes.current_process().authkey = os.urandom(32)
 
 
 class _Whole(io.FileIO):
-    """A file that writes all that it is given, even if the process is stopped in the middle."""
+    """A file that writes all data, even if the process is stopped in the middle."""
 
     def write(self, data: Any, /) -> int:
-        """Return how many bytes were written, fewer only where more would block."""
+        """Write data, and return how many bytes were written: all, unless more would block."""
         done = super().write(data) or 0
         if done == len(data):
             return done
@@ -238,15 +237,15 @@ def _exit_status(code: object) -> int:
         return code & 0xFF
     try:
         _write(f"{code}\n")
-    except Exception:  # its __str__ is the program's
+    except Exception:  # its __str__ belongs to the program
         pass
     return 1
 
 
 def _finish(namespace: dict[str, Any], figures: Figures) -> None:
-    """Do what the interpreter does at exit, short of taking itself apart, and save the open figures."""
+    """Do what the interpreter does at exit, without its own cleanup, and save the open figures."""
     try:
-        # Threads are waited for; a thread that never ends meets the run budget.
+        # This waits for threads. If a thread never ends, the run budget ends the program.
         threading._shutdown()  # type: ignore[attr-defined]
         figures.finish()
         atexit._run_exitfuncs()
@@ -273,17 +272,17 @@ def _write(text: str) -> None:
 
 
 def _show_thread_error(args: threading.ExceptHookArgs) -> None:
-    """Tell of an error that ended a thread, as Python does but without our frames."""
+    """Print the error that has ended a thread, as Python does, but without the runner's frames."""
     if args.exc_value is None or isinstance(args.exc_value, SystemExit):
         return
     name = args.thread.name if args.thread else threading.get_ident()
     text = f"Exception in thread {name}:\n{error_text(args.exc_value, _OWN_FILES)}"
-    with suppress(OSError, AttributeError, ValueError):  # sys.stderr is the program's
+    with suppress(OSError, AttributeError, ValueError):  # sys.stderr belongs to the program
         sys.stderr.write(text)
 
 
 def _show_warning_for(stubs: Container[str], twins: Container[str]) -> Any:
-    """Return a warnings.showwarning that knows what an un-awaited stub is."""
+    """Return a warnings.showwarning that recognizes a stub that was not awaited."""
 
     def show(
         message: Warning | str,

@@ -22,18 +22,18 @@ from typing import BinaryIO, Final
 
 # How many bytes of a file's content a frame may have.
 CHUNK: Final = 1 << 20
-# How many directory entries are looked at; the others are left out of the listing.
+# How many directory entries are read; the others are left out of the listing.
 _MAX_ENTRIES: Final = 20_000
 _MAX_SKIPPED_NAMES: Final = 20
 _MAX_PATH: Final = 256
 _MAX_DEPTH: Final = 10
 # The name of the file that stands for an empty directory.
 _KEEP: Final = ".dirkeep"
-# The directory that Python makes beside modules that it imports is not the program's.
+# The directory that Python makes beside imported modules is not a file of the program.
 _CACHE: Final = "__pycache__"
-# These have no place in a name that people are shown: control characters, surrogates (bytes
-# that are no UTF-8), line ends, and what turns the direction of text. The server refuses the
-# same names.
+# Names with these characters are not shown to people: control characters, surrogates (bytes that
+# are not UTF-8), line ends, and characters that change the direction of text. The server refuses
+# the same names.
 _REFUSED_CATEGORIES: Final = ("Cc", "Cs", "Zl", "Zp")
 _REFUSED: Final = "\\\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -61,7 +61,7 @@ class Inputs:
                 os.chmod(path, 0o444)
 
     def _begin(self, path: str) -> None:
-        """Begin a file, in place of what a server that died may have sent of it."""
+        """Begin a file. It replaces a part of the file that a server may have sent before it died."""
         if self._file is not None:
             self._file.close()
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -79,7 +79,7 @@ class Listing:
     missing: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
-    # What stands in the way of wanted files that are not listed although something has their name.
+    # Why wanted files are not listed although something with their name exists.
     wanted: dict[str, dict[str, str | int]] = field(default_factory=dict)
 
     def add(self, name: str, digest: str = "") -> None:
@@ -113,7 +113,7 @@ def is_empty(directory: str) -> bool:
         with os.scandir(directory) as entries:
             return next(entries, None) is None
     except PermissionError:
-        # The program has made the directory unreadable; the listing tells so.
+        # The program has made the directory unreadable, which the listing will report.
         return False
     except FileNotFoundError:
         return True
@@ -144,7 +144,7 @@ def listing(
         return found
     try:
         space = os.fstatvfs(root)
-        # A file with holes can be larger than the disk that it is on.
+        # A file with holes can be larger than its disk.
         room = _Room(max_size, space.f_blocks * space.f_frsize)
         for name, size in _look_for(root, inputs, found).items():
             digest = _digest(root, name) if size == inputs[name] else ""
@@ -183,7 +183,7 @@ def listing(
 
 @dataclass
 class _Room:
-    """How large files may be that are listed: each of them, and what is left for all of them."""
+    """How large listed files may be: each of them, and all of those that follow together."""
 
     max_size: int
     left: int
@@ -194,7 +194,7 @@ class _Room:
         return min(self.max_size, self.left)
 
     def take(self, size: int, always: bool = False) -> bool:
-        """Take room for a file if there is enough, or always."""
+        """Take room for a file, if there is enough or if ``always`` is true. Return whether it was taken."""
         if size > self.most and not always:
             return False
         self.left -= size
@@ -202,7 +202,7 @@ class _Room:
 
 
 def _parents(names: Iterable[str]) -> set[str]:
-    """Return the directories that files with these names are in."""
+    """Return the directories of files with these names."""
     found = set()
     for name in names:
         while "/" in name:
@@ -221,13 +221,13 @@ def _look_for(root: int, inputs: Iterable[str], found: Listing) -> dict[str, int
         except PermissionError:
             found.skip(name, "unreadable")
         except OSError:
-            # There is nothing with this name, or something that is no file.
+            # Nothing has this name, or something that is not a file.
             found.missing.append(name)
     return sizes
 
 
 def _state_of(root: int, name: str) -> tuple[str, int]:
-    """Return what a name stands for, and the size of a regular file.
+    """Return the state of the file with a name, and its size if it is regular.
 
     It is "regular" for a file that can be read, and otherwise the state of the output: "missing",
     "not_regular" or "unreadable".
@@ -246,7 +246,7 @@ def _state_of(root: int, name: str) -> tuple[str, int]:
 
 
 def _obstacle(root: int, parts: list[str]) -> str:
-    """Return the state of an output that is there and cannot be opened. Raises OSError if it is not there."""
+    """Return the state of an output that exists but cannot be opened. Raises OSError if it does not exist."""
     for depth in range(1, len(parts)):
         # None of the directories above it is a link.
         above = os.stat("/".join(parts[:depth]), dir_fd=root, follow_symlinks=False)
@@ -261,10 +261,10 @@ def _walk(
 ) -> Iterator[tuple[str, int]]:
     """Yield the names and sizes of the regular files below a directory, except for the known ones.
 
-    ``waiting`` are directories of which nothing is kept while they are empty.
+    ``waiting`` are directories that are left out while they are empty.
     """
     with os.scandir(directory) as entries:  # cannot fail: the directory is open
-        # The budget bounds the entries, since a program can leave too many to sort.
+        # The budget limits the entries, since a program can leave too many to sort.
         batch = []
         for entry in entries:
             if budget[0] == 0:
@@ -309,7 +309,7 @@ def _walk(
 
 
 def _keep_directory(directory: int, prefix: str, batch: list[str], found: Listing) -> None:
-    """Put a file into an empty directory, so that the listing has something to stand for the directory."""
+    """Put a file into an empty directory, so that the listing has an entry for the directory."""
     try:
         os.close(os.open(_KEEP, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=directory))
     except OSError:
