@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 		want     string
 	}{
 		{
-			// The example that the agent runtime gives.
+			// The example of the document "Tool Call Blocks"; see docs/timeline.md.
 			"one success, one failure", contract("report.xlsx", "summary.pdf"), missing,
 			[]outputs.Judged{judged("report.xlsx", outputs.Missing), judged("summary.pdf", outputs.Produced)},
 			"Runtime error: execution_failed — Missing output files: turn_1/files/report.xlsx\n" +

@@ -7,7 +7,8 @@ import (
 	"fermata/engine/timeline"
 )
 
-// TestWritingTools has the examples of the agent runtime in which tools write files.
+// TestWritingTools has the examples of the document "Tool Call Blocks" in which tools write files; see
+// docs/timeline.md.
 func TestWritingTools(t *testing.T) {
 	t.Parallel()
 	t.Run("a text", func(t *testing.T) {

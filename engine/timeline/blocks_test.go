@@ -31,7 +31,8 @@ func reportOf(text string) string {
 	return "react.tool.result tc:turn_1.abc.result text/markdown " + text
 }
 
-// TestExample1 is the first example of the agent runtime: a program leaves a PDF, a text and a table.
+// TestExample1 is the first example of the document "Tool Call Blocks": a program leaves a PDF, a text and a
+// table; see docs/timeline.md.
 func TestExample1(t *testing.T) {
 	t.Parallel()
 	const outputs = `["report.pdf","notes.txt","data.xlsx"]`
@@ -86,7 +87,7 @@ func describedAs(name, mime, rest string) string {
 		"\n" + `{"artifact_path":"fi:turn_1.files/` + name + `","mime":"` + mime + `","kind":"file","visibility":"external","tool_call_id":"abc",` + rest + `}`
 }
 
-// TestCases has the cases A, B and C of the agent runtime.
+// TestCases has the cases A, B and C of the document "Tool Call Blocks".
 func TestCases(t *testing.T) {
 	t.Parallel()
 	const outputs = `["summary.pdf","report.xlsx"]`
@@ -112,7 +113,7 @@ func TestCases(t *testing.T) {
 			reportOf("Runtime error: execution_failed — Missing output files: turn_1/files/report.xlsx\nFile errors:\n- turn_1/files/report.xlsx: file not produced\n" +
 				"Succeeded:\n- turn_1/files/summary.pdf"),
 		}, summary...)...)
-		// The report has the shape that the agent runtime expects.
+		// The block of the report has the members of the one in the document.
 		shaped(t, made.Blocks[2], `{"type":"react.tool.result","path":"tc:turn_1.abc.result","mime":"text/markdown",`+
 			`"text":"Runtime error: execution_failed — Missing output files: turn_1/files/report.xlsx\nFile errors:\n- turn_1/files/report.xlsx: file not produced\nSucceeded:\n- turn_1/files/summary.pdf"}`)
 	})

@@ -12,7 +12,7 @@ import (
 const metaOfValue = `react.tool.result tc:turn_1.abc.call_001.result {"artifact_path":"tc:turn_1.abc.call_001.result","mime":"application/json",` +
 	`"kind":"file","visibility":"internal","tool_call_id":"abc.call_001",`
 
-// TestWebTools has the examples of the agent runtime in which tools return values.
+// TestWebTools has the examples of the document "Tool Call Blocks" in which tools return values.
 func TestWebTools(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ tool, input, output, call, meta, content string }{

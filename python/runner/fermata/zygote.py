@@ -8,7 +8,7 @@ read-only root of the zygote's making:
 - the nurseries, children of the zygote, one for each kind of sandboxes, fork the workers;
 - supervisors and workers, one of each for a sandbox.
 
-User code runs in workers only, and nothing that it can reach leads back here.
+User code runs in workers only, and cannot reach the zygote.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _MAX_OPEN: Final = 1 << 16
 
 
 def main() -> NoReturn:
-    """Run the zygote: configuration on stdin, descriptor 3 is where servers connect."""
+    """Run the zygote. Its configuration comes on stdin, and servers connect to descriptor 3."""
     os.umask(0o022)
-    # A handler would let programs signal their supervisor, which inherits it.
+    # Supervisors inherit this. If there were a handler, programs could signal their supervisor.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment())
     told = loads(sys.stdin.buffer.read())
     listener = socket.socket(fileno=3)
-    # Whoever connects is told by the kernel who listened last, and so finds this process.
+    # The kernel tells a server that connects which process has called listen last, which is this one now.
     listener.listen(socket.SOMAXCONN)
     _raise_descriptors()
     covers = root.build(told["root"], told["hide"])
-    # Programs can read what the functions that call them have in their variables: no paths of the host.
+    # Programs can read the variables of the functions that call them, which must not have paths of the host.
     config = Config(**(told | {"root": "", "hide": []}))
     del told
-    # What every sandbox inherits need not be done for each.
+    # Sandboxes inherit these settings, so they are made once.
     linux.set_host_name("sandbox")
     linux.drop_bounding_set()
     nurseries = {kind: nursery.start(config, kind, listener) for kind in (PLAIN, SCIENTIFIC)}
-    # All objects that exist now are every supervisor's, whose collections need not look at them.
+    # Every supervisor inherits the objects that exist now. Its garbage collections need not visit them.
     gc.collect()
     gc.freeze()
     serve("zygote", Zygote(config, covers, listener, nurseries).run)
@@ -95,7 +95,7 @@ class Zygote:
         self._poll = select.epoll()
 
     def run(self) -> None:
-        """Serve until the server is gone and the last sandbox with it."""
+        """Serve until the server has gone and the last sandbox has ended."""
         kinds = {each.pidfd: kind for kind, each in self._nurseries.items()}
         for fd in (self._listener.fileno(), *kinds):
             self._poll.register(fd, select.EPOLLIN)
@@ -146,15 +146,15 @@ class Zygote:
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
         name: str = message["name"]
-        # A new PID namespace for the next child, and back: os.fork runs what must
-        # run around a fork, which a bare clone with flags would not.
+        # The next child gets a new PID namespace, and then the old one is restored. A clone with flags
+        # would not run the hooks that os.fork runs.
         linux.unshare(linux.CLONE_NEWPID)
         try:
             pid = os.fork()
             if pid == 0:
                 serve("supervisor", self._supervise, message, fds)
         except OSError:
-            # There is no room for one more; the others must not suffer.
+            # There is no room for another sandbox, but the existing ones must go on.
             self._tell_ended(name)
             return
         finally:
@@ -165,7 +165,7 @@ class Zygote:
         self._poll.register(pidfd, select.EPOLLIN)
 
     def _supervise(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Become a supervisor, the first process of its namespace, without anything that the zygote has open."""
+        """Become a supervisor, the first process of its namespace, and close the descriptors of the zygote."""
         workers = self._nurseries.pop(message["kind"])
         for other in self._nurseries.values():
             os.close(other.pidfd)
@@ -191,7 +191,7 @@ class Zygote:
         self._tell_ended(name)
 
     def _tell_ended(self, name: str) -> None:
-        """Tell the server that nothing is left of a sandbox."""
+        """Tell the server that all processes of a sandbox have ended."""
         if self._server is None:
             return
         try:
