@@ -73,9 +73,10 @@ func settlementOf(pending []continuation.Call, results []Result) (settlement, er
 	return s, nil
 }
 
-// take takes the result of a call that needed no approval.
+// take takes the result of a call that needs no approval, or whose approval and result a server has taken
+// that has died since.
 func (s *settlement) take(call continuation.Call, r Result) error {
-	if r.Approve != nil {
+	if r.Approve != nil && !call.Answered {
 		return &ApprovalError{call.ID, "does not wait for approval"}
 	}
 	a := replyTo(call, r)

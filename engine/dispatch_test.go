@@ -298,6 +298,9 @@ func TestSettlement(t *testing.T) {
 		{Number: 4, ID: "call_004", Tool: "boss", Stage: stageOperator, Server: true},
 		{Number: 5, ID: "call_005", Tool: "ask", Stage: stageRefused, Server: true, Reason: "too late"},
 		{Number: 6, ID: "call_006", Tool: "ask", Stage: stageApproved, Server: true},
+		// A server that has died has taken these results, with the approvals of their calls.
+		{Number: 7, ID: "call_007", Tool: "careful", Stage: stageHanded, Answered: true},
+		{Number: 8, ID: "call_008", Tool: "careful", Answered: true},
 	}
 	for name, c := range map[string]struct {
 		result Result
@@ -315,6 +318,8 @@ func TestSettlement(t *testing.T) {
 		"only an operator may":      {Result{CallID: "call_004", Approve: yes}, "call_004 waits for the approval of an operator"},
 		"decided meanwhile":         {Result{CallID: "call_005", Approve: yes}, "; 5 refused: too late"},
 		"approved meanwhile":        {Result{CallID: "call_006", Given: true}, "; 5 refused: too late"},
+		"taken before":              {Result{CallID: "call_007", Approve: yes, Given: true, Value: []byte(`"x"`)}, `; 5 refused: too late; 7 "x"`},
+		"taken and noted before":    {Result{CallID: "call_008", Approve: yes, Given: true, Value: []byte(`"x"`)}, `; 5 refused: too late; 8 "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := settlementOf(pending, []Result{c.result})
