@@ -145,6 +145,9 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	case c.standing == lost:
 		return nil, ErrOwnerAway
 	case c.segment.answers(claims, r):
+		if r.Joined != nil {
+			r.Joined(c.id)
+		}
 		return c.attend(ctx)
 	case len(r.Results) == 0:
 		return nil, ErrNoResults

@@ -186,6 +186,9 @@ func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outco
 		return Outcome{}, err
 	}
 	x.requestID.Store(&s.RequestID)
+	if launched == nil && s.Joined != nil {
+		s.Joined(x.id)
+	}
 	if launched != nil {
 		launched.audience.leave() // From now on this request waits as one that restart knows.
 	}
@@ -214,6 +217,9 @@ func (st *starter) started(ctx context.Context, record continuation.Record, s St
 			return x, Outcome{}, err
 		case st.executions.isClosed():
 			return nil, Outcome{}, ErrClosing
+		}
+		if s.Joined != nil {
+			s.Joined(record.ID)
 		}
 		select {
 		case <-time.After(ownerRetry):

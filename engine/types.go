@@ -111,6 +111,9 @@ type Start struct {
 	// Began, if it is set, is called with the id of the execution before its program runs. It is
 	// not called for a start that gets the answer of an earlier one.
 	Began func(execution string)
+	// Joined, if it is set, is called in place of Began with the id of the execution if the start waits for
+	// the answer of an earlier one.
+	Joined func(execution string)
 }
 
 // Traits are what a request says of one of its own tools beyond the definition.
@@ -171,6 +174,9 @@ type Resume struct {
 	// server decides on the request, which it may refuse. It is not called for a request that gets
 	// the answer of an earlier one.
 	Began func(execution string, events int64)
+	// Joined, if it is set, is called in place of Began with the id of the execution if the request waits for
+	// the answer of an earlier one.
+	Joined func(execution string)
 }
 
 // A Cancel is a request to cancel an execution. It has one of RequestID, Execution and Token.

@@ -169,6 +169,7 @@ func (f *face) resume(ctx context.Context, r *request) (*sdk.CallToolResult, err
 	//nolint:contextcheck // it may outlive the request
 	run := f.runs.begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
 		resume.Began = began
+		resume.Joined = func(execution string) { began(execution, 0) }
 		return f.o.Executions.Resume(ctx, resume)
 	})
 	return f.await(ctx, r, run)

@@ -91,6 +91,7 @@ func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Cal
 	//nolint:contextcheck // it may outlive the request
 	run := f.runs.begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
 		start.Began = func(execution string) { began(execution, 0) }
+		start.Joined = start.Began
 		return f.o.Executions.Start(ctx, start)
 	})
 	return f.await(ctx, asked, run)

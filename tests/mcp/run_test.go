@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,8 @@ func TestImpatience(t *testing.T) {
 // TestRequestKey asks again with a key: the program runs once, and the key belongs to it.
 func TestRequestKey(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
-		session := connect(t, harness.Serve(t, s, nil).Alice(), nil)
+		c := harness.Serve(t, s, nil).Alice()
+		session := connect(t, c, nil)
 		arguments := map[string]any{"code": "import uuid\nprint(uuid.uuid4())", "request_key": "key-1"}
 		first, second := run(t, session, "run_program", arguments), run(t, session, "run_program", arguments)
 		if first.Status != "completed" || first.Execution != second.Execution || first.Stdout != second.Stdout {
@@ -106,6 +108,15 @@ func TestRequestKey(t *testing.T) {
 		arguments["code"] = "print(1)"
 		if other := run(t, session, "run_program", arguments); !other.Failed || !strings.Contains(other.Text, "request_key was used for another program") {
 			t.Errorf("another program with the key: %+v", other)
+		}
+		// Also who asks again waits no longer than it says.
+		endless := map[string]any{"code": "import time\ntime.sleep(250)", "timeout": 300_000, "wait_ms": 0, "request_key": "key-2"}
+		first, second = run(t, session, "run_program", endless), run(t, session, "run_program", endless)
+		if first.Status != "running" || second.Status != "running" || first.Execution != second.Execution {
+			t.Errorf("twice with one key, and without a wait: %+v, then %+v", first, second)
+		}
+		if a, err := c.Request(t.Context(), http.MethodPost, "/executions/"+first.Execution+"/cancel", nil, nil); a.HTTPStatus != http.StatusAccepted {
+			t.Errorf("its cancelling: %v, %v", a, err)
 		}
 		delete(arguments, "request_key")
 		if a, b := run(t, session, "run_program", arguments), run(t, session, "run_program", arguments); a.Execution == b.Execution {
