@@ -54,6 +54,7 @@ func TestSettings(t *testing.T) {
 		{"--text y", "FERMATA_TEXT=x", "Text", "y", ""},
 		{"--text=", "FERMATA_TEXT=x", "Text", "", ""},
 		{"--text", "", "", nil, "--text: want a value"},
+		{"--text --switch", "", "", nil, "--text: a value cannot begin with --: is the value missing?"},
 		{"--whole=-7", "", "Whole", -7, ""},
 		{"--whole -7", "", "Whole", -7, ""},
 		{"--whole=8", "FERMATA_WHOLE=many", "Whole", 8, ""},

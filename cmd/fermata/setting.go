@@ -85,6 +85,10 @@ func (s *setting) secret() bool {
 // Set reads what a flag or an argument says. A flag of a list may be repeated. Set, String and Type
 // implement pflag.Value.
 func (s *setting) Set(text string) error {
+	if strings.HasPrefix(text, "--") {
+		// pflag takes the next flag for the value of a flag without one.
+		return errors.New("a value cannot begin with --: is the value missing?")
+	}
 	if !s.given || s.field.Kind() != reflect.Slice {
 		s.given = true
 		return s.read(text)
