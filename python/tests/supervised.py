@@ -25,7 +25,7 @@ FOREVER = 60.0
 
 
 class Stopper:
-    """Stops by the signals that conftest collects, and is done when it is told."""
+    """A stopper that sends the signals that conftest collects. The test says when everything has stopped."""
 
     def __init__(self) -> None:
         self.wakes = False
@@ -46,7 +46,7 @@ class Stopper:
 
 
 class Status:
-    """Tells of the end of a worker when it is told."""
+    """The exit status of a worker. The test says when the worker ends."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()

@@ -287,7 +287,7 @@ def test_threads_whose_main_thread_only_joins(pending: Calls, peer: Peer) -> Non
 
 @pytest.fixture(name="busy")
 def _busy() -> Iterator[Callable[[], None]]:
-    """A thread that never waits as the runner understands it."""
+    """A function with which a thread never waits in a way that the runner recognizes."""
     stop = False
 
     def spin() -> None:

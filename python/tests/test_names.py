@@ -1,4 +1,4 @@
-"""Names: tools that hide what a program finds ready, and what a program is told about them."""
+"""Names: tools that hide a name that a program finds ready, and the warnings about them."""
 
 from __future__ import annotations
 

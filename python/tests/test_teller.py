@@ -1,4 +1,4 @@
-"""What the server is told of the output while the program runs."""
+"""Sending the output to the server while the program runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fermata.frames import Frame
 
 @pytest.fixture(name="patient")
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make sure that nothing is told because time has passed."""
+    """Make sure that nothing is sent only because time has passed."""
     for name in ("_QUIET", "_SOON", "_LONGEST"):
         monkeypatch.setattr(teller, name, 3600.0)
 
@@ -192,7 +192,7 @@ def test_without_a_server_nothing_is_lost(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("takes_more", [True, False])
 def test_slow_server(sandbox: Sandbox, takes_more: bool) -> None:
-    """Output waits where it is kept, and calls stand behind it all the same."""
+    """Output that the server cannot take yet waits, and calls are still sent after it."""
     server = sandbox.running()
     link = sandbox._supervisor._servers._link
     assert link is not None

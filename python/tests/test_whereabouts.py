@@ -1,4 +1,4 @@
-"""Whereabouts: the line at which a program stands, whatever it does there."""
+"""Whereabouts: the line that a program has reached, whatever it does there."""
 
 from __future__ import annotations
 
