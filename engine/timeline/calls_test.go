@@ -146,3 +146,12 @@ func TestManyLargeValues(t *testing.T) {
 		t.Errorf("got %.200s", got[len(got)-1])
 	}
 }
+
+// What is left of a journal whose beginning was lost with the data of its store makes a timeline.
+func TestLostBeginning(t *testing.T) {
+	t.Parallel()
+	made := begun("").returned("call_001", `1`).called("call_002", "b", `{}`).returned("call_002", `2`).completed().build(t, timeline.Options{})
+	if len(made.Blocks) != 6 || made.Blocks[2].Call != "abc.call_002" {
+		t.Errorf("got the blocks %s", lines(made))
+	}
+}
