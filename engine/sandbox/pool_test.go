@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"fermata/engine/sandbox"
@@ -25,6 +24,21 @@ func testPool(p sandbox.Provider, size, ceiling int, change ...func(*sandbox.Poo
 		f(&o)
 	}
 	return sandbox.NewPool(o)
+}
+
+// inPool runs a test, in simulated time, with a pool of which nothing is left in the end. says changes what
+// the provider does, unless it is nil.
+func inPool(t *testing.T, size, ceiling int, says func(*sandboxtest.Settings), test func(*testing.T, *sandbox.Pool, *sandboxtest.Script)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		provider := sandboxtest.New("")
+		if says != nil {
+			provider.Set(says)
+		}
+		p := testPool(provider, size, ceiling)
+		test(t, p, provider)
+		closePool(t, p, provider)
+	})
 }
 
 // wantIdle checks how many sandboxes wait in the pool.
@@ -62,10 +76,7 @@ func closePool(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 }
 
 func TestPoolIsFilledAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		provider.Set(func(s *sandboxtest.Settings) { s.Delay = time.Second })
-		p := testPool(provider, 3, 10)
+	inPool(t, 3, 10, func(s *sandboxtest.Settings) { s.Delay = time.Second }, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		s := mustTake(t, p)
 		time.Sleep(10 * time.Second)
 		wantIdle(t, p, 3, "after a while")
@@ -79,14 +90,11 @@ func TestPoolIsFilledAhead(t *testing.T) {
 			t.Errorf("%d were made at one time, want at most %d", provider.AtOnce(), sandbox.Makers)
 		}
 		p.Release(s)
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolLetsAProgramBegin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 2, 10)
+	inPool(t, 2, 10, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		p.Running(0)
 		synctest.Wait()
 		taken := []*sandbox.Conn{mustTake(t, p), mustTake(t, p)}
@@ -100,14 +108,11 @@ func TestPoolLetsAProgramBegin(t *testing.T) {
 		for _, s := range taken {
 			p.Release(s)
 		}
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 4, 10)
+	inPool(t, 4, 10, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		p.Running(1)
 		synctest.Wait()
 		wantIdle(t, p, 2, "while a program runs")
@@ -122,15 +127,12 @@ func TestPoolIsFilledWhenNothingRuns(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		wantIdle(t, p, 4, "when none runs")
-		closePool(t, p, provider)
 	})
 }
 
 // A pool is full when all that may live are in use, not when they are idle or about to be had.
 func TestPoolIsFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 2, 2)
+	inPool(t, 2, 2, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		wantFull := func(want bool, when string) {
 			t.Helper()
 			if got := p.Full(); got != want {
@@ -157,14 +159,11 @@ func TestPoolIsFull(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantFull(false, "when the one who waited has one")
 		p.Release(<-taken)
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolCeiling(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 5, 2)
+	inPool(t, 5, 2, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		first, second := mustTake(t, p), mustTake(t, p)
 		cause := errors.New("waited too long")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
@@ -182,14 +181,11 @@ func TestPoolCeiling(t *testing.T) {
 		}
 		p.Release(second)
 		p.Release(third)
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolServesInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 0, 1)
+	inPool(t, 0, 1, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		s := mustTake(t, p)
 		var order []int
 		var wg sync.WaitGroup
@@ -206,16 +202,13 @@ func TestPoolServesInOrder(t *testing.T) {
 		if want := []int{0, 1, 2, 3}; !slices.Equal(order, want) {
 			t.Errorf("served %v, want %v", order, want)
 		}
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolOfProviderThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		full := errors.New("no disk")
-		provider.Set(func(s *sandboxtest.Settings) { s.Fail, s.Delay = full, time.Millisecond })
-		p := testPool(provider, 2, 10)
+	full := errors.New("no disk")
+	says := func(s *sandboxtest.Settings) { s.Fail, s.Delay = full, time.Millisecond }
+	inPool(t, 2, 10, says, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
@@ -232,16 +225,12 @@ func TestPoolOfProviderThatFails(t *testing.T) {
 		if got := time.Since(began); got < sandbox.RetryDelay-time.Millisecond || got > 2*sandbox.RetryDelay {
 			t.Errorf("it tried again after %v, want about %v", got, sandbox.RetryDelay)
 		}
-		closePool(t, p, provider)
 	})
 }
 
 // Those who wait do not pay for one accident.
 func TestPoolTriesAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		provider.Set(func(s *sandboxtest.Settings) { s.Fail = errors.New("removed by an operator") })
-		p := testPool(provider, 1, 10)
+	inPool(t, 1, 10, func(s *sandboxtest.Settings) { s.Fail = errors.New("removed by an operator") }, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() { p.Release(mustTake(t, p)) })
@@ -249,14 +238,11 @@ func TestPoolTriesAgain(t *testing.T) {
 		synctest.Wait()
 		provider.Set(func(s *sandboxtest.Settings) { s.Fail = nil })
 		wg.Wait()
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolReplacesTheDead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 2, 10)
+	inPool(t, 2, 10, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		p.Running(0)
 		synctest.Wait()
 		provider.Die("s1")
@@ -270,7 +256,6 @@ func TestPoolReplacesTheDead(t *testing.T) {
 		} else {
 			p.Release(s)
 		}
-		closePool(t, p, provider)
 	})
 }
 
@@ -305,27 +290,20 @@ func TestPoolRefusesSandboxes(t *testing.T) {
 		"one without state": func(s *sandboxtest.Settings) { s.State = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				provider := sandboxtest.New("")
-				provider.Set(says)
-				p := testPool(provider, 0, 1)
+			inPool(t, 0, 1, says, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 				if s, err := take(t.Context(), p); !errors.Is(err, sandbox.ErrNoCapacity) {
 					t.Errorf("take = %v, %v, want ErrNoCapacity", s, err)
 				}
 				if n := provider.Alive(); n != 0 {
 					t.Errorf("%d sandboxes are left, want none", n)
 				}
-				closePool(t, p, provider)
 			})
 		})
 	}
 }
 
 func TestPoolGivesUpWhatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		provider.Set(func(s *sandboxtest.Settings) { s.Delay = 24 * time.Hour })
-		p := testPool(provider, 0, 1)
+	inPool(t, 0, 1, func(s *sandboxtest.Settings) { s.Delay = 24 * time.Hour }, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		began := time.Now()
 		if _, err := take(t.Context(), p); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("take = %v, want a deadline", err)
@@ -333,30 +311,23 @@ func TestPoolGivesUpWhatHangs(t *testing.T) {
 		if got, want := time.Since(began), 2*sandbox.MakeTimeout+sandbox.RetryDelay; got != want {
 			t.Errorf("gave up after %v, want %v", got, want)
 		}
-		closePool(t, p, provider)
 	})
 }
 
 // A sandbox that comes in the moment its request gives up goes to the next one.
 func TestPoolKeepsWhatCameTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 1, 1)
+	inPool(t, 1, 1, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		s := mustTake(t, p)
 		p.ComeTooLate(sandbox.Scientific, s)
 		if got := mustTake(t, p); got != s {
 			t.Errorf("took %s, want %s, which came too late for another", got.Ref, s.Ref)
 		}
 		p.Release(s)
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolForgetsWhoGaveUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		provider.Set(func(s *sandboxtest.Settings) { s.Delay = 2 * time.Second })
-		p := testPool(provider, 0, 1)
+	inPool(t, 0, 1, func(s *sandboxtest.Settings) { s.Delay = 2 * time.Second }, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := take(ctx, p); !errors.Is(err, sandbox.ErrNoCapacity) {
@@ -367,15 +338,11 @@ func TestPoolForgetsWhoGaveUp(t *testing.T) {
 		if got := time.Since(began); got != time.Second {
 			t.Errorf("the next one waited %v, want 1s, the rest of what the first began", got)
 		}
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolMakesFewAtOneTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		provider.Set(func(s *sandboxtest.Settings) { s.Delay = time.Second })
-		p := testPool(provider, 0, 10)
+	inPool(t, 0, 10, func(s *sandboxtest.Settings) { s.Delay = time.Second }, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() { p.Release(mustTake(t, p)) })
@@ -384,14 +351,11 @@ func TestPoolMakesFewAtOneTime(t *testing.T) {
 		if provider.AtOnce() != sandbox.Makers {
 			t.Errorf("%d were made at one time for 6 who waited, want %d", provider.AtOnce(), sandbox.Makers)
 		}
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 2, 3)
+	inPool(t, 2, 3, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		used := mustTake(t, p)
 		synctest.Wait()
 		provider.Set(func(s *sandboxtest.Settings) { s.Delay = time.Hour })
@@ -421,14 +385,11 @@ func TestPoolClose(t *testing.T) {
 		if s, err := take(t.Context(), p); !errors.Is(err, sandbox.ErrClosing) {
 			t.Errorf("take of a closed pool = %v, %v, want ErrClosing", s, err)
 		}
-		closePool(t, p, provider)
 	})
 }
 
 func TestPoolCountsWhatItDidNotMake(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		p := testPool(provider, 0, 1)
+	inPool(t, 0, 1, nil, func(t *testing.T, p *sandbox.Pool, provider *sandboxtest.Script) {
 		ref, err := provider.View("another").Create(t.Context(), sandbox.Plain)
 		if err != nil {
 			t.Fatal(err)
@@ -449,7 +410,6 @@ func TestPoolCountsWhatItDidNotMake(t *testing.T) {
 		}
 		provider.Die(ref)
 		p.Release(s)
-		closePool(t, p, provider)
 	})
 }
 
@@ -476,67 +436,4 @@ func TestPoolLeavesNothing(t *testing.T) {
 	}
 	wg.Wait()
 	closePool(t, p, provider)
-}
-
-func TestPoolStats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := sandboxtest.New("")
-		const delay = time.Second
-		provider.Set(func(s *sandboxtest.Settings) { s.Delay = delay })
-		var waited, made []time.Duration
-		p := testPool(provider, 1, 2, func(o *sandbox.PoolOptions) {
-			o.Waited = func(d time.Duration) { waited = append(waited, d) }
-			o.Made = func(d time.Duration) { made = append(made, d) }
-		})
-		type figures struct{ Idle, Making, Waiting, Live, Warm, Cold, Refused, Made, Failed int }
-		check := func(when string, want figures) {
-			t.Helper()
-			synctest.Wait()
-			all := sandbox.KindStats{
-				Idle: want.Idle, Making: want.Making, Waiting: want.Waiting, Size: 1,
-				Warm: uint64(want.Warm), Cold: uint64(want.Cold), Refused: uint64(want.Refused),
-				Made: uint64(want.Made), Failed: uint64(want.Failed),
-			}
-			stats := sandbox.PoolStats{
-				KindStats: all, Live: want.Live, Ceiling: 2,
-				Kinds: map[sandbox.Kind]sandbox.KindStats{sandbox.Plain: {}, sandbox.Scientific: all},
-			}
-			if diff := cmp.Diff(stats, p.Stats()); diff != "" {
-				t.Errorf("%s the figures are wrong (-want +got):\n%s", when, diff)
-			}
-		}
-		check("at first", figures{})
-		first := mustTake(t, p)
-		check("after a cold start", figures{Making: 1, Live: 2, Cold: 1, Made: 1})
-		time.Sleep(10 * time.Second)
-		check("when it is filled", figures{Idle: 1, Live: 2, Cold: 1, Made: 2})
-		second := mustTake(t, p)
-		check("after a warm start", figures{Live: 2, Warm: 1, Cold: 1, Made: 2})
-
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		refused := make(chan error, 1)
-		go func() {
-			_, err := take(ctx, p)
-			refused <- err
-		}()
-		check("when one waits", figures{Waiting: 1, Live: 2, Warm: 1, Cold: 1, Made: 2})
-		if err := <-refused; !errors.Is(err, sandbox.ErrNoCapacity) {
-			t.Errorf("take = %v, want ErrNoCapacity", err)
-		}
-		check("after it has waited in vain", figures{Live: 2, Warm: 1, Cold: 1, Refused: 1, Made: 2})
-
-		provider.Set(func(s *sandboxtest.Settings) { s.Fail = errors.New("no more") })
-		p.Release(first)
-		time.Sleep(delay)
-		check("when none can be made", figures{Live: 1, Warm: 1, Cold: 1, Refused: 1, Made: 2, Failed: 1})
-		if want := []time.Duration{time.Second, 0, 3 * time.Second}; !slices.Equal(waited, want) {
-			t.Errorf("starts waited %v, want %v", waited, want)
-		}
-		if want := []time.Duration{time.Second, time.Second}; !slices.Equal(made, want) {
-			t.Errorf("sandboxes took %v to make, want %v", made, want)
-		}
-		p.Release(second)
-		closePool(t, p, provider)
-	})
 }
