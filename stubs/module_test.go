@@ -80,19 +80,7 @@ func TestToolsetGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := strings.TrimSuffix(input, "json") + kind + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("differs from %s (-want +got); run with -update if it should:\n%s", golden, diff)
-			}
+			compareGolden(t, strings.TrimSuffix(input, "json")+kind+".golden", got)
 		}
 	}
 }

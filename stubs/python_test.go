@@ -19,6 +19,23 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// compareGolden compares a text with a golden file, or writes the file.
+func compareGolden(t *testing.T, golden, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("differs from %s (-want +got); run with -update if it should:\n%s", golden, diff)
+	}
+}
+
 // TestPythonGolden compares the stubs of every testdata/*.json, which is a list of tools as
 // a client sends it, with the .golden file beside it.
 func TestPythonGolden(t *testing.T) {
@@ -41,19 +58,7 @@ func TestPythonGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := strings.TrimSuffix(input, ".json") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("stubs differ from %s (-want +got); run with -update if they should:\n%s", golden, diff)
-			}
+			compareGolden(t, strings.TrimSuffix(input, ".json")+".golden", got)
 			stubs := j.judge(t, got)
 			if len(stubs) != len(tools) {
 				t.Fatalf("%d stubs for %d tools", len(stubs), len(tools))

@@ -91,17 +91,7 @@ func TestWrongLines(t *testing.T) {
 			cmd := agent(t, environ...)
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			stdin, stdout := startPiped(t, cmd)
 			hangs := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 			defer hangs.Stop()
 			lines := []string{initialize, "\r"}

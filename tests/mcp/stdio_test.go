@@ -30,6 +30,22 @@ func agent(t *testing.T, environ ...string) *exec.Cmd {
 	return cmd
 }
 
+// startPiped starts a command, and returns its input and its output.
+func startPiped(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout io.Reader) {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stdout, err = cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return stdin, stdout
+}
+
 // TestStdio speaks with fermata mcp over stdin and stdout, with programs of its own and with a running
 // server behind it.
 func TestStdio(t *testing.T) {
@@ -76,17 +92,7 @@ func TestStdout(t *testing.T) {
 			cmd := agent(t, environ...)
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			stdin, stdout := startPiped(t, cmd)
 			if _, err := io.WriteString(stdin, initialize+"\n"+list+"\n"); err != nil {
 				t.Fatal(err)
 			}
