@@ -7,7 +7,6 @@ const (
 	RetryDelay  = retryDelay
 	MakeTimeout = makeTimeout
 	Makers      = makers
-	StuckRetry  = stuckRetryMost
 )
 
 // ComeTooLate has a sandbox come in the moment its request gives up.

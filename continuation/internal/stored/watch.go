@@ -63,15 +63,6 @@ func (w *Watchers) Wake(id string) {
 	wake(w.byID[id])
 }
 
-// WakeAll signals all watchers of all executions.
-func (w *Watchers) WakeAll() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, channels := range w.byID {
-		wake(channels)
-	}
-}
-
 func wake(channels map[chan struct{}]struct{}) {
 	for ch := range channels {
 		select {
