@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -100,26 +101,62 @@ func (s *Stream) Send(within time.Duration, events func() error) error {
 
 // Event writes one event, of which data is the JSON. An id of 0 is none. It belongs within Send.
 func (s *Stream) Event(id int64, event string, data []byte) {
-	data = oneLine(data)
-	size := len(data) + 1
-	if s.mediaType == EventStream {
-		s.head = s.head[:0]
-		if id > 0 {
-			s.head = append(strconv.AppendInt(append(s.head, "id: "...), id, 10), '\n')
-		}
-		s.head = append(append(append(s.head, "event: "...), event...), "\ndata: "...)
-		s.write(s.head)
-		size += len(s.head) + 1
+	head := s.beginEvent(id, event)
+	s.write(oneLine(data))
+	s.endEvent(head + len(data))
+}
+
+// EventFrom is Event, without an id, for JSON that write writes. It may be large: it is sent in pieces.
+func (s *Stream) EventFrom(event string, write func(io.Writer) error) {
+	head := s.beginEvent(0, event)
+	line := &lineWriter{stream: s}
+	pieces := bufio.NewWriterSize(line, writePiece)
+	err := write(pieces)
+	if err == nil {
+		err = pieces.Flush()
 	}
-	s.write(data)
-	if s.mediaType == EventStream {
-		s.write(blankLine)
-	} else {
-		s.write(blankLine[:1])
+	if s.err == nil {
+		s.err = err
 	}
+	s.endEvent(head + line.size)
+}
+
+// beginEvent writes what stands before the data of an event, and returns its size.
+func (s *Stream) beginEvent(id int64, event string) int {
+	if s.mediaType != EventStream {
+		return 0
+	}
+	s.head = s.head[:0]
+	if id > 0 {
+		s.head = append(strconv.AppendInt(append(s.head, "id: "...), id, 10), '\n')
+	}
+	s.head = append(append(append(s.head, "event: "...), event...), "\ndata: "...)
+	s.write(s.head)
+	return len(s.head)
+}
+
+// endEvent ends an event, which has had so many bytes so far.
+func (s *Stream) endEvent(size int) {
+	end := blankLine
+	if s.mediaType != EventStream {
+		end = blankLine[:1]
+	}
+	s.write(end)
 	if s.err == nil && s.readers.observer.Sent != nil {
-		s.readers.observer.Sent(size)
+		s.readers.observer.Sent(size + len(end))
 	}
+}
+
+// A lineWriter writes JSON to a stream, on one line.
+type lineWriter struct {
+	stream *Stream
+	size   int
+}
+
+func (w *lineWriter) Write(piece []byte) (int, error) {
+	w.stream.write(oneLine(piece))
+	w.size += len(piece)
+	return len(piece), w.stream.err
 }
 
 // Comment sends a comment, which readers skip. Lines of JSON have none.

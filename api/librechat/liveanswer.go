@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -76,10 +75,22 @@ func (l *live) answer(c echo.Context, t task) error {
 	if err != nil {
 		return err
 	}
-	data := append(strconv.AppendInt([]byte(`{"http_status":`), int64(status), 10), `,"body":`...)
-	data = append(append(data, body...), '}')
+	write, done := timelines.Plain(body)
+	if r.err == nil && r.outcome.Include && l.timelines != nil {
+		write, done = l.timelines.Extend(c, body, r.outcome.Execution)
+	}
+	defer done()
 	_ = s.Send(api.AnswerTimeout, func() error { // An error means that the client has left.
-		s.Event(0, "answer", data)
+		s.EventFrom("answer", func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, `{"http_status":%d,"body":`, status)
+			if err == nil {
+				err = write(w)
+			}
+			if err == nil {
+				_, err = io.WriteString(w, "}")
+			}
+			return err
+		})
 		return nil
 	})
 	return nil
@@ -89,10 +100,7 @@ func (l *live) answer(c echo.Context, t task) error {
 func (l *live) encode(c echo.Context, t task, r *run) (status int, body []byte, err error) {
 	if r.err == nil {
 		if status, body, r.err = t.encode(r.outcome); r.err == nil {
-			if r.outcome.Include && l.timelines != nil {
-				body, err = l.timelines.Add(c, body, r.outcome.Execution)
-			}
-			return status, body, err
+			return status, body, nil
 		}
 	}
 	return l.failure(c, r.err)

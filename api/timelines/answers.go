@@ -52,17 +52,22 @@ func (m *Made) send(c echo.Context, status int, write func(io.Writer) error) err
 	return nil
 }
 
-// Add returns a body, which is a JSON object, with the timeline of an execution as the last member. It is
-// for an answer that is sent in one piece.
-func (m *Maker) Add(c echo.Context, body []byte, execution string) ([]byte, error) {
+// Extend returns what writes a body, which is a JSON object, with the timeline of an execution as the last
+// member, for an answer that is part of a stream. The timeline holds memory until done is called.
+func (m *Maker) Extend(c echo.Context, body []byte, execution string) (write func(io.Writer) error, done func()) {
 	made, err := m.of(c, execution)
 	if err != nil {
-		return without(c, body, err), nil
+		return Plain(without(c, body, err))
 	}
-	defer made.Close()
-	var b bytes.Buffer
-	err = insert(&b, body, made)
-	return b.Bytes(), err
+	return func(w io.Writer) error { return insert(w, body, made) }, made.Close
+}
+
+// Plain is Extend for a body that gets no timeline.
+func Plain(body []byte) (write func(io.Writer) error, done func()) {
+	return func(w io.Writer) error {
+		_, err := w.Write(body)
+		return err
+	}, func() {}
 }
 
 // of returns the timeline of an execution for the answer about it.

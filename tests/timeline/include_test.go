@@ -1,11 +1,14 @@
 package timeline
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"fermata/tests/harness"
 )
@@ -86,4 +89,55 @@ func TestInclude(t *testing.T) {
 			t.Errorf("after the file was deleted a retry gets %v", again)
 		}
 	})
+}
+
+// TestSlowLiveAnswers: a live answer that carries a timeline is one of the timelines that are made for a
+// client at once, until the client has read it. Slow clients cannot fill the memory of the server.
+func TestSlowLiveAnswers(t *testing.T) {
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		c := harness.ServeAlone(t, s, nil).Alice()
+		route := "/executions/" + c.Exec(t, nil, including(ending, nil)).Execution() + "/timeline"
+		large := including(`
+import os
+for n in range(4):
+    with open(f"{n}.pdf", "wb") as f:
+        f.write(b"%PDF-" + os.urandom(5_200_000))
+`, object{"outputs": []string{"0.pdf", "1.pdf", "2.pdf", "3.pdf"}, "timeout": 60_000})
+		for range 4 {
+			unread(t, c, large)
+		}
+		err := harness.Within(50*time.Second, func() error {
+			if r := c.Files(t, http.MethodGet, route); r.HTTPStatus != http.StatusTooManyRequests {
+				return fmt.Errorf("beside 4 live answers that nobody reads the timeline is %v, want 429", r.HTTPStatus)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// unread starts a program with a live answer, of which only the beginning is read before the test ends.
+func unread(t *testing.T, c harness.Client, start object) {
+	t.Helper()
+	encoded, err := json.Marshal(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.URL+harness.ExecPath, bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Authorize(r)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("got %d, want a live answer", response.StatusCode)
+	}
 }
