@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -125,9 +126,25 @@ func load(tree map[string]any) (spec *openapi3.T, err error) {
 	loader := openapi3.NewLoader()
 	loader.IsExternalRefsAllowed = false
 	if spec, err = loader.LoadFromData(raw); err != nil {
-		return nil, errors.New("the document is not a valid OpenAPI document: " + cutText(err.Error(), 500))
+		return nil, errors.New("the document is not a valid OpenAPI document: " + cutText(plainly(err.Error()), 500))
 	}
 	return spec, nil
+}
+
+// wrongKind matches what the library says of a value of the wrong kind, among other things.
+var wrongKind = regexp.MustCompile(`json: cannot unmarshal (\w+) into (?:field (\S+) of type|value of type openapi3\.(\w+))`)
+
+// plainly returns an error of the library in words for people.
+func plainly(text string) string {
+	found := wrongKind.FindStringSubmatch(text)
+	if found == nil {
+		return text
+	}
+	place := found[2]
+	if place == "" {
+		place = "its " + found[3]
+	}
+	return fmt.Sprintf("a JSON %s stands in the place of %s", found[1], strings.TrimPrefix(place, "T."))
 }
 
 // baseURL returns the first server with a complete URL. Its variables have their defaults.

@@ -104,9 +104,25 @@ func (r *reader) read(only []string) error {
 		return errors.Join(failures...)
 	}
 	if len(r.document.Operations) == 0 {
-		return errors.New("the document has no operation that can be a tool")
+		return r.nothing()
 	}
 	return nil
+}
+
+// maxReasons is how many notes the error about a document without tools has.
+const maxReasons = 3
+
+// nothing returns the error about a document of which no operation is left, with the reasons.
+func (r *reader) nothing() error {
+	reasons := r.document.Notes[:min(len(r.document.Notes), maxReasons)]
+	if len(reasons) == 0 {
+		return errors.New("the document has no operation that can be a tool")
+	}
+	more := ""
+	if n := len(r.document.Notes) - len(reasons); n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Errorf("the document has no operation that can be a tool: %s%s", strings.Join(reasons, "; "), more)
 }
 
 // choose returns the operations that are named, by their ids or by the names of their tools.
@@ -163,7 +179,7 @@ func (r *reader) build(e endpoint) (httptool.Operation, error) {
 // tell adds notes about what was removed from a schema.
 func (r *reader) tell(e endpoint, what string, b *bundle) {
 	if b.cut {
-		r.note("%s: the schema of its %s is too large; it is cut below %d levels of references", e, what, b.levels)
+		r.note("%s: the schema of its %s is too large or refers to itself; below level %d of its references it allows everything", e, what, b.levels)
 	}
 	for _, pattern := range sortedKeys(b.dropped) {
 		r.note("%s: the pattern %.100q of its %s is left out: it is not one of RE2", e, pattern, what)

@@ -291,7 +291,13 @@ func TestT7Documents(t *testing.T) {
 		"broken":      {[]byte("{\n\"a\":"), "the document is not valid JSON at line 2"},
 		"broken YAML": {[]byte("a: [\n"), "the document is not valid YAML: "},
 		"operations":  {[]byte(large.String()), "the document has 600 operations; name at most 500 of them in operations"},
-		"nothing":     {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{}}`), "the document has no operation that can be a tool"},
+		"wrong kind":  {[]byte(`{"openapi":"3.0.0","paths":[]}`), "the document is not a valid OpenAPI document: a JSON array stands in the place of paths"},
+		"wrong value": {[]byte(`{"openapi":"3.0.0","paths":{"/a":{"get":"x"}}}`), "the document is not a valid OpenAPI document: a JSON string stands in the place of its Operation"},
+		"left out": {
+			[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a/{id}":{"get":{"operationId":"g","responses":{}}}}}`),
+			"the document has no operation that can be a tool: g is left out: it ",
+		},
+		"nothing": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{}}`), "the document has no operation that can be a tool"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -317,7 +323,7 @@ func TestT7LargeSchemas(t *testing.T) {
 	start := time.Now()
 	d := read(t, one("3.0.3", "post", `{"operationId":"post","requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/s39"}}}},"responses":{}}`, string(components)))
 	o := d.Operations[0]
-	if len(d.Notes) != 1 || !strings.HasPrefix(d.Notes[0], "post: the schema of its input is too large; it is cut below ") {
+	if len(d.Notes) != 1 || !strings.HasPrefix(d.Notes[0], "post: the schema of its input is too large or refers to itself; below level ") {
 		t.Errorf("notes %q", d.Notes)
 	}
 	if inputErr(t, o, `{"id":"1","a":{"b":{"c":{}}}}`) != nil || inputErr(t, o, `{"id":"1","a":{"b":5}}`) == nil {
