@@ -93,6 +93,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--rate-uploads=0/5m"}, []string{"--rate-uploads"}},
 		{[]string{"--rate-lists=5/0s"}, []string{"--rate-lists"}},
 		{[]string{"--max-running=-1", "--max-paused=-1"}, []string{"--max-running must be 0 or more", "--max-paused must be 0 or more"}},
+		{[]string{"--auth=off", "--tools-package=class"}, []string{"--tools-package must be the name of a Python package", "no keyword"}},
 		{[]string{"--max-rounds=0"}, []string{"--max-rounds must be between 1 and 10000"}},
 		{[]string{"--max-rounds=10001"}, []string{"--max-rounds must be between 1 and 10000"}},
 		{[]string{"--max-executions=-1"}, []string{"--max-executions", "0 or more, or auto"}},

@@ -15,6 +15,7 @@ import (
 
 	"fermata/engine/tools/config"
 	"fermata/engine/tools/host"
+	"fermata/stubs"
 )
 
 // toolsSettings are the settings of a server about the tools that it runs itself.
@@ -31,7 +32,8 @@ var packageName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
 // check adds what is wrong with the settings.
 func (s *toolsSettings) check(m *mistakes) {
-	m.unless(packageName.MatchString(s.Package), "tools-package", "the name of a Python package: a small letter, then at most 63 small letters, digits and underscores")
+	m.unless(packageName.MatchString(s.Package) && !stubs.IsKeyword(s.Package), "tools-package",
+		"the name of a Python package: a small letter, then at most 63 small letters, digits and underscores, and no keyword")
 	m.unless(s.Concurrency >= 1 && s.Concurrency <= 64, "tool-concurrency", "between 1 and 64")
 	m.unless(s.UsageLife > 0 && s.UsageLife <= maxUsageLife, "usage-life", "more than 0 and at most 9600h")
 }

@@ -80,13 +80,20 @@ func (h *Host) make(ctx context.Context, file *config.File) (*generation, error)
 	return g, nil
 }
 
-// warnOfStrangers warns of policies for principals that no client can be, such as misspelled ones.
+// warnOfStrangers warns of principals in the file and in the settings that no client can be, such as misspelled
+// ones.
 func (h *Host) warnOfStrangers(file *config.File) {
-	for _, name := range slices.Sorted(maps.Keys(file.Principals)) {
+	warn := func(place, name string) {
 		if h.o.Known != nil && !h.o.Known(name) {
 			h.o.Log.Warn("the toolsets file has a part without effect",
-				"reason", "principals."+config.Printable(name)+": no client can be this principal; is it the name of a key in FERMATA_API_KEYS?")
+				"reason", place+config.Printable(name)+": no client can be this principal; is it the name of a key in FERMATA_API_KEYS?")
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(file.Principals)) {
+		warn("principals.", name)
+	}
+	for _, name := range h.o.Settings.Users {
+		warn("FERMATA_TOOLSETS_USERS: ", name)
 	}
 }
 

@@ -156,8 +156,11 @@ func New(s Settings, file *config.File, toolsets []Toolset) (p *Policy, warnings
 	for _, user := range s.Users {
 		p.users[user] = true
 	}
-	if s.Mode == Partial && len(s.Users) == 0 {
+	switch {
+	case s.Mode == Partial && len(s.Users) == 0:
 		warnings = append(warnings, "FERMATA_TOOLSETS_MODE is partial and FERMATA_TOOLSETS_USERS names nobody, so that nobody may use toolsets.")
+	case p.settings.Mode == On && len(s.Users) > 0:
+		warnings = append(warnings, "FERMATA_TOOLSETS_USERS restricts nobody, because FERMATA_TOOLSETS_MODE is on: set it to partial, so that only these principals may use toolsets.")
 	}
 	if len(s.Allow) > 0 {
 		p.allow = newNames(s.Allow)

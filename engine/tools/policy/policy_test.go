@@ -265,6 +265,15 @@ func TestPartialWithoutUsers(t *testing.T) {
 	}
 }
 
+func TestUsersWithoutPartial(t *testing.T) {
+	for mode, want := range map[policy.Mode]int{"": 1, policy.On: 1, policy.Partial: 0, policy.Off: 0} {
+		_, warnings, err := policy.New(policy.Settings{Mode: mode, Users: []string{"alice"}}, file(), toolsets)
+		if err != nil || len(warnings) != want || want == 1 && !strings.HasPrefix(warnings[0], "FERMATA_TOOLSETS_USERS restricts nobody") {
+			t.Errorf("the mode %q: %q, %v, want %d warnings", mode, warnings, err, want)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{"": "on", "on": "on", "partial": "partial", "off\n": "off", "ON": "must be on, off or partial, not \"ON\"", "true": "must be on, off or partial, not \"true\""} {
 		var m policy.Mode
