@@ -96,7 +96,7 @@ func (h *handler) post(c echo.Context) error {
 		DisableLocalhostProtection:   true,
 		PropagateRequestCancellation: true,
 		MaxRequestBodyBytes:          maxBody,
-	}).ServeHTTP(w, request)
+	}).ServeHTTP(&refusals{writer: w, request: m}, request)
 	return nil
 }
 

@@ -60,6 +60,14 @@ func TestWrongMessages(t *testing.T) {
 			t.Errorf("%s: got %d %.300s, want 400 and %q", message, r.status, r.body, want)
 		}
 	}
+	for message, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":"a","method":"nonsense"}`: `{"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"there is no method \"nonsense\""}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call"}`: `{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"invalid request: missing required \"params\""}}`,
+	} {
+		if r := must(t, server.Alice(), nil, message); r.status != 400 || r.body != want {
+			t.Errorf("%s: got %d %.300s, want 400 and %s", message, r.status, r.body, want)
+		}
+	}
 	if r := must(t, server.Alice(), nil, list); strings.Contains(r.body, `"public"`) || !strings.Contains(r.body, `"cacheScope":"private"`) {
 		t.Errorf("got %.300s, want a list that is for this client only", r.body)
 	}
@@ -78,6 +86,7 @@ func TestWrongLines(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":2,"method":"ping"`, "null", broken},
 		{`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":5}}`, "3", broken},
 		{`{"jsonrpc":"2.0","id":"4","method":5}`, `"4"`, broken},
+		{`{"jsonrpc":"2.0","id":7,"method":"nonsense"}`, "7", -32601},
 		{"[" + list + "]", "null", refused},
 		{`{"jsonrpc":"1.0","id":5,"method":"ping"}`, "5", refused},
 		{`{"jsonrpc":"2.0","id":6.5,"method":"ping"}`, "null", refused},
