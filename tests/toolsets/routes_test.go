@@ -219,7 +219,7 @@ func TestExecute(t *testing.T) {
 		if _, a := execute(t, d.Client, nil, `{"toolset":"trouble","tool":"get","input":{"kind":"nothing"}}`, http.StatusOK); !strings.Contains(a.Raw, `"ok":true`) || !strings.Contains(a.Raw, `"output":null`) {
 			t.Errorf("a call with an empty answer: got %s, want the output null", a.Raw)
 		}
-		for input, want := range map[string]string{`{"n":"x","key":"k"}`: "n", `{}`: "key"} {
+		for input, want := range map[string]string{`{"n":"x","key":"k"}`: "n", `{}`: "key", `{"key":"k","kee":1}`: `has "kee", which is not known`} {
 			if done, _ := execute(t, d.Client, nil, `{"toolset":"desk","tool":"book","input":`+input+`}`, http.StatusOK); done.OK || !strings.Contains(done.Error, want) {
 				t.Errorf("the input %s: got %+v, want a failed call that names %s", input, done, want)
 			}

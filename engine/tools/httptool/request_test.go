@@ -130,7 +130,7 @@ func TestT2UndeclaredArguments(t *testing.T) {
 		}
 	}
 	tools, err := s.Tools(t.Context())
-	if err != nil || string(tools[0].Input) != `{"properties":{"q":{},"authorization":{}},"required":["q"],"type":"object"}` {
+	if err != nil || string(tools[0].Input) != `{"properties":{"q":{},"authorization":{}},"required":["q"],"type":"object","additionalProperties":false}` {
 		t.Errorf("the schema is %s, error %v", tools[0].Input, err)
 	}
 	for _, header := range []string{"Host", "authorization", "Cookie", "Content-Type", "content-length", "Transfer-Encoding", "X-Forwarded-For", "x-http-method-override", "Connection", "a b", "", "X:Y", "Proxy-Authorization"} {

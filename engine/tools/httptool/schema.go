@@ -76,6 +76,27 @@ func entries(raw json.RawMessage) []entry {
 	return list
 }
 
+// elsewhere are the keywords by which a schema may allow properties that it does not declare itself.
+var elsewhere = []string{
+	"additionalProperties", "patternProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "if", "then", "else",
+	"dependentSchemas", "dependencies", "$ref", "$dynamicRef", "$recursiveRef",
+}
+
+// closed returns a schema that says what is so of all tools: what it does not declare is not sent. Those who
+// read it know then which arguments there are, and a misspelled one is refused with a hint.
+func closed(schema json.RawMessage) json.RawMessage {
+	text := bytes.TrimSpace(schema)
+	all := entries(text)
+	if len(text) == 0 || text[len(text)-1] != '}' || slices.ContainsFunc(all, func(m entry) bool { return slices.Contains(elsewhere, m.name) }) {
+		return schema
+	}
+	comma := ","
+	if len(all) == 0 {
+		comma = ""
+	}
+	return slices.Concat(text[:len(text)-1], []byte(comma+`"additionalProperties":false}`))
+}
+
 // without returns a schema that neither declares nor requires some properties.
 func without(schema json.RawMessage, hidden []string) json.RawMessage {
 	if len(hidden) == 0 {

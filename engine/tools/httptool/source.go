@@ -139,6 +139,9 @@ func (s *Source) prepare(o Operation, base *url.URL) (*operation, error) {
 		p.Input = json.RawMessage(`{"type":"object"}`)
 	}
 	p.Input = without(p.Input, p.hidden)
+	if !p.Rest {
+		p.Input = closed(p.Input)
+	}
 	return p, nil
 }
 

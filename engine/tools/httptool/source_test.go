@@ -129,13 +129,20 @@ func TestKeyOfACall(t *testing.T) {
 
 func TestTools(t *testing.T) {
 	s := open(t, "http://a", httptool.Operation{Name: "a", Description: "d", Method: "PUT", Path: "/", Output: json.RawMessage(`{}`)}, func(o *httptool.Options) {
-		o.Operations = append(o.Operations, httptool.Operation{Name: "b", Method: "POST", Path: "/"})
+		o.Operations = append(o.Operations, httptool.Operation{Name: "b", Method: "POST", Path: "/"},
+			httptool.Operation{Name: "c", Method: "POST", Path: "/", Rest: true, Input: json.RawMessage(`{"type":"object","additionalProperties":{"type":"string"}}`)},
+			httptool.Operation{Name: "d", Method: "POST", Path: "/", Input: json.RawMessage(`{"type":"object","allOf":[{"properties":{"x":{}}}]}`)},
+			httptool.Operation{Name: "e", Method: "POST", Path: "/", Input: json.RawMessage(`{"type":"object","properties":{"x":{}}}`)})
 	})
 	tools, err := s.Tools(t.Context())
-	if err != nil || len(tools) != 2 {
+	if err != nil || len(tools) != 5 {
 		t.Fatalf("tools are %v, error %v", tools, err)
 	}
-	for i, want := range []string{`a d {"type":"object"} {} true`, `b  {"type":"object"}  false`} {
+	for i, want := range []string{
+		`a d {"type":"object","additionalProperties":false} {} true`, `b  {"type":"object","additionalProperties":false}  false`,
+		`c  {"type":"object","additionalProperties":{"type":"string"}}  false`, `d  {"type":"object","allOf":[{"properties":{"x":{}}}]}  false`,
+		`e  {"type":"object","properties":{"x":{}},"additionalProperties":false}  false`,
+	} {
 		if got := fmt.Sprintf("%s %s %s %s %t", tools[i].Name, tools[i].Description, tools[i].Input, tools[i].Output, tools[i].Idempotent); got != want {
 			t.Errorf("tool %d is %s, want %s", i, got, want)
 		}
