@@ -282,6 +282,8 @@ func TestT7Documents(t *testing.T) {
 		"values":      {[]byte(`{"a":[` + strings.Repeat("1,", maxValues) + "1]}"), "the document has more than 2000000 values"},
 		"twins":       {[]byte("{\"openapi\":\"3.0.0\",\n\"paths\":{\"/a\":{},\"/a\":{}}}"), `the document has two members of one name at /paths/~1a, line 2`},
 		"YAML twins":  {[]byte("openapi: 3.0.0\npaths:\n  /a: {}\n  /a: {}\n"), `the document has two members of the name "/a", the second one in line 4`},
+		"more":        {[]byte(`{"openapi":"3.0.0"} x`), "the document has something after its end"},
+		"one brace":   {[]byte(`{"openapi":"3.0.0"}}`), "the document has something after its end"},
 		"number":      {[]byte(`{"openapi":"3.0.0","x":1e999999999}`), "the document has a number with an exponent beyond 300"},
 		"Swagger":     {[]byte(`{"swagger":"2.0"}`), "the document is Swagger 2.0; convert it to OpenAPI 3.0 or 3.1"},
 		"future":      {[]byte(`{"openapi":"4.0.0"}`), `the document is OpenAPI "4.0.0"; 3.0 and 3.1 can be read`},

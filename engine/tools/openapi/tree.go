@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -59,7 +60,7 @@ func (b *builder) json(doc []byte) (v any, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(doc))
 	err = v2.UnmarshalDecode(d, &v, v2.WithUnmarshalers(v2.UnmarshalFromFunc(b.jsonValue)))
 	if err == nil {
-		if _, more := d.ReadToken(); more == nil {
+		if _, more := d.ReadToken(); !errors.Is(more, io.EOF) {
 			err = errors.New("the document has something after its end")
 		}
 	}

@@ -41,6 +41,7 @@ func TestT23WhatLooksOtherThanItIs(t *testing.T) {
 		"UTF-8":                  {"{\"a\":\"\xff\"}", "the input is not strict JSON: a text is not UTF-8"},
 		"surrogates as bytes":    {"\"\xed\xa0\x80\"", "the input is not strict JSON: a text is not UTF-8"},
 		"second value":           {`{} {}`, "the input is not strict JSON: it is broken or incomplete"},
+		"more than a value":      {`{} x`, "the input is not strict JSON: it is broken or incomplete"},
 		"NaN":                    {`[NaN]`, "the input is not strict JSON: it is broken or incomplete"},
 		"byte order mark":        {"\ufeff{}", "the input is not strict JSON: it is broken or incomplete"},
 		"comment":                {`{/**/}`, "the input is not strict JSON: it is broken or incomplete"},

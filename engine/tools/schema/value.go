@@ -3,6 +3,8 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -34,8 +36,8 @@ func parse(raw []byte) (any, error) {
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	if _, err := d.ReadToken(); err == nil {
-		return nil, syntaxError(nil)
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, syntaxError(err)
 	}
 	return v, nil
 }
