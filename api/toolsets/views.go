@@ -76,10 +76,13 @@ func (h *handlers) list(c echo.Context) error {
 
 // An exportedToolset has the definitions of a toolset's tools.
 type exportedToolset struct {
-	Key   string         `json:"key"`
-	Title string         `json:"title"`
-	Class string         `json:"class"`
-	Tools []exportedTool `json:"tools"`
+	Key   string `json:"key"`
+	Title string `json:"title"`
+	Class string `json:"class"`
+	// State tells a toolset without tools from one whose tools are not known, and Reason why that is so.
+	State  tools.State    `json:"state"`
+	Reason string         `json:"reason,omitempty"`
+	Tools  []exportedTool `json:"tools"`
 }
 
 // An exportedTool is the definition of a tool. Its output schema is left out if it is not known.
@@ -107,7 +110,7 @@ func (h *handlers) export(c echo.Context) error {
 	}
 	exported := []exportedToolset{}
 	for _, t := range found {
-		e := exportedToolset{Key: t.Key, Title: t.Title, Class: t.Class, Tools: []exportedTool{}}
+		e := exportedToolset{Key: t.Key, Title: t.Title, Class: t.Class, State: t.State, Reason: t.Reason, Tools: []exportedTool{}}
 		for _, tool := range t.Tools {
 			e.Tools = append(e.Tools, exportedTool{tool.Name, tool.Description, tool.Input, tool.Output})
 		}

@@ -3,6 +3,7 @@ package tools
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"fermata/engine/tools/source"
 )
@@ -58,6 +59,9 @@ func unknownToolset(key string) error {
 // causes returns the text of an error and, if it is a failure, of its cause.
 func causes(err error) string {
 	if f, ok := errors.AsType[*source.CallError](err); ok && f.Err != nil {
+		if cause := f.Err.Error(); strings.HasPrefix(cause, f.Message) {
+			return cause
+		}
 		return f.Message + ": " + f.Err.Error()
 	}
 	return err.Error()

@@ -86,7 +86,7 @@ func TestRoutesOfToolsets(t *testing.T) {
 		} {
 			exported := toolsetsAt(t, d.Client, path)
 			w := exported["weather"]
-			if len(exported) != 2 || w.Class != "Weather" || len(w.Tools) != 1 || !strings.Contains(string(w.Tools[0].InputSchema), `"city"`) {
+			if len(exported) != 2 || w.Class != "Weather" || w.State != "ready" || len(w.Tools) != 1 || !strings.Contains(string(w.Tools[0].InputSchema), `"city"`) {
 				t.Errorf("GET %s: got %+v, want the tool weather.current and desk", path, exported)
 			}
 		}

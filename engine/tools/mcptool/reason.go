@@ -35,6 +35,7 @@ const (
 	errNoCommand     reason = "its command cannot be started"
 	errEnded         reason = "its process has ended, or it has closed the connection"
 	errLate          reason = "it was not ready within 30 seconds"
+	errNotYet        reason = "it is not ready yet; it has 30 seconds for its start"
 	errUnreachable   reason = "it cannot be reached, or does not speak the protocol"
 	errClosed        reason = "this server is stopping"
 	errManySessions  reason = "too many MCP sessions of this principal are open; try again later"

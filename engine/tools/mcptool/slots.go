@@ -48,7 +48,7 @@ func (s *Source) session(ctx context.Context, principal string) (*session, error
 	select {
 	case <-ready:
 	case <-ctx.Done():
-		return nil, errors.Join(errLate, ctx.Err())
+		return nil, errors.Join(errNotYet, ctx.Err())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

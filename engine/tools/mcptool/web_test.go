@@ -256,6 +256,16 @@ func TestUnreachable(t *testing.T) {
 	}), func(o *Options) { o.times.start = 200 * time.Millisecond })
 	_, err = s.Tools(t.Context())
 	wantFailure(t, err, false, string(errLate))
+
+	// A caller that waits for a shorter time than the start may take is not told of the longer one.
+	s = webSource(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}), nil)
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = s.Tools(soon)
+	wantFailure(t, err, false, string(errNotYet))
 }
 
 func TestOptions(t *testing.T) {
