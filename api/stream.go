@@ -106,7 +106,8 @@ func (s *Stream) Event(id int64, event string, data []byte) {
 	s.endEvent(head + len(data))
 }
 
-// EventFrom is Event, without an id, for JSON that write writes. It may be large: it is sent in pieces.
+// EventFrom is like Event, without an id. The function write writes the JSON of the event, which may be large:
+// it is sent in pieces.
 func (s *Stream) EventFrom(event string, write func(io.Writer) error) {
 	head := s.beginEvent(0, event)
 	line := &lineWriter{stream: s}
@@ -135,7 +136,7 @@ func (s *Stream) beginEvent(id int64, event string) int {
 	return len(s.head)
 }
 
-// endEvent ends an event, which has had so many bytes so far.
+// endEvent ends an event, of which size bytes were written.
 func (s *Stream) endEvent(size int) {
 	end := blankLine
 	if s.mediaType != EventStream {

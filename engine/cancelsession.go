@@ -26,7 +26,7 @@ const (
 	sessionPage = 100
 )
 
-// cancelSession is Engine.CancelSession. It asks the servers before the store, because the store does
+// cancelSession implements Engine.CancelSession. It asks the servers before the store, because the store does
 // not list executions that have just begun.
 func (c *canceller) cancelSession(ctx context.Context, which CancelSession) (cancelled int, state Cancelling, err error) {
 	ctx, stop := context.WithTimeout(ctx, sessionTimeout)
@@ -52,7 +52,7 @@ func (c *canceller) cancelSession(ctx context.Context, which CancelSession) (can
 	for _, s := range done {
 		count(s)
 	}
-	// One that cannot be cancelled now must not keep the others alive.
+	// If an execution cannot be cancelled now, the other ones are cancelled nevertheless.
 	var failed []error
 	cancel := func(id string) {
 		if _, known := done[id]; known {
@@ -88,7 +88,7 @@ func (c *canceller) cancelSession(ctx context.Context, which CancelSession) (can
 	return cancelled, state, errors.Join(failed...)
 }
 
-// cancelSessionHere is Engine.CancelSessionHere.
+// cancelSessionHere implements Engine.CancelSessionHere.
 func (c *canceller) cancelSessionHere(ctx context.Context, which CancelSession) map[string]Cancelling {
 	outcomes := map[string]Cancelling{}
 	for _, x := range c.executions.ofSession(which) {

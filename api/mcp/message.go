@@ -35,7 +35,7 @@ type message struct {
 	} `json:"params"`
 }
 
-// A messageError tells a client why what it has sent is no message.
+// A messageError tells a client why the text that it has sent is not a message.
 type messageError struct {
 	// code is one of the protocol's.
 	code int
@@ -44,7 +44,7 @@ type messageError struct {
 
 func (e *messageError) Error() string { return e.text }
 
-// What clients are told of what is no message.
+// The errors of texts that are not messages.
 var (
 	errNoJSON   = &messageError{jsonrpc.CodeParseError, "the body is not a message of JSON-RPC, or a name stands in it twice"}
 	errBatch    = &messageError{jsonrpc.CodeInvalidRequest, "batches of messages are not part of the protocol any more: send one message for each request"}
@@ -53,10 +53,11 @@ var (
 	errLongLine = &messageError{jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d bytes", maxLine)}
 )
 
-// maxID is the largest number that an id may be: up to it no reader of JSON rounds.
+// maxID is the largest number that an id may be. Some readers of JSON round larger numbers.
 const maxID = 1<<53 - 1
 
-// readMessage reads a message. Of what is none it returns the id, if there is one that can be answered to.
+// readMessage reads a message. If the text is not a message but has a valid id, the returned message has the id
+// alone, so that the client can be answered.
 func readMessage(text []byte) (m message, err *messageError) {
 	if bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) {
 		return m, errBatch
@@ -80,7 +81,7 @@ func readMessage(text []byte) (m message, err *messageError) {
 	return m, nil
 }
 
-// validID reports whether an id comes back to the client as it was.
+// validID reports whether an id can be sent back to the client unchanged.
 func validID(id jsontext.Value) bool {
 	switch id.Kind() {
 	case jsontext.KindString:
@@ -93,7 +94,8 @@ func validID(id jsontext.Value) bool {
 	}
 }
 
-// answer returns the answer to what is no message. Without an id that can be read it is null.
+// answer returns the answer to a text that is not a message. The id in the answer is null if the text has no
+// valid id.
 func (e *messageError) answer(id jsontext.Value) []byte {
 	if id == nil {
 		id = jsontext.Value("null")
@@ -118,13 +120,13 @@ func errorTo(id jsontext.Value, code int, text string) []byte {
 	return answer
 }
 
-// lines reads lines. Of one that is too long nothing is kept.
+// lines reads lines. A line that is too long is skipped, and does not stay in memory.
 type lines struct{ from *bufio.Reader }
 
 func linesOf(in io.Reader) lines { return lines{bufio.NewReaderSize(in, 64<<10)} }
 
-// next returns the next line that is not blank, or errLongLine, after which there may be others. Another
-// error is the end.
+// next returns the next line that is not blank. After errLongLine the caller may read on; after any other
+// error no lines follow.
 func (l lines) next() ([]byte, error) {
 	for {
 		var line []byte
@@ -151,14 +153,14 @@ func (l lines) next() ([]byte, error) {
 	}
 }
 
-// Lines returns the transport of a client that sends and reads messages in lines. What it sends that is no
-// message is answered with an error, and the others are heard all the same.
+// Lines returns the transport of a client that sends and reads messages in lines. A line that is not a message
+// is answered with an error, and the connection goes on.
 func Lines(in io.ReadCloser, out io.WriteCloser) sdk.Transport {
 	to := &lineWriter{WriteCloser: out}
 	return &sdk.IOTransport{Reader: &messageReader{Closer: in, lines: linesOf(in), to: to}, Writer: to}
 }
 
-// A lineWriter writes whole lines, whoever writes them.
+// A lineWriter keeps lines whole that several goroutines write at the same time.
 type lineWriter struct {
 	mu sync.Mutex
 	io.WriteCloser
