@@ -70,7 +70,7 @@ def test_tells_whether_a_supervisor_has_ended() -> None:
     if child == 0:
         signal.pause()
         os._exit(0)
-    pidfd = os.pidfd_open(child)
+    pidfd = linux.pidfd_open(child)
     try:
         assert not nursery._ends(pidfd)
         os.kill(child, signal.SIGKILL)

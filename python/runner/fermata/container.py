@@ -98,7 +98,7 @@ class _Reaper:
 
     def __init__(self, worker: int) -> None:
         self._worker = worker
-        self._pidfd = os.pidfd_open(worker)
+        self._pidfd = linux.pidfd_open(worker)
         self._code = 0
 
     def fileno(self) -> int:

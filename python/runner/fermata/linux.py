@@ -1,4 +1,9 @@
-"""Features of Linux that Python's standard library does not offer: namespaces, mounts, privileges."""
+"""Features of Linux that not every Python offers: namespaces, mounts, privileges, pidfds, files in memory.
+
+A Python that was built against an old C library, as portable builds are, lacks what that library
+had not yet, such as ``os.pidfd_open``. So the runner takes all of these from here, by the numbers
+that the kernel gives to its system calls, and never from a module of the standard library.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +39,18 @@ _AT_RECURSIVE: Final = 0x8000
 _MOUNT_ATTR_RDONLY: Final = 1
 _MOUNT_ATTR_NOSUID: Final = 2
 _MOUNT_ATTR_NODEV: Final = 4
-# The number is the same on every architecture, as for all newer system calls.
+# These numbers are the same on every architecture, as for all newer system calls.
+_SYS_PIDFD_SEND_SIGNAL: Final = 424
+_SYS_PIDFD_OPEN: Final = 434
 _SYS_MOUNT_SETATTR: Final = 442
+_SYS_MEMFD_CREATE: Final = {"x86_64": 319, "aarch64": 279}
+
+_P_PIDFD: Final = 3
+_MFD_CLOEXEC: Final = 1
+_MFD_ALLOW_SEALING: Final = 2
+_F_ADD_SEALS: Final = 1033
+# No change of the seals themselves, no smaller size, no larger one, and no write.
+_F_SEALS: Final = 1 | 2 | 4 | 8
 
 _PR_SET_DUMPABLE: Final = 4
 _PR_SET_SECCOMP: Final = 22
@@ -148,6 +163,35 @@ def child_ends() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
     signals = (1 << (signal.SIGCHLD - 1)).to_bytes(128, "little")
     return _check(_libc.signalfd(-1, signals, os.O_CLOEXEC), "signalfd")
+
+
+def pidfd_open(pid: int) -> int:
+    """Return a descriptor that refers to a process, and becomes readable when it has ended."""
+    return _check(_libc.syscall(ctypes.c_long(_SYS_PIDFD_OPEN), ctypes.c_int(pid), ctypes.c_uint(0)), "pidfd_open")
+
+
+def pidfd_kill(pidfd: int) -> None:
+    """Kill the process to which a pidfd refers."""
+    number = ctypes.c_int(signal.SIGKILL)
+    result = _libc.syscall(ctypes.c_long(_SYS_PIDFD_SEND_SIGNAL), ctypes.c_int(pidfd), number, None, ctypes.c_uint(0))
+    _check(result, "pidfd_send_signal")
+
+
+def pidfd_reap(pidfd: int) -> None:
+    """Wait until the child to which a pidfd refers has ended, and reap it."""
+    os.waitid(_P_PIDFD, pidfd, os.WEXITED)
+
+
+def memory_file(name: str) -> int:
+    """Return a new file in memory, which can be sealed."""
+    flags = ctypes.c_uint(_MFD_CLOEXEC | _MFD_ALLOW_SEALING)
+    result = _libc.syscall(ctypes.c_long(_SYS_MEMFD_CREATE[os.uname().machine]), name.encode(), flags)
+    return _check(result, "memfd_create")
+
+
+def seal(file: int) -> None:
+    """Make sure that nobody changes a file in memory any more."""
+    fcntl.fcntl(file, _F_ADD_SEALS, _F_SEALS)
 
 
 def set_dumpable(dumpable: bool) -> None:

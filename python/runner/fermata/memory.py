@@ -11,11 +11,12 @@ MADV_DONTNEED a program finds the old content of such memory, and not zeros.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import mmap
 import os
 import struct
 from typing import Final, NamedTuple
+
+from fermata import linux
 
 # PyDLL keeps the interpreter's lock.
 _libc: Final = ctypes.PyDLL(None)
@@ -68,7 +69,7 @@ def freeze() -> None:
     """
     if not _can_freeze() or len(os.listdir("/proc/self/task")) > 1:
         return
-    file = os.memfd_create("frozen", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    file = linux.memory_file("frozen")
     try:
         # A process that may write to a file may find out which of its pages others have in memory.
         os.fchmod(file, 0)
@@ -77,8 +78,7 @@ def freeze() -> None:
             _move(region, file, offset)
             offset += region.end - region.start
         # A process that gets the file cannot change what other processes see.
-        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+        linux.seal(file)
     finally:
         os.close(file)
 

@@ -60,7 +60,7 @@ class Nursery:
 
     def ask(self, user: int, worker: WorkerEnds) -> None:
         """Have a worker forked for the supervisor that calls this, and close the worker's descriptors."""
-        supervisor = os.pidfd_open(os.getpid())
+        supervisor = linux.pidfd_open(os.getpid())
         fds = [supervisor, worker.control, worker.stdout, worker.stderr, worker.status]
         fds += worker.cgroups
         socket.send_fds(self.requests, [b"%d" % user], fds)
@@ -93,7 +93,7 @@ def start(config: Config, kind: str, listener: socket.socket) -> Nursery:
         requests.detach()
         serve(f"{kind} nursery", _run, config, kind, socket.socket(fileno=_REQUESTS))
     end.close()
-    return Nursery(os.pidfd_open(pid), requests)
+    return Nursery(linux.pidfd_open(pid), requests)
 
 
 def enter(control: socket.socket) -> None:

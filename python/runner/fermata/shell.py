@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from json import JSONDecoder, dumps, loads
 from typing import Any, Final
 
+from fermata import linux
 from fermata.tools import Tool, ToolExecutionError
 from fermata.values import MAX_INPUT, check
 
@@ -101,7 +102,7 @@ def _path(script: int) -> str:
 
 
 def _memory_file(name: str, text: str) -> int:
-    first = os.memfd_create(name)
+    first = linux.memory_file(name)
     fd = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
     os.close(first)
     with os.fdopen(fd, "w", encoding="utf-8", errors="surrogatepass", newline="\n", closefd=False) as file:

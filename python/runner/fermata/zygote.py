@@ -159,7 +159,7 @@ class Zygote:
             return
         finally:
             linux.setns(self._namespace, linux.CLONE_NEWPID)
-        pidfd = os.pidfd_open(pid)
+        pidfd = linux.pidfd_open(pid)
         self._names[pidfd] = name
         self._pids[name] = pidfd
         self._poll.register(pidfd, select.EPOLLIN)
@@ -180,10 +180,10 @@ class Zygote:
         if (pidfd := self._pids.get(name)) is None:
             self._tell_ended(name)
             return
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        linux.pidfd_kill(pidfd)
 
     def _reap(self, pidfd: int) -> None:
-        os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+        linux.pidfd_reap(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
         name = self._names.pop(pidfd)
