@@ -226,8 +226,8 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		MaxStored:     int64(s.Executions.MaxStored),
 		Limits:        s.limits(),
 	})
-	if errors.Is(err, sandbox.ErrGone) {
-		err = fmt.Errorf("%w (it ended at once: FERMATA_MEMORY, which is %s, may be too small)", err, humanize.IBytes(uint64(s.Sandbox.Memory)))
+	if errors.Is(err, sandbox.ErrOutOfMemory) {
+		err = fmt.Errorf("%w (FERMATA_MEMORY, which is %s, is too small for the interpreter and its libraries)", err, humanize.IBytes(uint64(s.Sandbox.Memory)))
 	}
 	if err != nil {
 		return handlers, opened, fmt.Errorf("start engine: %w", err)

@@ -226,7 +226,11 @@ func (p *Provider) Attach(ctx context.Context, ref string) (sandbox.Stream, erro
 	// The client library does not say why it could not attach.
 	found, inspectErr := p.client.ContainerInspect(ctx, ref)
 	if errdefs.IsNotFound(inspectErr) || inspectErr == nil && !found.State.Running {
-		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
+		err := fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
+		if inspectErr == nil && found.State.OOMKilled {
+			err = errors.Join(sandbox.ErrOutOfMemory, err)
+		}
+		return nil, err
 	}
 	return nil, fmt.Errorf("attach to container %s: %w", ref, err)
 }

@@ -109,7 +109,13 @@ func (p *Provider) Attach(ctx context.Context, ref string) (sandbox.Stream, erro
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", z.dir.socket(name))
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
+		err = fmt.Errorf("%w: %s", sandbox.ErrGone, ref)
+		if !z.alive() {
+			if why := z.whyEnded(); why != "" {
+				err = explain(fmt.Errorf("%w: %s", err, why))
+			}
+		}
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("attach to sandbox %s: %w", ref, err)

@@ -37,10 +37,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return n, err
 	}
-	select {
-	case <-s.zygote.gone:
-		return n, explain(fmt.Errorf("%s: %w", s.zygote.lastWords(), err))
-	case <-time.After(lastWordsDelay):
-		return n, err
+	if why := s.zygote.whyEnded(); why != "" {
+		return n, explain(fmt.Errorf("%s: %w", why, err))
 	}
+	return n, err
 }

@@ -266,8 +266,8 @@ func (z *zygote) say(m message, rights []byte) error {
 		return fmt.Errorf("speak to zygote: %w", err)
 	}
 	if _, _, err := z.conn.WriteMsgUnix(data, rights, nil); err != nil {
-		if words := z.lastWords(); words != "" {
-			return explain(fmt.Errorf("zygote: %s: %w", words, err))
+		if why := z.whyEnded(); why != "" {
+			return explain(fmt.Errorf("%s: %w", why, err))
 		}
 		return fmt.Errorf("speak to zygote: %w", err)
 	}
@@ -307,6 +307,31 @@ func (z *zygote) leave() error {
 		err = errors.Join(err, z.process.close())
 	}
 	return errors.Join(err, z.dir.close())
+}
+
+// whyEnded returns why the zygote has ended, as far as that is known: the last line that it has
+// said, or the signal that has killed it. It returns nothing of a zygote that has not ended.
+func (z *zygote) whyEnded() string {
+	select {
+	case <-z.gone:
+	case <-time.After(lastWordsDelay):
+		return ""
+	}
+	words := z.lastWords()
+	if z.cmd == nil || z.cmd.ProcessState == nil {
+		return words
+	}
+	status, ok := z.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && status.Signaled() && words != "":
+		return fmt.Sprintf("the zygote was ended by a signal (%s); the last that it said is: %s", status.Signal(), words)
+	case ok && status.Signaled():
+		return fmt.Sprintf("the zygote was ended by a signal (%s) and has said nothing", status.Signal())
+	case words == "":
+		return fmt.Sprintf("the zygote has ended (%s) and has said nothing", z.cmd.ProcessState)
+	default:
+		return words
+	}
 }
 
 // lastWords returns the last line that the zygote has written to its stderr.

@@ -119,11 +119,7 @@ func (s *zygotes) current(ctx context.Context) (*zygote, error) {
 func (s *zygotes) bury(ctx context.Context) {
 	z := s.newest
 	s.newest = nil
-	select {
-	case <-z.gone:
-	case <-time.After(lastWordsDelay):
-	}
-	s.o.Log.Error("the zygote has died, starting another", "said", z.lastWords())
+	s.o.Log.Error("the zygote has died, starting another", "said", z.whyEnded())
 	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
 	defer cancel()
 	err := s.removeAll(ctx, z)

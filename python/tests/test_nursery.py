@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fermata import linux, nursery
+from fermata import linux, nursery, zygote
 
 
 @pytest.fixture
@@ -78,3 +78,15 @@ def test_tells_whether_a_supervisor_has_ended() -> None:
     finally:
         os.waitpid(child, 0)
         os.close(pidfd)
+
+
+def test_a_nursery_that_was_killed_is_the_reason_why_its_zygote_ends() -> None:
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    pidfd = linux.pidfd_open(child)
+    linux.pidfd_kill(pidfd)
+    with pytest.raises(RuntimeError, match="the plain nursery was ended by SIGKILL: .* memory"):
+        zygote._mourn("plain", linux.pidfd_reap(pidfd))
+    os.close(pidfd)

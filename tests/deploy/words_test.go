@@ -22,6 +22,15 @@ func TestSettingsInWords(t *testing.T) {
 	if out, err := exec.Command(harness.Python(), "-m", "venv", "--without-pip", hidden).CombinedOutput(); err != nil {
 		t.Fatalf("make an interpreter: %v\n%s", err, out)
 	}
+	// An interpreter that introduces itself well and then ends. What it says is the reason, and no guess.
+	ending := func(name, how string) string {
+		path := filepath.Join(hidden, name)
+		script := "#!/bin/sh\ncase \"$*\" in *zygote) " + how + ";; *) printf '%s\\n' \"$0\" 3.12.1 /usr;; esac\n"
+		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	for _, c := range []struct {
 		settings harness.Settings
 		says     []string
@@ -30,6 +39,8 @@ func TestSettingsInWords(t *testing.T) {
 		{harness.Settings{"MEMORY": "1MiB"}, []string{"FERMATA_MEMORY", "at least 16 MiB", "is 1.0 MiB"}},
 		{harness.Settings{"PYTHON": "/bin/ls"}, []string{"FERMATA_PYTHON", `"/bin/ls"`, "exit status 2", "cannot access"}},
 		{harness.Settings{"PYTHON": filepath.Join(hidden, "bin", "python3")}, []string{"FERMATA_PYTHON", hidden, "a /tmp of its own", "-m venv /opt/fermata-python"}},
+		{harness.Settings{"PYTHON": ending("lacking", "echo \"AttributeError: module 'os' has no attribute 'fork'\" >&2; exit 1")}, []string{"gone: AttributeError: module 'os' has no attribute 'fork'"}},
+		{harness.Settings{"PYTHON": ending("silent", "exit 3")}, []string{"the zygote has ended (exit status 3) and has said nothing"}},
 		{harness.Settings{"REDIS_URL": "localhost:6379"}, []string{"FERMATA_REDIS_URL", "redis://localhost:6379"}},
 		{harness.Settings{"REDIS_URL": "redis://h:6379/zero"}, []string{"FERMATA_REDIS_URL"}},
 		{harness.Settings{"ADDR": "8000"}, []string{"FERMATA_ADDR", "HOST:PORT", "127.0.0.1:8000", `"8000"`}},
@@ -55,6 +66,9 @@ func TestSettingsInWords(t *testing.T) {
 		}
 		if err := s.RemoveGroups(); err != nil {
 			t.Error(err)
+		}
+		if strings.Contains(s.Log.All(), "FERMATA_MEMORY") && c.settings["MEMORY"] == "" {
+			t.Errorf("a server with %v guesses that it has too little memory: %s", c.settings, s.Log.All())
 		}
 		if strings.Contains(s.Log.All(), "canary") {
 			t.Errorf("a server with %v tells a secret: %s", c.settings, s.Log.All())

@@ -177,9 +177,9 @@ def pidfd_kill(pidfd: int) -> None:
     _check(result, "pidfd_send_signal")
 
 
-def pidfd_reap(pidfd: int) -> None:
-    """Wait until the child to which a pidfd refers has ended, and reap it."""
-    os.waitid(_P_PIDFD, pidfd, os.WEXITED)
+def pidfd_reap(pidfd: int) -> os.waitid_result | None:
+    """Wait until the child to which a pidfd refers has ended, reap it, and return how it has ended."""
+    return os.waitid(_P_PIDFD, pidfd, os.WEXITED)
 
 
 def memory_file(name: str) -> int:

@@ -73,6 +73,16 @@ def _raise_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def _mourn(kind: str, ended: os.waitid_result | None) -> NoReturn:
+    """End the zygote, since the nursery of a kind has ended. The last line on stderr is why."""
+    if ended is not None and ended.si_code != os.CLD_EXITED:
+        number = signal.Signals(ended.si_status)
+        memory = ": the kernel kills processes when memory runs out" if number == signal.SIGKILL else ""
+        raise RuntimeError(f"the {kind} nursery was ended by {number.name}{memory}")
+    # The nursery has said why.
+    os._exit(1)
+
+
 class Zygote:
     """Forks a supervisor whenever a server asks for a sandbox, and tells the server when one has ended."""
 
@@ -106,7 +116,7 @@ class Zygote:
                 elif self._server is not None and fd == self._server.fileno():
                     self._listen()
                 elif fd in kinds:
-                    raise RuntimeError(f"the {kinds[fd]} nursery has ended")
+                    _mourn(kinds[fd], linux.pidfd_reap(fd))
                 elif fd in self._names:
                     self._reap(fd)
 
