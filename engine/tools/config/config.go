@@ -158,8 +158,10 @@ type OpenAPI struct {
 	Headers map[string]string
 	// Retries is how often a call is repeated that may be.
 	Retries int
-	// Only are the ids of the operations that become tools, or nil if all do.
+	// Only are the ids of the operations that become tools, and names with * for several of them. Tags are the
+	// tags of such operations. If both are nil all operations become tools.
 	Only []string
+	Tags []string
 	// Tools are rules for tools by name.
 	Tools map[string]Rules
 }

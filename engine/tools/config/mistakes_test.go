@@ -131,6 +131,7 @@ t.yaml:1: toolsets.a.http.tools[0]: path is missing; write the path of the endpo
 	{"OpenAPI with a list of tools", "toolsets: {a: {openapi: {file: petstore.json, tools: [a]}}}", `t.yaml:1: toolsets.a.openapi.tools: must be a map from names to rules; operations is the list of those that become tools`},
 	{"OpenAPI without operations", "toolsets: {a: {openapi: {file: petstore.json, operations: []}}}", `t.yaml:1: toolsets.a.openapi.operations: names no operation; name at least one, or leave it out to have all`},
 	{"OpenAPI with rules for no operation", "toolsets: {a: {openapi: {file: petstore.json, operations: [findPets], tools: {findPet: {cost: 1}}}}}", `t.yaml:1: toolsets.a.openapi.tools.findPet: is not among the operations; add it there, or leave it out; did you mean findPets?`},
+	{"OpenAPI without tags", "toolsets: {a: {openapi: {file: petstore.json, tags: []}}}", `t.yaml:1: toolsets.a.openapi.tags: names no tag; name at least one, or leave it out to have all operations`},
 	{"twin operations", "toolsets: {a: {openapi: {file: petstore.json, operations: [findPets, findPets]}}}", `t.yaml:1: toolsets.a.openapi.operations[1]: "findPets" is in the list twice; leave one of them out`},
 	{"MCP without a server", "toolsets: {a: {mcp: {tools: [a]}}}", `t.yaml:1: toolsets.a.mcp: has no server; write url or command`},
 	{"MCP with two servers", `toolsets: {a: {trusted: true, mcp: {url: "http://a", command: [a]}}}`, `t.yaml:1: toolsets.a.mcp: has a url and a command; leave one of them out`},

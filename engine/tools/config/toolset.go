@@ -179,7 +179,7 @@ func (r *reader) readHTTP(v value, t *Toolset, secrets *vault) *HTTP {
 }
 
 func (r *reader) readOpenAPI(v value, t *Toolset, secrets *vault) *OpenAPI {
-	m := v.members("file", "base_url", "headers", "timeout", "retries", "operations", "tools")
+	m := v.members("file", "base_url", "headers", "timeout", "retries", "operations", "tags", "tools")
 	o := &OpenAPI{Retries: readLimits(m, t)}
 	if v, found := m.need("file", "write the name of an OpenAPI document"); found {
 		o.File, o.Document = v.document()
@@ -195,10 +195,23 @@ func (r *reader) readOpenAPI(v value, t *Toolset, secrets *vault) *OpenAPI {
 			v.wrong("names no operation; name at least one, or leave it out to have all")
 		}
 	}
+	if v, found := m.get("tags"); found {
+		if o.Tags = v.names(MaxTools); len(o.Tags) == 0 {
+			v.wrong("names no tag; name at least one, or leave it out to have all operations")
+		}
+	}
 	if v, found := m.get("tools"); found {
-		o.Tools = v.overrides(o.Only, "envelope")
+		o.Tools = v.overrides(o.named(), "envelope")
 	}
 	return o
+}
+
+// named returns the names of the only operations that become tools, or nil if these are not known from the file.
+func (o *OpenAPI) named() []string {
+	if o.Tags != nil || slices.ContainsFunc(o.Only, func(name string) bool { return strings.Contains(name, "*") }) {
+		return nil
+	}
+	return o.Only
 }
 
 func (r *reader) readMCP(v value, t *Toolset, secrets *vault) *MCP {

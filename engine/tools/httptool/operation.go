@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,10 @@ type Operation struct {
 	// Path is the path of the endpoint, relative to the base URL. It begins with a slash, and each {name} in
 	// it is a parameter. Everything else in it is sent as it is, so it must be escaped.
 	Path string
+	// Query is an escaped query that is sent with every call, or empty.
+	Query string
+	// Media is the media type of the body. It is empty for application/json.
+	Media string
 	// Parameters are the members of the input that are sent, in the order in which they are sent.
 	Parameters []Parameter
 	// Rest says that members of the input that are not parameters are sent in the body, since the schema
@@ -41,8 +46,10 @@ type Parameter struct {
 	Sent string
 	// In is the part of the request.
 	In In
-	// Style says how lists and objects are written. It has no meaning in a body.
+	// Style says how lists and objects are written. In a body it has a meaning only for forms.
 	Style Style
+	// Media is the media type of the part in a body of several parts, or empty.
+	Media string
 }
 
 // In is a part of a request.
@@ -57,18 +64,19 @@ const (
 	InWhole  In = "whole" // the body itself
 )
 
-// A Style says how lists and objects are written in the path, the query or a header.
+// A Style says how lists and objects are written in the path, the query, a header or a form.
 type Style string
 
 // The styles. Text, numbers and booleans are the same in all of them but JSON.
 const (
-	StyleRepeat Style = ""       // a=1&a=2, in a query only; the default
+	StyleRepeat Style = ""       // a=1&a=2, in a query or a form only; the default
 	StyleComma  Style = "comma"  // a=1,2
-	StyleSpace  Style = "space"  // a=1%202, in a query only
-	StylePipe   Style = "pipe"   // a=1%7C2, in a query only
-	StyleDeep   Style = "deep"   // a[b]=1&a[c]=2 for the object {b: 1, c: 2}, in a query only
-	StyleSpread Style = "spread" // b=1&c=2 for the object {b: 1, c: 2}, in a query only
+	StyleSpace  Style = "space"  // a=1%202, in a query or a form only
+	StylePipe   Style = "pipe"   // a=1%7C2, in a query or a form only
+	StyleDeep   Style = "deep"   // a[b]=1&a[c][0]=2 for the object {b: 1, c: [2]}, in a query or a form only
+	StyleSpread Style = "spread" // b=1&c=2 for the object {b: 1, c: 2}, in a query or a form only
 	StyleJSON   Style = "json"   // a=[1,2]
+	StyleFile   Style = "file"   // a file, in a body of several parts only
 )
 
 // sent returns the name of a parameter in the request.
@@ -145,6 +153,12 @@ func (o Operation) Check() error {
 	if _, err := parsePointer(o.Result); err != nil {
 		return fmt.Errorf("%s: the result %w", o.Name, err)
 	}
+	if _, err := url.ParseQuery(o.Query); err != nil || strings.ContainsFunc(o.Query, func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }) {
+		return fmt.Errorf("%s: the query %q is not escaped", o.Name, o.Query)
+	}
+	if o.kind() == "" || strings.ContainsFunc(o.Media, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return fmt.Errorf("%s: %q is no media type", o.Name, o.Media)
+	}
 	names, wholes, bodies := map[string]bool{}, 0, 0
 	for _, p := range o.Parameters {
 		if p.Name == "" || names[p.Name] {
@@ -197,8 +211,12 @@ func (p Parameter) check(path []piece) error {
 	switch p.Style {
 	case StyleRepeat, StyleComma, StyleJSON:
 	case StyleSpace, StylePipe, StyleDeep, StyleSpread:
-		if p.In != InQuery {
-			return fmt.Errorf("has the style %s, which is for queries", p.Style)
+		if p.In != InQuery && p.In != InBody {
+			return fmt.Errorf("has the style %s, which is for queries and forms", p.Style)
+		}
+	case StyleFile:
+		if p.In != InBody {
+			return fmt.Errorf("has the style %s, which is for bodies", p.Style)
 		}
 	default:
 		return fmt.Errorf("has the style %q, which is not known", p.Style)

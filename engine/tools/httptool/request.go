@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,9 +43,12 @@ func (o *operation) build(input json.RawMessage) (*request, error) {
 		return nil, err
 	}
 	r := &request{header: http.Header{}}
-	values, query, body := map[string]string{}, []string{}, []entry(nil)
-	if o.base.RawQuery != "" {
-		query = append(query, o.base.RawQuery)
+	values, query, fields := map[string]string{}, []string{}, []field(nil)
+	var whole json.RawMessage
+	for _, constant := range []string{o.base.RawQuery, o.Query} {
+		if constant != "" {
+			query = append(query, constant)
+		}
 	}
 	for _, p := range o.Parameters {
 		value, given := args[p.Name]
@@ -66,25 +71,22 @@ func (o *operation) build(input json.RawMessage) (*request, error) {
 		case InHeader:
 			err = setHeader(r.header, p, value)
 		case InBody:
-			body = append(body, entry{p.sent(), value})
+			fields = append(fields, field{p, value})
 		case InWhole:
-			r.body = value
+			whole = value
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	for name, value := range args {
+	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if !o.Rest {
 			return nil, fmt.Errorf("%s: is not a parameter of this tool", shown(name))
 		}
-		body = append(body, entry{name, value})
+		fields = append(fields, field{Parameter{Name: name, In: InBody}, args[name]})
 	}
-	if o.hasMembers() {
-		r.body = marshal(body)
-	}
-	if r.body != nil {
-		r.header.Set("Content-Type", "application/json")
+	if err := o.write(r, fields, whole); err != nil {
+		return nil, err
 	}
 	r.url, err = o.address(values, strings.Join(query, "&"))
 	return r, err
@@ -143,61 +145,79 @@ func (o *operation) address(values map[string]string, query string) (*url.URL, e
 	return u, nil
 }
 
-// appendQuery appends a parameter to the query.
+// appendQuery appends a parameter to the query, or to a form.
 func (o *operation) appendQuery(query []string, p Parameter, value json.RawMessage) ([]string, error) {
-	add := func(name, text string) error {
-		if strings.ContainsRune(text, 0) || strings.ContainsRune(name, 0) {
-			return fmt.Errorf("%s: must not have NUL characters", p.Name)
+	add := func(name string, value json.RawMessage) error {
+		text, err := joined(p, value)
+		if err == nil && (strings.ContainsRune(text, 0) || strings.ContainsRune(name, 0)) {
+			err = fmt.Errorf("%s: must not have NUL characters", p.Name)
 		}
 		query = append(query, escape(name)+"="+escape(text))
-		return nil
+		return err
 	}
-	kind := jsontext.Value(value).Kind()
-	switch {
+	var err error
+	switch kind := jsontext.Value(value).Kind(); {
+	case p.Style == StyleDeep && (kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray):
+		err = deep(p.sent(), value, add)
 	case kind == jsontext.KindBeginArray && p.Style == StyleRepeat:
-		list, err := texts(p, value)
-		if err != nil {
-			return nil, err
+		var list []json.RawMessage
+		if json.Unmarshal(value, &list) != nil {
+			return nil, fmt.Errorf("%s: is not a list", p.Name)
 		}
-		for _, text := range list {
-			if err := add(p.sent(), text); err != nil {
-				return nil, err
+		for _, item := range list {
+			if jsontext.Value(item).Kind() != jsontext.KindNull && err == nil {
+				err = add(p.sent(), item)
 			}
 		}
-		return query, nil
-	case kind == jsontext.KindBeginObject && (p.Style == StyleDeep || p.Style == StyleSpread):
+	case kind == jsontext.KindBeginObject && p.Style == StyleSpread:
 		for _, m := range entries(value) {
 			if jsontext.Value(m.value).Kind() == jsontext.KindNull {
 				continue
 			}
-			text, err := scalar(p, m.value)
-			if err != nil {
-				return nil, err
+			if o.isTaken(p.In, m.name) {
+				return nil, fmt.Errorf("%s: must not have the member %s, which is another parameter", p.Name, shown(m.name))
 			}
-			name := p.sent() + "[" + m.name + "]"
-			if p.Style == StyleSpread {
-				if name = m.name; o.isTaken(name) {
-					return nil, fmt.Errorf("%s: must not have the member %s, which is another parameter", p.Name, shown(name))
-				}
-			}
-			if err := add(name, text); err != nil {
-				return nil, err
+			if err = add(m.name, m.value); err != nil {
+				break
 			}
 		}
-		return query, nil
 	default:
-		text, err := joined(p, value)
-		if err == nil {
-			err = add(p.sent(), text)
-		}
-		return query, err
+		err = add(p.sent(), value)
 	}
+	return query, err
 }
 
-// isTaken reports whether a name in the query is the name of a parameter, or is set by the operator.
-func (o *operation) isTaken(name string) bool {
-	return o.taken[strings.ToLower(name)] || slices.ContainsFunc(o.Parameters, func(p Parameter) bool {
-		return p.In == InQuery && strings.EqualFold(p.sent(), name)
+// deep adds the values of an object or a list, each with its whole way as its name: a[b]=1 or a[0][b]=1.
+func deep(name string, value json.RawMessage, add func(name string, value json.RawMessage) error) error {
+	var inner []entry
+	switch jsontext.Value(value).Kind() {
+	case jsontext.KindNull:
+		return nil
+	case jsontext.KindBeginObject:
+		inner = entries(value)
+	case jsontext.KindBeginArray:
+		var list []json.RawMessage
+		if err := json.Unmarshal(value, &list); err != nil {
+			return errors.New("the input is not valid JSON")
+		}
+		for i, item := range list {
+			inner = append(inner, entry{strconv.Itoa(i), item})
+		}
+	default:
+		return add(name, value)
+	}
+	for _, m := range inner {
+		if err := deep(name+"["+m.name+"]", m.value, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTaken reports whether a name in the query or in the body is the name of a parameter, or is set for all calls.
+func (o *operation) isTaken(in In, name string) bool {
+	return in == InQuery && o.taken[strings.ToLower(name)] || slices.ContainsFunc(o.Parameters, func(p Parameter) bool {
+		return p.In == in && strings.EqualFold(p.sent(), name)
 	})
 }
 
@@ -223,9 +243,13 @@ func joined(p Parameter, value json.RawMessage) (string, error) {
 		return string(value), nil
 	}
 	separator, known := separators[p.Style]
-	if jsontext.Value(value).Kind() == jsontext.KindBeginArray && known {
+	kind := jsontext.Value(value).Kind()
+	if kind == jsontext.KindBeginArray && known {
 		list, err := texts(p, value)
 		return strings.Join(list, separator), err
+	}
+	if p.In == InBody && (kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray) && p.Style == StyleRepeat {
+		return string(value), nil // A form has these as JSON.
 	}
 	return scalar(p, value)
 }

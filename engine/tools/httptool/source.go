@@ -126,8 +126,14 @@ func (s *Source) prepare(o Operation, base *url.URL) (*operation, error) {
 		return nil, err
 	}
 	p := &operation{Operation: o, pieces: pieces, base: base, taken: map[string]bool{}}
-	for name := range base.Query() {
-		p.taken[strings.ToLower(name)] = true
+	constant, err := url.ParseQuery(o.Query)
+	if err != nil {
+		return nil, err
+	}
+	for _, query := range []url.Values{base.Query(), constant} {
+		for name := range query {
+			p.taken[strings.ToLower(name)] = true
+		}
 	}
 	for _, parameter := range o.Parameters {
 		sent := strings.ToLower(parameter.sent())
@@ -164,8 +170,8 @@ func (s *Source) Tools(context.Context) ([]source.Tool, error) {
 	return tools, nil
 }
 
-// Texts returns the names of the parameters that are sent as text, in the path, the query or a header,
-// so that "5" passes for 5 in them.
+// Texts returns the names of the parameters that are sent as text, in the path, the query, a header or a
+// form, so that "5" passes for 5 in them.
 func (s *Source) Texts(tool string) []string {
 	o := s.find(tool)
 	if o == nil {
@@ -173,7 +179,7 @@ func (s *Source) Texts(tool string) []string {
 	}
 	var names []string
 	for _, p := range o.Parameters {
-		if p.Style != StyleJSON && (p.In == InPath || p.In == InQuery || p.In == InHeader) {
+		if p.Style != StyleJSON && (p.In == InPath || p.In == InQuery || p.In == InHeader || p.In == InBody && o.isForm()) {
 			names = append(names, p.Name)
 		}
 	}

@@ -46,7 +46,7 @@ func TestCalls(t *testing.T) {
 		{"find", `{"shop":"a b"}`, "GET /v1/shops/a%20b/items"},
 		{
 			"find", `{"shop":"a","tag":["x","y&z"],"ids":[1,2],"filter":{"k":"v"},"page":{"limit":5},"query":{"a":1},"X-Trace":"t1"}`,
-			"GET /v1/shops/a/items?filter%5Bk%5D=v&ids=1%7C2&limit=5&query=%7B%22a%22%3A1%7D&tag=x&tag=y%26z t1",
+			"GET /v1/shops/a/items?tag=x&tag=y%26z&ids=1%7C2&filter%5Bk%5D=v&limit=5&query=%7B%22a%22%3A1%7D t1",
 		},
 		{"add", `{"shop":"a","shop_body":"b","price":9007199254740993.10}`, `POST /v1/shops/a/items  {"price":9007199254740993.10,"shop":"b"}`},
 		{"replace", `{"shop":"a","body":["x"]}`, `PUT /v1/shops/a/items  ["x"]`},

@@ -3,26 +3,25 @@ package openapi
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"fermata/engine/tools/httptool"
 )
 
 // A reader makes operations from one document.
 type reader struct {
-	tree     map[string]any
-	spec     *openapi3.T
+	tree     *object
+	old      bool // the document is OpenAPI 3.0
 	document *Document
+	notes    notes
 }
 
 // An endpoint is an operation as the document has it.
 type endpoint struct {
 	id, name, method, path string
-	item                   *openapi3.PathItem
-	operation              *openapi3.Operation
+	item, operation        placed
 }
 
 // String tells the operator which operation it is.
@@ -37,65 +36,59 @@ func (e endpoint) String() string {
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 
 // endpoints returns all operations, in the order of their paths.
-func (r *reader) endpoints() []endpoint {
-	if r.spec.Paths == nil {
-		return nil
+func (r *reader) endpoints() ([]endpoint, error) {
+	paths := placed{r.tree, nil}.member("paths")
+	items, ok := paths.value.(*object)
+	if !ok && paths.value != nil {
+		return nil, fmt.Errorf("the document is not a valid OpenAPI document: a JSON %s stands in the place of paths", kind(paths.value))
 	}
-	items := r.spec.Paths.Map()
 	var all []endpoint
-	for _, path := range sortedKeys(items) {
-		item := items[path]
-		if item == nil {
+	for _, path := range sortedNames(items) {
+		if strings.HasPrefix(path, "x-") {
+			continue
+		}
+		item, at, err := follow(r.tree, paths.member(path))
+		if err == nil && item == nil && items.get(path) != nil {
+			err = fmt.Errorf("is no object, at %s", at)
+		}
+		if err != nil {
+			r.notes.leaveOut(endpoint{id: path}, err)
 			continue
 		}
 		for _, method := range methods {
-			if operation := item.GetOperation(method); operation != nil {
-				id := operation.OperationID
-				all = append(all, endpoint{id, toolName(id, method, path), method, path, item, operation})
+			operation := placed{item, at}.member(strings.ToLower(method))
+			if operation.value == nil {
+				continue
 			}
+			o, _ := operation.value.(*object)
+			id := o.text("operationId")
+			all = append(all, endpoint{id, toolName(id, method, path), method, path, placed{item, at}, operation})
 		}
 	}
-	return all
+	return all, nil
 }
 
 // read makes the operations.
-func (r *reader) read(only []string) error {
-	all := r.endpoints()
-	if only != nil {
-		chosen, err := choose(all, only)
-		if err != nil {
-			return err
-		}
-		all = chosen
+func (r *reader) read(choice Choice) error {
+	all, err := r.endpoints()
+	if err != nil {
+		return err
 	}
-	if len(all) > MaxOperations {
-		return fmt.Errorf("the document has %d operations; name at most %d of them in operations", len(all), MaxOperations)
+	chosen, named, err := choose(all, choice)
+	if err != nil {
+		return err
 	}
-	first := map[string]endpoint{}
-	twice := map[string]bool{}
-	for _, e := range all {
-		name := methodName(e.name)
-		if other, taken := first[name]; taken {
-			twice[name] = true
-			r.note("%s and %s are left out: both would be the tool %s", other, e, e.name)
-			continue
-		}
-		first[name] = e
+	if len(chosen) > MaxOperations {
+		return fmt.Errorf("the document has %d operations; name at most %d of them in operations", len(chosen), MaxOperations)
 	}
 	var failures []error
-	for _, e := range all {
-		if twice[methodName(e.name)] {
-			if only != nil {
-				failures = append(failures, fmt.Errorf("%s cannot be a tool: another operation has the same name", e))
-			}
-			continue
-		}
+	for _, e := range rename(chosen) {
 		operation, err := r.build(e)
 		if err != nil {
-			if only != nil {
+			if named(e) {
 				failures = append(failures, fmt.Errorf("%s cannot be a tool: it %w", e, err))
 			}
-			r.note("%s is left out: it %s", e, err)
+			r.notes.leaveOut(e, err)
 			continue
 		}
 		r.document.Operations = append(r.document.Operations, operation)
@@ -114,46 +107,42 @@ const maxReasons = 3
 
 // nothing returns the error about a document of which no operation is left, with the reasons.
 func (r *reader) nothing() error {
-	reasons := r.document.Notes[:min(len(r.document.Notes), maxReasons)]
+	lines := r.notes.lines()
+	reasons := lines[:min(len(lines), maxReasons)]
 	if len(reasons) == 0 {
 		return errors.New("the document has no operation that can be a tool")
 	}
 	more := ""
-	if n := len(r.document.Notes) - len(reasons); n > 0 {
+	if n := len(lines) - len(reasons); n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 	}
 	return fmt.Errorf("the document has no operation that can be a tool: %s%s", strings.Join(reasons, "; "), more)
 }
 
-// choose returns the operations that are named, by their ids or by the names of their tools.
-func choose(all []endpoint, only []string) ([]endpoint, error) {
-	var failures []error
-	for _, name := range only {
-		if !slices.ContainsFunc(all, func(e endpoint) bool { return e.id == name || e.name == name }) {
-			failures = append(failures, fmt.Errorf("the document has no operation %.100q", name))
-		}
-	}
-	chosen := slices.DeleteFunc(all, func(e endpoint) bool {
-		return !slices.Contains(only, e.id) && !slices.Contains(only, e.name)
-	})
-	return chosen, errors.Join(failures...)
-}
-
 // build makes one operation. The text of the error continues a sentence that begins with "it".
 func (r *reader) build(e endpoint) (httptool.Operation, error) {
+	declared, ok := e.operation.value.(*object)
+	if !ok {
+		return httptool.Operation{}, fmt.Errorf("is no object, at %s", e.operation.at)
+	}
 	if own := r.ownServer(e); own != "" {
 		return httptool.Operation{}, fmt.Errorf("has a server of its own, %.100q, and a toolset has one", own)
 	}
-	in := newInput()
+	in := &input{}
 	if err := r.parameters(e, in); err != nil {
 		return httptool.Operation{}, err
 	}
 	if err := r.body(e, in); err != nil {
 		return httptool.Operation{}, err
 	}
+	path, query, err := splitPath(e.path)
+	if err != nil {
+		return httptool.Operation{}, err
+	}
+	item, _ := e.item.value.(*object)
 	o := httptool.Operation{
-		Name: e.name, Description: cutText(description(e.operation, e.item), MaxDescription),
-		Method: e.method, Path: escapePath(e.path), Parameters: in.parameters, Rest: in.rest != nil,
+		Name: e.name, Description: cutText(description(declared, item), MaxDescription),
+		Method: e.method, Path: path, Query: query, Parameters: in.parameters, Rest: in.rest != nil, Media: in.media,
 	}
 	raw, b, err := r.written(request, in.schema)
 	if err != nil {
@@ -161,10 +150,10 @@ func (r *reader) build(e endpoint) (httptool.Operation, error) {
 	}
 	r.tell(e, "input", b)
 	o.Input = raw
-	if result := r.result(e); result != nil {
+	if result := r.result(e); result.value != nil {
 		raw, b, err := r.written(answer, func(b *bundle) (any, error) { return b.convert(result, 0) })
 		if err != nil {
-			r.note("%s: its result has no schema: %s", e, err)
+			r.notes.add(e, "its result has no schema: %s", err)
 		} else {
 			r.tell(e, "result", b)
 			o.Output = raw
@@ -179,18 +168,18 @@ func (r *reader) build(e endpoint) (httptool.Operation, error) {
 // tell adds notes about what was removed from a schema.
 func (r *reader) tell(e endpoint, what string, b *bundle) {
 	if b.cut {
-		r.note("%s: the schema of its %s is too large or refers to itself; below level %d of its references it allows everything", e, what, b.levels)
+		r.notes.add(e, "the schema of its %s is too large or refers to itself; below level %d of its references it allows everything", what, b.levels)
 	}
-	for _, pattern := range sortedKeys(b.dropped) {
-		r.note("%s: the pattern %.100q of its %s is left out: it is not one of RE2", e, pattern, what)
+	for _, text := range b.dropped {
+		r.notes.add(e, "%s", text)
 	}
 }
 
 // ownServer returns the server of an operation if it differs from the server of the document, or "".
 func (r *reader) ownServer(e endpoint) string {
-	servers := e.item.Servers
-	if e.operation.Servers != nil && len(*e.operation.Servers) > 0 {
-		servers = *e.operation.Servers
+	servers, _ := e.item.member("servers").value.([]any)
+	if own, _ := e.operation.member("servers").value.([]any); len(own) > 0 {
+		servers = own
 	}
 	if len(servers) == 0 {
 		return ""
@@ -202,17 +191,42 @@ func (r *reader) ownServer(e endpoint) string {
 }
 
 // description joins what the document says about an operation.
-func description(o *openapi3.Operation, item *openapi3.PathItem) string {
+func description(operation, item *object) string {
 	var parts []string
-	for _, text := range []string{o.Summary, o.Description} {
-		if text = strings.TrimSpace(text); text != "" && !slices.Contains(parts, text) {
+	for _, name := range []string{"summary", "description"} {
+		if text := strings.TrimSpace(operation.text(name)); text != "" && !slices.Contains(parts, text) {
 			parts = append(parts, text)
 		}
 	}
 	if len(parts) == 0 {
-		return strings.TrimSpace(item.Summary + "\n\n" + item.Description)
+		return strings.TrimSpace(item.text("summary") + "\n\n" + item.text("description"))
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// splitPath returns the path of an operation and the query that is the same for all calls. A fragment only
+// tells two operations of a document apart, and is not sent.
+func splitPath(path string) (escaped, query string, err error) {
+	path, _, _ = strings.Cut(path, "#")
+	path, query, _ = strings.Cut(path, "?")
+	if query == "" {
+		return escapePath(path), "", nil
+	}
+	var parts []string
+	for part := range strings.SplitSeq(query, "&") {
+		name, value, found := strings.Cut(part, "=")
+		plainName, nameErr := url.QueryUnescape(name)
+		plainValue, valueErr := url.QueryUnescape(value)
+		if nameErr != nil || valueErr != nil || plainName == "" || strings.ContainsAny(part, "{}") {
+			return "", "", fmt.Errorf("has the query %.100q in its path, which is no constant one", query)
+		}
+		part = url.QueryEscape(plainName)
+		if found {
+			part += "=" + url.QueryEscape(plainValue)
+		}
+		parts = append(parts, part)
+	}
+	return escapePath(path), strings.Join(parts, "&"), nil
 }
 
 // escapePath escapes what a path cannot have as it is.
@@ -229,19 +243,25 @@ func escapePath(path string) string {
 }
 
 // result returns the schema of the JSON answer with the lowest status that reports success.
-func (r *reader) result(e endpoint) any {
-	if e.operation.Responses == nil {
-		return nil
+func (r *reader) result(e endpoint) placed {
+	responses, at, err := follow(r.tree, e.operation.member("responses"))
+	if err != nil || responses == nil {
+		return placed{}
 	}
-	responses := e.operation.Responses.Map()
-	for _, status := range sortedKeys(responses) {
-		response := responses[status]
-		if !strings.HasPrefix(status, "2") || response == nil || response.Value == nil {
+	for _, status := range sortedNames(responses) {
+		if !strings.HasPrefix(status, "2") {
 			continue
 		}
-		if media := jsonContent(response.Value.Content); media != nil && media.Schema != nil {
-			return r.plain(media.Schema)
+		response, at, err := follow(r.tree, placed{responses, at}.member(status))
+		if err != nil || response == nil {
+			continue
+		}
+		content := placed{response, at}.member("content")
+		if media, name := mediaOf(content, isJSON); name != "" {
+			if schema := media.member("schema"); schema.value != nil {
+				return schema
+			}
 		}
 	}
-	return nil
+	return placed{}
 }

@@ -2,55 +2,46 @@ package openapi
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"mime"
 	"slices"
 	"strings"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
 	"fermata/engine/tools/httptool"
 )
 
-// An input collects the parameters of an operation. If two parameters have the same name, the part of the
-// request is added to the name of the second one: the parameters id of the path and id of the body become id
-// and id_body. The order is path, query, header, body.
+// An input collects the parameters of an operation in the order in which the document declares them: those of
+// the path and of the operation, then those of the body.
 type input struct {
 	parameters []httptool.Parameter
-	properties map[string]any // schemas as the document has them
+	properties []placed // the schemas of the parameters
 	required   []any
+	// media is the media type of the body, or empty.
+	media string
 	// rest is the schema of members with any name, or nil if there are none.
-	rest any
+	rest *placed
 }
 
-func newInput() *input { return &input{properties: map[string]any{}} }
-
-// add adds a parameter.
-func (in *input) add(sent string, where httptool.In, style httptool.Style, schema any, required bool) error {
+// add adds a parameter that the endpoint gets under the name of the parameter. If the name is taken, the part of
+// the request is added to it: the parameter id of a body becomes id_body.
+func (in *input) add(p httptool.Parameter, schema placed, required bool) error {
 	if len(in.parameters) >= maxParameters {
 		return fmt.Errorf("has more than %d parameters", maxParameters)
 	}
-	name := sent
-	for _, candidate := range []string{sent, sent + "_" + string(where)} {
-		name = candidate
-		if _, taken := in.properties[name]; !taken {
-			break
+	taken := func(name string) bool {
+		return slices.ContainsFunc(in.parameters, func(other httptool.Parameter) bool { return other.Name == name })
+	}
+	if taken(p.Name) {
+		p.Name, p.Sent = p.Name+"_"+string(p.In), p.Name
+		if taken(p.Name) {
+			return fmt.Errorf("has several parameters of the name %.100q", p.Sent)
 		}
 	}
-	if _, taken := in.properties[name]; taken {
-		return fmt.Errorf("has several parameters of the name %.100q", sent)
-	}
-	p := httptool.Parameter{Name: name, In: where, Style: style}
-	if name != sent {
-		p.Sent = sent
-	}
 	in.parameters = append(in.parameters, p)
-	in.properties[name] = schema
+	in.properties = append(in.properties, schema)
 	if required {
-		in.required = append(in.required, name)
+		in.required = append(in.required, p.Name)
 	}
 	return nil
 }
@@ -59,182 +50,226 @@ const maxParameters = 500
 
 // schema returns the schema of the whole input.
 func (in *input) schema(b *bundle) (any, error) {
-	properties := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(in.properties)) {
-		converted, err := b.convert(in.properties[name], 0)
+	properties := &object{}
+	for i, p := range in.parameters {
+		converted, err := b.convert(in.properties[i], 0)
 		if err != nil {
-			return nil, fmt.Errorf("%.100q %w", name, err)
+			return nil, fmt.Errorf("%.100q %w", p.Name, err)
 		}
-		properties[name] = converted
+		properties.set(p.Name, converted)
 	}
-	out := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	out := newObject("type", "object", "properties", properties, "additionalProperties", false)
 	if in.rest != nil {
-		rest, err := b.convert(in.rest, 0)
+		rest, err := b.convert(*in.rest, 0)
 		if err != nil {
 			return nil, err
 		}
-		out["additionalProperties"] = rest
+		out.set("additionalProperties", rest)
 	}
 	if len(in.required) > 0 {
-		out["required"] = in.required
+		out.set("required", in.required)
 	}
 	return out, nil
 }
 
-// plain returns a schema in the form that it has in the document, given its form in the library.
-func (r *reader) plain(s *openapi3.SchemaRef) any {
-	if s == nil {
-		return map[string]any{}
-	}
-	if s.Ref != "" && strings.HasPrefix(r.spec.OpenAPI, "3.0") {
-		return map[string]any{"$ref": s.Ref}
-	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return map[string]any{}
-	}
-	var b builder
-	v, err := b.json(raw)
-	if err != nil {
-		return map[string]any{}
-	}
-	return v
+// parts are the parts of a request that parameters can be in, in the order in which they keep their names.
+var parts = []string{"path", "query", "header", "cookie"}
+
+// A declared parameter is one of the lists of a document.
+type declared struct {
+	*object
+	at *place
 }
 
 // parameters adds the parameters of the path, the query and the headers.
 func (r *reader) parameters(e endpoint, in *input) error {
-	merged := map[string]*openapi3.Parameter{}
-	for _, list := range []openapi3.Parameters{e.item.Parameters, e.operation.Parameters} {
-		for _, ref := range list {
-			if ref == nil || ref.Value == nil {
-				return errors.New("has a parameter that is not there")
+	var all []declared
+	for _, from := range []placed{e.item.member("parameters"), e.operation.member("parameters")} {
+		list, _ := from.value.([]any)
+		for i, v := range list {
+			p, at, err := follow(r.tree, placed{v, from.at.index(i)})
+			if err != nil {
+				return fmt.Errorf("has a parameter at %s that %w", from.at.index(i), err)
 			}
-			merged[ref.Value.In+" "+ref.Value.Name] = ref.Value
+			if p == nil {
+				return fmt.Errorf("has a parameter that is no object, at %s", at)
+			}
+			same := func(other declared) bool {
+				return other.text("in") == p.text("in") && other.text("name") == p.text("name")
+			}
+			if i := slices.IndexFunc(all, same); i >= 0 {
+				all[i] = declared{p, at} // An operation says it again for itself.
+			} else {
+				all = append(all, declared{p, at})
+			}
 		}
 	}
-	order := []string{"path", "query", "header", "cookie"}
-	all := slices.SortedFunc(maps.Values(merged), func(a, b *openapi3.Parameter) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.In), slices.Index(order, b.In)), cmp.Compare(a.Name, b.Name))
+	// Names are given in the order of the parts of a request, and then the parameters get their own order again.
+	order := map[string]int{}
+	for i, p := range all {
+		order[p.text("in")+" "+p.text("name")] = i
+	}
+	slices.SortStableFunc(all, func(a, b declared) int {
+		return cmp.Compare(slices.Index(parts, a.text("in")), slices.Index(parts, b.text("in")))
 	})
 	for _, p := range all {
 		if err := r.parameter(e, in, p); err != nil {
 			return err
 		}
 	}
+	in.sort(func(p httptool.Parameter) int { return order[string(p.In)+" "+cmp.Or(p.Sent, p.Name)] })
 	return nil
 }
 
-// parameter adds one parameter, or leaves it out.
-func (r *reader) parameter(e endpoint, in *input, p *openapi3.Parameter) error {
-	where, known := map[string]httptool.In{"path": httptool.InPath, "query": httptool.InQuery, "header": httptool.InHeader}[p.In]
-	switch {
-	case p.In == "cookie" || p.In == "header" && !httptool.HeaderAllowed(p.Name):
-		// The operator configures these, whether they are required or not.
-		r.note("%s: the %s %.100q is no parameter of the tool; if it is needed, write it into headers", e, p.In, p.Name)
-		return nil
-	case !known || p.Name == "":
-		return fmt.Errorf("has a parameter in %.50q, which is no part of a request", p.In)
+// sort sorts the parameters.
+func (in *input) sort(position func(p httptool.Parameter) int) {
+	type pair struct {
+		parameter httptool.Parameter
+		property  placed
 	}
+	pairs := make([]pair, len(in.parameters))
+	for i, p := range in.parameters {
+		pairs[i] = pair{p, in.properties[i]}
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(position(a.parameter), position(b.parameter)) })
+	for i, p := range pairs {
+		in.parameters[i], in.properties[i] = p.parameter, p.property
+	}
+}
+
+// parameter adds one parameter, or leaves it out.
+func (r *reader) parameter(e endpoint, in *input, p declared) error {
+	name, part := p.text("name"), p.text("in")
+	where, known := map[string]httptool.In{"path": httptool.InPath, "query": httptool.InQuery, "header": httptool.InHeader}[part]
+	switch {
+	case part == "cookie" || part == "header" && !httptool.HeaderAllowed(name):
+		// The operator configures these, whether they are required or not.
+		r.notes.add(e, "the %s %.100q is no parameter of the tool; if it is needed, write it into headers", part, name)
+		return nil
+	case !known || name == "":
+		return fmt.Errorf("has a parameter in %.50q, which is no part of a request, at %s", part, p.at)
+	}
+	required := p.get("required") == true || where == httptool.InPath
 	style, schema, err := r.styled(p)
 	if err != nil {
-		if p.Required || where == httptool.InPath {
-			return fmt.Errorf("has the parameter %.100q, which %w", p.Name, err)
+		if required {
+			return fmt.Errorf("has the parameter %.100q, which %w", name, err)
 		}
-		r.note("%s: the parameter %.100q is left out: it %s", e, p.Name, err)
+		r.notes.add(e, "the parameter %.100q is left out: it %s", name, err)
 		return nil
 	}
-	return in.add(p.Name, where, style, described(schema, p.Description), p.Required || where == httptool.InPath)
+	return in.add(httptool.Parameter{Name: name, In: where, Style: style}, describedAs(schema, p.text("description")), required)
 }
 
 // styled returns how a parameter is written, and its schema.
-func (r *reader) styled(p *openapi3.Parameter) (httptool.Style, any, error) {
-	if len(p.Content) > 0 {
-		media := jsonContent(p.Content)
-		if media == nil {
-			return "", nil, errors.New("is neither plain nor JSON")
+func (r *reader) styled(p declared) (httptool.Style, placed, error) {
+	from := placed{p.object, p.at}
+	if content := p.object.object("content"); content != nil && len(content.members) > 0 {
+		media, name := mediaOf(from.member("content"), isJSON)
+		if name == "" {
+			return "", placed{}, errors.New("is neither plain nor JSON")
 		}
-		return httptool.StyleJSON, r.plain(media.Schema), nil
+		return httptool.StyleJSON, media.member("schema"), nil
 	}
-	schema := r.plain(p.Schema)
+	schema := from.member("schema")
 	isObject := r.hasType(schema, "object")
-	explode := p.Style == "" || p.Style == "form"
-	if p.Explode != nil {
-		explode = *p.Explode
+	if p.text("in") == "query" {
+		style, err := queryStyle(p.object, isObject)
+		return style, schema, err
 	}
-	switch style := p.Style; {
-	case p.In != "query" && (style == "" || style == "simple"):
-		if isObject {
-			return "", nil, errors.New("is an object outside of the query and the body")
-		}
+	switch style := p.text("style"); {
+	case style != "" && style != "simple":
+		return "", placed{}, fmt.Errorf("has the style %.50q, which is not supported", style)
+	case isObject:
+		return "", placed{}, errors.New("is an object outside of the query and the body")
+	default:
 		return httptool.StyleComma, schema, nil
-	case p.In != "query":
-		return "", nil, fmt.Errorf("has the style %.50q, which is not supported", style)
+	}
+}
+
+// queryStyle returns how a parameter of a query is written, or a property of a form.
+func queryStyle(p *object, isObject bool) (httptool.Style, error) {
+	style := p.text("style")
+	explode := style == "" || style == "form"
+	if flag, ok := p.get("explode").(bool); ok {
+		explode = flag
+	}
+	switch {
 	case style == "deepObject":
-		return httptool.StyleDeep, schema, nil
+		return httptool.StyleDeep, nil
 	case style == "" || style == "form":
 		switch {
 		case explode && isObject:
-			return httptool.StyleSpread, schema, nil
+			return httptool.StyleSpread, nil
 		case explode:
-			return httptool.StyleRepeat, schema, nil
+			return httptool.StyleRepeat, nil
 		case isObject:
-			return "", nil, errors.New("is an object that is not exploded, which is not supported")
+			return "", errors.New("is an object that is not exploded, which is not supported")
 		default:
-			return httptool.StyleComma, schema, nil
+			return httptool.StyleComma, nil
 		}
 	case isObject:
-		return "", nil, fmt.Errorf("is an object with the style %.50q, which is not supported", style)
+		return "", fmt.Errorf("is an object with the style %.50q, which is not supported", style)
 	case explode && (style == "spaceDelimited" || style == "pipeDelimited"):
-		return httptool.StyleRepeat, schema, nil
+		return httptool.StyleRepeat, nil
 	case style == "spaceDelimited":
-		return httptool.StyleSpace, schema, nil
+		return httptool.StyleSpace, nil
 	case style == "pipeDelimited":
-		return httptool.StylePipe, schema, nil
+		return httptool.StylePipe, nil
 	default:
-		return "", nil, fmt.Errorf("has the style %.50q, which is not known", style)
+		return "", fmt.Errorf("has the style %.50q, which is not known", style)
 	}
 }
 
 // hasType reports whether a schema allows a type.
-func (r *reader) hasType(schema any, name string) bool {
-	s, err := follow(r.tree, schema)
+func (r *reader) hasType(schema placed, name string) bool {
+	s, _, err := follow(r.tree, schema)
 	if err != nil || s == nil {
 		return false
 	}
-	switch kind := s["type"].(type) {
+	switch kind := s.get("type").(type) {
 	case string:
 		return kind == name
 	case []any:
 		return slices.Contains(kind, any(name))
 	}
-	_, properties := s["properties"].(map[string]any)
-	return properties && name == "object"
+	return s.object("properties") != nil && name == "object"
 }
 
-// described returns a schema with the description of its parameter.
-func described(schema any, text string) any {
-	s, ok := schema.(map[string]any)
-	if !ok || strings.TrimSpace(text) == "" {
+// describedAs returns a schema with the description of its parameter.
+func describedAs(schema placed, text string) placed {
+	if strings.TrimSpace(text) == "" {
 		return schema
 	}
-	if _, isRef := s["$ref"]; isRef {
-		return map[string]any{"allOf": []any{s}, "description": text}
+	s, ok := schema.value.(*object)
+	switch {
+	case schema.value == nil:
+		s = &object{}
+	case !ok:
+		return schema
+	case s.find("$ref") >= 0:
+		s = newObject("allOf", []any{s})
 	}
-	s = maps.Clone(s)
-	s["description"] = text
-	return s
+	s = s.clone()
+	s.set("description", text)
+	return placed{s, schema.at}
 }
 
-// jsonContent returns the JSON content among several contents, or nil.
-func jsonContent(content openapi3.Content) *openapi3.MediaType {
-	for _, name := range sortedKeys(content) {
-		media, _, err := mime.ParseMediaType(name)
-		if err == nil && content[name] != nil && (media == "application/json" || strings.HasSuffix(media, "+json")) {
-			return content[name]
+// isJSON reports whether a media type is JSON.
+func isJSON(media string) bool {
+	return media == "application/json" || strings.HasSuffix(media, "+json") || media == "text/json"
+}
+
+// mediaOf returns the content with the media type application/json, or else the first one whose media type fits,
+// in the order of their names, and its name. The name is empty if there is none.
+func mediaOf(content placed, fits func(media string) bool) (found placed, name string) {
+	contents, _ := content.value.(*object)
+	for _, candidate := range sortedNames(contents) {
+		media, _, err := mime.ParseMediaType(candidate)
+		if err != nil || !fits(media) || name != "" && media != "application/json" {
+			continue
 		}
+		found, name = content.member(candidate), candidate
 	}
-	return nil
+	return found, name
 }
-
-// sortedKeys returns the keys of a map in order.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

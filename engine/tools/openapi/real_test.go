@@ -90,7 +90,7 @@ func inputErr(t *testing.T, o httptool.Operation, input string) error {
 func TestPetstore(t *testing.T) {
 	doc := document(t, "petstore.json")
 	for _, version := range []string{"3.0.0", "3.1.0"} {
-		d, err := Read([]byte(strings.Replace(string(doc), `"3.0.0"`, `"`+version+`"`, 1)), nil)
+		d, err := Read([]byte(strings.Replace(string(doc), `"3.0.0"`, `"`+version+`"`, 1)), Choice{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestPetstore(t *testing.T) {
 func TestSendGrid(t *testing.T) {
 	doc := document(t, "sendgrid.json.gz")
 	start := time.Now()
-	d, err := Read(doc, nil)
+	d, err := Read(doc, Choice{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestSendGrid(t *testing.T) {
 	if len(d.Operations) < 300 || took > time.Minute {
 		t.Errorf("%d operations in %s", len(d.Operations), took)
 	}
-	again, err := Read(doc, nil)
+	again, err := Read(doc, Choice{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestSendGrid(t *testing.T) {
 	if string(first) != string(second) {
 		t.Error("the second reading gives something else")
 	}
-	some, err := Read(doc, []string{d.Operations[7].Name, d.Operations[3].Name})
+	some, err := Read(doc, Choice{Operations: []string{d.Operations[7].Name, d.Operations[3].Name}})
 	if err != nil || len(some.Operations) != 2 || some.Operations[0].Name != d.Operations[3].Name {
 		t.Errorf("two operations: %v, %v", some, err)
 	}

@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"fermata/engine/tools/schema"
@@ -23,17 +20,17 @@ const (
 )
 
 // A bundle collects the schemas of one tool. It writes JSON Schema 2020-12: each reference leads to a
-// member of $defs.
+// member of $defs. What it writes is valid, whatever the document has.
 type bundle struct {
-	tree    map[string]any
+	tree    *object
 	old     bool // the document is OpenAPI 3.0
 	purpose purpose
 	// levels is how many references may follow each other. A schema that is deeper allows everything.
 	levels int
 
-	defs    map[string]any
+	defs    *object
 	names   map[string]string // names in $defs, by reference
-	dropped map[string]bool   // patterns that RE2 does not support
+	dropped []string          // what was left out, and why
 	cut     bool
 	nodes   int
 }
@@ -41,115 +38,77 @@ type bundle struct {
 // bundleNodes is the maximum number of nodes that are converted for one schema.
 const bundleNodes = 50_000
 
-var (
-	errLarge = errors.New("is too large")
-	errRef   = errors.New("has a $ref to something that is not there")
-)
+var errLarge = errors.New("is too large")
 
-// resolve returns the value to which a reference leads.
-func resolve(tree map[string]any, ref string) (any, error) {
-	fragment, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
-	if err != nil || fragment != "" && fragment[0] != '/' {
-		return nil, errRef
+// drop notes that something is left out.
+func (b *bundle) drop(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(b.dropped, text) {
+		b.dropped = append(b.dropped, text)
 	}
-	var v any = tree
-	for _, token := range strings.Split(fragment, "/")[1:] {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-		switch at := v.(type) {
-		case map[string]any:
-			next, found := at[token]
-			if !found {
-				return nil, errRef
-			}
-			v = next
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(at) {
-				return nil, errRef
-			}
-			v = at[i]
-		default:
-			return nil, errRef
-		}
-	}
-	return v, nil
-}
-
-// follow resolves a schema that is nothing but a reference, as often as needed.
-func follow(tree map[string]any, v any) (map[string]any, error) {
-	for range 32 {
-		s, ok := v.(map[string]any)
-		if !ok {
-			return nil, nil
-		}
-		ref, ok := s["$ref"].(string)
-		if !ok {
-			return s, nil
-		}
-		next, err := resolve(tree, ref)
-		if err != nil {
-			return nil, err
-		}
-		v = next
-	}
-	return nil, errRef
 }
 
 // convert returns a schema of the document as JSON Schema.
-func (b *bundle) convert(v any, level int) (any, error) {
+func (b *bundle) convert(v placed, level int) (any, error) {
 	if b.nodes++; b.nodes > bundleNodes {
 		return nil, errLarge
 	}
-	s, ok := v.(map[string]any)
+	s, ok := v.value.(*object)
 	if !ok {
-		if v, ok := v.(bool); ok {
-			return v, nil
+		if flag, ok := v.value.(bool); ok {
+			return flag, nil
 		}
-		return map[string]any{}, nil
+		if v.value != nil {
+			b.drop("the schema at %s is left out: it is no object", v.at)
+		}
+		return &object{}, nil
 	}
-	out := map[string]any{}
-	if ref, ok := s["$ref"].(string); ok {
-		target, err := b.reference(ref, level)
+	out := &object{}
+	if ref, ok := s.get("$ref").(string); ok {
+		target, err := b.reference(ref, v.at, level)
 		if err != nil {
 			return nil, err
 		}
-		if b.old || len(s) == 1 {
+		if b.old || len(s.members) == 1 {
 			return target, nil
 		}
-		maps.Copy(out, target)
+		out = target
 	}
-	for _, keyword := range slices.Sorted(maps.Keys(s)) {
-		if err := b.keyword(out, keyword, s[keyword], level); err != nil {
-			return nil, err
+	for _, m := range s.members {
+		value := v.member(m.name)
+		if !b.keyword(out, m.name, value) {
+			if err := b.schemas(out, m.name, value, level); err != nil {
+				return nil, err
+			}
 		}
 	}
 	b.hideMembers(out, s)
-	if b.old {
-		modernize(out, s)
-	}
+	modernize(out, s, b.old)
 	return out, nil
 }
 
 // reference returns a schema that refers to a member of $defs, which is made if it is new.
-func (b *bundle) reference(ref string, level int) (map[string]any, error) {
+func (b *bundle) reference(ref string, at *place, level int) (*object, error) {
 	if level >= b.levels {
 		b.cut = true
-		return map[string]any{}, nil
+		return &object{}, nil
 	}
 	name, known := b.names[ref]
 	if !known {
 		target, err := resolve(b.tree, ref)
 		if err != nil {
-			return nil, err
+			b.drop("the schema at %s allows everything: it %s", at, err)
+			return &object{}, nil
 		}
 		name = b.defName(ref)
 		b.names[ref] = name
-		b.defs[name] = true // References within the schema find this entry.
-		if b.defs[name], err = b.convert(target, level+1); err != nil {
+		b.defs.set(name, true) // References within the schema find this entry.
+		converted, err := b.convert(target, level+1)
+		if err != nil {
 			return nil, err
 		}
+		b.defs.set(name, converted)
 	}
-	return map[string]any{"$ref": "#/$defs/" + name}, nil
+	return newObject("$ref", "#/$defs/"+name), nil
 }
 
 // defName returns a unique name in $defs for a reference.
@@ -160,141 +119,129 @@ func (b *bundle) defName(ref string) string {
 		name = "schema"
 	}
 	unique := name
-	for i := 2; ; i++ {
-		if _, taken := b.defs[unique]; !taken {
-			return unique
-		}
+	for i := 2; b.defs.find(unique) >= 0; i++ {
 		unique = fmt.Sprintf("%s_%d", name, i)
 	}
+	return unique
 }
 
-// keyword converts one keyword.
-func (b *bundle) keyword(out map[string]any, keyword string, v any, level int) error {
+// schemas converts a keyword that has schemas. All other keywords are left out.
+func (b *bundle) schemas(out *object, keyword string, v placed, level int) error {
 	switch keyword {
 	case "items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties",
-		"unevaluatedItems", "additionalItems":
-		if list, ok := v.([]any); ok && keyword == "items" {
-			return b.list(out, "prefixItems", list, level)
+		"unevaluatedItems":
+		if list, ok := v.value.([]any); ok && keyword == "items" {
+			return b.list(out, "prefixItems", list, v.at, level)
 		}
 		converted, err := b.convert(v, level)
-		out[keyword] = converted
+		out.set(keyword, converted)
 		return err
 	case "properties", "patternProperties", "dependentSchemas":
-		members, _ := v.(map[string]any)
-		converted := make(map[string]any, len(members))
-		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if keyword == "patternProperties" && !b.pattern(name) {
+		members, ok := v.value.(*object)
+		if !ok {
+			b.drop("the keyword at %s is left out: it is no object", v.at)
+			return nil
+		}
+		converted := &object{}
+		for _, m := range members.members {
+			if keyword == "patternProperties" && !b.pattern(m.name, v.at.at(m.name)) {
 				continue
 			}
-			member, err := b.convert(members[name], level)
+			member, err := b.convert(v.member(m.name), level)
 			if err != nil {
 				return err
 			}
-			converted[name] = member
+			converted.set(m.name, member)
 		}
-		out[keyword] = converted
+		out.set(keyword, converted)
 	case "allOf", "anyOf", "oneOf", "prefixItems":
-		list, _ := v.([]any)
-		return b.list(out, keyword, list, level)
-	case "pattern":
-		if text, ok := v.(string); ok && b.pattern(text) {
-			out[keyword] = text
+		list, ok := v.value.([]any)
+		if !ok {
+			b.drop("the keyword at %s is left out: it is no list", v.at)
 		}
-	case "description", "title":
-		if text, ok := v.(string); ok {
-			out[keyword] = cutText(text, 1000)
-		}
-	case "required":
-		if _, ok := v.([]any); ok { // In 3.0 some documents have a bool, as for parameters.
-			out[keyword] = v
-		}
-	case "type", "enum", "const", "format", "default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-		"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties",
-		"maxProperties", "dependentRequired", "contentEncoding", "contentMediaType":
-		if v != nil || keyword == "const" || keyword == "default" {
-			out[keyword] = v
-		}
+		return b.list(out, keyword, list, v.at, level)
 	}
 	return nil
 }
 
 // list converts a list of schemas.
-func (b *bundle) list(out map[string]any, keyword string, list []any, level int) error {
+func (b *bundle) list(out *object, keyword string, list []any, at *place, level int) error {
 	converted := make([]any, 0, len(list))
-	for _, element := range list {
-		one, err := b.convert(element, level)
+	for i, element := range list {
+		one, err := b.convert(placed{element, at.index(i)}, level)
 		if err != nil {
 			return err
 		}
 		converted = append(converted, one)
 	}
 	if len(converted) > 0 {
-		out[keyword] = converted
+		out.set(keyword, converted)
 	}
 	return nil
 }
 
 // pattern reports whether a pattern can be kept.
-func (b *bundle) pattern(text string) bool {
+func (b *bundle) pattern(text string, at *place) bool {
 	if schema.CheckPattern(text) == nil {
 		return true
 	}
-	b.dropped[text] = true
+	b.drop("the pattern %.100q at %s is left out: it is not one of RE2", text, at)
 	return false
 }
 
 // hideMembers removes the properties that are not for the purpose.
-func (b *bundle) hideMembers(out, s map[string]any) {
-	properties, _ := out["properties"].(map[string]any)
-	from, _ := s["properties"].(map[string]any)
+func (b *bundle) hideMembers(out, s *object) {
+	properties := out.object("properties")
+	if properties == nil {
+		return
+	}
 	flag := "readOnly"
 	if b.purpose == answer {
 		flag = "writeOnly"
 	}
-	for name := range properties {
-		member, err := follow(b.tree, from[name])
-		if hidden, _ := member[flag].(bool); err == nil && hidden {
-			delete(properties, name)
-			if required, ok := out["required"].([]any); ok {
-				out["required"] = slices.DeleteFunc(slices.Clone(required), func(v any) bool { return v == name })
-			}
+	for _, m := range slices.Clone(properties.members) {
+		member, _, err := follow(b.tree, placed{s.object("properties").get(m.name), nil})
+		if err == nil && member.get(flag) == true {
+			properties.remove(m.name)
+			out.set("required", slices.DeleteFunc(slices.Clone(out.list("required")), func(v any) bool { return v == m.name }))
 		}
+	}
+	if len(out.list("required")) == 0 {
+		out.remove("required")
 	}
 }
 
-// modernize converts the keywords that only OpenAPI 3.0 has to those of JSON Schema 2020-12.
-func modernize(out, s map[string]any) {
-	for bound, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
-		if flag, ok := out[exclusive].(bool); ok {
-			delete(out, exclusive)
-			if limit, found := out[bound]; flag && found {
-				out[exclusive] = limit
-				delete(out, bound)
-			}
+// modernize converts the keywords that only OpenAPI 3.0 has to those of JSON Schema 2020-12. Documents of later
+// versions have the exclusive bounds of 3.0, too, and they can mean only one thing.
+func modernize(out, s *object, old bool) {
+	for _, bound := range [][2]string{{"minimum", "exclusiveMinimum"}, {"maximum", "exclusiveMaximum"}} {
+		if limit := out.get(bound[0]); s.get(bound[1]) == true && limit != nil {
+			out.set(bound[1], limit)
+			out.remove(bound[0])
 		}
 	}
-	if nullable, _ := s["nullable"].(bool); !nullable {
+	if s.get("nullable") != true || !old {
 		return
 	}
-	if enum, ok := out["enum"].([]any); ok && !slices.Contains(enum, any(nil)) {
-		out["enum"] = append(slices.Clone(enum), nil)
+	if enum := out.list("enum"); enum != nil && !slices.Contains(enum, any(nil)) {
+		out.set("enum", append(slices.Clone(enum), nil))
 	}
-	if kind, ok := out["type"].(string); ok {
-		out["type"] = []any{kind, "null"}
+	if kind, ok := out.get("type").(string); ok {
+		out.set("type", []any{kind, "null"})
 		return
 	}
-	rest := maps.Clone(out)
-	if len(rest) == 0 {
+	rest := out.clone()
+	if len(rest.members) == 0 {
 		return
 	}
-	clear(out)
+	*out = object{}
 	for _, keyword := range []string{"title", "description", "default"} {
-		if v, found := rest[keyword]; found {
-			out[keyword] = v
-			delete(rest, keyword)
+		if v := rest.get(keyword); v != nil {
+			out.set(keyword, v)
+			rest.remove(keyword)
 		}
 	}
-	out["anyOf"] = []any{rest, map[string]any{"type": "null"}}
+	out.set("anyOf", []any{rest, newObject("type", "null")})
 }
 
 // cutText truncates a text to a number of bytes.
@@ -310,10 +257,7 @@ func cutText(text string, limit int) string {
 func (r *reader) written(p purpose, build func(b *bundle) (any, error)) (json.RawMessage, *bundle, error) {
 	last := errLarge
 	for _, levels := range []int{24, 8, 5, 3, 2, 1, 0} {
-		b := &bundle{
-			tree: r.tree, old: strings.HasPrefix(r.spec.OpenAPI, "3.0"), purpose: p, levels: levels,
-			defs: map[string]any{}, names: map[string]string{}, dropped: map[string]bool{},
-		}
+		b := &bundle{tree: r.tree, old: r.old, purpose: p, levels: levels, defs: &object{}, names: map[string]string{}}
 		root, err := build(b)
 		if errors.Is(err, errLarge) {
 			continue
@@ -321,17 +265,17 @@ func (r *reader) written(p purpose, build func(b *bundle) (any, error)) (json.Ra
 		if err != nil {
 			return nil, nil, err
 		}
-		if object, ok := root.(map[string]any); ok && len(b.defs) > 0 {
-			object["$defs"] = b.defs
+		if last = (&measure{defs: b.defs}).visit(root, nil); last != nil {
+			continue
 		}
-		raw, err := json.Marshal(root)
-		if err != nil {
-			return nil, nil, err
+		if root, ok := root.(*object); ok && len(b.defs.members) > 0 {
+			root.set("$defs", b.defs)
 		}
-		if _, err = schema.Compile(raw); err == nil {
+		raw := appendJSON(nil, root)
+		if len(raw) <= schema.MaxSchema {
 			return raw, b, nil
 		}
-		last = err
+		last = errLarge
 	}
 	return nil, nil, last
 }

@@ -25,7 +25,7 @@ func read(t *testing.T, doc []byte, only ...string) *Document {
 	if len(only) == 0 {
 		only = nil
 	}
-	d, err := Read(doc, only)
+	d, err := Read(doc, Choice{Operations: only})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestStyles(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Read(one("3.0.3", "get", `{"operationId":"get","parameters":[{"name":"id","in":"path","required":true,"style":"matrix","schema":{}}],"responses":{}}`, ""), []string{"get"}); err == nil ||
+	if _, err := Read(one("3.0.3", "get", `{"operationId":"get","parameters":[{"name":"id","in":"path","required":true,"style":"matrix","schema":{}}],"responses":{}}`, ""), Choice{Operations: []string{"get"}}); err == nil ||
 		err.Error() != `get cannot be a tool: it has the parameter "id", which has the style "matrix", which is not supported` {
 		t.Errorf("matrix: %v", err)
 	}
@@ -88,7 +88,7 @@ func TestT2Headers(t *testing.T) {
 		for _, required := range []string{"true", "false"} {
 			doc := one("3.1.0", "get", `{"operationId":"get","parameters":[{"name":`+string(quoted)+`,"in":"header","required":`+required+`,"schema":{"type":"string"}},
 				{"name":`+string(quoted)+`,"in":"cookie","required":`+required+`,"schema":{"type":"string"}},{"name":"X-Trace","in":"header","schema":{"type":"string"}}],"responses":{}}`, "")
-			d, err := Read(doc, nil)
+			d, err := Read(doc, Choice{})
 			if err != nil {
 				t.Errorf("%q: %v", name, err)
 				continue
@@ -134,7 +134,7 @@ func TestBodies(t *testing.T) {
 		},
 		"clash": {
 			body("true", `{"$ref":"#/components/schemas/Thing"}`),
-			"id:path id_body(id):body kind:body size:body",
+			"id:path kind:body size:body id_body(id):body",
 			[]string{`{"id":"1","id_body":2,"kind":"x","size":null}`},
 			[]string{`{"id":"1","kind":"x"}`, `{"id":"1","id_body":2,"kind":"x","made":"x"}`},
 		},
@@ -161,7 +161,7 @@ func TestBodies(t *testing.T) {
 		},
 		"recursive": {
 			body("true", `{"$ref":"#/components/schemas/Node"}`),
-			"id:path children:body value:body",
+			"id:path value:body children:body",
 			[]string{`{"id":"1","value":"a","children":[{"value":"b","children":[{"value":"c"}]}]}`},
 			[]string{`{"id":"1","value":"a","children":[{"value":"b","children":[{}]}]}`},
 		},
@@ -195,13 +195,21 @@ func TestBodies(t *testing.T) {
 			}
 		})
 	}
-	for operation, want := range map[string]string{
-		`{"operationId":"post","requestBody":{"required":true,"content":{"multipart/form-data":{}}},"responses":{}}`: "post cannot be a tool: it needs a body that is not JSON",
-		body("true", `{"$ref":"#/components/schemas/Loop"}`):                                                         "",
-		body("true", `{"$ref":"#/components/schemas/None"}`):                                                         "the document is not a valid OpenAPI document",
+	// A body that does not say what it is may be anything. An operation without its arguments is of no use.
+	for schema, note := range map[string]string{
+		`{"$ref":"#/components/schemas/Loop"}`: "post: the schema of its input is too large or refers to itself; below level 1 of its references it allows everything",
+		`{"$ref":"#/components/schemas/None"}`: `post: the schema at /paths/~1x~1{id}/post/requestBody/content/application~1json; charset=utf-8/schema allows everything: it has the $ref "#/components/schemas/None", which leads to something that is not there`,
 	} {
-		if _, err := Read(one("3.0.3", "post", operation, components), []string{"post"}); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", operation, err, want)
+		d := read(t, one("3.0.3", "post", body("true", schema), components), "post")
+		if len(d.Notes) != 1 || d.Notes[0] != note || inputErr(t, d.Operations[0], `{"id":"1","body":5}`) != nil || inputErr(t, d.Operations[0], `{"id":"1"}`) == nil {
+			t.Errorf("%s: notes %q, input %s", schema, d.Notes, d.Operations[0].Input)
+		}
+	}
+	for _, required := range []string{"true", "false"} {
+		doc := one("3.0.3", "post", `{"operationId":"post","requestBody":{"required":`+required+`,"content":{"image/png":{}}},"responses":{}}`, "")
+		const want = "post cannot be a tool: it takes a body that is neither JSON nor a form nor a text, at /paths/~1x~1{id}/post/requestBody/content"
+		if _, err := Read(doc, Choice{Operations: []string{"post"}}); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
@@ -236,11 +244,15 @@ func TestNames(t *testing.T) {
 		"/d":{"servers":[{"url":"https://evil.example.com"}],"get":{"operationId":"d","responses":{}}},"/e/{x}":{"get":{"operationId":"e","responses":{}}},"/f/../g":{"get":{"operationId":"f","responses":{}}},
 		"/h":{"trace":{"operationId":"h","responses":{}}}}}`
 	d := read(t, []byte(doc))
-	if len(d.Operations) != 1 || d.Operations[0].Name != "get_c" || d.BaseURL != "" || len(d.Notes) != 4 {
-		t.Errorf("%+v", d)
+	var names []string
+	for _, o := range d.Operations {
+		names = append(names, o.Name)
+	}
+	if strings.Join(names, " ") != "get-it_5d9e4334 get_it_ca010159 get_c" || d.BaseURL != "" || len(d.Notes) != 3 {
+		t.Errorf("%q, notes %q", names, d.Notes)
 	}
 	for _, only := range []string{"d", "e", "f", "h", "none"} {
-		if _, err := Read([]byte(doc), []string{"get_c", only}); err == nil || !strings.Contains(err.Error(), only) {
+		if _, err := Read([]byte(doc), Choice{Operations: []string{"get_c", only}}); err == nil || !strings.Contains(err.Error(), only) {
 			t.Errorf("%s: %v", only, err)
 		}
 	}
@@ -265,17 +277,22 @@ func TestT7Documents(t *testing.T) {
 	for c := 'b'; c < 'k'; c++ {
 		fmt.Fprintf(&bomb, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
 	}
-	const outside = "the document refers to something outside of itself, and nothing is loaded: "
+	outside := func(who, ref string) string {
+		return "the document has no operation that can be a tool: " + who + ` has the $ref "` + ref + `", which leads out of the document, and nothing is loaded for it`
+	}
+	const parameter = "get is left out: it has a parameter at /paths/~1x~1{id}/get/parameters/0 that"
 	for name, test := range map[string]struct {
 		doc  []byte
 		want string
 	}{
-		"file":        {external("file:///etc/passwd"), outside},
-		"path":        {external("../../etc/passwd#/x"), outside},
-		"http":        {external("http://169.254.169.254/x"), outside},
-		"network":     {external("//evil.example.com/x"), outside},
-		"path item":   {[]byte(`{"openapi":"3.0.0","info":{},"paths":{"/a":{"$ref":"a.yaml"}}}`), outside},
-		"aliases":     {[]byte("openapi: 3.0.0\n" + bomb.String()), "the document has an anchor or alias of YAML in line 2; write it out, or use $ref"},
+		"file":        {external("file:///etc/passwd"), outside(parameter, "file:///etc/passwd")},
+		"path":        {external("../../etc/passwd#/x"), outside(parameter, "../../etc/passwd#/x")},
+		"http":        {external("http://169.254.169.254/x"), outside(parameter, "http://169.254.169.254/x")},
+		"network":     {external("//evil.example.com/x"), outside(parameter, "//evil.example.com/x")},
+		"path item":   {[]byte(`{"openapi":"3.0.0","info":{},"paths":{"/a":{"$ref":"a.yaml"}}}`), outside("/a is left out: it", "a.yaml")},
+		"aliases":     {[]byte("openapi: 3.0.0\n" + bomb.String()), "the document has more than 2000000 values"},
+		"endless":     {[]byte("openapi: 3.0.0\nx: &x [*x]\n"), "the document has more than 200 levels"},
+		"long":        {[]byte("openapi: 3.0.0\na: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 100) + "]"), "the document has more than 67108864 bytes when its aliases are written out"},
 		"merge":       {[]byte("openapi: 3.0.0\n<<: {a: b}\n"), "the document has a key in line 2 that is no text"},
 		"size":        {[]byte(strings.Repeat(" ", MaxDocument+1)), "the document has 16777217 bytes; at most 16777216 are allowed"},
 		"depth":       {[]byte(`{"a":` + strings.Repeat("[", 100_000)), "the document has more than 200 levels"},
@@ -286,7 +303,7 @@ func TestT7Documents(t *testing.T) {
 		"one brace":   {[]byte(`{"openapi":"3.0.0"}}`), "the document has something after its end"},
 		"number":      {[]byte(`{"openapi":"3.0.0","x":1e999999999}`), "the document has a number with an exponent beyond 300"},
 		"Swagger":     {[]byte(`{"swagger":"2.0"}`), "the document is Swagger 2.0; convert it to OpenAPI 3.0 or 3.1"},
-		"future":      {[]byte(`{"openapi":"4.0.0"}`), `the document is OpenAPI "4.0.0"; 3.0 and 3.1 can be read`},
+		"future":      {[]byte(`{"openapi":"4.0.0"}`), `the document is OpenAPI "4.0.0"; 3.0, 3.1 and 3.2 can be read`},
 		"not OpenAPI": {[]byte(`{"a":1}`), "the document is no OpenAPI document: it has no member openapi with the version"},
 		"list":        {[]byte(`[]`), "the document is no OpenAPI document: it must be an object"},
 		"empty":       {[]byte(""), "the document is empty"},
@@ -294,7 +311,7 @@ func TestT7Documents(t *testing.T) {
 		"broken YAML": {[]byte("a: [\n"), "the document is not valid YAML: "},
 		"operations":  {[]byte(large.String()), "the document has 600 operations; name at most 500 of them in operations"},
 		"wrong kind":  {[]byte(`{"openapi":"3.0.0","paths":[]}`), "the document is not a valid OpenAPI document: a JSON array stands in the place of paths"},
-		"wrong value": {[]byte(`{"openapi":"3.0.0","paths":{"/a":{"get":"x"}}}`), "the document is not a valid OpenAPI document: a JSON string stands in the place of its Operation"},
+		"wrong value": {[]byte(`{"openapi":"3.0.0","paths":{"/a":{"get":"x"}}}`), "the document has no operation that can be a tool: GET /a is left out: it is no object, at /paths/~1a/get"},
 		"left out": {
 			[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"paths":{"/a/{id}":{"get":{"operationId":"g","responses":{}}}}}`),
 			"the document has no operation that can be a tool: g is left out: it ",
@@ -303,7 +320,7 @@ func TestT7Documents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			_, err := Read(test.doc, nil)
+			_, err := Read(test.doc, Choice{})
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
@@ -372,7 +389,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(string(one("3.0.3", "get", `{"operationId":"get","responses":{}}`, "")))
 	f.Add("openapi: 3.1.0\npaths: {/a: {get: {}}}\n")
 	f.Fuzz(func(t *testing.T, doc string) {
-		d, err := Read([]byte(doc), nil)
+		d, err := Read([]byte(doc), Choice{})
 		if err == nil {
 			checkAll(t, d)
 		}
