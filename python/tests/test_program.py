@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import subprocess
+import sys
 import textwrap
 import warnings
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,6 +199,58 @@ PROGRAMS: dict[str, tuple[str, Any]] = {
     "asyncio.run": ("async def main():\n    return 4\nx = asyncio.run(main())", 4),
     "string with odd line ends": ("x = 'a\x0cb\u2028c\x85'", "a\x0cb\u2028c\x85"),
     "f-string": ("n = 3\nx = f'{n!r:>3}{n=}'", "  3n=3"),
+    "future import": (
+        """
+        'What it is for.'
+        # A comment.
+        from __future__ import annotations, generator_stop
+        def f(n: missing) -> missing: return __doc__
+        x = f(1)
+        """,
+        "What it is for.",
+    ),
+    "import *": ("from math import *\nx = sqrt(16)", 4),
+    "exec": ("exec('y = 5\\nfor i in range(3): pass')\nx = y + i", 7),
+    "exec of a class": ("exec('class A: b = 3')\nx = A.b", 3),
+    "locals() and vars()": ("name = 'Ada'\nx = '{name}'.format(**locals()) + vars()['name']", "AdaAda"),
+    "locals() is globals()": ("x = locals() is globals() is vars()", True),
+    "locals() that is written": ("locals()['y'] = 3\nx = y", 3),
+    "__doc__": ("'About this.'\nx = __doc__", "About this."),
+    "date from a text": ("from datetime import datetime\nx = datetime.strptime('2026-01-02', '%Y-%m-%d').year", 2026),
+    "date to a text": ("import datetime as d\nx = d.date(2026, 1, 2).strftime('%Y')", "2026"),
+    "date in an f-string": ("import datetime as d\nx = f'{d.date(2026, 1, 2):%Y}'", "2026"),
+    "time from a text": ("import time\nx = time.strptime('2026', '%Y').tm_year", 2026),
+    "date in a function": (
+        """
+        from datetime import datetime
+        def year(text): return datetime.strptime(text, "%Y").year
+        x = [year("2025"), (lambda text: datetime.strptime(text, "%Y").year)("2026")]
+        """,
+        [2025, 2026],
+    ),
+    "date in a method": (
+        """
+        from datetime import datetime
+        class A:
+            first = datetime.strptime("2025", "%Y").year
+            def year(self): return datetime.strptime("2026", "%Y").year
+        x = [A.first, A().year()]
+        """,
+        [2025, 2026],
+    ),
+    "pickle of a date": ("import datetime as d, pickle\nx = pickle.loads(pickle.dumps(d.date(2026, 1, 2))).year", 2026),
+    "numpy": (
+        """
+        try:
+            import numpy as np
+            a = np.array([2, 4])
+            x = [float(a.std()), float(a.var()), int(a.prod()), int(np.ptp(a))]
+        except ImportError:
+            x = [1, 1, 8, 2]
+        """,
+        [1, 1, 8, 2],
+    ),
+    "__builtins__": ("x = callable(getattr(__builtins__, 'print', None) or __builtins__['print'])", True),
 }
 
 
@@ -205,22 +260,101 @@ def test_program(source: str, want: Any, ending: str) -> None:
     assert run(textwrap.dedent(source) + ending)["x"] == want
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="annotations of a module are made when they are asked for")
+def test_annotations() -> None:
+    assert run("x: int = 1\ny: str\nreturn")["__annotations__"] == {"x": int, "y": str}
+    assert run("from __future__ import annotations\nx: int = 1\nreturn")["__annotations__"] == {"x": "int"}
+
+
 @pytest.mark.parametrize("source", ["", "\n\n", "# only this", "   # only this", "pass", "   \n\t\n"])
 def test_empty(source: str) -> None:
     run(source)
 
 
-def test_return() -> None:
-    assert printed("print(1)\nreturn\nprint(2)") == ["1"]
-    assert printed("print(1)\nreturn 5") == ["1"]
+# Each program prints what the same text prints as the body of a function.
+RETURNS = (
+    "print(1)\nreturn\nprint(2)",
+    "print(1)\nreturn 5",
+    "return print(1), *[2]",
+    "for n in range(5):\n    print(n)\n    if n == 1: return",
+    "for n in range(5):\n    if n == 1: break\n    if n == 7: return\nelse:\n    print(1)\nprint(2)",
+    "for n in range(5):\n    if n == 7: return\nelse:\n    print(1)\nprint(2)",
+    "for n in range(5):\n    if n == 3: return\nelse:\n    print(1)\nprint(2)",
+    "for n in range(2):\n    for m in range(2):\n        print(n, m)\n        if m: return\n    print(3)\nprint(4)",
+    "for n in range(2):\n    for m in range(2):\n        print(n, m)\n        if n: return\n        break\nprint(4)",
+    "for n in range(2):\n    for m in range(2): pass\n    else: return print(n)\nprint(4)",
+    "n = 0\nwhile n < 3:\n    n += 1\n    if n == 2: continue\n    print(n)\nelse:\n    return print(8)\nprint(9)",
+    "try:\n    return\nfinally:\n    print(2)",
+    "try:\n    return print(1)\nexcept:\n    print(2)\nelse:\n    print(3)",
+    "try:\n    return print(1)\nexcept BaseException:\n    print(2)\nprint(3)",
+    "try:\n    1/0\nexcept:\n    return print(2)\nfinally:\n    print(3)\nprint(4)",
+    "try:\n    1/0\nexcept ZeroDivisionError as e:\n    return print(e)\nprint(4)",
+    "while True:\n    try:\n        return\n    finally:\n        break\nprint(5)",
+    "for n in range(3):\n    try:\n        return\n    finally:\n        print(n)\n        continue\nprint(5)",
+    "for n in range(2):\n    try:\n        return 1\n    finally:\n        if n: return print(2)\n        else: continue",
+    "try:\n    return print(1)\nfinally:\n    return print(2)",
+    "try:\n    try:\n        return\n    finally:\n        1/0\nexcept ZeroDivisionError:\n    print(1)\nprint(2)",
+    "for n in range(2):\n    try:\n        try:\n            return\n        finally:\n            1/0\n"
+    "    except ZeroDivisionError:\n        print(1)\nfor n in range(2):\n    if n > 2: return\n    print(n)\nprint(2)",
+    "import contextlib\nfor n in range(2):\n    with contextlib.suppress(ZeroDivisionError):\n        try:\n"
+    "            return\n        finally:\n            1/0\n    print(n)\nprint(9)",
+    "import contextlib\nwith contextlib.closing(open('/dev/null')) as f:\n    for n in f: pass\n    return print(f.closed)",
+    "import contextlib\nwith contextlib.ExitStack() as s:\n    s.callback(print, 2)\n    print(1)\n    return\nprint(3)",
+    "match 5:\n    case 4: print(1)\n    case 5:\n        for n in range(2): return print(n)\nprint(4)",
+    "if 0: print(0)\nelif 1:\n    while 1:\n        if 1: return print(2)\nelse: return\nprint(3)",
+    "def f():\n    for n in range(3): return n\nprint(f())\nclass A:\n    for n in range(3): break\nprint(A.n)\nreturn",
+    "for n in range(3):\n    class A:\n        for m in range(3): break\n    if n: return print(n, A.m)",
+)
+
+
+@pytest.mark.parametrize("source", RETURNS)
+@pytest.mark.parametrize("ending", ["", "\nprint('end')"])
+def test_return(source: str, ending: str) -> None:
+    source += ending
+    want = "def f():\n" + textwrap.indent(source, "    ") + "\nf()"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of clean-up that overrides a return
+        assert printed(source) == printed(want)
+
+
+def test_return_with_await() -> None:
     assert printed("return\nawait asyncio.sleep(0)") == []
     assert printed("for n in range(5):\n    print(n)\n    if n == 1: return await asyncio.sleep(0)") == ["0", "1"]
-    assert printed("try:\n    return\nfinally:\n    print(2)") == ["2"]
-    assert printed("try:\n    return print(1)\nexcept:\n    print(2)\nelse:\n    print(3)") == ["1"]
-    assert printed("try:\n    1/0\nexcept:\n    return print(2)\nfinally:\n    print(3)\nprint(4)") == ["2", "3"]
-    assert printed("while True:\n    try:\n        return\n    finally:\n        break\nprint(5)") == ["5"]
     assert printed("async def f():\n    return 1\nprint(await f())") == ["1"]
-    assert printed("def f():\n    return 1\nprint(f())") == ["1"]
+    numbers = "async def f():\n    yield 1\n    yield 2\n"
+    assert printed(numbers + "async for n in f():\n    print(n)\n    if n == 1: return\nprint(3)") == ["1"]
+    assert printed(numbers + "async for n in f():\n    if n == 3: return\nelse: print(n)\nprint(3)") == ["2", "3"]
+    assert printed("try:\n    return await asyncio.sleep(0)\nfinally:\n    print(await asyncio.sleep(0, 7))") == ["7"]
+
+
+@pytest.mark.parametrize(
+    "source, want",
+    {
+        "return {'a': 1}": {"a": 1},
+        "return 1, 2": (1, 2),
+        "return": None,
+        "try:\n    return 1\nfinally:\n    x = 2": 1,
+        "try:\n    return 1\nfinally:\n    return 2": 2,
+        "for n in range(3):\n    try:\n        return n\n    finally:\n        continue\n7": 7,
+        "for n in range(3):\n    try:\n        return n\n    finally:\n        break\n8": 8,
+        "if False: return 1\n9": 9,
+        "x = 1\nif x: return\n9": None,
+        "return await asyncio.sleep(0, 5)": 5,
+    }.items(),
+)
+def test_returned_value(source: str, want: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        compiled = Program(source, valued=True)
+    started = compiled.start({"asyncio": asyncio})
+    if compiled.awaits:
+        asyncio.run(started)
+    assert compiled.value == want
+
+
+def test_return_leaves_no_name() -> None:
+    names = run("for n in range(3):\n    if n: return")
+    assert set(names) - {"__annotations__"} == {"__name__", "__builtins__", "asyncio", "n"}
 
 
 def test_awaits() -> None:
@@ -277,6 +411,10 @@ def test_source_text() -> None:
     assert run("from __future__ import annotations\nx: nonsense = 1")["x"] == 1
 
 
+# The error of a source with a null character.
+_NULL = SyntaxError if sys.version_info >= (3, 12) else ValueError
+
+
 @pytest.mark.parametrize(
     "source, line",
     {
@@ -291,7 +429,7 @@ def test_source_text() -> None:
         "nonlocal x\nreturn": "SyntaxError: nonlocal declaration not allowed at module level",
         "def f():\n    await g()": "SyntaxError: 'await' outside async function",
         "return\ndef f():\n    await g()": "SyntaxError: 'await' outside async function",
-        "x = 1\nx = \0": "ValueError: source code string cannot contain null bytes",
+        "x = 1\nx = \0": f"{_NULL.__name__}: source code string cannot contain null bytes",
         "from __future__ import nonsense": "SyntaxError: future feature nonsense is not defined",
     }.items(),
 )
@@ -323,6 +461,37 @@ def test_syntax_error_shows_the_line() -> None:
     assert text == "  File \"<program>\", line 2\n    y = (2,\n        ^\nSyntaxError: '(' was never closed\n"
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def main():\n    w = await get_weather()",
+        "x = 1\nbreak",
+        "for n in ():\n    pass\nyield 1",
+        "def f(a, a): pass",
+        "class A:\n    return 1",
+        "def f():\n    return [n async for n in g()]",
+        "def f():\n    nonlocal x",
+        "x = 1\ndef f():\n  x = 2\n  global x",
+        "if 1:\n  continue",
+        "f() = 1",
+        "from __future__ import nonsense",
+        "x = 1\nfrom __future__ import annotations",
+        "def f():\n    from math import *",
+    ],
+)
+@pytest.mark.parametrize("ending", ["", "\nx = 5", "\nif 1: return"])
+def test_syntax_error_is_shown_as_that_of_a_file(source: str, ending: str, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(source + ending.replace("return", "pass"))
+    ended = subprocess.run([sys.executable, "-I", file], capture_output=True, text=True)
+    assert text_of(failure(source + ending)) == ended.stderr.replace(str(file), "<program>")
+
+
+def test_syntax_error_marks_the_right_letters() -> None:
+    error = failure('def main():\n    s = "日本é", await f()')
+    assert text_of(error).splitlines()[1:3] == ['    s = "日本é", await f()', " " * 15 + "^" * 9]
+
+
 def test_warning_is_given_once() -> None:
     for source in (
         "x = 1\nassert (x, 'y')",
@@ -338,10 +507,11 @@ def test_warning_is_given_once() -> None:
 @pytest.mark.parametrize("ending", ["", "\nreturn"])
 def test_traceback_shows_the_user_s_frames(ending: str) -> None:
     source = "def f(n):\n    return 1 / n\n\n\nawait asyncio.sleep(0)\nf(0)" + ending
+    marks = "    ~^^^\n" if sys.version_info >= (3, 13) else ""
     assert text_of(failure(source)) == (
         "Traceback (most recent call last):\n"
         '  File "<program>", line 6, in <module>\n'
-        "    f(0)\n"
+        f"    f(0)\n{marks}"
         '  File "<program>", line 2, in f\n'
         "    return 1 / n\n"
         "           ~~^~~\n"

@@ -29,10 +29,22 @@ func TestReturnedValues(t *testing.T) {
 		{"sys.exit", "sys.exit()\n5", ``},
 		{"os._exit", "os._exit(0)\n5", ``},
 		{"a call that is not awaited", `ask(n=1)`, ``},
+		{"dates", "from datetime import datetime, date\nday = datetime.strptime('2026-01-02', '%Y-%m-%d')\nreturn [day.year, day.strftime('%d'), f'{day:%m}']", `[2026,"02","01"]`},
+		{"dates in functions", "import time\nf = lambda text: time.strptime(text, '%Y').tm_year\ndef g(text): return f(text)\nreturn g('2026')", `2026`},
+		{"pickles", "import pickle\nclass A: n = 3\nreturn pickle.loads(pickle.dumps([A()]))[0].n", `3`},
+		{"builtins", "return 'print' in dir(__builtins__)", `true`},
+		{"a future import", "'About.'\nfrom __future__ import annotations\nx: nothing = 21\nreturn [x, __doc__, __annotations__]", `[21,"About.",{"x":"nothing"}]`},
+		{"import *", "from math import *\nreturn floor(2.5)", `2`},
+		{"exec", "exec('y = 5')\nreturn y", `5`},
+		{"locals", "name = 'Ada'\nreturn '{name}'.format(**locals()) + vars()['name']", `"AdaAda"`},
+		{"clean-up", "try:\n    for n in range(3):\n        with open('/dev/null') as f:\n            return n\nexcept BaseException:\n    return 'caught'\nfinally:\n    assert f.closed", `0`},
+		{"clean-up that overrides", "for n in range(3):\n    try:\n        return 1\n    finally:\n        break\nreturn 2", `2`},
 	}
 	libraries := []struct{ name, code, want string }{
 		{"a mean", `{"mean": pd.DataFrame({"a": [1, 2]})["a"].mean(), "n": np.int64(2)}`, `{"mean":1.5,"n":2}`},
 		{"a large frame", `pd.DataFrame({"a": np.zeros(5_000_000)})`, ``},
+		{"deviations", `return [float(np.array([2, 4]).std()), float(np.var([2, 4])), int(np.prod([2, 4])), int(np.ptp([2, 4]))]`, `[1.0,1.0,8,2]`},
+		{"dates of a frame", "import datetime\nframe = pd.DataFrame({'a': ['2026']})\nreturn int(frame['a'].apply(lambda a: datetime.datetime.strptime(a, '%Y').year)[0])", `2026`},
 		{"a small frame", `pd.DataFrame({"a": [1]})`, `"   a\n0  1"`},
 	}
 	if harness.HasLibraries() {

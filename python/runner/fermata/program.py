@@ -10,11 +10,11 @@ import linecache
 import re
 import traceback
 import warnings
-from collections.abc import Iterator
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Final
 
 from fermata import returned
+from fermata.leaving import Left, Returns
 
 FILENAME: Final = "<program>"
 
@@ -39,16 +39,19 @@ class Program:
             lines[-1] += "\n"
         # Tracebacks take the lines of the program from here.
         linecache.cache[FILENAME] = (len(source), None, lines, FILENAME)
-        module = _parse(source)
-        # Whether the program starts an event loop of its own, which is not possible inside another one.
-        self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
         # The value of the expression on the last line. A value that waits for an await is dropped at
         # once, so that Python warns about it as usual.
-        self.value: Any = None
-        self._valued = valued and _keep_last(module)
-        returns = list(_returns(module))
-        self._wrapped = bool(returns)
-        self._code = _compile_function(module, returns) if returns else _compile(module)
+        self._last: Any = None
+        self._left = Left()
+        try:
+            module = _parse(source)
+            self._valued = valued and _keep_last(module)
+            self._code = _compile_whole(module)
+        except SyntaxError as error:
+            _show_line(error, lines)
+            raise
+        # Whether the program starts an event loop of its own, which is not possible inside another one.
+        self.starts_loop = _LOOP_WORDS.search(source) is not None and _starts_loop(module)
 
     @property
     def code(self) -> CodeType:
@@ -60,20 +63,21 @@ class Program:
         """Whether the program awaits at its top level, so that it has to run in an event loop."""
         return bool(self._code.co_flags & inspect.CO_COROUTINE)
 
-    def start(self, namespace: dict[str, Any]) -> Any:
-        """Run the program if it does not await, otherwise return its coroutine.
+    @property
+    def value(self) -> Any:
+        """What the program has returned at its top level or, if it is valued, has left on its last line."""
+        return self._left.value if self._left.made else self._last
 
-        The value of a top-level return is the result of the call or of the coroutine.
-        """
+    def start(self, namespace: dict[str, Any]) -> Any:
+        """Run the program if it does not await, otherwise return its coroutine."""
         if self._valued:
             vars(builtins)[_KEEP] = self._keep
-        if self._wrapped:
-            return FunctionType(self._code, namespace)()
+        self._left.expect()
         return eval(self._code, namespace)
 
     def _keep(self, value: Any) -> None:
         if not returned.is_waiting(value):
-            self.value = value
+            self._last = value
 
 
 # The name of the function that gets the value of the last line. No program can use it by chance.
@@ -167,69 +171,35 @@ def _compile(module: ast.Module) -> CodeType:
     return code
 
 
-def _blocks(module: ast.Module) -> Iterator[list[ast.stmt]]:
-    """Yield every list of statements of the program, except those in its functions and classes.
-
-    Expressions are left out: they contain no statements and can be nested deeper than Python
-    can recurse.
-    """
-    pending = [module.body]
-    while pending:
-        block = pending.pop()
-        yield block
-        for statement in block:
-            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                continue
-            for part in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-                pending += (getattr(part, name) for name in ("body", "orelse", "finalbody") if hasattr(part, name))
+def _compile_whole(module: ast.Module) -> CodeType:
+    """Compile a program, which may have top-level returns."""
+    returns = Returns(module)
+    # Without the returns this gives all errors and warnings of a module.
+    code = _compile(module)
+    if returns:
+        returns.leave()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = _compile(module)
+    return code
 
 
-def _returns(module: ast.Module) -> Iterator[tuple[list[ast.stmt], int, ast.Return]]:
-    """Yield the returns outside of functions: their block, their index in it, and themselves."""
-    for block in _blocks(module):
-        for index, statement in enumerate(block):
-            if isinstance(statement, ast.Return):
-                yield block, index, statement
+def _show_line(error: SyntaxError, lines: list[str]) -> None:
+    """Give an error that was found after parsing its line, as if the program were a file."""
+    if error.text is not None or error.lineno is None or not 0 < error.lineno <= len(lines):
+        return
+    error.text = lines[error.lineno - 1]
+    # Such errors count bytes.
+    error.offset = _column(error.text, error.offset)
+    if error.end_lineno == error.lineno:
+        error.end_offset = _column(error.text, error.end_offset)
 
 
-def _compile_function(module: ast.Module, returns: list[tuple[list[ast.stmt], int, ast.Return]]) -> CodeType:
-    """Compile a program with top-level returns as a function whose names are global."""
-    # First it is compiled as a module without the returns. This gives the errors and warnings
-    # of a module, and shows whether the program awaits.
-    for block, index, statement in returns:
-        instead = ast.Pass() if statement.value is None else ast.Expr(statement.value)
-        block[index] = ast.copy_location(instead, statement)
-    awaits = _compile(module).co_flags & inspect.CO_COROUTINE
-    for block, index, statement in returns:
-        block[index] = statement
-    for block in _blocks(module):
-        block[:] = map(_without_annotation, block)
-    kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef] = ast.AsyncFunctionDef if awaits else ast.FunctionDef
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        code = _function_code(kind, module.body)
-        names = [*code.co_varnames, *code.co_cellvars]
-        if names:
-            code = _function_code(kind, [ast.Global(names=names), *module.body])
-    return code.replace(co_name="<module>", co_qualname="<module>")
-
-
-def _without_annotation(statement: ast.stmt) -> ast.stmt:
-    """Drop the annotation of a name, because a function may not annotate its global names."""
-    if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
-        return statement
-    if statement.value is None:
-        return ast.copy_location(ast.Pass(), statement)
-    return ast.copy_location(ast.Assign(targets=[statement.target], value=statement.value), statement)
-
-
-def _function_code(kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef], body: list[ast.stmt]) -> CodeType:
-    arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    fields: dict[str, Any] = {"type_params": []} if "type_params" in kind._fields else {}
-    function = kind(name="program", args=arguments, body=body, decorator_list=[], **fields)
-    module = ast.Module(body=[function], type_ignores=[])
-    code = compile(ast.fix_missing_locations(module), FILENAME, "exec", dont_inherit=True)
-    return next(const for const in code.co_consts if isinstance(const, CodeType))
+def _column(line: str, offset: int | None) -> int | None:
+    """Return the column of the character at an offset in bytes. Both count from 1."""
+    if offset is None or offset < 1 or line.isascii():
+        return offset
+    return len(line.encode("utf-8", "replace")[: offset - 1].decode("utf-8", "replace")) + 1
 
 
 def error_line(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import builtins
 import functools
 import gc
 import io
@@ -78,6 +79,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
         with suppress(OSError):
             os.makedirs(directory, exist_ok=True)
     module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = module
     done: dict[str, Any] = {}
     status = 0
@@ -144,19 +146,19 @@ def _run(
         if program.awaits:
             with asyncio.Runner() as runner:
                 try:
-                    result = runner.run(program.start(namespace))
+                    runner.run(program.start(namespace))
                 finally:
                     pending.close()
         elif program.starts_loop:
-            result = program.start(namespace)
+            program.start(namespace)
         else:
-            result = _run_inside_loop(program, namespace, pending)
-        return (program.value if result is None else result) if valued else None
+            _run_inside_loop(program, namespace, pending)
+        return program.value if valued else None
     finally:
         pending.close()
 
 
-def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> Any:
+def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> None:
     """Run a program that does not await inside a running loop, like a program that awaits.
 
     The loop itself runs only after the end of the program, and only if the program has left
@@ -166,7 +168,7 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
     loop = runner.get_loop()
     asyncio._set_running_loop(loop)
     try:
-        return program.start(namespace)
+        program.start(namespace)
     finally:
         asyncio._set_running_loop(None)
         if not isinstance(loop, loops.Loop) or loop.used():
