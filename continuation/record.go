@@ -23,6 +23,8 @@ var (
 	// ErrUnavailable means that the store cannot be reached, or that it failed to read
 	// or write. After a Put it leaves open whether the record was written; see Store.
 	ErrUnavailable = errors.New("continuation: store unavailable")
+	// ErrFull means that the store has no room for another execution. It comes with ErrUnavailable.
+	ErrFull = errors.New("continuation: store full")
 )
 
 // A Call is a tool call that has not ended: one that the latest pause handed to the client, or one

@@ -29,6 +29,10 @@ type Store interface {
 	// The same write adds c to the journal of the execution.
 	Put(ctx context.Context, r Record, ttl time.Duration, c Chapter) error
 
+	// Room returns ErrFull if the store has no room for another execution, which will have this id. Executions that
+	// have begun go on all the same. If Room cannot find out in a moment, it returns nil.
+	Room(ctx context.Context, id string) error
+
 	// Get returns the live record with this id or ErrNotFound.
 	Get(ctx context.Context, id string) (Record, error)
 

@@ -138,6 +138,9 @@ func (e *Engine) Ready(ctx context.Context) error {
 		// The store answers, but it does not accept writes, or has not yet accepted one.
 		err = fmt.Errorf("lease of this server: %w", continuation.ErrUnavailable)
 	}
+	if err == nil {
+		err = e.o.Store.Room(ctx, e.o.Instance)
+	}
 	return errors.Join(full, err)
 }
 

@@ -92,6 +92,9 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 		// The store does not accept writes, and a call must be recorded before it is sent.
 		return ToolResult{}, fmt.Errorf("call a tool: %w", continuation.ErrUnavailable)
 	}
+	if err := s.o.Store.Room(ctx, c.Principal); err != nil {
+		return ToolResult{}, fmt.Errorf("call a tool: %w", err)
+	}
 	leave, err := s.quota.call(c.Principal)
 	if err != nil {
 		return ToolResult{}, err

@@ -244,6 +244,10 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		// The store does not accept writes, so a pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
+	id := s.execution()
+	if err := st.o.Store.Room(ctx, id); err != nil {
+		return nil, nil, fmt.Errorf("start an execution: %w", err)
+	}
 	inputs, err := encodeInputs(s.Inputs, st.o.MaxInputSize)
 	if err != nil {
 		return nil, nil, err
@@ -287,7 +291,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 	}
 	sb.CountBy(counted)
 	record := continuation.Record{
-		ID:        s.execution(),
+		ID:        id,
 		Session:   s.Session,
 		Principal: s.Principal,
 		State:     string(Running),

@@ -40,6 +40,10 @@ const (
 //	ARGV[8]  how long journal and summary live, in milliseconds; 0 for as long as the execution
 //	ARGV[9]  how much longer than the record they live, in milliseconds, while the execution does
 //	ARGV[10] the channel of the journal
+//	ARGV[11] 1 if the write may go past the limit of Redis' memory
+//
+// The first command that writes decides whether a full Redis lets the script write: SETRANGE with an empty text
+// changes nothing, and is refused; PERSIST needs no memory, and after it nothing is refused.
 //
 // The first version of a record begins a new journal if its chapter has the journal's first event, or a summary
 // and no events. There may be a gap before a chapter, since Redis can lose confirmed writes in a failover. If
@@ -56,22 +60,28 @@ if head == string.sub(ARGV[2], 1, #head) and head ~= '' then return size() end
 if string.sub(head, 2, 9) ~= ARGV[1] then return -1 end
 local ended = redis.call('GETRANGE', KEYS[3], 0, 0) == '1'
 local first = tonumber(ARGV[4])
+local function begin()
+  if ARGV[11] == '1' then redis.call('PERSIST', KEYS[1]) else redis.call('SETRANGE', KEYS[1], 0, '') end
+end
 if first > 0 then
   local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
   local n = 0
   if last[1] then n = tonumber(string.match(last[1][1], '^%d+')) end
   if ARGV[1] == '' and first == 1 then
+    begin()
     redis.call('DEL', KEYS[2], KEYS[4])
     ended = false
   elseif ended then return -1
   elseif first <= n then
     if ARGV[1] ~= '' then return -1 end
     return -2 - n
+  else begin()
   end
   redis.call('XADD', KEYS[2], ARGV[5], 'c', ARGV[6])
   redis.call('INCRBY', KEYS[4], #ARGV[6])
-elseif ARGV[1] == '' and ARGV[7] ~= '' then
-  redis.call('DEL', KEYS[2], KEYS[4])
+else
+  begin()
+  if ARGV[1] == '' and ARGV[7] ~= '' then redis.call('DEL', KEYS[2], KEYS[4]) end
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if ARGV[7] ~= '' then
@@ -92,17 +102,17 @@ type sequelError struct{ has int64 }
 
 func (e sequelError) Error() string { return fmt.Sprintf("the journal has %d events already", e.has) }
 
-// Put implements continuation.Store.
+// Put implements continuation.Store. In a Redis that is full, and has no old journals that could make room, it writes
+// past the limit: what an execution that has begun adds is little, and is removed when the execution has ended.
 func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
-	size, err := s.follow(ctx, r, ttl, c)
-	for try := 0; full(err) && try < roomTries; try++ {
-		gone, roomErr := s.index.makeRoom(ctx)
-		if gone == 0 || roomErr != nil {
-			err = errors.Join(err, roomErr)
-			break
-		}
-		s.log.Warn("Redis is full; the oldest journals have made room", "journals", gone)
-		size, err = s.follow(ctx, r, ttl, c)
+	var size int64
+	write := func(past bool) (err error) {
+		size, err = s.follow(ctx, r, ttl, c, past)
+		return err
+	}
+	err := s.withRoom(ctx, func() error { return write(false) })
+	if full(err) {
+		err = write(true)
 	}
 	switch {
 	case errors.Is(err, continuation.ErrConflict):
@@ -116,18 +126,19 @@ func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duratio
 
 // follow is like put, for a chapter of which the journal may have a part already. This happens if the record
 // does not exist any more, since then the last event of the journal is not known.
-func (s *Store) follow(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) (size int64, err error) {
-	size, err = s.put(ctx, r, ttl, c)
+func (s *Store) follow(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter, past bool) (size int64, err error) {
+	size, err = s.put(ctx, r, ttl, c, past)
 	if sequel, ok := errors.AsType[sequelError](err); ok {
 		known := min(sequel.has-c.First+1, int64(len(c.Events)))
 		c.First, c.Events = c.First+known, c.Events[known:]
-		size, err = s.put(ctx, r, ttl, c)
+		size, err = s.put(ctx, r, ttl, c, past)
 	}
 	return size, err
 }
 
-// put writes a record and a chapter, and returns the size of the journal.
-func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) (size int64, err error) {
+// put writes a record and a chapter, past the limit of Redis' memory if past is true, and returns the size of
+// the journal.
+func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter, past bool) (size int64, err error) {
 	value, err := encode(s.codec, r)
 	if err != nil {
 		return 0, err
@@ -161,7 +172,7 @@ func (s *Store) put(ctx context.Context, r continuation.Record, ttl time.Duratio
 	k := key(r.ID)
 	size, err = put.Run(ctx, s.client, []string{k, k + journalSuffix, k + summarySuffix, k + sizeSuffix},
 		before, value, stored.Millis(ttl), first, strconv.FormatInt(last, 10)+"-"+strconv.Itoa(len(c.Events)), events,
-		summary, life, stored.Millis(continuation.JournalSlack), channel(r.ID)).Int64()
+		summary, life, stored.Millis(continuation.JournalSlack), channel(r.ID), past).Int64()
 	switch {
 	case err != nil:
 		return 0, err

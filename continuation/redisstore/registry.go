@@ -27,16 +27,33 @@ const (
 	serversTTL = time.Hour
 )
 
+// keep sets a key, also if Redis is full: PERSIST needs no memory.
+//
+//	ARGV[1]  the value  ARGV[2]  its time to live in milliseconds
+var keep = redis.NewScript(`
+redis.call('PERSIST', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+`)
+
+// join adds a server to the set of servers, also if Redis is full.
+//
+//	ARGV[1]  the server  ARGV[2]  the time to live of the set in milliseconds
+var join = redis.NewScript(`
+redis.call('PERSIST', KEYS[1])
+redis.call('SADD', KEYS[1], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+`)
+
 // Announce implements continuation.Registry.
 func (s *Store) Announce(ctx context.Context, server, address string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.Set(ctx, serverPrefix+server, address, ttl)
-		p.SAdd(ctx, serversKey, server)
-		p.Expire(ctx, serversKey, serversTTL)
-		return nil
-	})
+	err := keep.Run(ctx, s.client, []string{serverPrefix + server}, address, stored.Millis(ttl)).Err()
+	if err == nil {
+		err = join.Run(ctx, s.client, []string{serversKey}, server, stored.Millis(serversTTL)).Err()
+	}
 	if err != nil {
 		return stored.Unavailable("announce server", err)
 	}
@@ -77,7 +94,7 @@ func (s *Store) Servers(ctx context.Context) (map[string]string, error) {
 func (s *Store) Describe(ctx context.Context, server, text string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	if err := s.client.Set(ctx, memberPrefix+server, text, ttl).Err(); err != nil {
+	if err := keep.Run(ctx, s.client, []string{memberPrefix + server}, text, stored.Millis(ttl)).Err(); err != nil {
 		return stored.Unavailable("describe server", err)
 	}
 	return nil

@@ -32,7 +32,7 @@ const keptMarks = 1024
 
 // spend adds to a sum unless the sum would exceed a bound. It returns the sum before and whether it was changed.
 // The client library repeats a command that got no reply. A repeated command is recognized by its mark, and
-// changes nothing.
+// changes nothing. It works also if Redis is full: PERSIST needs no memory.
 //
 //	KEYS     sum, marks
 //	ARGV[1]  the mark
@@ -46,6 +46,7 @@ local before = tonumber(redis.call('GET', KEYS[1]) or '0')
 local added = tonumber(ARGV[2])
 if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return {before - added, 1} end
 if ARGV[3] ~= '' and before + added > tonumber(ARGV[3]) then return {before, 0} end
+redis.call('PERSIST', KEYS[1])
 redis.call('SET', KEYS[1], before + added, 'PX', ARGV[4])
 redis.call('ZADD', KEYS[2], ARGV[5], ARGV[1])
 redis.call('ZREMRANGEBYRANK', KEYS[2], 0, ARGV[6])

@@ -3,6 +3,7 @@
 package redisstore_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -117,30 +118,68 @@ func TestFullServer(t *testing.T) {
 	server := startServer(t, "--maxmemory-policy", "noeviction")
 	s := open(t, server.url())
 	r := storetest.NewRecord()
-	if err := s.Put(t.Context(), r, ttl, continuation.Chapter{}); err != nil {
+	if err := s.Put(t.Context(), r, ttl, begun(r)); err != nil {
 		t.Fatalf("Put = %v, want success", err)
 	}
-	limit := func(bytes string) {
+	if err := s.Room(t.Context(), "x"); err != nil {
+		t.Errorf("Room = %v, want nil", err)
+	}
+	server.limit(t, "1")
+	err := s.Room(t.Context(), "x")
+	wantUnavailable(t, "Room in a full server", err)
+	if !errors.Is(err, continuation.ErrFull) {
+		t.Errorf("Room in a full server = %v, want ErrFull", err)
+	}
+
+	// What has begun goes on.
+	r.Version, r.Events = 2, 2
+	next := continuation.Chapter{First: 2, Events: []json.RawMessage{[]byte(`{"n":2}`)}}
+	must := func(what string, err error) {
 		t.Helper()
-		if err := server.client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
-			t.Fatal(err)
+		if err != nil {
+			t.Errorf("%s in a full server = %v, want success", what, err)
 		}
 	}
-
-	limit("1")
-	next := r
-	next.Version = 2
-	wantUnavailable(t, "Put to a full server", s.Put(t.Context(), next, ttl, continuation.Chapter{}))
-	if got, err := s.Get(t.Context(), r.ID); err != nil || got.Version != 1 {
-		t.Errorf("Get from a full server = version %d, %v, want version 1", got.Version, err)
+	must("Put of the next version", s.Put(t.Context(), r, ttl, next))
+	r.Version = 3
+	must("Put without events", s.Put(t.Context(), r, ttl, continuation.Chapter{}))
+	must("Announce", s.Announce(t.Context(), "a", "http://a", ttl))
+	must("Describe", s.Describe(t.Context(), "a", "text", ttl))
+	today := continuation.DayOf(time.Now())
+	_, _, err = s.Spend(t.Context(), continuation.Spending{ID: "1", Principal: "ada", Day: today, Cost: 1}, 10)
+	must("Spend", err)
+	must("AddUsage", s.AddUsage(t.Context(), []continuation.Usage{{Principal: "ada", Day: today, Toolset: "t"}}, 24*time.Hour))
+	must("Delete", s.Delete(t.Context(), "x"))
+	if servers, err := s.Servers(t.Context()); err != nil || servers["a"] != "http://a" {
+		t.Errorf("Servers = %v, %v, want a", servers, err)
 	}
-	if err := s.Delete(t.Context(), "x"); err != nil {
-		t.Errorf("Delete from a full server = %v, want success", err)
+	if got, err := s.Get(t.Context(), r.ID); err != nil || got.Version != 3 {
+		t.Errorf("Get from a full server = version %d, %v, want version 3", got.Version, err)
+	}
+	if events, err := s.Events(t.Context(), r.ID, 0, 1000); err != nil || len(events) != 2 {
+		t.Errorf("Events from a full server = %v, %v, want both", events, err)
 	}
 
-	limit("0")
-	if err := s.Put(t.Context(), next, ttl, continuation.Chapter{}); err != nil {
-		t.Errorf("Put when there is room again = %v, want success", err)
+	server.limit(t, "0")
+	must("Room when there is room again", s.Room(t.Context(), "x"))
+	if keys := server.client.Keys(t.Context(), "*:room").Val(); len(keys) > 0 {
+		t.Errorf("Room has left the keys %q", keys)
+	}
+}
+
+// begun returns the first chapter of a journal.
+func begun(r continuation.Record) continuation.Chapter {
+	return continuation.Chapter{
+		First: 1, Events: []json.RawMessage{[]byte(`{"n":1}`)},
+		Summary: &continuation.Summary{ID: r.ID, Principal: r.Principal, Created: r.Created},
+	}
+}
+
+// limit sets how much memory the server may have; 0 is no limit.
+func (s *server) limit(tb testing.TB, bytes string) {
+	tb.Helper()
+	if err := s.client.ConfigSet(tb.Context(), "maxmemory", bytes).Err(); err != nil {
+		tb.Fatal(err)
 	}
 }
 

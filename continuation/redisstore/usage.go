@@ -28,7 +28,7 @@ func usageName(day continuation.Day, group string) string {
 	return usageListKey(day) + ":" + group
 }
 
-// tally writes a value of sums if its version follows the stored one.
+// tally writes a value of sums if its version follows the stored one, also if Redis is full: PERSIST needs no memory.
 //
 //	KEYS     value, list of the day
 //	ARGV[1]  the version that must be stored, encoded as in a value; empty for none
@@ -37,6 +37,7 @@ func usageName(day continuation.Day, group string) string {
 //	ARGV[4]  the group
 var tally = redis.NewScript(`
 if redis.call('GETRANGE', KEYS[1], 1, 8) ~= ARGV[1] then return 0 end
+redis.call('PERSIST', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 redis.call('ZADD', KEYS[2], 0, ARGV[4])
 redis.call('PEXPIRE', KEYS[2], math.max(redis.call('PTTL', KEYS[2]), ARGV[3]))

@@ -268,7 +268,8 @@ func TestRedisHangs(t *testing.T) {
 	})
 }
 
-// TestRedisFull fills Redis, which then answers but refuses writes.
+// TestRedisFull fills Redis, which then answers but refuses writes: nobody can start a program, and programs that are
+// paused go on, with results and output of some size, to further pauses and to their ends.
 func TestRedisFull(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
@@ -277,6 +278,7 @@ func TestRedisFull(t *testing.T) {
 		server := harness.LaunchAlone(t, s)
 		c := server.Alice()
 		pause := c.Pause(t, harness.AskOnce)
+		long := c.Pause(t, harness.Program{Code: "for n in range(2):\n    print(len((await ask(n=n))['text']))\n", Tools: harness.Tools("ask")})
 		stop := walkers(t, c)
 		limit := func(bytes string) {
 			t.Helper()
@@ -285,12 +287,22 @@ func TestRedisFull(t *testing.T) {
 			}
 		}
 		limit("1")
-		isUnavailable(t, c, pause.Continue(harness.Echo))
-		reportsReady(t, c, "store")
 		isUnavailable(t, c, harness.Program{Code: "print(1)"})
+		reportsReady(t, c, "store")
+		last := c.Post(t, pause.Continue(harness.Echo))
+		last.Completes(t, "{'n': 1}\n")
+		if again := c.Post(t, pause.Continue(harness.Echo)); again.Raw != last.Raw {
+			t.Errorf("got %v, then %v, want the same answer", last, again)
+		}
+		// The lease of the server has been renewed several times by then.
+		time.Sleep(8 * time.Second)
+		isUnavailable(t, c, harness.Program{Code: "print(1)"})
+		large := harness.Value(`{"text": "` + strings.Repeat("x", 60_000) + `"}`)
+		long = c.Post(t, long.Continue(large))
+		c.Post(t, long.Continue(large)).Completes(t, "60000\n60000\n")
 		limit("0")
 		reportsReady(t, c)
-		c.Post(t, pause.Continue(harness.Echo)).Completes(t, "{'n': 1}\n")
+		c.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")
 		stop()
 	}, "--maxmemory-policy", "noeviction")
 }
