@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import signal
 import socket
@@ -69,6 +70,12 @@ def signals() -> list[signal.Signals]:
     return _sent
 
 
+def _show_warning(
+    message: Warning | str, category: type[Warning], file: str, number: int, to: Any = None, line: str | None = None
+) -> None:
+    (to or sys.stderr).write(warnings.formatwarning(message, category, file, number, line))
+
+
 class WorkerProcess:
     """A worker that was forked from here, without a sandbox around it."""
 
@@ -99,7 +106,9 @@ class WorkerProcess:
         atexit._clear()
         sys.unraisablehook = sys.__unraisablehook__
         threading.excepthook = threading.__excepthook__
-        # As the interpreter has them without -W.
+        # As the interpreter has them without -W, and without pytest.
+        warnings.showwarning = _show_warning
+        logging.root.handlers.clear()
         warnings.resetwarnings()
         for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
             warnings.simplefilter("ignore", category)

@@ -320,25 +320,6 @@ def test_task_that_is_left_behind(run: Runner) -> None:
     assert (got.done, got.stdout, got.batches) == ({"exit": 0}, "end\ncancelled\n", [])
 
 
-def test_call_after_the_end(run: Runner) -> None:
-    got = run(
-        """
-        async def late():
-            try:
-                await asyncio.sleep(60)
-            finally:
-                try:
-                    await get_weather()
-                except RuntimeError as error:
-                    print(error)
-        task = asyncio.create_task(late())
-        await asyncio.sleep(0)
-    """
-    )
-    assert got.batches == []
-    assert got.done == {"exit": 0}
-
-
 def test_threads_go_on_to_their_end(run: Runner) -> None:
     got = run(
         """

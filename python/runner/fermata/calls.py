@@ -19,6 +19,7 @@ from json import dumps, loads
 from typing import Any, Final
 
 from fermata import frames, lines, tools, values
+from fermata.forgotten import Forgotten
 from fermata.loops import Clock, Loop
 from fermata.rest import Rest
 
@@ -32,9 +33,11 @@ _FORKED: Final = "tools can be called only in the program's own process; use thr
 class _Call:
     """A call that a task awaits."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, tool: str) -> None:
         self.number = 0
         self.text = b""
+        self.sent = False
+        self.tool = tool
         self.thread = threading.get_ident()
         self.future: asyncio.Future[Any] = loop.create_future()
         self._loop = loop
@@ -58,8 +61,13 @@ class _Call:
             # The loop has been closed, so nobody waits for the result any more.
             return
 
+    def forgotten(self) -> bool:
+        """Tell whether this call was not sent, and the event loop of its task does not run any more."""
+        return not self.sent and not self.future.done() and not self._loop.is_running()
+
     def abandon(self) -> None:
-        """Note that no result will come. There is nothing to do, since event loops end by themselves."""
+        """Make the task stop waiting, from any thread."""
+        self.take({"ended": True})
 
 
 class _Blocking:
@@ -68,6 +76,7 @@ class _Blocking:
     def __init__(self) -> None:
         self.number = 0
         self.text = b""
+        self.sent = False
         self.thread = threading.get_ident()
         self._result: Mapping[str, Any] | None = None
         self._ended = False
@@ -119,6 +128,7 @@ class Calls:
         self._waiting: dict[int, _Call | _Blocking] = {}
         self._issued = 0
         self._closed = False
+        self.forgotten = Forgotten(_CODE)
 
     def come_from_processes(
         self, rest: Callable[[], bool], decode: Callable[[bytes], Iterable[Mapping[str, Any]]]
@@ -140,7 +150,12 @@ class Calls:
         return self._call(name, values.encode(input), toolset)
 
     async def _call(self, name: str, input: str, toolset: str) -> Any:
-        return await self.request(name, input, lines.here(), toolset)
+        try:
+            return await self.request(name, input, lines.here(), toolset)
+        except BaseException as error:
+            # With a bare raise, the traceback gets no line of this function: it ends in the program.
+            error.__traceback__ = lines.made()
+            raise
 
     def block(self, name: str, input: dict[str, Any], toolset: str) -> Any:
         """Make one call and wait for its result in this thread, like an event loop that has nothing to run.
@@ -171,7 +186,7 @@ class Calls:
         ``line`` is the program's line, or 0 if it is not known.
         """
         loop = asyncio.get_running_loop()
-        call = _Call(loop)
+        call = _Call(loop, name)
         self._register(call, name, input, line, toolset)
         if not isinstance(loop, Loop):
             # An event loop of another kind does not notify us when it has nothing to run.
@@ -206,13 +221,21 @@ class Calls:
             self._stream.sendall(frames.encode(frames.DONE, payload))
 
     def close(self) -> None:
-        """Refuse calls from now on: the main program has ended."""
+        """Refuse calls from now on: the program has ended."""
         with self._lock:
             self._closed = True
             abandoned = list(self._waiting.values())
             self._waiting.clear()
         for call in abandoned:
+            if isinstance(call, _Call) and call.forgotten():
+                self.forgotten.not_called(call.tool)
             call.abandon()
+
+    def tasks_end(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
+        """Name the tools that these tasks were about to call, since their event loop ends."""
+        with self._lock:
+            waiting = [call for call in self._waiting.values() if isinstance(call, _Call)]
+        self.forgotten.left_waiting(tasks, {id(call.future): call.tool for call in waiting if call.forgotten()})
 
     def patience(self) -> float:
         """Return for how many seconds at most the waiting calls are held back for other processes."""
@@ -297,6 +320,7 @@ class Calls:
             if batch and size + len(call.text) + 1 > MAX_BATCH:
                 break
             if not call.done():
+                call.sent = True
                 batch.append(call.text)
                 size += len(call.text) + 1
         return batch
@@ -310,10 +334,17 @@ class Calls:
                 call.take(result)
 
 
+# Programs see the name of this file where Python shows a task.
+_CODE: Final = Calls._call.__code__.replace(co_filename="<tools>", co_firstlineno=1)
+Calls._call.__code__ = _CODE
+
+
 def _settle(future: asyncio.Future[Any], result: Mapping[str, Any]) -> None:
     if future.done():
         return
-    if "error" in result:
+    if "ended" in result:
+        future.set_exception(RuntimeError(_ENDED))
+    elif "error" in result:
         future.set_exception(tools.failure(result))
     else:
         future.set_result(result["value"])

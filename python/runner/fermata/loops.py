@@ -7,10 +7,10 @@ import selectors
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from selectors import SelectorKey
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from fermata import lines
 from fermata.rest import Rest
@@ -51,6 +51,9 @@ class Pausing(Protocol):
     def pause(self) -> bool:
         """Pause if the program rests. Return True if the loop may have something to run now."""
 
+    def tasks_end(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
+        """Do what must be done before the tasks of an event loop that ends are cancelled."""
+
 
 class _Selector(selectors.DefaultSelector):
     """A selector that pauses the program when its event loop would wait."""
@@ -86,6 +89,7 @@ class Loop(asyncio.SelectorEventLoop):
     """The event loop of any thread of the program."""
 
     def __init__(self, calls: Pausing) -> None:
+        self.calls = calls
         self._clock = calls.clock
         super().__init__(_Selector(calls))
 
@@ -95,14 +99,37 @@ class Loop(asyncio.SelectorEventLoop):
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         """Make a task like any loop, and note on which line."""
-        task = super().create_task(coro, **options)
+        try:
+            task = super().create_task(coro, **options)
+        except BaseException as error:
+            # With a bare raise, the traceback has no line of this function.
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
         lines.note(task, coro)
         return task
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Report an error that nobody handles, unless it is a future of gather that was cancelled with its tasks."""
+        if "future" not in context or not isinstance(context.get("exception"), asyncio.CancelledError):
+            super().call_exception_handler(context)
 
     def used(self) -> bool:
         """Tell whether this loop has anything left to do."""
         base: Any = self
         return bool(base._ready or base._scheduled or base._asyncgens or base._default_executor)
+
+
+_cancel_all: Final[Callable[[asyncio.AbstractEventLoop], None]] = vars(asyncio.runners)["_cancel_all_tasks"]
+
+
+def _cancel_all_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel the tasks of a loop that ends, as asyncio.run and asyncio.Runner do it."""
+    if isinstance(loop, Loop) and (tasks := asyncio.all_tasks(loop)):
+        loop.calls.tasks_end(tasks)
+    _cancel_all(loop)
+
+
+vars(asyncio.runners)["_cancel_all_tasks"] = _cancel_all_tasks
 
 
 @contextmanager

@@ -155,6 +155,8 @@ _WAITING: Final = frozenset(
         threading.Thread.join,
         getattr(threading.Thread, "_wait_for_tstate_lock", threading.Thread.join),
         concurrent.futures.thread._worker,
+        # The main thread waits here for the others when the program has ended.
+        threading._shutdown,  # type: ignore[attr-defined]
     )
 )
 

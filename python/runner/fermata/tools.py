@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import CodeType, FunctionType
 from typing import Any, Final, Literal, NamedTuple
 
-from fermata import values
+from fermata import lines, values
 from fermata.arguments import Arguments
 
 _NO_MESSAGE: Final = "tool execution failed"
@@ -83,17 +83,21 @@ def async_stub(
 
     @functools.wraps(declared)
     def stub(*args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        input = arguments.bind(args, kwargs)
         try:
-            call = invoke(input)
-        except TypeError as error:
-            refused = refusal(arguments, input, error)
-        else:
-            # Python's warning about a coroutine that was never awaited has the name of the tool.
-            call.__name__ = call.__qualname__ = identifier
-            return call
-        # The error is raised here, so that no traceback shows the code that encodes JSON.
-        raise refused
+            input = arguments.bind(args, kwargs)
+            try:
+                call = invoke(input)
+            except TypeError as error:
+                refused = refusal(arguments, input, error)
+            else:
+                # Python's warning about a coroutine that was never awaited has the name of the tool.
+                call.__name__ = call.__qualname__ = identifier
+                return call
+            raise refused
+        except BaseException as error:
+            # With a bare raise, the traceback gets no line of this function: it ends in the program.
+            error.__traceback__ = lines.of_program(error.__traceback__)
+            raise
 
     stub.__name__, stub.__qualname__ = identifier.rpartition(".")[2], identifier
     _mark_as_async(stub)

@@ -11,13 +11,13 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-from fermata import tools
+from fermata import lines, tools
 from fermata.arguments import Arguments
 from fermata.calls import Calls
 
@@ -29,14 +29,9 @@ _MAX_NAME: Final = 64
 _Decorate = Callable[[FunctionType], Callable[..., Any]]
 
 
-def install(package: str, toolsets: Iterable[Mapping[str, Any]], calls: Calls) -> Container[str]:
-    """Make the program's toolsets importable as modules of a package.
-
-    Returns a container of the names of the async methods, which is filled as modules are imported.
-    """
-    finder = _Finder(package, {each["key"]: each for each in toolsets}, calls)
-    sys.meta_path.insert(0, finder)
-    return finder.twins
+def install(package: str, toolsets: Iterable[Mapping[str, Any]], calls: Calls) -> None:
+    """Make the program's toolsets importable as modules of a package."""
+    sys.meta_path.insert(0, _Finder(package, {each["key"]: each for each in toolsets}, calls))
 
 
 class _Finder:
@@ -46,7 +41,6 @@ class _Finder:
         self._package = package
         self._toolsets = toolsets
         self._calls = calls
-        self.twins: set[str] = set()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -61,7 +55,12 @@ class _Finder:
         if package != self._package:
             return None
         if key not in self._toolsets:
-            raise ImportError(self._unknown(key), name=name)
+            try:
+                raise ImportError(self._unknown(key), name=name)
+            except ImportError as error:
+                # With a bare raise, the traceback has no line of this function.
+                error.__traceback__ = None
+                raise
         spec = ModuleSpec(name, _Module(self._toolsets[key]["source"]), origin=f"{package.replace('.', '/')}/{key}.py")
         spec.has_location = True
         return spec
@@ -72,7 +71,11 @@ class _Finder:
         def attribute(name: str) -> ModuleType:
             if name in self._toolsets:
                 return importlib.import_module(f"{self._package}.{name}")
-            raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
+            try:
+                raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
+            except AttributeError as error:
+                error.__traceback__ = None
+                raise
 
         vars(package).update(
             __doc__="The toolsets of this program.",
@@ -102,7 +105,6 @@ class _Finder:
             arguments = Arguments(identifier, object_first, declared, others)
             if not inspect.iscoroutinefunction(declared):
                 return _blocking_stub(arguments, declared, functools.partial(self._calls.block, name, toolset=toolset))
-            self.twins.add(identifier)
             invoke = functools.partial(self._calls.invoke, name, toolset=toolset)
             return tools.async_stub(identifier, arguments, declared, invoke)
 
@@ -114,13 +116,17 @@ def _blocking_stub(
 ) -> Callable[..., Any]:
     @functools.wraps(declared)
     def stub(*args: Any, **kwargs: Any) -> Any:
-        input = arguments.bind(args, kwargs)
         try:
-            return block(input)
-        except TypeError as error:
-            refused = tools.refusal(arguments, input, error)
-        # The error is raised here, so that no traceback shows the code that encodes JSON.
-        raise refused
+            input = arguments.bind(args, kwargs)
+            try:
+                return block(input)
+            except TypeError as error:
+                refused = tools.refusal(arguments, input, error)
+            raise refused
+        except BaseException as error:
+            # As in tools.async_stub.
+            error.__traceback__ = lines.of_program(error.__traceback__)
+            raise
 
     return stub
 

@@ -38,6 +38,8 @@ def encode(value: Any) -> str:
         text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
     except ValueError:
         # The value has a float that JSON cannot express, or refers to itself. _finite finds out which.
+        text = ""
+    if not text:
         text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")

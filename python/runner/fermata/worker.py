@@ -9,16 +9,14 @@ import functools
 import gc
 import io
 import os
-import re
 import socket
 import sys
 import threading
 import types
-import warnings
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from json import dumps, loads
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, toolsets, whereabouts, workspace
 from fermata import names as tool_names
@@ -27,7 +25,6 @@ from fermata.libraries import Ready
 from fermata.program import Program, error_line, error_text
 
 _OWN_FILES: Final = os.path.dirname(__file__)
-_NEVER_AWAITED: Final = re.compile(r"coroutine '([\w.]+)' was never awaited")
 
 
 def preload(kind: str) -> Ready:
@@ -90,9 +87,10 @@ def run(stream: socket.socket, ready: Ready) -> None:
         else:
             sys.argv += request.get("args", ())
             valued = request.get("value", False)
-            twins = toolsets.install(request["package"], request["toolsets"], pending) if "toolsets" in request else ()
+            if "toolsets" in request:
+                toolsets.install(request["package"], request["toolsets"], pending)
             value = returned.encode(
-                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued, twins)
+                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued)
             )
     except SystemExit as exit:
         status = _exit_status(exit.code)
@@ -103,7 +101,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
         status = 1
         _write(error_text(error, _OWN_FILES))
         del error
-    _finish(module.__dict__, ready.figures)
+    _finish(module.__dict__, ready.figures, pending)
     tool_names.restore_builtins()
     done["exit"] = status
     try:
@@ -125,12 +123,11 @@ def _run(
     pending: calls.Calls,
     namespace: dict[str, Any],
     valued: bool = False,
-    twins: Container[str] = (),
 ) -> Any:
     """Run the program to its end, in a namespace with these names.
 
-    ``twins`` are the names of the async methods of toolsets. Returns the value that a valued program
-    returns or leaves on its last line. Raises what the program raises, and what compiling it raises.
+    Returns the value that a valued program returns or leaves on its last line. Raises what the program
+    raises, and what compiling it raises.
     """
     namespace.update(names)
     namespace["ToolExecutionError"] = tools.ToolExecutionError
@@ -138,27 +135,22 @@ def _run(
     hidden = tool_names.hidden(defined, names)
     seconds = tool_names.second(defined, hidden)
     namespace.update(defined | seconds)
-    warnings.showwarning = _show_warning_for(defined, twins)
-    try:
-        program = Program(code, valued)
-        if hidden:
-            _write(tool_names.warning(hidden, seconds, names, program.code))
-        if program.awaits:
-            with asyncio.Runner() as runner:
-                try:
-                    runner.run(program.start(namespace))
-                finally:
-                    pending.close()
-        elif program.starts_loop:
-            program.start(namespace)
-        else:
-            _run_inside_loop(program, namespace, pending)
-        return program.value if valued else None
-    finally:
-        pending.close()
+    pending.forgotten.watch()
+    program = Program(code, valued)
+    if hidden:
+        _write(tool_names.warning(hidden, seconds, names, program.code))
+    if program.awaits:
+        # When it ends, the runner cancels the tasks that are left, which may call tools to clean up.
+        with asyncio.Runner() as runner:
+            runner.run(program.start(namespace))
+    elif program.starts_loop:
+        program.start(namespace)
+    else:
+        _run_inside_loop(program, namespace)
+    return program.value if valued else None
 
 
-def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls.Calls) -> None:
+def _run_inside_loop(program: Program, namespace: dict[str, Any]) -> None:
     """Run a program that does not await inside a running loop, like a program that awaits.
 
     The loop itself runs only after the end of the program, and only if the program has left
@@ -173,11 +165,8 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any], pending: calls
         asyncio._set_running_loop(None)
         if not isinstance(loop, loops.Loop) or loop.used():
             with runner:
-                try:
-                    loop.call_soon(loop.stop)
-                    loop.run_forever()
-                finally:
-                    pending.close()
+                loop.call_soon(loop.stop)
+                loop.run_forever()
 
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
@@ -244,13 +233,16 @@ def _exit_status(code: object) -> int:
     return 1
 
 
-def _finish(namespace: dict[str, Any], figures: Figures) -> None:
+def _finish(namespace: dict[str, Any], figures: Figures, pending: calls.Calls) -> None:
     """Do what the interpreter does at exit, without its own cleanup, and save the open figures."""
     try:
-        # This waits for threads. If a thread never ends, the run budget ends the program.
-        threading._shutdown()  # type: ignore[attr-defined]
-        figures.finish()
-        atexit._run_exitfuncs()
+        try:
+            # This waits for threads, which may call tools. If a thread never ends, the run budget ends the program.
+            threading._shutdown()  # type: ignore[attr-defined]
+            figures.finish()
+            atexit._run_exitfuncs()
+        finally:
+            pending.close()
         # This warns of coroutines that nobody has awaited, so it comes after everything that
         # may still use the names of the program.
         namespace.clear()
@@ -281,28 +273,3 @@ def _show_thread_error(args: threading.ExceptHookArgs) -> None:
     text = f"Exception in thread {name}:\n{error_text(args.exc_value, _OWN_FILES)}"
     with suppress(OSError, AttributeError, ValueError):  # sys.stderr belongs to the program
         sys.stderr.write(text)
-
-
-def _show_warning_for(stubs: Container[str], twins: Container[str]) -> Any:
-    """Return a warnings.showwarning that recognizes a stub that was not awaited."""
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        found = _NEVER_AWAITED.fullmatch(str(message))
-        if found is not None and (found[1] in stubs or found[1] in twins) and file is None:
-            name = found[1]
-            _write(f"RuntimeWarning: the tool {name} was not called: write `await {name}(...)`\n")
-            return
-        text = warnings.formatwarning(message, category, filename, lineno, line)
-        try:
-            (file or sys.stderr).write(text)
-        except (OSError, AttributeError):
-            return
-
-    return show
