@@ -1,0 +1,73 @@
+package differential
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A difference is what may differ in a program, and why: the words with which a point of the section "What
+// differs from python3" in docs/writing-programs.md begins. Parts are those that differ.
+type difference struct{ parts, why string }
+
+// differences are all that may differ, by program.
+var differences = map[string]difference{
+	"async/group_error":       {"stderr", "Tracebacks"},
+	"errors/forgotten_await":  {"error stderr", "Calls that are not awaited"},
+	"errors/wrong_argument":   {"error stderr", "Wrong arguments of tools"},
+	"threads/error_in_thread": {"stderr", "Tracebacks"},
+}
+
+// faults are programs in which the server is wrong today. An entry is to be taken out when that is repaired.
+var faults = map[string]string{
+	"classes/del_at_end":           "finalizers run after their globals are gone",
+	"classes/source_of_class":      "the program is no file",
+	"dates/parse_and_return":       "a top-level return takes the builtins away from C code",
+	"errors/await_in_def":          "errors of the compiler come without their line",
+	"errors/logging_exception":     "frames of the runner in tracebacks that the program prints",
+	"errors/print_exc_of_tool":     "frames of the runner in tracebacks that the program prints",
+	"errors/unawaited_gather":      "nothing says that await is missing",
+	"files/cycle_keeps_file":       "there is no last garbage collection",
+	"files/script_directory":       "the program is no file",
+	"processes/pool_spawn":         "the program is no file",
+	"threads/thread_outlives_main": "calls of threads are not served after the end of the main program",
+	"values/future_import":         "a top-level return excludes imports from __future__",
+	"values/return_numpy":          "a top-level return takes the builtins away from C code",
+	"values/star_import":           "a top-level return excludes import *",
+}
+
+// judgeTable checks that the table names programs, and that the documentation names the reasons, and no more.
+func judgeTable(t *testing.T, programs []program) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/writing-programs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## What differs from python3\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	documented := map[string]bool{}
+	for _, point := range regexp.MustCompile(`(?m)^- \*\*([^*]+?)\.?\*\*`).FindAllStringSubmatch(section, -1) {
+		documented[point[1]] = false
+	}
+	for name, may := range differences {
+		if !slices.ContainsFunc(programs, func(p program) bool { return p.name == name }) {
+			t.Errorf("the table of differences has %s, which is no program", name)
+		}
+		if _, is := documented[may.why]; !is {
+			t.Errorf("%s may differ for a reason that docs/writing-programs.md does not have: %s", name, may.why)
+		}
+		documented[may.why] = true
+	}
+	for name := range faults {
+		if !slices.ContainsFunc(programs, func(p program) bool { return p.name == name }) {
+			t.Errorf("the table of faults has %s, which is no program", name)
+		}
+	}
+	for why, used := range documented {
+		if !used {
+			t.Errorf("docs/writing-programs.md has a difference that no program shows: %s", why)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+weather = await get_weather(city="Paris")
+print(weather["city"], weather["celsius"], weather["sky"])

@@ -1,0 +1,4 @@
+def load():
+    return await get_user(id=1)
+
+print(load())

@@ -1,0 +1,5 @@
+import sys
+print("checking")
+if not os.path.exists("input.xlsx"):
+    print("no input", file=sys.stderr)
+    sys.exit(2)

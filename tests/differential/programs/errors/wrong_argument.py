@@ -1,0 +1,1 @@
+weather = await get_weather(town="Paris")

@@ -1,0 +1,3 @@
+import json
+with open("config.json") as f:
+    config = json.load(f)

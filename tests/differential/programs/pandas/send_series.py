@@ -1,0 +1,5 @@
+df = pd.DataFrame({"city": ["Paris", "Rome", "Paris"], "n": [1, 2, 3]})
+got = await echo(value=df.to_dict(orient="records"))
+totals = pd.DataFrame(got).groupby("city")["n"].sum()
+totals.to_csv("totals.csv")
+return totals.to_dict()

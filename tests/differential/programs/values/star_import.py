@@ -1,0 +1,3 @@
+from math import *
+r = sqrt(16) + floor(pi)
+return r
