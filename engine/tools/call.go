@@ -125,7 +125,11 @@ func (t tool) check(input json.RawMessage) (json.RawMessage, error) {
 	if t.schema == nil {
 		return canonical, nil
 	}
-	return canonical, t.schema.Check(canonical)
+	compiled, err := t.schema()
+	if err != nil {
+		return nil, fmt.Errorf(textUnchecked, err)
+	}
+	return canonical, compiled.Check(canonical)
 }
 
 // failure returns a failed call.

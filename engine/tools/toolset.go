@@ -43,7 +43,8 @@ type toolset struct {
 // A tool is a tool with the schema for its inputs.
 type tool struct {
 	Tool
-	schema *schema.Schema // nil if inputs are not checked
+	// schema compiles the schema when it is first asked for. It is nil if inputs are not checked.
+	schema func() (*schema.Schema, error)
 }
 
 // now returns what is known about the toolset, including the present state of its source.
@@ -229,18 +230,26 @@ func (t *toolset) make(o source.Tool) (tool, error) {
 	if rules.Idempotent != nil {
 		made.Idempotent = *rules.Idempotent
 	}
-	compiled, err := schema.Compile(made.Input)
-	if err != nil {
-		return tool{}, unusable(textSchema, quoted(o.Name), err)
-	}
-	if t.described.Validate {
-		made.schema = compiled
-		if s, ok := t.source.(interface{ Texts(tool string) []string }); ok {
-			made.schema = compiled.WithTexts(s.Texts(o.Name)...)
+	compile := sync.OnceValues(func() (*schema.Schema, error) {
+		compiled, err := schema.Compile(made.Input)
+		if s, ok := t.source.(interface{ Texts(tool string) []string }); ok && err == nil {
+			compiled = compiled.WithTexts(s.Texts(o.Name)...)
 		}
+		return compiled, err
+	})
+	if t.described.Validate {
+		made.schema = compile
 	}
 	if len(o.Output) > 0 {
 		made.Output = t.masker.JSON(o.Output)
+	}
+	if t.described.MCP == nil {
+		return made, nil // These schemas were checked when the file and its documents were read.
+	}
+	if _, err := compile(); err != nil {
+		return tool{}, unusable(textSchema, quoted(o.Name), err)
+	}
+	if len(o.Output) > 0 {
 		if _, err := schema.Compile(made.Output); err != nil {
 			made.Output = nil // The schema of the result is only a help for readers.
 			t.note(fmt.Sprintf("the schema of the result of %s is left out: %v", quoted(o.Name), err))

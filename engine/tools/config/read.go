@@ -226,14 +226,14 @@ func (r *reader) open(path string, limit int64) (text []byte, problem string) {
 	if problem := judge(path, info, limit); problem != "" {
 		return nil, problem
 	}
-	text, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
+	whole := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := whole.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
 		return nil, openProblem(err)
 	}
-	if int64(len(text)) > limit {
+	if int64(whole.Len()) > limit {
 		return nil, tooLarge(limit)
 	}
-	return text, ""
+	return whole.Bytes(), ""
 }
 
 // judge says why a file cannot be used, or returns "" if it can.

@@ -41,24 +41,35 @@ func (r *reader) body(e endpoint, in *input) error {
 		return nil
 	}
 	required := body.get("required") == true
-	if e.method == "GET" || e.method == "HEAD" {
-		if required {
-			return errors.New("needs a body, which a " + e.method + " request does not have")
-		}
-		r.notes.add(e, "its body is left out, since it is a %s request", e.method)
-		return nil
-	}
 	for _, fits := range bodies {
 		media, name := mediaOf(content, fits)
 		if name == "" {
 			continue
+		}
+		schema, _, err := follow(r.tree, media.member("schema"))
+		switch {
+		case err == nil && isEmpty(schema):
+			return nil
+		case e.method == "GET" || e.method == "HEAD":
+			if required {
+				return errors.New("needs a body, which a " + e.method + " request does not have")
+			}
+			r.notes.add(e, "its body is left out, since it is a "+e.method+" request", "")
+			return nil
 		}
 		if in.media = name; isAny(name) {
 			in.media = "application/json"
 		}
 		return r.content(in, media, required, body.text("description"))
 	}
-	return fmt.Errorf("takes a body that is neither JSON nor a form nor a text, at %s", content.at)
+	return errors.New("takes a body that is neither JSON nor a form nor a text")
+}
+
+// isEmpty reports whether a schema allows nothing but an object without members.
+func isEmpty(schema *object) bool {
+	properties := schema.object("properties")
+	return schema.get("additionalProperties") == false && (properties == nil || len(properties.members) == 0) &&
+		schema.find("allOf") < 0 && schema.find("anyOf") < 0 && schema.find("oneOf") < 0 && schema.find("patternProperties") < 0
 }
 
 // content adds the parameters of a body with a content.
@@ -74,7 +85,7 @@ func (r *reader) content(in *input, media placed, required bool, text string) er
 		return err
 	}
 	form := isForm(kind) || isMultipart(kind)
-	if flattened == nil {
+	if flattened == nil || len(in.parameters)+len(flattened.properties) > maxParameters {
 		if form { // The members of any object can be sent.
 			whole = placed{newObject("type", "object", "allOf", []any{cmp.Or[any](whole.value, newObject())}), whole.at}
 		}

@@ -9,6 +9,9 @@ import (
 	"fermata/engine/tools/schema"
 )
 
+// wrongValue is why a keyword is left out that has a value of the wrong kind.
+const wrongValue = "a keyword of a schema is left out: its value cannot be used"
+
 // keyword sets a keyword that has no schemas, if its value is one that it can have. It returns false for all
 // other keywords.
 func (b *bundle) keyword(out *object, name string, v placed) bool {
@@ -54,6 +57,7 @@ func (b *bundle) keyword(out *object, name string, v placed) bool {
 		text, ok := v.value.(string)
 		if good = ok; ok {
 			out.set(name, cutText(text, 1000))
+			b.size += len(name) + min(len(text), 1000)
 			return true
 		}
 	case "format", "contentEncoding", "contentMediaType":
@@ -64,7 +68,7 @@ func (b *bundle) keyword(out *object, name string, v placed) bool {
 	if good {
 		out.set(name, v.value)
 	} else if v.value != nil {
-		b.drop("the keyword at %s is left out: its value cannot be used", v.at)
+		b.drop(wrongValue, v.at.String())
 	}
 	return true
 }

@@ -11,7 +11,7 @@ const (
 	maxNamed = 5   // operations that a note names
 )
 
-// notes collects what the operator should know. What is so of several operations is said once.
+// notes collects what the operator should know. What is so in several places is said once.
 type notes struct {
 	list []*note
 }
@@ -23,15 +23,19 @@ type note struct {
 	about   []string
 }
 
-// add adds a note about an operation.
-func (n *notes) add(e endpoint, format string, args ...any) {
-	n.put(e, false, fmt.Sprintf(format, args...))
+// add adds a note about an operation. Where it is so, or why, may be added to its name.
+func (n *notes) add(e endpoint, text, where string) {
+	about := e.String()
+	if where != "" {
+		about += " (" + where + ")"
+	}
+	n.put(about, false, text)
 }
 
 // leaveOut adds that an operation is left out. The reason continues a sentence that begins with "it".
-func (n *notes) leaveOut(e endpoint, reason error) { n.put(e, true, reason.Error()) }
+func (n *notes) leaveOut(e endpoint, reason error) { n.put(e.String(), true, reason.Error()) }
 
-func (n *notes) put(e endpoint, leftOut bool, text string) {
+func (n *notes) put(about string, leftOut bool, text string) {
 	i := slices.IndexFunc(n.list, func(other *note) bool { return other.leftOut == leftOut && other.text == text })
 	switch {
 	case i < 0 && len(n.list) >= maxNotes:
@@ -40,8 +44,8 @@ func (n *notes) put(e endpoint, leftOut bool, text string) {
 		i = len(n.list)
 		n.list = append(n.list, &note{text: text, leftOut: leftOut})
 	}
-	if about := n.list[i]; !slices.Contains(about.about, e.String()) {
-		about.about = append(about.about, e.String())
+	if one := n.list[i]; !slices.Contains(one.about, about) {
+		one.about = append(one.about, about)
 	}
 }
 

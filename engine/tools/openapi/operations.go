@@ -153,7 +153,7 @@ func (r *reader) build(e endpoint) (httptool.Operation, error) {
 	if result := r.result(e); result.value != nil {
 		raw, b, err := r.written(answer, func(b *bundle) (any, error) { return b.convert(result, 0) })
 		if err != nil {
-			r.notes.add(e, "its result has no schema: %s", err)
+			r.notes.add(e, "its result has no schema: "+err.Error(), "")
 		} else {
 			r.tell(e, "result", b)
 			o.Output = raw
@@ -168,10 +168,10 @@ func (r *reader) build(e endpoint) (httptool.Operation, error) {
 // tell adds notes about what was removed from a schema.
 func (r *reader) tell(e endpoint, what string, b *bundle) {
 	if b.cut {
-		r.notes.add(e, "the schema of its %s is too large or refers to itself; below level %d of its references it allows everything", what, b.levels)
+		r.notes.add(e, "the schema of its "+what+" is too large or refers to itself; below some levels of its references it allows everything", "")
 	}
-	for _, text := range b.dropped {
-		r.notes.add(e, "%s", text)
+	for _, d := range b.dropped {
+		r.notes.add(e, d.text, d.where)
 	}
 }
 

@@ -113,11 +113,9 @@ components:
 	want := []string{
 		"/list is left out: it is no object, at /paths/~1list",
 		"broken is left out: it has a parameter that is no object, at /paths/~1broken/get/parameters/0",
-		"keywords: the keyword at " + at + "properties/a/type is left out: its value cannot be used",
-		"keywords: the keyword at " + at + "properties/b/minLength is left out: its value cannot be used",
-		"keywords: the keyword at " + at + "properties/c/enum is left out: its value cannot be used",
-		`keywords: the pattern "^(?!a)b$" at ` + at + "properties/d/pattern is left out: it is not one of RE2",
-		"keywords: the schema at " + at + "properties/e is left out: it is no object",
+		"keywords (" + at + "properties/a/type), keywords (" + at + "properties/b/minLength), keywords (" + at + "properties/c/enum): a keyword of a schema is left out: its value cannot be used",
+		`keywords ("^(?!a)b$" at ` + at + "properties/d/pattern): a pattern is left out: it is not one of RE2",
+		"keywords (" + at + "properties/e): a schema is left out: it is no object",
 		`nowhere is left out: it has a parameter at /paths/~1nowhere/get/parameters/0 that has the $ref "#/components/parameters/None", which leads to something that is not there`,
 		"GET /text is left out: it is no object, at /paths/~1text/get",
 	}

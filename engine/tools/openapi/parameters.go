@@ -144,7 +144,7 @@ func (r *reader) parameter(e endpoint, in *input, p declared) error {
 	switch {
 	case part == "cookie" || part == "header" && !httptool.HeaderAllowed(name):
 		// The operator configures these, whether they are required or not.
-		r.notes.add(e, "the %s %.100q is no parameter of the tool; if it is needed, write it into headers", part, name)
+		r.notes.add(e, fmt.Sprintf("the %s %.100q is no parameter of the tool; if it is needed, write it into headers", part, name), "")
 		return nil
 	case !known || name == "":
 		return fmt.Errorf("has a parameter in %.50q, which is no part of a request, at %s", part, p.at)
@@ -155,7 +155,7 @@ func (r *reader) parameter(e endpoint, in *input, p declared) error {
 		if required {
 			return fmt.Errorf("has the parameter %.100q, which %w", name, err)
 		}
-		r.notes.add(e, "the parameter %.100q is left out: it %s", name, err)
+		r.notes.add(e, fmt.Sprintf("the parameter %.100q is left out: it %s", name, err), "")
 		return nil
 	}
 	return in.add(httptool.Parameter{Name: name, In: where, Style: style}, describedAs(schema, p.text("description")), required)

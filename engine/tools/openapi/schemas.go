@@ -30,26 +30,27 @@ type bundle struct {
 
 	defs    *object
 	names   map[string]string // names in $defs, by reference
-	dropped []string          // what was left out, and why
+	dropped []dropped
 	cut     bool
 	nodes   int
+	size    int // bytes that the written schema has at least
 }
 
-// bundleNodes is the maximum number of nodes that are converted for one schema.
-const bundleNodes = 50_000
+// A dropped part of a schema was left out for a reason.
+type dropped struct{ text, where string }
 
 var errLarge = errors.New("is too large")
 
 // drop notes that something is left out.
-func (b *bundle) drop(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(b.dropped, text) {
-		b.dropped = append(b.dropped, text)
+func (b *bundle) drop(text, where string) {
+	if d := (dropped{text, where}); !slices.Contains(b.dropped, d) {
+		b.dropped = append(b.dropped, d)
 	}
 }
 
 // convert returns a schema of the document as JSON Schema.
 func (b *bundle) convert(v placed, level int) (any, error) {
-	if b.nodes++; b.nodes > bundleNodes {
+	if b.nodes++; b.nodes > schema.MaxNodes || b.size > schema.MaxSchema {
 		return nil, errLarge
 	}
 	s, ok := v.value.(*object)
@@ -58,7 +59,7 @@ func (b *bundle) convert(v placed, level int) (any, error) {
 			return flag, nil
 		}
 		if v.value != nil {
-			b.drop("the schema at %s is left out: it is no object", v.at)
+			b.drop("a schema is left out: it is no object", v.at.String())
 		}
 		return &object{}, nil
 	}
@@ -81,7 +82,9 @@ func (b *bundle) convert(v placed, level int) (any, error) {
 			}
 		}
 	}
-	b.hideMembers(out, s)
+	if out.find("required") >= 0 {
+		b.require(out, s)
+	}
 	modernize(out, s, b.old)
 	return out, nil
 }
@@ -96,7 +99,11 @@ func (b *bundle) reference(ref string, at *place, level int) (*object, error) {
 	if !known {
 		target, err := resolve(b.tree, ref)
 		if err != nil {
-			b.drop("the schema at %s allows everything: it %s", at, err)
+			if errors.Is(err, errOutside) {
+				b.drop("a schema allows everything: its $ref "+errOutside.Error(), "")
+			} else {
+				b.drop("a schema allows everything: it "+err.Error(), at.String())
+			}
 			return &object{}, nil
 		}
 		name = b.defName(ref)
@@ -139,14 +146,15 @@ func (b *bundle) schemas(out *object, keyword string, v placed, level int) error
 	case "properties", "patternProperties", "dependentSchemas":
 		members, ok := v.value.(*object)
 		if !ok {
-			b.drop("the keyword at %s is left out: it is no object", v.at)
+			b.drop(wrongValue, v.at.String())
 			return nil
 		}
 		converted := &object{}
 		for _, m := range members.members {
-			if keyword == "patternProperties" && !b.pattern(m.name, v.at.at(m.name)) {
+			if keyword == "properties" && b.hides(v.member(m.name)) || keyword == "patternProperties" && !b.pattern(m.name, v.at.at(m.name)) {
 				continue
 			}
+			b.size += len(m.name) + len(`"":{},`)
 			member, err := b.convert(v.member(m.name), level)
 			if err != nil {
 				return err
@@ -157,7 +165,7 @@ func (b *bundle) schemas(out *object, keyword string, v placed, level int) error
 	case "allOf", "anyOf", "oneOf", "prefixItems":
 		list, ok := v.value.([]any)
 		if !ok {
-			b.drop("the keyword at %s is left out: it is no list", v.at)
+			b.drop(wrongValue, v.at.String())
 		}
 		return b.list(out, keyword, list, v.at, level)
 	}
@@ -185,28 +193,29 @@ func (b *bundle) pattern(text string, at *place) bool {
 	if schema.CheckPattern(text) == nil {
 		return true
 	}
-	b.drop("the pattern %.100q at %s is left out: it is not one of RE2", text, at)
+	b.drop("a pattern is left out: it is not one of RE2", fmt.Sprintf("%.100q at %s", text, at))
 	return false
 }
 
-// hideMembers removes the properties that are not for the purpose.
-func (b *bundle) hideMembers(out, s *object) {
-	properties := out.object("properties")
-	if properties == nil {
-		return
-	}
+// hides reports whether a property is not for the purpose.
+func (b *bundle) hides(property placed) bool {
+	member, _, err := follow(b.tree, property)
 	flag := "readOnly"
 	if b.purpose == answer {
 		flag = "writeOnly"
 	}
-	for _, m := range slices.Clone(properties.members) {
-		member, _, err := follow(b.tree, placed{s.object("properties").get(m.name), nil})
-		if err == nil && member.get(flag) == true {
-			properties.remove(m.name)
-			out.set("required", slices.DeleteFunc(slices.Clone(out.list("required")), func(v any) bool { return v == m.name }))
-		}
-	}
-	if len(out.list("required")) == 0 {
+	return err == nil && member.get(flag) == true
+}
+
+// require removes hidden properties from those that are required.
+func (b *bundle) require(out, s *object) {
+	properties := placed{s.get("properties"), nil}
+	required := slices.DeleteFunc(slices.Clone(out.list("required")), func(name any) bool {
+		text, _ := name.(string)
+		return b.hides(properties.member(text))
+	})
+	out.set("required", required)
+	if len(required) == 0 {
 		out.remove("required")
 	}
 }
