@@ -73,7 +73,9 @@ func (o opener) http(t *toolset, options httptool.Options) (source.Source, error
 
 // openAPI makes a source of the operations of an OpenAPI document.
 func (o opener) openAPI(t *toolset, d *config.OpenAPI) (source.Source, error) {
-	document, err := openapi.Read(d.Document, openapi.Choice{Operations: d.Only, Tags: d.Tags})
+	document, err := config.Once(d.Document, func(text []byte) (*openapi.Document, error) {
+		return openapi.Read(text, openapi.Choice{Operations: d.Only, Tags: d.Tags})
+	})
 	if err != nil {
 		return nil, unusable("%v", err)
 	}

@@ -151,7 +151,7 @@ type HTTPTool struct {
 type OpenAPI struct {
 	// File is the document's name, and Document what it contains.
 	File     string
-	Document []byte
+	Document *Document
 	// BaseURL replaces the servers of the document. If it is empty, the URL in the document is used.
 	BaseURL string
 	// Headers are sent with every call.

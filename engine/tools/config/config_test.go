@@ -148,7 +148,7 @@ func TestRead(t *testing.T) {
 			{
 				Key: "petstore", Title: "petstore", Class: "Pets", Timeout: config.DefaultTimeout, Secrets: []string{"internal-api.example.com"},
 				OpenAPI: &config.OpenAPI{
-					File: got.Toolsets[1].OpenAPI.File, Document: []byte(`{"openapi": "3.0.0"}`), BaseURL: "https://internal-api.example.com/v3", Retries: config.DefaultRetries,
+					File: got.Toolsets[1].OpenAPI.File, Document: config.NewDocument([]byte(`{"openapi": "3.0.0"}`)), BaseURL: "https://internal-api.example.com/v3", Retries: config.DefaultRetries,
 					Only: []string{"getPetById", "findPets"}, Tools: map[string]config.Rules{"findPets": {Hide: true, Envelope: true}},
 				},
 			},
@@ -172,7 +172,7 @@ func TestRead(t *testing.T) {
 		},
 		Principals: map[string]string{"alice": "readers", "jwt:tenant:bob": "nobody"},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Toolset{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(config.Toolset{}, config.Document{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -182,7 +182,9 @@ func (r *reader) readOpenAPI(v value, t *Toolset, secrets *vault) *OpenAPI {
 	m := v.members("file", "base_url", "headers", "timeout", "retries", "operations", "tags", "tools")
 	o := &OpenAPI{Retries: readLimits(m, t)}
 	if v, found := m.need("file", "write the name of an OpenAPI document"); found {
-		o.File, o.Document = v.document()
+		var text []byte
+		o.File, text = v.document()
+		o.Document = NewDocument(text)
 	}
 	if v, found := m.get("base_url"); found {
 		o.BaseURL = v.url(secrets)

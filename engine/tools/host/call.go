@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"strconv"
@@ -58,7 +57,7 @@ func (g *generation) same(ctx context.Context, former *generation, n policy.Name
 	if described.HTTP != nil && !sameRequest(described.HTTP.Tools, before.HTTP.Tools, n.Tool) {
 		return false
 	}
-	if described.OpenAPI != nil && !bytes.Equal(described.OpenAPI.Document, before.OpenAPI.Document) {
+	if described.OpenAPI != nil && described.OpenAPI.Document.Digest != before.OpenAPI.Document.Digest {
 		return false
 	}
 	rules, old := described.Rules(n.Tool), before.Rules(n.Tool)

@@ -41,6 +41,9 @@ func (h *Host) reload(ctx context.Context) config.Stamp {
 	file, stamp, err := config.ReadStamped(h.o.Path, os.LookupEnv)
 	var next *generation
 	if err == nil {
+		now, release := h.now()
+		file.Adopt(now.file)
+		release()
 		next, err = h.make(ctx, file)
 	}
 	if err != nil {
