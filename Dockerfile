@@ -18,14 +18,18 @@ FROM ${BASE} AS sandbox
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
         fonts-dejavu-core \
+        fonts-noto-cjk \
         jq \
         python3 \
         python3-matplotlib \
         python3-numpy \
+        python3-openpyxl \
         python3-pandas \
         python3-scipy \
         python3-sklearn \
     && rm -rf /var/lib/apt/lists/* \
+    # Letters that the first font lacks, such as Chinese ones, come from the second.
+    && echo "font.family: DejaVu Sans, Noto Sans CJK JP" >> /etc/matplotlibrc \
     && useradd --uid 1000 --home-dir /mnt/data --no-create-home --shell /bin/bash sandbox \
     && mkdir -p /mnt/data
 COPY python/runner /opt/fermata

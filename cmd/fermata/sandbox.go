@@ -31,7 +31,7 @@ const leastMemory = 16 << 20
 // sandboxSettings are the settings of sandboxes.
 type sandboxSettings struct {
 	Provider       string        `name:"sandbox" enum:"process,docker" default:"process" help:"What programs run in. process: processes of this machine in namespaces of their own; docker: containers of the Docker engine that DOCKER_HOST names."`
-	Python         string        `default:"python3" help:"Python interpreter of process sandboxes, 3.11 or later: a path, or a name to look up."`
+	Python         string        `default:"python3" help:"Python interpreter of process sandboxes, CPython 3.11 to 3.14: a path, or a name to look up."`
 	DockerImage    string        `default:"fermata-sandbox" help:"Image of the containers."`
 	DockerRuntime  string        `placeholder:"NAME" help:"OCI runtime of the containers, for example runsc for gVisor. Default: the default runtime of the Docker engine."`
 	Cgroups        string        `enum:"required,optional" default:"required" help:"Whether cgroups must limit process sandboxes. required: the server does not start without them; optional: it starts, but then one program may take FERMATA_PIDS times FERMATA_MEMORY, three times FERMATA_DISK on top of that, and all processors. Use optional for your own programs only."`

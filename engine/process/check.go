@@ -30,8 +30,7 @@ func Check(ctx context.Context, o Options) []sandbox.Finding {
 			Remedy: fmt.Sprintf("install Python 3.%d or later, or set FERMATA_PYTHON to one", oldestPython),
 		})
 	} else {
-		findings = append(findings, sandbox.Finding{What: "Python", State: sandbox.OK, Detail: python.version + ", " + python.path},
-			checkLibraries(ctx, python), checkNamespaces(ctx, python))
+		findings = append(findings, checkPython(ctx, python)...)
 	}
 	findings = append(findings, checkSeccomp())
 	findings = append(findings, checkCgroups(o)...)
@@ -65,18 +64,38 @@ func checkKernel() sandbox.Finding {
 		fmt.Sprintf("use a machine with Linux %d.%d or later, or FERMATA_SANDBOX=docker", oldestMajor, oldestMinor))
 }
 
-func checkLibraries(ctx context.Context, python interpreter) sandbox.Finding {
-	_, missing, err := python.libraries(ctx)
+// checkPython looks at what an interpreter has for the runner, and for programs.
+func checkPython(ctx context.Context, python interpreter) []sandbox.Finding {
+	found := sandbox.Finding{What: "Python", State: sandbox.OK, Detail: python.version + ", " + python.path}
+	seen, err := python.survey(ctx)
 	if err != nil {
-		return sandbox.Finding{What: "libraries", State: sandbox.Weaker, Detail: err.Error(), Remedy: "see whether " + python.path + " works"}
+		found.State, found.Detail, found.Remedy = sandbox.Weaker, found.Detail+": "+err.Error(), "see whether it works"
+		return []sandbox.Finding{found, checkNamespaces(ctx, python)}
 	}
-	if len(missing) > 0 {
+	if !seen.Ctypes {
+		found.State, found.Detail = sandbox.Missing, found.Detail+": it was built without ctypes, which the server needs to make sandboxes"
+		found.Remedy = "install libffi-dev and build it again, or set FERMATA_PYTHON to another one"
+		return []sandbox.Finding{found}
+	}
+	if why := python.untested(seen); why != "" {
+		found.State, found.Detail = sandbox.Weaker, found.Detail+": "+why
+		found.Remedy = fmt.Sprintf("set FERMATA_PYTHON to a CPython from 3.%d to 3.%d", oldestPython, newestPython)
+	}
+	builtin := sandbox.Found("its modules", seen.lacks() == "", sandbox.Weaker, "nothing is left out", "set FERMATA_PYTHON to another build of it, if programs need these")
+	if builtin.State != sandbox.OK {
+		builtin.Detail = "it was built without " + seen.lacks() + ": programs do without them, and the server needs none of them"
+	}
+	return []sandbox.Finding{found, builtin, checkLibraries(python, seen), checkNamespaces(ctx, python)}
+}
+
+func checkLibraries(python interpreter, seen survey) sandbox.Finding {
+	if len(seen.Libraries) > 0 {
 		return sandbox.Finding{
-			What: "libraries", State: sandbox.Weaker, Detail: "programs do without " + strings.Join(missing, ", "),
+			What: "libraries", State: sandbox.Weaker, Detail: "programs do without " + strings.Join(seen.Libraries, ", "),
 			Remedy: "install them for " + python.path,
 		}
 	}
-	return sandbox.Finding{What: "libraries", State: sandbox.OK, Detail: strings.Join(libraries, ", ")}
+	return sandbox.Finding{What: "libraries", State: sandbox.OK, Detail: strings.Join(slices.Concat(libraries, expected), ", ")}
 }
 
 // checkNamespaces makes namespaces and does in them what the zygote does first: a security
@@ -93,6 +112,9 @@ if libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None):
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
 	}
 	out, err := cmd.CombinedOutput()
+	if said := lastLine(out); err != nil && strings.Contains(said, "Error: ") {
+		return sandbox.Finding{What: "namespaces", State: sandbox.Missing, Detail: "not tried, since Python fails: " + said, Remedy: "see whether " + python.path + " works"}
+	}
 	if err != nil {
 		detail := strings.TrimSpace(fmt.Sprintf("%v %s", err, out))
 		return sandbox.Finding{What: "namespaces", State: sandbox.Missing, Detail: detail, Remedy: wayToNamespaces()}

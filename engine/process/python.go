@@ -17,8 +17,11 @@ type interpreter struct {
 	version string
 }
 
-// Oldest minor version of Python 3 that the runner works with.
-const oldestPython = 11
+// The oldest minor version of Python 3 that the runner works with, and the newest one that it is tested with.
+const (
+	oldestPython = 11
+	newestPython = 14
+)
 
 const (
 	// pythonTimeout bounds the start of an interpreter.

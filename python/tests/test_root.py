@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,23 @@ def test_what_is_covered_of_proc() -> None:
     covers = {path: cover for cover, path in root._covers()}
     assert covers["/proc/cmdline"] == "/dev/null"
     assert covers["/proc/fs"] == "/var/empty"
+    assert covers["/proc/stat"] == "/var/quiet/stat"
     assert covers["/proc/sys/kernel/random/boot_id"] == "/dev/null"
     for name in ("meminfo", "self", "net", "mounts", "1", "kcore", "sys"):
         assert f"/proc/{name}" not in covers
+
+
+def test_how_busy_the_machine_is_remains_untold(tmp_path: Path) -> None:
+    (tmp_path / "var").mkdir()
+    root._make_quiet(str(tmp_path))
+    quiet = {name: (tmp_path / "var/quiet" / name).read_text() for name in ("loadavg", "stat", "uptime")}
+    assert quiet["loadavg"] == "0.00 0.00 0.00 1/1 1\n"
+    assert re.fullmatch(r"\d+\.\d\d 0\.00\n", quiet["uptime"])
+    real = Path("/proc/stat").read_text().splitlines()
+    told = quiet["stat"].splitlines()
+    assert [line.split()[0] for line in told] == [line.split()[0] for line in real]
+    assert [line for line in told if line.startswith("btime")] == [line for line in real if line.startswith("btime")]
+    assert all(set(line.split()[1:]) == {"0"} for line in told if not line.startswith("btime"))
 
 
 def test_a_directory_is_copied(tmp_path: Path) -> None:

@@ -71,6 +71,16 @@ func TestFigures(t *testing.T) {
 			a.Fails(t, 200, "ZeroDivisionError: division by zero")
 			a.Leaves(t, "figure-1.png")
 		})
+		if s.Docker() { // elsewhere the fonts are the machine's
+			t.Run("letters of the whole world", func(t *testing.T) {
+				t.Parallel()
+				a := c.Post(t, harness.Program{Code: "plt.title('météo 天气 日本語 한국어')\nplt.plot([1])"})
+				a.Completes(t, "")
+				if a.Stderr != "" {
+					t.Errorf("stderr = %q, want no word of missing letters", a.Stderr)
+				}
+			})
+		}
 		t.Run("without tools", func(t *testing.T) {
 			t.Parallel()
 			a := c.Exec(t, nil, map[string]any{"lang": "python", "code": "plt.plot([1, 2])\nplt.show()"})

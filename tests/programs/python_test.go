@@ -14,6 +14,7 @@ func TestPythonEnvironment(t *testing.T) {
 		{Name: "ready names", Code: `print(json.dumps([type(m).__name__ for m in (os, re, sys, math, datetime, asyncio, json)]))`, Stdout: `["module", "module", "module", "module", "module", "module", "module"]` + "\n"},
 		{Name: "datetime is the module", Code: `print(datetime.datetime(2026, 1, 2).isoformat())`, Stdout: "2026-01-02T00:00:00\n"},
 		{Name: "numpy and pandas", Code: `print(np.arange(3).sum(), pd.DataFrame({"a": [1, 2]})["a"].sum(), numpy is np, pandas is pd)`, Stdout: "3 3 True True\n"},
+		{Name: "Excel files", Code: `pd.DataFrame({"a": [1, 2]}).to_excel("a.xlsx", index=False); print(pd.read_excel("a.xlsx")["a"].sum())`, Stdout: "3\n"},
 		{Name: "working directory", Code: `print(os.getcwd(), os.path.expanduser("~"))`, Stdout: "/mnt/data /mnt/data\n"},
 		{Name: "main guard", Code: "if __name__ == '__main__':\n    print('main')", Stdout: "main\n"},
 		{Name: "the main module", Code: "x = 5\nimport __main__\nprint(__main__.x)", Stdout: "5\n"},

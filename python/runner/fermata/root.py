@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,7 @@ def build(root: str, hide: list[str]) -> list[tuple[str, str]]:
     prefixes = _show_programs(root)
     _make_etc(root)
     _make_dev(root)
+    _make_quiet(root)
     # The runner is copied and not mounted, since a mount reveals its path on the host.
     _copy(f"/proc/self/fd/{_RUNNER}", f"{root}/opt/fermata")
     os.close(_RUNNER)
@@ -111,6 +112,36 @@ def _make_dev(root: str) -> None:
     Path(root, "dev/shm").mkdir()
 
 
+def _make_quiet(root: str) -> None:
+    """Make what programs see in place of the files of /proc that tell how busy the machine is.
+
+    Programs look there for the processors and the time of the start, so the files are not empty.
+    """
+    directory = Path(root, _QUIET[1:])
+    directory.mkdir()
+    for name, make in _QUIET_FILES.items():
+        directory.joinpath(name).write_text(make(Path("/proc", name).read_text(encoding="ascii")), encoding="ascii")
+
+
+def _quiet_stat(text: str) -> str:
+    """Return the contents of /proc/stat with nothing but zeros, except for the time of the start."""
+    lines = (line.split() for line in text.splitlines())
+    return "".join(
+        f"{' '.join(words if words[0] == 'btime' else [words[0], *['0'] * min(10, len(words) - 1)])}\n"
+        for words in lines
+        if words
+    )
+
+
+# Where the files are that cover those of the same name in /proc, and how each is made from the real one.
+_QUIET: Final = "/var/quiet"
+_QUIET_FILES: Final[dict[str, Callable[[str], str]]] = {
+    "loadavg": lambda text: "0.00 0.00 0.00 1/1 1\n",
+    "stat": _quiet_stat,
+    "uptime": lambda text: f"{text.split()[0]} 0.00\n",
+}
+
+
 def _show(source: str, root: str) -> None:
     target = Path(root + source)
     if os.path.isdir(source):
@@ -159,7 +190,7 @@ def _forget_others(prefixes: list[str]) -> None:
 
 # The files about the machine in /proc that programs need, or that reveal nothing about it.
 _SHOWN: Final = frozenset((
-    "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "sysvipc", "uptime", "version",
+    "cpuinfo", "filesystems", "meminfo", "sys", "sysvipc", "version",
     "execdomains", "key-users", "keys", "misc",
 ))  # fmt: skip
 
@@ -169,7 +200,9 @@ def _covers() -> list[tuple[str, str]]:
     covers = []
     for name in sorted(os.listdir("/proc")):
         mode = os.lstat(f"/proc/{name}").st_mode if not name.isdigit() and name not in _SHOWN else 0
-        if not stat.S_ISLNK(mode) and mode & stat.S_IROTH:
+        if name in _QUIET_FILES:
+            covers.append((f"{_QUIET}/{name}", f"/proc/{name}"))
+        elif not stat.S_ISLNK(mode) and mode & stat.S_IROTH:
             covers.append(("/var/empty" if stat.S_ISDIR(mode) else "/dev/null", f"/proc/{name}"))
     return [*covers, ("/dev/null", "/proc/sys/kernel/random/boot_id")]
 
