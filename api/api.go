@@ -60,6 +60,8 @@ type Options struct {
 type Router struct {
 	// Bodies reads the bodies of requests within the limits.
 	Bodies *Bodies
+	// Assembled limits the answers that are made as a whole and may be large: pages, lists and documents.
+	Assembled *Room
 	// Limiters refuse requests that come too often.
 	Limiters *Limiters
 
@@ -82,6 +84,7 @@ func New(o Options) *Router {
 			budget:  newBudget(cmp.Or(o.BodyBudget, DefaultBodyBudget)),
 			timeout: cmp.Or(o.BodyTimeout, BodyTimeout),
 		},
+		Assembled:   NewRoom(assembledBytes, assembledPlaces, "pages, lists and documents"),
 		Limiters:    newLimiters(o.Rates),
 		echo:        echo.New(),
 		auth:        o.Auth,

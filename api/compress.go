@@ -91,6 +91,7 @@ func acceptsGzip(header http.Header) bool {
 // one tells nothing (BREACH).
 func AnswerBlob(c echo.Context, status int, mediaType string, body []byte) error {
 	request, header := c.Request(), c.Response().Header()
+	factsOf(c).place.settle(int64(len(body)))
 	if packers := factsOf(c).compressors; packers != nil && len(body) >= minCompressed {
 		header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
 		if acceptsGzip(request.Header) {

@@ -17,6 +17,8 @@ type facts struct {
 	principal *auth.Principal
 	// session is the session that the answer names.
 	session string
+	// place is the place of the answer among those that are made as a whole, or nil.
+	place *Place
 	// cause is what went wrong, for the log.
 	cause error
 	// warning is what an operator should know of a request that was served all the same.

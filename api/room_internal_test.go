@@ -9,7 +9,7 @@ import (
 // TestRoom bounds places and bytes, and lets answers wait until others leave.
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	r := NewRoom(10, 2)
+	r := NewRoom(10, 2, "things")
 	enter := func(who string) *Place {
 		t.Helper()
 		p, err := r.Enter(t.Context(), who)

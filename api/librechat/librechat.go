@@ -151,7 +151,7 @@ func Register(r *api.Router, o Options) {
 		}
 		handle(api.Change, http.MethodPost, "/upload", u.upload, limit(api.UploadRequests))
 		handle(api.Change, http.MethodPost, "/upload/batch", u.uploadBatch, limit(api.UploadRequests))
-		handle(api.See, http.MethodGet, "/files/:session", f.list, limit(api.ListRequests))
+		handle(api.See, http.MethodGet, "/files/:session", f.list, limit(api.ListRequests), r.Assembled.Around(api.PageBytes))
 		handle(api.See, http.MethodGet, "/sessions/:session/objects/:file", f.stat, limit(api.ListRequests))
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			handle(api.See, method, "/download/:session/:file", f.download, limit(api.DownloadRequests))

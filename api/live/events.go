@@ -61,7 +61,7 @@ func (h *handlers) events(c echo.Context) error {
 		header.Set(echo.HeaderContentType, form)
 		return c.NoContent(http.StatusOK)
 	case form == echo.MIMEApplicationJSON:
-		return eventPage(c, x, after, limit)
+		return h.assembled.Around(api.PageBytes)(func(c echo.Context) error { return eventPage(c, x, after, limit) })(c)
 	}
 	return h.stream(c, x, after, form, view)
 }
@@ -72,7 +72,11 @@ func eventPage(c echo.Context, x *journal.Execution, after int64, limit int) err
 	if err != nil {
 		return err
 	}
-	body := []byte(`{"data":[`)
+	size := 64
+	for _, e := range list {
+		size += len(e.Content) + 1
+	}
+	body := append(make([]byte, 0, size), `{"data":[`...)
 	for i, e := range list {
 		if i > 0 {
 			body = append(body, ',')

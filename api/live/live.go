@@ -39,7 +39,7 @@ type Options struct {
 
 // Register registers the routes of the contract.
 func Register(r *api.Router, o Options) {
-	h := &handlers{o, r.Bodies}
+	h := &handlers{o, r.Bodies, r.Assembled}
 	for _, prefix := range []string{"", "/v1"} {
 		handle := func(right api.Right, method, path string, f echo.HandlerFunc) {
 			r.Handle(method, prefix+path, f, r.Needs(right), api.Private)
@@ -48,11 +48,12 @@ func Register(r *api.Router, o Options) {
 			handle(api.See, http.MethodGet, path, f)
 			handle(api.See, http.MethodHead, path, f)
 		}
-		get("/executions", h.list)
-		get("/executions/:id", h.detail)
+		page := r.Assembled.Around(api.PageBytes)
+		get("/executions", page(h.list))
+		get("/executions/:id", page(h.detail))
 		get("/executions/:id/events", h.events)
-		get("/executions/:id/calls", h.calls)
-		get("/calls", h.allCalls)
+		get("/executions/:id/calls", page(h.calls))
+		get("/calls", page(h.allCalls))
 		handle(api.Change, http.MethodDelete, "/executions/:id", h.forget)
 		handle(api.End, http.MethodPost, "/executions/:id/cancel", h.cancel)
 		handle(api.End, http.MethodPost, "/executions/:id/approvals", h.approve)
@@ -63,6 +64,8 @@ func Register(r *api.Router, o Options) {
 type handlers struct {
 	o      Options
 	bodies *api.Bodies
+	// assembled limits pages of events; streams of events are limited by the readers.
+	assembled *api.Room
 }
 
 // find returns the execution that a request names.

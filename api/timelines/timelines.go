@@ -54,7 +54,7 @@ type Maker struct {
 
 // New returns a Maker.
 func New(history *journal.History, files Files) *Maker {
-	return &Maker{history, files, api.NewRoom(roomBytes, places)}
+	return &Maker{history, files, api.NewRoom(roomBytes, places, "timelines")}
 }
 
 // A Wish says what of a timeline is wanted.

@@ -35,6 +35,14 @@ type Caller interface {
 	CallTool(ctx context.Context, c engine.ToolCall) (engine.ToolResult, error)
 }
 
+// The documents of toolsets have a room of their own, with more places than pages have, since they may wait for
+// toolsets that are being loaded.
+const (
+	roomBytes = 128 << 20
+	places    = 16
+	beingMade = 1 << 20
+)
+
 // Options are the settings of the contract.
 type Options struct {
 	// Toolsets are the toolsets of the server, or nil if it has none.
@@ -51,10 +59,11 @@ func Register(r *api.Router, o Options) {
 	if h.toolsets == nil {
 		h.toolsets = none{}
 	}
+	around := api.NewRoom(roomBytes, places, "documents of toolsets").Around(beingMade)
 	for _, prefix := range []string{"", "/v1"} {
 		get := func(path string, f echo.HandlerFunc) {
 			for _, method := range []string{http.MethodGet, http.MethodHead} {
-				r.Handle(method, prefix+path, f, r.Needs(api.See), api.Private)
+				r.Handle(method, prefix+path, f, r.Needs(api.See), around, api.Private)
 			}
 		}
 		get("/toolsets", h.list)
@@ -89,11 +98,8 @@ func (h *handlers) answer(c echo.Context, v any) error {
 	return api.AnswerBytes(c, http.StatusOK, body)
 }
 
-// text answers with a text.
-func (h *handlers) text(c echo.Context, mediaType, text string) error {
-	if err := h.bodies.Hold(c, int64(len(text))); err != nil {
-		return err
-	}
+// answerText answers with a text.
+func answerText(c echo.Context, mediaType, text string) error {
 	return api.AnswerBlob(c, http.StatusOK, mediaType+"; charset=UTF-8", []byte(text))
 }
 

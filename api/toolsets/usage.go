@@ -31,7 +31,7 @@ func RegisterUsage(r *api.Router, sums Sums) {
 	list := func(c echo.Context) error { return listUsage(c, sums) }
 	for _, prefix := range []string{"", "/v1"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			r.Handle(method, prefix+"/usage", list, r.Needs(api.See), api.Private)
+			r.Handle(method, prefix+"/usage", list, r.Needs(api.See), r.Assembled.Around(api.PageBytes), api.Private)
 		}
 	}
 }

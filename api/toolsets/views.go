@@ -3,6 +3,7 @@ package toolsets
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ func (h *handlers) list(c echo.Context) error {
 		}
 		shown = append(shown, s)
 	}
-	return h.answer(c, page{shown, next})
+	return api.Answer(c, http.StatusOK, page{shown, next})
 }
 
 // An exportedToolset has the definitions of a toolset's tools.
@@ -116,7 +117,7 @@ func (h *handlers) export(c echo.Context) error {
 		}
 		exported = append(exported, e)
 	}
-	return h.answer(c, page{Data: exported})
+	return api.Answer(c, http.StatusOK, page{Data: exported})
 }
 
 // The languages of stubs.
@@ -136,7 +137,7 @@ func (h *handlers) stub(c echo.Context) error {
 	if err != nil {
 		return missing(err)
 	}
-	return h.text(c, echo.MIMETextPlain, source)
+	return answerText(c, echo.MIMETextPlain, source)
 }
 
 // markdown is the media type of texts for models.
@@ -148,7 +149,7 @@ func (h *handlers) docs(c echo.Context) error {
 	if err != nil {
 		return missing(err)
 	}
-	return h.text(c, markdown, text)
+	return answerText(c, markdown, text)
 }
 
 // prompt answers with a section of a system prompt.
@@ -162,5 +163,5 @@ func (h *handlers) prompt(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.text(c, markdown, strings.TrimSuffix(text, "\n")+"\n")
+	return answerText(c, markdown, strings.TrimSuffix(text, "\n")+"\n")
 }

@@ -20,8 +20,10 @@ const (
 	// scanned is how many summaries are read at most for a page, even if only few of them match: a filter
 	// that matches nothing must not read the whole store.
 	scanned = 10_000
-	// pageBytes is the size in bytes from which nothing more is added to a page.
-	pageBytes = 8 << 20
+	// pageBytes is the most bytes of a page. Only a page of one entry may have more.
+	pageBytes = 1 << 20
+	// summaryBytes is more than a summary has in an answer.
+	summaryBytes = 64 << 10
 	// summariesAtOnce is how many summaries are read at once.
 	summariesAtOnce = 200
 )
@@ -266,7 +268,7 @@ func (h *History) List(ctx context.Context, v Viewer, f Filter, after continuati
 		}
 		page = append(page, s)
 		size += len(stored.Content)
-		return len(page) < limit && size < pageBytes, nil
+		return len(page) < limit && size+summaryBytes < pageBytes, nil
 	})
 	return page, next, err
 }
@@ -325,11 +327,11 @@ func (h *History) scan(ctx context.Context, v Viewer, in span, after continuatio
 func (x *Execution) Events(ctx context.Context, after int64, limit int) (page []Entry, more bool, err error) {
 	size := 0
 	err = x.walk(ctx, after, func(e Entry) bool {
-		if more = len(page) == limit || size >= pageBytes; more {
+		size += len(e.Content) + 1
+		if more = len(page) == limit || size > pageBytes && len(page) > 0; more {
 			return false
 		}
 		page = append(page, e)
-		size += len(e.Content)
 		return true
 	})
 	return page, more, err
