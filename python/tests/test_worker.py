@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import fcntl
+import gzip
 import json
 import os
 import signal
@@ -333,6 +334,129 @@ def test_threads_go_on_to_their_end(run: Runner) -> None:
     """
     )
     assert (got.stdout, got.stderr) == ("main\nend 1\n", "")
+
+
+# What is in out.txt when the program has ended. In each program the file hangs in a cycle, or in nothing else.
+WRITTEN = {
+    "no cycle": "f = open('out.txt', 'w')\nf.write('all')",
+    "a bound method": """
+        class Report:
+            def __init__(self):
+                self.file = open("out.txt", "w")
+                self.add = self.write
+            def write(self, text):
+                self.file.write(text)
+        Report().add("all")
+        report = Report()
+        report.add("all")
+        """,
+    "bytes": "class A: pass\na = A()\na.self = a\na.file = open('out.txt', 'wb')\na.file.write(b'all')",
+    "read and write": "class A: pass\na = A()\na.self = a\na.file = open('out.txt', 'w+b')\na.file.write(b'all')",
+    "a finalizer that writes": """
+        class Log:
+            def __init__(self):
+                self.file = open("out.txt", "w")
+                self.self = self
+                self.file.write("a")
+            def __del__(self):
+                self.file.write("ll")
+        log = Log()
+        """,
+    "gzip": """
+        import atexit, gzip
+        class A: pass
+        a = A()
+        a.self = a
+        a.file = gzip.open("out.gz", "wt")
+        a.file.write("all")
+        atexit.register(print, "end")
+        """,
+    "a coroutine that exits": "async def f():\n    g = open('out.txt', 'w')\n    g.write('all')\n    sys.exit()\nawait f()",
+    "a suspended generator": """
+        import contextlib
+        @contextlib.contextmanager
+        def opened():
+            with open("out.txt", "w") as file:
+                yield file
+                file.write(word)
+        def generate():
+            try:
+                yield
+            finally:
+                open("out.txt", "w").write(word)
+        word = "all"
+        g = generate()
+        next(g)
+        """,
+    "the standard output": "import io\nsys.stdout = open('out.txt', 'w')\nprint('all', end='')",
+    "a thread that goes on": """
+        import threading, time
+        file = open("out.txt", "w")
+        file.write("all")
+        def work():
+            while True:
+                time.sleep(0.001)
+                str(json)
+        threading.Thread(target=work, daemon=True).start()
+        """,
+    "a part that is known elsewhere": "import copyreg\nf = open('out.txt', 'w')\nf.write('all')\ncopyreg.f = lambda: f",
+    "collector is off": "import gc\ngc.disable()\nclass A: pass\na = A()\na.a = a\na.f = open('out.txt', 'w')\na.f.write('all')",
+}
+
+
+@pytest.mark.parametrize("code", WRITTEN.values(), ids=WRITTEN.keys())
+@pytest.mark.parametrize("ending", ["", "\nreturn 5", "\nawait asyncio.sleep(0)", "\nsys.exit()"])
+def test_files_are_complete(run: Runner, tmp_path: Path, code: str, ending: str) -> None:
+    got = run(textwrap.dedent(code) + ending)
+    assert (got.stderr, got.status) == ("", 0)
+    if (packed := tmp_path / "out.gz").exists():
+        assert gzip.decompress(packed.read_bytes()) == b"all"
+    else:
+        assert (tmp_path / "out.txt").read_text() == "all"
+
+
+@pytest.mark.parametrize("ending", ["", "\nreturn", "\nawait asyncio.sleep(0)", "\nsys.exit()", "\n1 / 0"])
+@pytest.mark.parametrize("holder", ["t = Temp()", "t = Temp()\nt.self = t", "t = [Temp()]"])
+def test_finalizers_see_their_names(run: Runner, holder: str, ending: str) -> None:
+    code = """
+        import shutil
+        class Temp:
+            def __del__(self):
+                shutil.rmtree("nothing", ignore_errors=True)
+                print("removed", os.sep, helper())
+        def helper(): return json.dumps(word)
+        word = "a"
+        """
+    got = run(textwrap.dedent(code) + holder + "\nprint('done')" + ending)
+    assert got.stdout == 'done\nremoved / "a"\n'
+    assert "Exception ignored" not in got.stderr
+
+
+def test_pipe_that_nobody_reads(run: Runner) -> None:
+    """To flush it would take for ever."""
+    got = run("r, w = os.pipe()\nos.write(w, bytes(65536))\nf = open(w, 'w', closefd=False)\nf.write('x')\nos.f = f")
+    assert (got.stderr, got.status) == ("", 0)
+
+
+NEVER_AWAITED = {
+    "at the end": ("async def f(): pass\nx = f()", ""),
+    "in a cycle": ("async def f(): pass\nx = [f()]\nx.append(x)\ndel x", ""),
+    "before an error": ("async def f(): pass\nx = f()\n1 / 0", "ZeroDivisionError: division by zero"),
+    "in the error": ("async def f(): pass\ndef g(x): 1 / 0\ng(f())", "ZeroDivisionError: division by zero"),
+    "in a second loop": (
+        "async def f(): pass\nawait asyncio.sleep(0)\nasyncio.run(f())",
+        "RuntimeError: asyncio.run() cannot be called from a running event loop",
+    ),
+}
+
+
+@pytest.mark.parametrize("code, error", NEVER_AWAITED.values(), ids=NEVER_AWAITED.keys())
+def test_never_awaited(run: Runner, code: str, error: str) -> None:
+    got = run(code)
+    assert (got.done or {}).get("error", "") == error
+    assert "<program>:1: RuntimeWarning: coroutine 'f' was never awaited\n" in got.stderr
+    assert got.stderr.splitlines()[-1].strip() == "async def f(): pass"
+    assert str(Path(worker.__file__).parent) not in got.stderr
 
 
 def test_daemons_are_left(run: Runner) -> None:

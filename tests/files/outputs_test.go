@@ -1,6 +1,8 @@
 package files
 
 import (
+	"compress/gzip"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -30,6 +32,36 @@ func TestFilesLeft(t *testing.T) {
 			}
 			if got := c.Download(t, f.FileRef); got != "a,b\n" {
 				t.Errorf("downloaded %q, want %q", got, "a,b\n")
+			}
+		})
+		t.Run("files that are still open", func(t *testing.T) {
+			a := c.Post(t, harness.Program{Code: harness.Py(`
+				import gzip
+				class Report:
+				    def __init__(self):
+				        self.text, self.packed = open("out.csv", "w"), gzip.open("out.gz", "wb")
+				        self.add = self.write
+				    def write(self, text):
+				        self.text.write(text)
+				        self.packed.write(text.encode())
+				    def __del__(self):
+				        self.text.write(json.dumps(end()))
+				        print("removed")
+				def end(): return "end"
+				report = Report()
+				report.add("a,b\n")
+			`)})
+			a.Completes(t, "removed\n")
+			a.Leaves(t, "out.csv", "out.gz")
+			if got := c.Download(t, a.File(t, "out.csv").FileRef); got != "a,b\n\"end\"" {
+				t.Errorf("downloaded %q, want all that was written", got)
+			}
+			packed, err := gzip.NewReader(strings.NewReader(c.Download(t, a.File(t, "out.gz").FileRef)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(packed); err != nil || string(got) != "a,b\n" {
+				t.Errorf("unpacked %q, %v, want all that was written", got, err)
 			}
 		})
 		t.Run("sizes, types and addresses", func(t *testing.T) { testDescribedFiles(t, c) })

@@ -109,8 +109,12 @@ class Loop(asyncio.SelectorEventLoop):
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Report an error that nobody handles, unless it is a future of gather that was cancelled with its tasks."""
-        if "future" not in context or not isinstance(context.get("exception"), asyncio.CancelledError):
+        """Report an error that nobody handles.
+
+        Not reported are a future of gather that was cancelled with its tasks, and what has ended the program.
+        """
+        ends = (asyncio.CancelledError, SystemExit, KeyboardInterrupt)
+        if "future" not in context or not isinstance(context.get("exception"), ends):
             super().call_exception_handler(context)
 
     def used(self) -> bool:

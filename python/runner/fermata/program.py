@@ -87,6 +87,12 @@ _KEEP: Final = "<value>"
 vars(builtins)[_KEEP] = None
 
 
+def forget() -> None:
+    """Forget what the program has returned or left on its last line."""
+    vars(builtins)[_KEEP] = None
+    Left().expect()
+
+
 def _keep_last(module: ast.Module) -> bool:
     """Pass the value of the expression on the last line to _KEEP. Return False if there is no such line."""
     last = module.body[-1] if module.body else None

@@ -13,16 +13,29 @@ import socket
 import sys
 import threading
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from json import dumps, loads
 from typing import Any, Final
 
-from fermata import calls, frames, libraries, loops, rehearse, returned, shell, tools, toolsets, whereabouts, workspace
+from fermata import (
+    calls,
+    ending,
+    frames,
+    libraries,
+    loops,
+    rehearse,
+    returned,
+    shell,
+    tools,
+    toolsets,
+    whereabouts,
+    workspace,
+)
 from fermata import names as tool_names
 from fermata.figures import Figures
 from fermata.libraries import Ready
-from fermata.program import Program, error_line, error_text
+from fermata.program import Program, error_line, error_text, forget
 
 _OWN_FILES: Final = os.path.dirname(__file__)
 
@@ -75,9 +88,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
         # An input file may have this name.
         with suppress(OSError):
             os.makedirs(directory, exist_ok=True)
-    module = types.ModuleType("__main__")
-    module.__dict__["__builtins__"] = builtins
-    sys.modules["__main__"] = module
+    # Garbage collections of the program do not visit what exists before it.
+    gc.freeze()
+    main = [_new_main()]
     done: dict[str, Any] = {}
     status = 0
     value: str | None = None
@@ -90,7 +103,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
             if "toolsets" in request:
                 toolsets.install(request["package"], request["toolsets"], pending)
             value = returned.encode(
-                _run(ready.names, request["code"], request["stubs"], pending, module.__dict__, valued)
+                _run(ready.names, request["code"], request["stubs"], pending, vars(main[0]), valued)
             )
     except SystemExit as exit:
         status = _exit_status(exit.code)
@@ -101,7 +114,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
         status = 1
         _write(error_text(error, _OWN_FILES))
         del error
-    _finish(module.__dict__, ready.figures, pending)
+    _finish(main, ready.figures, pending)
     tool_names.restore_builtins()
     done["exit"] = status
     try:
@@ -233,25 +246,31 @@ def _exit_status(code: object) -> int:
     return 1
 
 
-def _finish(namespace: dict[str, Any], figures: Figures, pending: calls.Calls) -> None:
-    """Do what the interpreter does at exit, without its own cleanup, and save the open figures."""
-    try:
+def _new_main() -> types.ModuleType:
+    """Make the module in which the program runs."""
+    module = types.ModuleType("__main__")
+    vars(module)["__builtins__"] = builtins
+    sys.modules["__main__"] = module
+    return module
+
+
+def _finish(main: list[types.ModuleType], figures: Figures, pending: calls.Calls) -> None:
+    """Do what the interpreter does at exit, and save the open figures. ``main`` has the module of the program."""
+    # The first waits for threads, which may call tools. If a thread never ends, the run budget ends the program.
+    shutdown: Callable[[], object] = threading._shutdown  # type: ignore[attr-defined]
+    drop = functools.partial(ending.drop, main)
+    steps: list[Callable[[], object]] = [shutdown, figures.finish, atexit._run_exitfuncs, pending.close, forget, drop]
+    for step in steps:
         try:
-            # This waits for threads, which may call tools. If a thread never ends, the run budget ends the program.
-            threading._shutdown()  # type: ignore[attr-defined]
-            figures.finish()
-            atexit._run_exitfuncs()
-        finally:
-            pending.close()
-        # This warns of coroutines that nobody has awaited, so it comes after everything that
-        # may still use the names of the program.
-        namespace.clear()
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None and not getattr(stream, "closed", False):
-                stream.flush()
-    except BaseException as error:
-        tool_names.restore_builtins()
-        _write(error_text(error, _OWN_FILES))
+            step()
+        except BaseException as error:
+            _tell(error)
+
+
+def _tell(error: BaseException) -> None:
+    """Print an error that does not change how the program has ended."""
+    tool_names.restore_builtins()
+    _write(error_text(error, _OWN_FILES))
 
 
 def _write(text: str) -> None:
