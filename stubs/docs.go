@@ -113,6 +113,14 @@ func (d *docs) tool(t Tool, method string) {
 		d.line("No parameters.")
 	}
 	d.properties(properties)
+	for i, variant := range d.inputs.reader.variants {
+		if i == 0 {
+			d.line()
+			d.line("Pass the arguments of one of these lines:")
+			d.line()
+		}
+		d.line("- `", cut(clean(variant), maxFact), "`")
+	}
 	if members, list := d.results.members(t.Output); len(members) > 0 {
 		d.line()
 		if list {
@@ -144,7 +152,11 @@ func (d *docs) properties(properties []property) {
 		if text := quoted(string(p.docDescription()), maxFact); text != "" {
 			line += " " + text
 		}
-		if !p.named && !p.result {
+		switch {
+		case p.named || p.result:
+		case p.param != "":
+			line += " Pass it as `" + p.param + "=...`."
+		default:
 			line += " Pass it as `**{\"" + p.name + "\": ...}`."
 		}
 		d.line(line)
@@ -173,7 +185,7 @@ func shownParameters(properties []property) string {
 	var shown []string
 	size, left := 0, false
 	add := func(p *property, text string) {
-		if !p.named || len(p.name) > maxName || size+len(text) > maxShown {
+		if p.param == "" || len(p.param) > maxName || size+len(text) > maxShown {
 			left = true
 			return
 		}
@@ -181,12 +193,12 @@ func shownParameters(properties []property) string {
 	}
 	for i := range properties {
 		if p := &properties[i]; p.required {
-			add(p, p.name)
+			add(p, p.param)
 		}
 	}
 	for i := range properties {
 		if p := &properties[i]; !p.required {
-			add(p, p.name+"=")
+			add(p, p.param+"=")
 		}
 	}
 	if left {
@@ -206,8 +218,8 @@ func example(properties []property) (python, bash string) {
 		}
 		value, literal := p.example()
 		members = append(members, `"`+p.name+`": `+value)
-		if p.named {
-			arguments = append(arguments, p.name+"="+literal)
+		if p.param != "" {
+			arguments = append(arguments, p.param+"="+literal)
 		} else {
 			others = append(others, `"`+p.name+`": `+literal)
 		}

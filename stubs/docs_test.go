@@ -56,11 +56,11 @@ func TestDocsExamples(t *testing.T) {
 		},
 		{
 			"default and enum", `{"properties":{"a":{"default":"x"},"b":{"enum":[2,3]},"c":{"const":"y z"}},"required":["a","b","c"]}`,
-			"`Weather.f(a=\"x\", b=2, c=\"y z\")`, in Bash `weather_f '{\"a\": \"x\", \"b\": 2, \"c\": \"y z\"}'`",
+			"`Weather.f(b=2, c=\"y z\")`, in Bash `weather_f '{\"b\": 2, \"c\": \"y z\"}'`",
 		},
 		{
 			"values that are not plain", `{"properties":{"a":{"default":"it's"},"b":{"enum":["a\u202eb"]},"c":{"const":"` + "`" + `"}},"required":["a","b","c"]}`,
-			"`Weather.f(a=\"...\", b=\"...\", c=\"...\")`, in Bash `weather_f '{\"a\": \"...\", \"b\": \"...\", \"c\": \"...\"}'`",
+			"`Weather.f(b=\"...\", c=\"...\")`, in Bash `weather_f '{\"b\": \"...\", \"c\": \"...\"}'`",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,9 +17,19 @@ const (
 
 // appendDoc appends the text of a docstring: the description, then every parameter. Types
 // are named as in JSON Schema, values are written as in Python.
-func appendDoc(dst []byte, description string, properties []property) []byte {
+func appendDoc(dst []byte, description string, properties []property, variants []string) []byte {
 	dst = append(dst, description[:min(len(description), maxDoc+1)]...)
-	return appendSection(dst, "Args:", properties)
+	dst = appendSection(dst, "Args:", properties)
+	for i, variant := range variants {
+		if len(dst) > maxDoc {
+			break
+		}
+		if i == 0 {
+			dst = append(dst, "\n\nPass the arguments of one line:"...)
+		}
+		dst = append(append(dst, "\n    "...), variant...)
+	}
+	return dst
 }
 
 // appendSection appends a title, and a line for each property, unless there are none.
@@ -65,7 +75,7 @@ func cutText(dst []byte, limit int) []byte {
 // appendDocProperty appends a line, or several if the description has several:
 //
 //	units: The scale (string, one of "c", "f", default "c").
-//	"user-id": string, required. Pass it as **{"user-id": ...}.
+//	"user-id": string, required. Pass it as user_id=... or **{"user-id": ...}.
 func appendDocProperty(dst []byte, p *property) []byte {
 	if p.named {
 		dst = append(dst, p.name...)
@@ -84,7 +94,11 @@ func appendDocProperty(dst []byte, p *property) []byte {
 	}
 	dst = append(dst, '.')
 	if !p.named && !p.result {
-		dst = append(appendReadable(append(dst, " Pass it as **{"...), []byte(p.name)), ": ...}."...)
+		dst = append(dst, " Pass it as "...)
+		if p.param != "" {
+			dst = append(append(dst, p.param...), "=... or "...)
+		}
+		dst = append(appendReadable(append(dst, "**{"...), []byte(p.name)), ": ...}."...)
 	}
 	return dst
 }
@@ -96,27 +110,31 @@ func appendFacts(dst []byte, p *property) []byte {
 
 // appendKeys appends the names of the properties of an object, or of the objects in an array.
 func appendKeys(dst []byte, s *schema) []byte {
-	keys, listed := s.allKeys()
+	all, listed := s.allKeys()
 	opening := " {"
 	if listed {
 		opening = " of {"
 	}
-	for i, name := range keys {
-		if i == 0 {
-			dst = append(dst, opening...)
-		} else {
-			dst = append(dst, ", "...)
+	for n, keys := range all[:min(len(all), maxAlternatives)] {
+		if n > 0 {
+			opening = " or {"
 		}
-		if isParameter(name) {
-			dst = append(dst, name...)
-		} else {
-			dst = appendReadable(dst, []byte(name))
+		for i, name := range keys {
+			dst = appendName(append(dst, opening...), name)
+			if opening = ", "; i == len(keys)-1 {
+				dst = append(dst, '}')
+			}
 		}
-	}
-	if len(keys) > 0 {
-		dst = append(dst, '}')
 	}
 	return dst
+}
+
+// appendName appends the name of a property, in quotation marks unless it can be a parameter.
+func appendName(dst []byte, name string) []byte {
+	if isParameter(name) {
+		return append(dst, name...)
+	}
+	return appendReadable(dst, []byte(name))
 }
 
 // appendRules appends whether a property is required, the values that it may have, and its default.

@@ -16,10 +16,14 @@ type stub struct {
 	Identifier  string          `json:"identifier"`
 	ObjectFirst bool            `json:"object_first"`
 	Others      map[string]bool `json:"others"` // properties that are not parameters, and whether they are required
-	Closed      bool            `json:"closed"`
-	Parameters  []string        `json:"parameters"`
-	Signature   string          `json:"signature"`
-	Doc         string          `json:"doc"`
+	// Names are the parameters with other names than their properties.
+	Names      map[string]string `json:"names"`
+	Anything   bool              `json:"anything"`
+	Also       string            `json:"also"`
+	Closed     bool              `json:"closed"`
+	Parameters []string          `json:"parameters"`
+	Signature  string            `json:"signature"`
+	Doc        string            `json:"doc"`
 }
 
 // A judge is a Python process that reads one source after the other and describes the

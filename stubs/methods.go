@@ -12,17 +12,18 @@ type inputReader struct{ reader reader }
 
 func newInputReader() inputReader { return inputReader{reader{deep: true}} }
 
-// methodParameters returns the properties of a tool's input, the required ones first. closed is true if the tool
-// takes no other properties. The result is valid until the next call.
-func (r *inputReader) methodParameters(src json.RawMessage) (properties []property, closed bool) {
-	properties, closed = r.reader.parameters(withoutReferences(src))
+// methodParameters returns the properties of a tool's input, the required ones first, and which other arguments the
+// tool takes. The result is valid until the next call.
+func (r *inputReader) methodParameters(src json.RawMessage) (properties []property, rest others) {
+	properties, rest = r.reader.parameters(withoutReferences(src))
 	for i := range properties {
-		p := &properties[i]
 		// Python changes such names inside of classes.
-		p.named = p.named && (!strings.HasPrefix(p.name, "__") || strings.HasSuffix(p.name, "__"))
+		if p := &properties[i]; strings.HasPrefix(p.param, "__") && !strings.HasSuffix(p.param, "__") {
+			p.named, p.param = false, ""
+		}
 	}
 	slices.SortStableFunc(properties, func(a, b property) int { return cmp.Compare(rank(a), rank(b)) })
-	return properties, closed
+	return properties, rest
 }
 
 func rank(p property) int {

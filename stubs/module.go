@@ -11,7 +11,7 @@ const maxClassDoc = 4 << 10
 // PythonModule returns the source of the module that programs import for a toolset. It is an error if the key or
 // the class is not a valid name, if two tools have the same method, or if the source would have more than 2 MiB.
 //
-// The source needs Python 3.11 and is ASCII. Every tool that has a method is a blocking method of the class, and
+// The source needs Python 3.11, and is ASCII except for names of parameters and methods. Every tool that has a method is a blocking method of the class, and
 // an async method of its member aio. The methods are static, so that no instance is needed and parameters may
 // have the name cls. The source looks like this:
 //
@@ -97,13 +97,13 @@ func (w *moduleWriter) class(indent, def string, doc func(Tool, string)) {
 		if w.methods[i] == "" || len(w.out) > maxModule {
 			continue
 		}
-		properties, closed := w.inputs.methodParameters(t.Parameters)
+		properties, rest := w.inputs.methodParameters(t.Parameters)
 		w.properties = properties
 		w.text("\n" + indent + "@staticmethod\n" + indent + "@_tool(\"" + w.toolset.Key + "\", ")
 		w.out = appendString(w.out, []byte(t.Name))
-		w.traits(properties)
+		w.traits(properties, rest)
 		w.text(")\n" + indent + def + w.methods[i] + "(")
-		w.parameters(properties, closed)
+		w.parameters(properties, rest)
 		w.text(") -> " + w.annotation(w.results.schema(t.Output)) + ":\n" + indent + "    ")
 		doc(t, w.methods[i])
 		w.docstring(indent + "    ")
@@ -112,7 +112,7 @@ func (w *moduleWriter) class(indent, def string, doc func(Tool, string)) {
 
 // describe makes the docstring of a tool, from the properties that were read.
 func (w *moduleWriter) describe(t Tool, _ string) {
-	w.doc = appendDoc(w.doc[:0], t.Description, w.properties)
+	w.doc = appendDoc(w.doc[:0], t.Description, w.properties, w.inputs.reader.variants)
 	if properties, list := w.results.members(t.Output); list {
 		w.doc = appendSection(w.doc, "Returns a list of dicts with:", properties)
 	} else {

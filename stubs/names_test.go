@@ -1,7 +1,11 @@
 package stubs
 
 import (
+	"cmp"
+	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -173,4 +177,84 @@ func FuzzIdentifier(f *testing.F) {
 			t.Errorf("Identifier(%q) = %q, but of that again %q", name, id, again)
 		}
 	})
+}
+
+// TestLettersArePythons asks Python whether names can have the letters that stubs take over from names of
+// properties and tools, since one that Python does not know would spoil all stubs of a program.
+func TestLettersArePythons(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	var all strings.Builder
+	for r := rune(0x80); r <= 0x1FFFF; r++ {
+		if id := letters("a" + string(r)); id != "" && !isASCII(id) {
+			all.WriteString(id + "\n")
+		}
+		if id := letters(string(r)); id != "" && !isASCII(id) {
+			all.WriteString(id + "\n")
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "python3", "-I", "-c",
+		`import sys, unicodedata
+names = sys.stdin.buffer.read().decode().split("\n")[:-1]
+print([n for n in names if not n.isidentifier() or unicodedata.normalize("NFKC", n) != n][:20], len(names) > 50_000)`)
+	cmd.Stdin = strings.NewReader(all.String())
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "[] True\n" {
+		t.Errorf("names that Python does not take, and whether there were enough: %s, error %v", out, err)
+	}
+}
+
+func TestPythonNamesWithLetters(t *testing.T) {
+	tests := []struct {
+		names []string
+		want  []names
+		error string
+	}{
+		{[]string{"get weather", "météo", "Köln", "日本 search"}, []names{{"get_weather", ""}, {"mto", "météo"}, {"Kln", "Köln"}, {"_search", "日本_search"}}, ""},
+		{[]string{"天气", "1号", "is", "ｉｓ"}, []names{{"天气", ""}, {"_1", "_1号"}, {"is_tool", ""}, {"is_tool", ""}}, `"is" and "ｉｓ"`},
+		{[]string{"ﬁle", "file"}, []names{{"le", ""}, {"file", ""}}, ""},
+		{[]string{"ＩＤ"}, []names{{"ID", ""}}, ""},
+		{[]string{"天气", "天气"}, []names{{}, {"天气", ""}}, ""},
+		{[]string{"é", "e\u0301"}, []names{{"é", ""}, {"e", ""}}, ""},
+		{[]string{"cafe\u0301", "caf\u00e9"}, []names{{"cafe", "café"}, {"caf", ""}}, ""},
+		{[]string{"天.气", "天气"}, nil, `"天.气" and "天气"`},
+		{[]string{"🌦", "..."}, []names{{"🌦", ""}, {"...", ""}}, ""},
+	}
+	for _, tt := range tests {
+		var tools []Tool
+		for _, name := range tt.names {
+			tools = append(tools, Tool{Name: name})
+		}
+		got, err := pythonNames(tools)
+		if tt.error != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.error) {
+				t.Errorf("%q: error %v, want one with %s", tt.names, err, tt.error)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%q: %q, error %v; want %q", tt.names, got, err, tt.want)
+		}
+	}
+}
+
+func TestParametersOfProperties(t *testing.T) {
+	for _, tt := range []struct{ properties, want string }{
+		{`"ＩＤ":{},"µg":{},"ﬁle":{}`, "ID μg file"},
+		{`"ＩＤ":{},"ID":{}`, "- ID"},
+		{`"from":{},"from_":{}`, "- from_"},
+		{`"$filter":{},"ids[]":{},"X-Id":{},"a.b":{},"a b":{}`, "filter ids X_Id a_b -"},
+		{`"price<":{},"price>":{},"😀":{},"":{},"-":{}`, "- - - - -"},
+		{`"class":{},"@type":{},"1st":{},"𠮷":{}`, "class_ type _1st -"},
+	} {
+		r := reader{}
+		properties, _ := r.parameters([]byte(`{"properties":{` + tt.properties + `}}`))
+		var got []string
+		for _, p := range properties {
+			got = append(got, cmp.Or(p.param, "-"))
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, want %q", tt.properties, got, tt.want)
+		}
+	}
 }

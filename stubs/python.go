@@ -28,42 +28,39 @@ func (e *CollisionError) Error() string {
 // Python returns Python source that defines a stub for every tool that can have one. If
 // several tools have the same name, the last one counts. If tools with different names
 // have the same identifier, Python returns a *CollisionError. A tool gets no stub if its
-// identifier is empty or is a global in which the interpreter keeps its own state.
+// identifier is a global in which the interpreter keeps its own state.
 //
-// The source needs Python 3.11, is ASCII, and uses the names tool, Any and Literal besides
-// the builtins. A stub looks like this:
+// The source needs Python 3.11, is ASCII except for names of parameters, and uses the names
+// tool, Any and Literal besides the builtins. A stub looks like this:
 //
-//	@tool("get-weather", "get_weather", False, {"user-id": True})
-//	async def _(city: str, units: Literal["c", "f"] = "c", **extra: Any) -> Any:
+//	@tool("get-weather", "get_weather", False, {"user-id": True}, names={"user_id": "user-id"})
+//	async def _(city: str, units: Literal["c", "f"] = "c", *, user_id: str, **extra: Any) -> Any:
 //	    "Current weather for a city.\n\nArgs:\n    city: string, required.\n..."
 //
 // The arguments of tool are the tool's name, its identifier, whether the first parameter
 // may itself be an object, and, if there are any, the properties whose names cannot be
-// parameters, each with whether it is required. A parameter is required if it has no
-// default or the default "...", which Python wants behind parameters with defaults. Without
+// parameters, each with whether it is required. Further arguments are there if they are needed:
+// names has the parameters that are spelled in another way than their property, anything is True if the
+// schema says that the tool takes more than its properties, and also is a second identifier.
+//
+// A parameter is required if it has no default. A required one behind others with defaults, and what
+// follows it, can only go by keyword for Python; for the program it can go by position as well,
+// except for those that stand for properties whose names cannot be parameters. Without
 // a double-star parameter, the tool takes no arguments but these. The function has no body
 // but its docstring, and defaults are never sent.
 func Python(tools []Tool) (string, error) {
-	identifiers := make([]string, len(tools))
-	last := make(map[string]int, len(tools))
-	for i, t := range tools {
-		id := Identifier(t.Name)
-		if id == "" {
-			continue
-		}
-		if j, ok := last[id]; ok && tools[j].Name != t.Name {
-			return "", &CollisionError{First: tools[j].Name, Second: t.Name, Identifier: id}
-		}
-		identifiers[i], last[id] = id, i
+	names, err := pythonNames(tools)
+	if err != nil {
+		return "", err
 	}
 	size := 0
 	for _, t := range tools {
 		size += len(t.Name) + len(t.Description) + len(t.Parameters)
 	}
-	w := writer{out: make([]byte, 0, size)}
+	w := writer{out: make([]byte, 0, size), reader: reader{deep: true}}
 	for i, t := range tools {
-		if id := identifiers[i]; id != "" && last[id] == i && !isModuleGlobal(id) {
-			w.stub(t, id)
+		if names[i].first != "" {
+			w.stub(t, names[i])
 		}
 	}
 	return string(w.out), nil
@@ -77,22 +74,26 @@ type writer struct {
 	hidden []string // names of types that are hidden at the place of the stubs
 }
 
-func (w *writer) stub(t Tool, identifier string) {
-	properties, closed := w.reader.parameters(t.Parameters)
+func (w *writer) stub(t Tool, its names) {
+	properties, rest := w.reader.parameters(withoutReferences(t.Parameters))
 	w.out = appendString(append(w.out, "@tool("...), []byte(t.Name))
-	w.out = appendString(append(w.out, ", "...), []byte(identifier))
-	w.traits(properties)
+	w.out = appendString(append(w.out, ", "...), []byte(its.first))
+	w.traits(properties, rest)
+	if its.second != "" {
+		w.out = appendString(append(w.out, ", also="...), []byte(its.second))
+	}
 	w.out = append(w.out, ")\nasync def _("...)
-	w.parameters(properties, closed)
+	w.parameters(properties, rest)
 	w.out = append(w.out, ") -> Any:\n    "...)
-	w.doc = cutText(openSection(appendDoc(w.doc[:0], t.Description, properties), t.Description), maxDoc)
+	w.doc = appendDoc(w.doc[:0], t.Description, properties, w.reader.variants)
+	w.doc = cutText(openSection(w.doc, t.Description), maxDoc)
 	w.out = appendString(w.out, w.doc)
 	w.out = append(w.out, "\n\n"...)
 }
 
-// traits writes the last arguments of tool: whether the first parameter may be an object, and the
-// properties that cannot be parameters.
-func (w *writer) traits(properties []property) {
+// traits writes the last arguments of tool: whether the first parameter may be an object, the
+// properties that cannot be parameters, the other names of parameters, and whether the tool takes anything.
+func (w *writer) traits(properties []property, rest others) {
 	first := slices.IndexFunc(properties, func(p property) bool { return p.named })
 	if first >= 0 && properties[first].mayBeObject() {
 		w.out = append(w.out, ", True"...)
@@ -114,40 +115,70 @@ func (w *writer) traits(properties []property) {
 		opening, closing = ", ", "}"
 	}
 	w.out = append(w.out, closing...)
+	opening, closing = ", names={", ""
+	for i := range properties {
+		p := &properties[i]
+		if p.param == p.name || p.param == "" {
+			continue
+		}
+		w.out = appendString(append(w.out, opening...), []byte(p.param))
+		w.out = appendString(append(w.out, ": "...), []byte(p.name))
+		opening, closing = ", ", "}"
+	}
+	w.out = append(w.out, closing...)
+	if rest == anyOthers && len(properties) > 0 {
+		w.out = append(w.out, ", anything=True"...)
+	}
 }
 
 // parameters writes the parameters of a function, and a double-star parameter unless the tool is
 // closed.
-func (w *writer) parameters(properties []property, closed bool) {
-	defaults := false // whether a parameter has a default; then Python requires one for all that follow
+func (w *writer) parameters(properties []property, rest others) {
+	defaults, keywords := false, false // whether a parameter has a default, and whether all that follow go by keyword
 	for i := range properties {
 		p := &properties[i]
 		if !p.named {
 			continue
 		}
-		w.out = append(w.out, p.name...)
-		w.out = append(w.out, ": "...)
-		w.out = append(w.out, w.annotation(&p.schema)...)
-		switch {
-		case p.required && !defaults:
-		case p.required:
-			w.out = append(w.out, " = ..."...)
-		case p.preset != nil && len(p.preset) <= maxDefault:
-			w.out = appendLiteral(append(w.out, " = "...), p.preset, appendString)
-			defaults = true
-		default:
-			w.out = append(w.out, " = None"...)
-			defaults = true
+		if p.required && defaults && !keywords {
+			w.out = append(w.out, "*, "...)
+			keywords = true
 		}
-		w.out = append(w.out, ", "...)
+		defaults = defaults || !p.required
+		w.parameter(p)
 	}
-	if closed {
+	for i := range properties {
+		p := &properties[i]
+		if p.named || p.param == "" {
+			continue
+		}
+		if !keywords {
+			w.out = append(w.out, "*, "...)
+			keywords = true
+		}
+		w.parameter(p)
+	}
+	if rest == noOthers {
 		w.out = bytes.TrimSuffix(w.out, []byte(", "))
 		return
 	}
 	w.out = append(w.out, "**"...)
 	w.out = append(w.out, extraName(properties)...)
 	w.out = append(append(w.out, ": "...), w.annotation(&schema{})...)
+}
+
+// parameter writes a parameter and a comma.
+func (w *writer) parameter(p *property) {
+	w.out = append(append(w.out, p.param...), ": "...)
+	w.out = append(w.out, w.annotation(&p.schema)...)
+	switch {
+	case p.required:
+	case p.preset != nil && len(p.preset) <= maxDefault:
+		w.out = appendLiteral(append(w.out, " = "...), p.preset, appendString)
+	default:
+		w.out = append(w.out, " = None"...)
+	}
+	w.out = append(w.out, ", "...)
 }
 
 // annotation returns s as a Python type. In a class that hides the name of a type, the type has
@@ -162,7 +193,7 @@ func (w *writer) annotation(s *schema) string {
 // extraName returns a name for the double-star parameter, one that no property has.
 func extraName(properties []property) string {
 	name := "extra"
-	for slices.ContainsFunc(properties, func(p property) bool { return p.name == name }) {
+	for slices.ContainsFunc(properties, func(p property) bool { return p.name == name || p.param == name }) {
 		name += "_"
 	}
 	return name

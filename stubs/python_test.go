@@ -120,13 +120,13 @@ func TestPythonSignature(t *testing.T) {
 		{"order as sent", `{"properties":{"z":{},"a":{},"m":{}}}`, `(z: Any = None, a: Any = None, m: Any = None, `, true},
 		{
 			"required", `{"required":["c","a",7,"zz"],"properties":{"a":{"type":"string"},"b":{},"c":{}}}`,
-			`(a: str, b: Any = None, c: Any = Ellipsis, zz: Any = Ellipsis, `, false,
+			`(a: str, b: Any = None, *, c: Any, zz: Any, `, false,
 		},
 		{"required is no list", `{"required":"a","properties":{"a":{"type":"string"}}}`, `(a: str = None, `, false},
-		{"required with a default", `{"required":["a"],"properties":{"a":{"default":1}}}`, `(a: Any, `, true},
+		{"required with a default", `{"required":["a"],"properties":{"a":{"default":1}}}`, `(a: Any = 1, `, true},
 		{
 			"not parameters", `{"properties":{"user-id":{},"from":{},"名前":{},"é":{},"":{},"1a":{},"__debug__":{},"a":{"type":"null"}}}`,
-			`(a: None = None, `, false,
+			`(名前: Any = None, é: Any = None, a: None = None, *, user_id: Any = None, from_: Any = None, _1a: Any = None, `, true,
 		},
 		{"like the stub's own", `{"properties":{"self":{},"tool":{},"_":{},"Any":{},"name":{}}}`, `(self: Any = None, tool: Any = None, _: Any = None, Any: Any = None, name: Any = None, `, true},
 
@@ -213,19 +213,19 @@ func TestPythonArguments(t *testing.T) {
 		{"false, properties of a wrong type", `{"additionalProperties":false,"properties":[]}`, `(**extra: Any)`, nil},
 		{"false, patterns", `{"additionalProperties":false,"patternProperties":{"^x-":{}}}`, `(**extra: Any)`, nil},
 		{"false, a reference", `{"$ref":"#/$defs/a","additionalProperties":false}`, `(**extra: Any)`, nil},
-		{"false, a branch with properties", `{"anyOf":[{"properties":{"b":{}}}],"additionalProperties":false}`, `(**extra: Any)`, nil},
+		{"false, a branch with properties", `{"anyOf":[{"properties":{"b":{}}}],"additionalProperties":false}`, `(b: Any = None, **extra: Any)`, nil},
 		{"false, a branch with a reference", `{"allOf":[{"$ref":"#/$defs/a"}],"additionalProperties":false}`, `(**extra: Any)`, nil},
 		{
 			"false, branches without properties", `{"anyOf":[{"required":["a"]},{"required":["b"]}],"additionalProperties":false,"properties":{"a":{},"b":{}}}`,
 			`(a: Any = None, b: Any = None)`, nil,
 		},
-		{"names that are no identifiers", `{"properties":{"get-x":{},"class":{}},"required":["class"]}`, `(**extra: Any)`, map[string]bool{"get-x": false, "class": true}},
+		{"names that are no identifiers", `{"properties":{"get-x":{},"class":{}},"required":["class"]}`, `(*, get_x: Any = None, class_: Any, **extra: Any)`, map[string]bool{"get-x": false, "class": true}},
 		{
 			"such names, nothing else", `{"properties":{"get-x":{},"a":{}},"required":["get-x","a"],"additionalProperties":false}`,
-			`(a: Any)`,
+			`(a: Any, *, get_x: Any)`,
 			map[string]bool{"get-x": true},
 		},
-		{"required and not declared", `{"required":["a","b-c"]}`, `(a: Any, **extra: Any)`, map[string]bool{"b-c": true}},
+		{"required and not declared", `{"required":["a","b-c"]}`, `(a: Any, *, b_c: Any, **extra: Any)`, map[string]bool{"b-c": true}},
 		{"required and not allowed", `{"required":["a"],"additionalProperties":false}`, `()`, nil},
 	}
 	j := newJudge(t)
@@ -348,7 +348,7 @@ func TestPythonNames(t *testing.T) {
 		want  []string // name, description
 	}{
 		{"none", nil, nil},
-		{"no identifier", named("名前", "ok", "...", ""), []string{"ok 1"}},
+		{"no identifier", named("名前", "ok", "...", ""), []string{"名前 0", "ok 1", "... 2"}},
 		{"the same name twice", named("a", "b", "a"), []string{"b 1", "a 2"}},
 		{"builtins", named("print", "json", "__import__", "_", "tool", "Any", "Literal", "str", "__init__"), []string{
 			"print 0", "json 1", "__import__ 2", "_ 3", "tool 4", "Any 5", "Literal 6", "str 7", "__init__ 8",

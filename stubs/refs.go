@@ -3,7 +3,9 @@ package stubs
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,6 +15,7 @@ import (
 const (
 	maxExpanded = 256 << 10 // bytes of a schema without references
 	maxHops     = 8         // references that lead to references
+	maxPointer  = 16        // steps of a JSON pointer
 )
 
 // withoutReferences returns a schema in which references to its own definitions are replaced by these
@@ -23,20 +26,7 @@ func withoutReferences(src json.RawMessage) json.RawMessage {
 	if !bytes.Contains(src, []byte(`"$ref"`)) {
 		return src
 	}
-	var root struct {
-		Defs        map[string]json.RawMessage `json:"$defs"`
-		Definitions map[string]json.RawMessage `json:"definitions"`
-	}
-	if json.Unmarshal(src, &root) != nil {
-		return src
-	}
-	e := expander{definitions: map[string]json.RawMessage{}}
-	for name, definition := range root.Defs {
-		e.definitions["#/$defs/"+name] = definition
-	}
-	for name, definition := range root.Definitions {
-		e.definitions["#/definitions/"+name] = definition
-	}
+	e := expander{nodes: map[string]map[string]json.RawMessage{"": {"": src}}}
 	if e.schema(src, 0); e.failed {
 		return src
 	}
@@ -45,9 +35,11 @@ func withoutReferences(src json.RawMessage) json.RawMessage {
 
 // An expander writes a schema without references.
 type expander struct {
-	definitions map[string]json.RawMessage // by the text of the references to them
-	out         []byte
-	failed      bool
+	// nodes are the members of objects and lists, by their JSON pointers: each is read once, however many
+	// references lead through it.
+	nodes  map[string]map[string]json.RawMessage
+	out    []byte
+	failed bool
 }
 
 // A member is a member of a JSON object.
@@ -156,7 +148,12 @@ func (e *expander) target(m member) json.RawMessage {
 		if json.Unmarshal(m.value, &reference) != nil {
 			return nil
 		}
-		return e.definitions[strings.NewReplacer("~1", "/", "~0", "~").Replace(reference)]
+		pointer, found := strings.CutPrefix(reference, "#/")
+		pointer, err := url.PathUnescape(pointer)
+		if !found || err != nil || strings.Count(pointer, "/") >= maxPointer {
+			return nil
+		}
+		return e.at("/" + pointer)
 	case "allOf":
 		var schemas []json.RawMessage
 		if json.Unmarshal(m.value, &schemas) != nil || len(schemas) != 1 {
@@ -165,4 +162,34 @@ func (e *expander) target(m member) json.RawMessage {
 		return schemas[0]
 	}
 	return nil
+}
+
+// at returns the value at a JSON pointer, or nil.
+func (e *expander) at(pointer string) json.RawMessage {
+	if pointer == "" {
+		return e.nodes[""][""]
+	}
+	end := strings.LastIndexByte(pointer, '/')
+	parent, name := pointer[:end], strings.NewReplacer("~1", "/", "~0", "~").Replace(pointer[end+1:])
+	key := "/" + parent // so that the root is not the node without a name
+	members, known := e.nodes[key]
+	if !known {
+		members = membersOf(e.at(parent))
+		e.nodes[key] = members
+	}
+	return members[name]
+}
+
+// membersOf returns the members of an object, or those of a list by their indices.
+func membersOf(value json.RawMessage) map[string]json.RawMessage {
+	var members map[string]json.RawMessage
+	var list []json.RawMessage
+	if json.Unmarshal(value, &members) == nil || json.Unmarshal(value, &list) != nil {
+		return members
+	}
+	members = map[string]json.RawMessage{}
+	for i, each := range list {
+		members[strconv.Itoa(i)] = each
+	}
+	return members
 }

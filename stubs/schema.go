@@ -33,9 +33,11 @@ const (
 // A property is one member of the properties of a tool's parameters.
 type property struct {
 	name     string
-	named    bool // whether a parameter of a stub can have this name
-	required bool
-	result   bool // whether it is a property of a result, which no call passes
+	named    bool   // whether a parameter of a stub can have this name
+	param    string // the name of its parameter, or empty; see setParams
+	required bool   // whether calls must pass it; not if it has a default
+	result   bool   // whether it is a property of a result, which no call passes
+	united   bool   // whether anyOf has the schemas of several alternatives of a union
 	schema
 }
 
@@ -89,21 +91,28 @@ func (s *schema) allKinds() kinds {
 	return ks
 }
 
-// allKeys returns the names of the properties of an object that s or one of its branches allows. If they allow no
-// object but an array of objects, it returns the names of the properties of these objects, and listed is true.
-func (s *schema) allKeys() (keys []string, listed bool) {
+// allKeys returns the names of the properties of each object that s or one of its branches allows. If they allow no
+// object but arrays of objects, it returns the names of the properties of these objects, and listed is true.
+func (s *schema) allKeys() (keys [][]string, listed bool) {
 	if len(s.keys) > 0 {
-		return s.keys, false
+		return [][]string{s.keys}, false
 	}
-	if s.items != nil && len(s.items.keys) > 0 {
-		return s.items.keys, true
-	}
-	for i := range s.anyOf {
-		if keys, listed = s.anyOf[i].allKeys(); len(keys) > 0 {
-			return keys, listed
+	if s.items != nil {
+		if keys, _ = s.items.allKeys(); len(keys) > 0 {
+			return keys, true
 		}
 	}
-	return nil, false
+	for i := range s.anyOf {
+		of, inLists := s.anyOf[i].allKeys()
+		switch {
+		case len(of) == 0 || len(keys) > 0 && inLists && !listed:
+			continue
+		case len(keys) > 0 && listed && !inLists:
+			keys = nil
+		}
+		keys, listed = append(keys, of...), inLists
+	}
+	return keys, listed
 }
 
 // A reader reads schemas in one pass. After the first error, which it keeps, all its
@@ -114,6 +123,8 @@ type reader struct {
 	err        error
 	properties []property // the result of readProperties; its memory is reused
 	deep       bool       // whether it also reads the names of properties of nested objects
+	variants   []string   // the alternatives of the union that parameters has read, for people
+	declared   bool       // whether readProperties was called
 	partial    bool       // whether there are properties that readProperties has not read
 }
 
@@ -122,7 +133,7 @@ func (r *reader) reset(src []byte) {
 	// The decoder reads a bytes.Buffer in place. Lone surrogates are valid JSON but not
 	// valid UTF-8; they become U+FFFD.
 	r.dec.Reset(bytes.NewBuffer(src), jsontext.AllowInvalidUTF8(true))
-	r.src, r.err, r.properties, r.partial = src, nil, r.properties[:0], false
+	r.src, r.err, r.properties, r.declared, r.partial, r.variants = src, nil, r.properties[:0], false, false, nil
 }
 
 // ended reports whether all of the source was read without an error.
@@ -135,28 +146,31 @@ func (r *reader) ended() bool {
 }
 
 // parameters returns the properties that src, the parameters of a tool, declares, in their
-// order in src, followed by required properties that it does not declare. closed reports
-// that a tool takes nothing else. A bad schema is no reason to refuse the tool: if src is
-// not valid JSON or not the schema of an object, there are no properties and the tool takes
-// everything. The result is valid until the next call.
-func (r *reader) parameters(src []byte) (properties []property, closed bool) {
+// order in src, followed by required properties that it does not declare, and by those of the
+// alternatives of a union. rest tells which other arguments the tool takes. A bad schema is no
+// reason to refuse the tool: if src is not valid JSON or not the schema of an object, there are
+// no properties and the tool takes everything. The result is valid until the next call.
+func (r *reader) parameters(src []byte) (properties []property, rest others) {
 	r.reset(src)
 	var required [][]byte
+	var union jsontext.Value
 	isObject, elsewhere := true, false // elsewhere: further properties may be declared in other schemas
 	if r.enter(jsontext.KindBeginObject) {
 		for r.more() {
-			switch string(r.text()) {
+			switch name := string(r.text()); name {
 			case "type":
 				isObject = r.types()&objectKind != 0
 			case "properties":
 				r.readProperties()
 			case "required":
 				required = r.required()
-			case "additionalProperties":
-				closed = r.dec.PeekKind() == jsontext.KindFalse
-				r.skip()
+			case "additionalProperties", "unevaluatedProperties":
+				rest = r.others(name, rest)
 			case "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas":
 				branches := r.value()
+				if name == "anyOf" || name == "oneOf" {
+					union = branches
+				}
 				elsewhere = elsewhere || bytes.Contains(branches, []byte(`"properties"`)) || bytes.Contains(branches, []byte(`"$ref"`))
 			case "patternProperties", "$ref", "$dynamicRef", "$recursiveRef":
 				elsewhere = true
@@ -167,21 +181,50 @@ func (r *reader) parameters(src []byte) (properties []property, closed bool) {
 		}
 	}
 	if !r.ended() || !isObject {
-		return nil, false
+		return nil, anyOthers
 	}
-	closed = closed && !elsewhere && !r.partial
-	r.require(required, !closed)
-	return r.properties, closed
+	if elsewhere || r.partial {
+		rest = anyOthers
+	}
+	r.require(required, rest != noOthers)
+	if union != nil {
+		rest = r.unite(union, rest)
+	}
+	setParams(r.properties)
+	return r.properties, rest
 }
 
-// require marks the properties with these names as required. If add is set, it adds those
-// that are not there.
+// others tells which arguments a tool takes that are not in its schema.
+type others uint8
+
+const (
+	likelyOthers others = iota // the schema does not say
+	anyOthers
+	noOthers
+)
+
+// others reads the value of a keyword that tells which other properties there may be.
+func (r *reader) others(keyword string, so others) others {
+	kind := r.dec.PeekKind()
+	r.skip()
+	switch {
+	case keyword == "additionalProperties" && kind == jsontext.KindFalse:
+		return noOthers
+	case so == noOthers || kind == jsontext.KindFalse:
+		return so
+	default:
+		return anyOthers
+	}
+}
+
+// require marks the properties with these names as required, unless they have a default, which the tool
+// takes for a property that is left out. If add is set, it adds those that are not there.
 func (r *reader) require(names [][]byte, add bool) {
 	for _, name := range names {
 		i := slices.IndexFunc(r.properties, func(p property) bool { return p.name == string(name) })
 		switch {
 		case i >= 0:
-			r.properties[i].required = true
+			r.properties[i].required = r.properties[i].preset == nil
 		case add:
 			r.properties = append(r.properties, property{name: string(name), named: isParameter(string(name)), required: true})
 		}
@@ -189,6 +232,7 @@ func (r *reader) require(names [][]byte, add bool) {
 }
 
 func (r *reader) readProperties() {
+	r.declared = true
 	if r.dec.PeekKind() != jsontext.KindBeginObject {
 		r.partial = true
 	}

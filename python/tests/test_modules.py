@@ -20,12 +20,12 @@ SOURCE = Path(__file__).parents[2] / "stubs/testdata/toolsets/weather.py.golden"
 
 
 def hook(
-    toolset: str, name: str, object_first: bool, others: dict[str, bool] | None = None
+    toolset: str, name: str, object_first: bool, *others: dict[str, bool], **traits: Any
 ) -> Callable[[FunctionType], Callable[..., Any]]:
     """Make a function that returns what the server would be told of a call."""
 
     def decorate(declared: FunctionType) -> Callable[..., Any]:
-        arguments = Arguments(declared.__name__, object_first, declared, others)
+        arguments = Arguments(declared.__name__, object_first, declared, *others, **traits)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return toolset, name, arguments.bind(args, kwargs)
@@ -75,7 +75,7 @@ def test_a_name_that_classes_change_arrives(weather: Any) -> None:
 
 
 def test_wrong_arguments_are_refused(weather: Any) -> None:
-    with pytest.raises(TypeError, match="get_current.*user-id"):
+    with pytest.raises(TypeError, match="get_current.*user_id"):
         weather.get_current("Paris")
     with pytest.raises(TypeError, match="town"):
         weather.get_current(town="Paris", **{"user-id": 1})
@@ -96,7 +96,7 @@ def test_threads_call_methods(weather: Any) -> None:
 
 def test_help_and_signatures(weather: Any) -> None:
     shown = str(inspect.signature(weather.get_current)).replace("typing.", "")
-    assert shown == "(city: str, units: Literal['c', 'f'] = 'c') -> dict[str, Any]"
+    assert shown == "(city: str, units: Literal['c', 'f'] = 'c', *, user_id: int) -> dict[str, Any]"
     assert inspect.signature(weather.get_current) == inspect.signature(weather.aio.get_current)
     text = pydoc.plain(pydoc.render_doc(weather))
     for part in ("class Weather", "Current weather and forecasts.", "get_current(city: str, units: ", "user-id", "aio"):

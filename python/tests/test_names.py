@@ -196,3 +196,13 @@ def test_program_that_takes_a_builtin_away(worker_process: WorkerProcess, name: 
 def test_program_that_takes_a_builtin_away_and_completes(worker_process: WorkerProcess, name: str) -> None:
     got = worker_process.run({"code": f"import builtins\nprint(1)\nbuiltins.{name} = None", "stubs": ""}, echo)
     assert (got.done, got.stdout) == ({"exit": 0}, "1\n")
+
+
+def test_a_tool_whose_name_no_program_can_write_is_told(worker_process: WorkerProcess) -> None:
+    stubs = '@tool("...", "...", False)\nasync def _(**extra: Any) -> Any:\n    ""\n'
+    got = worker_process.run({"code": "print(await globals()['...'](a=1))", "stubs": stubs}, echo)
+    assert got.stdout == "{'a': 1}\n"
+    assert got.stderr == (
+        "Warning: the name of the tool '...' has no character that Python allows in a name; "
+        "call it as globals()['...'](...)\n"
+    )

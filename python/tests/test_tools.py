@@ -27,7 +27,23 @@ async def _(city: str, days: int = 3) -> Any:
     ""
 
 @tool("late", "late", False)
-async def _(a: int = 1, b: Any = ..., c: list[Any] = ..., d: int | None = None) -> Any:
+async def _(a: int = 1, *, b: Any, c: list[Any], d: int | None = None) -> Any:
+    ""
+
+@tool("spelled", "spelled", False, {"from": True, "user-id": False}, names={"ID": "ＩＤ", "from_": "from", "user_id": "user-id"})
+async def _(ID: int, url: str = None, *, from_: str, user_id: int = None) -> Any:
+    ""
+
+@tool("query", "query", False, {"$where": False})
+async def _(maxResults: int = 10, line1: str = None, head: int = None, **extra: Any) -> Any:
+    ""
+
+@tool("anything", "anything", False, anything=True)
+async def _(head: int = None, **extra: Any) -> Any:
+    ""
+
+@tool("météo", "mto", False, also="météo")
+async def _(**extra: Any) -> Any:
     ""
 
 @tool("two_objects", "two_objects", True)
@@ -100,6 +116,21 @@ BINDING: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], dict[str, Any]]] 
         {"a": {}, "b": 1, "c": 2},
     ),
     "required behind an optional one": ("late", (), {"b": 2, "c": []}, {"b": 2, "c": []}),
+    "required behind an optional one, by position": ("late", (1, 2, [], 4), {}, {"a": 1, "b": 2, "c": [], "d": 4}),
+    "spelled as Python does": ("spelled", (), {"ID": 1, "from_": "x"}, {"ＩＤ": 1, "from": "x"}),
+    "spelled as in the schema": ("spelled", (), {"ＩＤ": 1, "from": "x"}, {"ＩＤ": 1, "from": "x"}),
+    "another spelling, by position": (
+        "spelled",
+        (1, "u"),
+        {"user_id": 2, "from": 3},
+        {"ＩＤ": 1, "url": "u", "user-id": 2, "from": 3},
+    ),
+    "another spelling in one dict": ("spelled", ({"ID": 1, "from_": "x"},), {}, {"ＩＤ": 1, "from": "x"}),
+    "unlike all others": ("query", (), {"planet": 1, "order": 2}, {"planet": 1, "order": 2}),
+    "like another in all but a number": ("query", (), {"line2": 1}, {"line2": 1}),
+    "like another that is there as well": ("query", (), {"head": 1, "heads": 2}, {"head": 1, "heads": 2}),
+    "like another of a tool that takes anything": ("anything", (), {"heads": 2}, {"heads": 2}),
+    "a second name": ("météo", (), {"a": 1}, {"a": 1}),
     "positional": ("get_weather", ("x",), {}, {"city": "x"}),
     "all positional": ("get_weather", ("x", "f"), {}, {"city": "x", "units": "f"}),
     "positional, then keyword": ("get_weather", ("x",), {"units": "f"}, {"city": "x", "units": "f"}),
@@ -148,6 +179,9 @@ WEATHER = "; its signature is get_weather(city: str, units: Literal['c', 'f'] = 
 ISSUE = "; its signature is create_issue(fields: dict[str, Any], title: str = None, **extra)"
 CLOSED = " signature is closed(city: str, days: int = 3)"
 
+SPELLED = "; its signature is spelled(ID: int, url: str = None, *, from_: str, user_id: int = None)"
+QUERY = " signature is query(maxResults: int = 10, line1: str = None, head: int = None, **extra)"
+
 REFUSED: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
     "nothing": ("get_weather", (), {}, f"get_weather() is missing the argument city{WEATHER}"),
     "a required one is missing": (
@@ -161,7 +195,38 @@ REFUSED: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
         (),
         {},
         "late() is missing the arguments b and c; its signature is "
-        "late(a: int = 1, b: Any, c: list[Any], d: int | None = None)",
+        "late(a: int = 1, *, b: Any, c: list[Any], d: int | None = None)",
+    ),
+    "one with another spelling is missing": (
+        "spelled",
+        (),
+        {"ID": 1},
+        f"spelled() is missing the argument from_{SPELLED}",
+    ),
+    "one with another spelling is there twice": (
+        "spelled",
+        (),
+        {"from": 1, "from_": 2},
+        f"spelled() got the argument 'from' twice, once as from_{SPELLED}",
+    ),
+    "one with another spelling is there twice, by position": (
+        "spelled",
+        (1,),
+        {"ID": 2, "from": 1},
+        f"spelled() got the argument ＩＤ twice, by position and by name{SPELLED}",
+    ),
+    "misspelled": ("query", (), {"heads": 1}, f"query() has no argument heads; did you mean head? Its{QUERY}"),
+    "misspelled with underscores": (
+        "query",
+        (),
+        {"max_results": 1},
+        f"query() has no argument max_results; did you mean maxResults? Its{QUERY}",
+    ),
+    "misspelled, no identifier": (
+        "query",
+        (),
+        {"where": 1},
+        f"query() has no argument where; did you mean '$where'? Its{QUERY}",
     ),
     "missing in one dict": (
         "get_weather",
@@ -276,11 +341,14 @@ def test_binding_is_that_of_python(
     names = ["a", "b", "c", "d", "e", "f"][: required + len(optional)]
     defaults = dict(zip(names[required:], ("..." if late else "None" for late in optional)))
     parameters = [f"{name}: Any = {defaults[name]}" if name in defaults else f"{name}: Any" for name in names]
-    signature = ", ".join(parameters + ["**extra: Any"] * (not closed))
+    others = ["**extra: Any"] * (not closed)
+    late = next((at for at, name in enumerate(names) if defaults.get(name) == "..." and at > required), len(names))
+    declared = [parameter.replace(" = ...", "") for parameter in parameters]
+    signature = ", ".join(declared[:late] + ["*"] * (late < len(names)) + declared[late:] + others)
     stub = tools.define(f'@tool("t", "t", False)\nasync def _({signature}) -> Any:\n    ""\n', invoke)["t"]
     args, kwargs = range(given_args), dict.fromkeys(given_names, "by name")
     scope: dict[str, Any] = {"Any": Any}
-    exec(f"def function({signature}): pass", scope)
+    exec(f"def function({', '.join(parameters + others)}): pass", scope)
     want: dict[str, Any] | None
     try:
         bound = inspect.signature(scope["function"]).bind(*args, **kwargs).arguments
@@ -313,7 +381,20 @@ def test_signature_of_many_arguments_is_cut() -> None:
 
 def test_stub_looks_like_a_function() -> None:
     stub = STUBS["get_weather"]
-    assert list(STUBS) == ["get_weather", "create_issue", "closed", "late", "two_objects", "nothing", "ping"]
+    assert list(STUBS) == [
+        "get_weather",
+        "create_issue",
+        "closed",
+        "late",
+        "spelled",
+        "query",
+        "anything",
+        "mto",
+        "météo",
+        "two_objects",
+        "nothing",
+        "ping",
+    ]
     assert (stub.__name__, stub.__qualname__, stub.__module__) == ("get_weather", "get_weather", "tools")
     assert stub.__doc__ == "Current weather.\n\nArgs:\n    city: string, required."
     assert inspect.iscoroutinefunction(stub) and asyncio.iscoroutinefunction(stub)

@@ -174,13 +174,13 @@ def test_a_call_that_fails(run: Runner) -> None:
 WRONG = {
     "missing": (
         "Weather.get_current('Paris')",
-        "TypeError: Weather.get_current() is missing the argument 'user-id', to be passed as **{'user-id': ...}; its "
-        "signature is Weather.get_current(city: str, units: Literal['c', 'f'] = 'c')",
+        "TypeError: Weather.get_current() is missing the argument user_id; its "
+        "signature is Weather.get_current(city: str, units: Literal['c', 'f'] = 'c', *, user_id: int)",
     ),
     "unknown": (
         "await Weather.aio.get_current(town='Paris', **{'user-id': 1})",
         "TypeError: Weather.aio.get_current() has no argument town; its signature is "
-        "Weather.aio.get_current(city: str, units: Literal['c', 'f'] = 'c')",
+        "Weather.aio.get_current(city: str, units: Literal['c', 'f'] = 'c', *, user_id: int)",
     ),
     "not JSON": (
         "Weather.list(tags={1})",

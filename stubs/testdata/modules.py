@@ -20,12 +20,13 @@ def check_function(function: ast.AST, kind: type[ast.AST]) -> None:
     static, hook = function.decorator_list
     assert isinstance(static, ast.Name) and static.id == "staticmethod", ast.dump(static)
     assert isinstance(hook, ast.Call) and isinstance(hook.func, ast.Name) and hook.func.id == "_tool", ast.dump(hook)
-    for argument in hook.args:
+    for argument in [*hook.args, *(keyword.value for keyword in hook.keywords)]:
         ast.literal_eval(argument)
     (doc,) = function.body
     assert isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant) and isinstance(doc.value.value, str)
-    for default in function.args.defaults:
-        ast.literal_eval(default)
+    for default in function.args.defaults + function.args.kw_defaults:
+        if default is not None:
+            ast.literal_eval(default)
     calls = [n for n in ast.walk(function) if isinstance(n, (ast.Call, ast.Attribute, ast.Lambda, ast.NamedExpr))]
     assert calls == [hook], "code among the stubs"
     assert not function.name.startswith("_"), function.name
@@ -64,7 +65,15 @@ def load(source: str) -> tuple[types.ModuleType, list[dict[str, Any]]]:
     """Import the module from a package whose hook tells what it is given."""
     declared: list[dict[str, Any]] = []
 
-    def hook(toolset: str, name: str, object_first: bool, others: dict[str, bool] | None = None) -> Any:
+    def hook(
+        toolset: str,
+        name: str,
+        object_first: bool,
+        others: dict[str, bool] | None = None,
+        *,
+        names: dict[str, str] | None = None,
+        anything: bool = False,
+    ) -> Any:
         def decorate(function: Any) -> Any:
             if not inspect.iscoroutinefunction(function):
                 declared.append(
@@ -87,7 +96,7 @@ def load(source: str) -> tuple[types.ModuleType, list[dict[str, Any]]]:
 
 
 def judge(source: str) -> dict[str, Any]:
-    source.encode("ascii")
+    assert all(c.isascii() or f"a{c}".isidentifier() for c in source)
     tree = ast.parse(source)
     shape = ast.dump(Blank().visit(ast.parse(source)))
     check_module(tree)

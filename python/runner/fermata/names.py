@@ -1,7 +1,9 @@
-"""Names: tools that hide a builtin or something else that a program finds ready.
+"""Names: tools that hide a builtin or something else that a program finds ready, or that have no usable name.
 
-Such a tool keeps its name, since clients tell it to the authors of programs. It also has a second
-name, and a program that uses the first one gets a warning that says what the tool hides.
+A tool that hides something keeps its name, since clients tell it to the authors of programs. It also
+has a second name, and a program that uses the first one gets a warning that says what the tool hides.
+A tool whose name has no character that Python allows is kept under that name, which no program can
+write, so each program gets a warning that says how to call it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from typing import Final
 from fermata.tools import Stub, ToolExecutionError
 
 _SUFFIX: Final = "_tool"
+
+# How many characters of a name that no program can write are shown.
+_SHOWN: Final = 64
+
 _BUILTINS: Final = vars(builtins)
 _ORIGINAL: Final = dict(_BUILTINS)
 _ERROR: Final = ToolExecutionError.__name__
@@ -31,19 +37,32 @@ def restore_builtins() -> None:
 
 
 def hidden(stubs: Iterable[str], ready: Mapping[str, ModuleType]) -> list[str]:
-    """Return the identifiers of the tools that hide something."""
-    return [name for name in stubs if name in _ORIGINAL or name in ready or name == _ERROR]
+    """Return the names of the tools that hide something, or that no program can write."""
+    return [name for name in stubs if name in _ORIGINAL or name in ready or name == _ERROR or not name.isidentifier()]
 
 
 def second(stubs: Mapping[str, Stub], names: Iterable[str]) -> dict[str, Stub]:
     """Return these tools by their second names, without those that are the name of another tool."""
-    return {f"{name}{_SUFFIX}": stubs[name] for name in names if f"{name}{_SUFFIX}" not in stubs}
+    return {
+        f"{name}{_SUFFIX}": stubs[name] for name in names if name.isidentifier() and f"{name}{_SUFFIX}" not in stubs
+    }
 
 
 def warning(names: Iterable[str], seconds: Mapping[str, Stub], ready: Mapping[str, ModuleType], code: CodeType) -> str:
-    """Return a line for each of these tools whose name the program uses without giving it another meaning."""
+    """Return a line for each of these tools whose name the program uses without giving it another meaning.
+
+    There is also one for each whose name the program cannot use.
+    """
     used = _used(code, frozenset(names))
-    return "".join(f"Warning: {_hides(name, f'{name}{_SUFFIX}' in seconds, ready)}\n" for name in names if name in used)
+    unusable = "".join(
+        f"Warning: the name of the tool {name[:_SHOWN]!r} has no character that Python allows in a name; "
+        f"call it as globals()[{name[:_SHOWN]!r}](...)\n"
+        for name in names
+        if not name.isidentifier()
+    )
+    return unusable + "".join(
+        f"Warning: {_hides(name, f'{name}{_SUFFIX}' in seconds, ready)}\n" for name in names if name in used
+    )
 
 
 def _hides(name: str, has_second: bool, ready: Mapping[str, ModuleType]) -> str:

@@ -56,12 +56,15 @@ def define(source: str, invoke: Invoke) -> dict[str, Stub]:
     stubs: dict[str, Stub] = {}
 
     def tool(
-        name: str, identifier: str, object_first: bool, others: Mapping[str, bool] | None = None
+        name: str, identifier: str, object_first: bool, *others: Mapping[str, bool], also: str = "", **traits: Any
     ) -> Callable[[FunctionType], None]:
         def decorate(declared: FunctionType) -> None:
-            arguments = Arguments(identifier, object_first, declared, others)
-            stubs[identifier] = async_stub(identifier, arguments, declared, functools.partial(invoke, name))
-            stubs[identifier].__module__ = "tools"
+            arguments = Arguments(identifier, object_first, declared, *others, **traits)
+            stub = async_stub(identifier, arguments, declared, functools.partial(invoke, name))
+            stub.__module__ = "tools"
+            stubs[identifier] = stub
+            if also:
+                stubs[also] = stub
 
         return decorate
 

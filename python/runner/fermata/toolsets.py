@@ -97,12 +97,14 @@ class _Finder:
             return f"{text} There is {_listed(keys)}"
         return f"{text}; there is {_listed(keys)}" if keys else text
 
-    def _tool(self, toolset: str, name: str, object_first: bool, others: Mapping[str, bool] | None = None) -> _Decorate:
+    def _tool(
+        self, toolset: str, name: str, object_first: bool, *others: Mapping[str, bool], **traits: Any
+    ) -> _Decorate:
         """Return the decorator that the generated source applies to the methods of a tool."""
 
         def decorate(declared: FunctionType) -> Callable[..., Any]:
             identifier = declared.__qualname__
-            arguments = Arguments(identifier, object_first, declared, others)
+            arguments = Arguments(identifier, object_first, declared, *others, **traits)
             if not inspect.iscoroutinefunction(declared):
                 return _blocking_stub(arguments, declared, functools.partial(self._calls.block, name, toolset=toolset))
             invoke = functools.partial(self._calls.invoke, name, toolset=toolset)
