@@ -135,6 +135,34 @@ def test_nan_at_any_depth() -> None:
     assert json.loads(values.encode(value)) == want
 
 
+def test_keys_are_converted_like_values() -> None:
+    day = datetime.date(2026, 1, 2)
+    value = {day: 1, Color.RED: 2, uuid.UUID(int=5): 3, decimal.Decimal("1.5"): 4, Level.HIGH: 5}
+    want = {"2026-01-02": 1, "red": 2, "00000000-0000-0000-0000-000000000005": 3, "1.5": 4, "3": 5}
+    assert json.loads(values.encode({"a": [value]})) == {"a": [want]}
+    with pytest.raises(ValueError, match="^tool input has an object with the key '2026-01-02' twice$"):
+        values.encode({"a": {day: 1, "2026-01-02": 2}})
+
+
+async def forgotten() -> None:
+    """Do nothing."""
+
+
+def test_a_missing_await_is_named() -> None:
+    coroutine = forgotten()
+    for value in (coroutine, [coroutine]):
+        with pytest.raises(TypeError, match=r"is not JSON serializable; write `await forgotten\(\.\.\.\)`$"):
+            values.encode({"a": value})
+    coroutine.close()
+
+
+def test_halves_of_surrogate_pairs_in_results() -> None:
+    text = rb'["cut \ud83c", "\ud83d\ude00", "\\ud83c", "\ude00\uD83D", "\ud83d\ud83d\ude00", "\uD83C\u0041", "\ufb01"]'
+    want = ["cut \ufffd", "\U0001f600", "\\ud83c", "\ufffd\ufffd", "\ufffd\U0001f600", "\ufffdA", "\ufb01"]
+    assert values.decode(text) == want
+    assert values.decode(b'{"a": [1.0, null]}') == {"a": [1.0, None]}
+
+
 def test_nan_as_key_is_refused() -> None:
     with pytest.raises(ValueError):
         values.encode({math.nan: 1})
@@ -224,6 +252,9 @@ def test_round_trip(value: Any) -> None:
     assert json.loads(text) == finite(value)
 
 
+NANO = "1970-01-01T00:00:00.000000001"
+
+
 def test_numpy() -> None:
     np = pytest.importorskip("numpy")
     cases: list[tuple[Any, Any]] = [
@@ -238,10 +269,14 @@ def test_numpy() -> None:
         (np.array([1.0, math.nan]), [1.0, None]),
         (np.array(5), 5),
         (np.array(["a", None, 1], dtype=object), ["a", None, 1]),
-        (np.array([(1, "a")], dtype=[("n", int), ("s", "U1")]), [[1, "a"]]),
+        (np.array([(1, "a")], dtype=[("n", int), ("s", "U1")]), [{"n": 1, "s": "a"}]),
+        (np.array([(1, "a")], dtype=[("n", int), ("s", "U1")])[0], {"n": 1, "s": "a"}),
+        (np.array([[(1, np.datetime64(1, "ns"))]], dtype=[("n", int), ("t", "M8[ns]")]), [[{"n": 1, "t": NANO}]]),
         (np.ma.array([1, 2], mask=[False, True]), [1, None]),
         (np.datetime64("2026-01-02"), "2026-01-02"),
-        (np.datetime64("2026-01-02T03:04:05.000000006"), "2026-01-02T03:04:05"),
+        (np.datetime64("2026-01-02T03:04:05.000000000"), "2026-01-02T03:04:05"),
+        (np.datetime64("2026-01-02T03:04:05.000000006"), "2026-01-02T03:04:05.000000006"),
+        (np.array([1, "NaT"], dtype="datetime64[ns]"), [NANO, None]),
         (np.datetime64("NaT"), None),
         (np.array(["2026-01-02", "NaT"], dtype="datetime64[ns]"), ["2026-01-02T00:00:00", None]),
     ]
@@ -251,6 +286,53 @@ def test_numpy() -> None:
     for value in (np.complex64(1j), np.bytes_(b"x"), np.longdouble(1), np.array([1j]), np.timedelta64(5, "ns")):
         with pytest.raises(TypeError):
             values.encode({"a": value})
+
+
+LABELLED: dict[str, tuple[str, Any]] = {
+    "series of groups": ('frame.groupby("city")["n"].sum()', {"Paris": 4, "Rome": 2}),
+    "series of counts": ('frame["n"].value_counts(sort=False)', {"1": 1, "2": 1, "3": 1}),
+    "series with two levels": ('frame.groupby(["city", "n"]).size()', {"Paris": {"1": 1, "3": 1}, "Rome": {"2": 1}}),
+    "series by time": ('pd.Series([1], [pd.Timestamp("2026-01-02")])', {"2026-01-02T00:00:00": 1}),
+    "series without labels": ('frame["n"]', [1, 2, 3]),
+    "slice of a series": ('frame["n"][1:]', [2, 3]),
+    "row": ("frame.iloc[0]", {"city": "Paris", "n": 1}),
+    "frame of groups": ('frame.groupby("city").sum()', [{"city": "Paris", "n": 4}, {"city": "Rome", "n": 2}]),
+    "frame with an index": (
+        'frame[:2].set_index("city")',
+        [{"city": "Paris", "n": 1}, {"city": "Rome", "n": 2}],
+    ),
+    "pivot": (
+        'frame[1:].pivot_table(index="city", values="n")',
+        [{"city": "Paris", "n": 3}, {"city": "Rome", "n": 2}],
+    ),
+    "describe": ('frame.describe().loc[["max"]]', [{"index": "max", "n": 3.0}]),
+    "filtered": ("frame[frame.n > 2]", [{"index": 2, "city": "Paris", "n": 3}]),
+    "filtered, counted anew": ("frame[frame.n > 2].reset_index(drop=True)", [{"city": "Paris", "n": 3}]),
+    "frame without labels": ("frame[2:]", [{"city": "Paris", "n": 3}]),
+}
+
+
+@pytest.mark.parametrize("code, want", LABELLED.values(), ids=LABELLED.keys())
+def test_labels_are_data(code: str, want: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    value = eval(code, {"pd": pd, "frame": pd.DataFrame({"city": ["Paris", "Rome", "Paris"], "n": [1, 2, 3]})})
+    assert json.loads(values.encode({"a": value}))["a"] == want
+    assert json.loads(values.encode({"a": [value, math.nan]}))["a"] == [want, None]
+
+
+@pytest.mark.parametrize(
+    "code, name",
+    {
+        'frame.set_index("city")["n"]': "Paris",
+        'pd.concat([frame, frame[["n"]]], axis=1)': "n",
+        'frame.groupby(["city", "n"])[["n"]].sum()': "n",
+    }.items(),
+)
+def test_labels_that_are_there_twice(code: str, name: str) -> None:
+    pd = pytest.importorskip("pandas")
+    value = eval(code, {"pd": pd, "frame": pd.DataFrame({"city": ["Paris", "Rome", "Paris"], "n": [1, 2, 3]})})
+    with pytest.raises(ValueError, match=f"^tool input has an object with the key '{name}' twice$"):
+        values.encode({"a": value})
 
 
 def test_pandas() -> None:

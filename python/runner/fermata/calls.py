@@ -15,7 +15,7 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from json import dumps, loads
+from json import dumps
 from typing import Any, Final
 
 from fermata import frames, lines, tools, values
@@ -120,7 +120,7 @@ class Calls:
         self._stream = stream
         self._process = os.getpid()
         # Reads the payload of RESULTS.
-        self._decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = loads
+        self._decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = values.decode
         self._lock = threading.Lock()
         self.rest = Rest(self._lock)
         # Held from the moment when a batch is sent until its results are handed over.

@@ -90,7 +90,7 @@ def async_stub(
             input = arguments.bind(args, kwargs)
             try:
                 call = invoke(input)
-            except TypeError as error:
+            except (TypeError, values.BadKey) as error:
                 refused = refusal(arguments, input, error)
             else:
                 # Python's warning about a coroutine that was never awaited has the name of the tool.
@@ -107,13 +107,15 @@ def async_stub(
     return stub
 
 
-def refusal(arguments: Arguments, input: dict[str, Any], error: TypeError) -> TypeError:
+def refusal(arguments: Arguments, input: dict[str, Any], error: TypeError | ValueError) -> TypeError | ValueError:
     """Return the error for a call whose input has no JSON form; it names the argument."""
     for name, value in input.items():
         try:
             values.encode(value)
         except TypeError as problem:
             return arguments.not_json(name, problem)
+        except values.BadKey as problem:
+            return ValueError(str(arguments.not_json(name, problem)))
         except ValueError:
             continue
     return error

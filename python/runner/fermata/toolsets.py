@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-from fermata import lines, tools
+from fermata import lines, tools, values
 from fermata.arguments import Arguments
 from fermata.calls import Calls
 
@@ -122,7 +122,7 @@ def _blocking_stub(
             input = arguments.bind(args, kwargs)
             try:
                 return block(input)
-            except TypeError as error:
+            except (TypeError, values.BadKey) as error:
                 refused = tools.refusal(arguments, input, error)
             raise refused
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""The arguments of tool calls, as JSON.
+"""The arguments of tool calls as JSON, and the results from JSON.
 
 Values with an obvious JSON form are converted. All others raise a TypeError, which the
 program can catch where it makes the call.
@@ -28,6 +28,10 @@ MAX_DEPTH: Final = 500
 _TOO_FINE: Final = ("[ns]", "[ps]", "[fs]", "[as]")
 
 
+class BadKey(ValueError):
+    """A key of an object has no JSON form."""
+
+
 def encode(value: Any) -> str:
     """Return value as one line of ASCII JSON; NaN and infinities become null.
 
@@ -36,17 +40,30 @@ def encode(value: Any) -> str:
     """
     try:
         text = dumps(value, default=_convert, allow_nan=False, separators=_COMPACT)
-    except ValueError:
-        # The value has a float that JSON cannot express, or refers to itself. _finite finds out which.
+    except (TypeError, ValueError):
+        # The value has a float or a key that json cannot express, or refers to itself. _plain finds out which.
         text = ""
     if not text:
-        text = dumps(_finite(value, set()), allow_nan=False, separators=_COMPACT)
+        text = dumps(_plain(value, set()), allow_nan=False, separators=_COMPACT)
     if len(text) > MAX_INPUT:
         raise ValueError(f"tool input is {len(text)} bytes of JSON, at most {MAX_INPUT} are allowed")
     if text.count("{") > 1 or text.count("[") >= MAX_DEPTH:
         # The keys of the outermost object are parameters, so they cannot be the same.
         check(text)
     return text
+
+
+# An escape in JSON text. If it is half of a surrogate pair, it is in the group.
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
+
+
+def decode(text: bytes) -> Any:
+    """Read JSON from elsewhere. Halves of surrogate pairs, which no file could take, become U+FFFD."""
+    if b"\\ud" in text or b"\\uD" in text:
+        text = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
+    return loads(text)
 
 
 _STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
@@ -67,9 +84,12 @@ def check(text: str) -> None:
 
 def _check_names(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"tool input has an object with the key {twice!r} twice")
+        raise _twice([name for name, _ in pairs])
+
+
+def _twice(keys: list[Any]) -> ValueError:
+    twice = next(key for key in keys if keys.count(key) > 1)
+    return ValueError(f"tool input has an object with the key {twice!r} twice")
 
 
 def _convert(value: Any) -> Any:
@@ -95,17 +115,78 @@ def _convert_scientific(value: Any) -> Any:
     package = kind.__module__.partition(".")[0]
     if package == "pandas":
         if kind.__name__ == "DataFrame":
-            return value.to_dict(orient="records")
+            return _records(value)
+        if kind.__name__ == "Series" and _labelled(value.index):
+            return _by_label(value)
         if kind.__name__ == "NAType":
             return None
+    if package == "numpy" and (names := getattr(getattr(value, "dtype", None), "names", None)) is not None:
+        # It is an array of records, or one of them.
+        return list(value) if getattr(value, "ndim", 0) else {name: value[name] for name in names}
     if package == "numpy" and str(getattr(value, "dtype", "")).endswith(_TOO_FINE):
-        value = value.astype(f"{value.dtype.kind}8[us]")
+        return _times(value)
     if package in ("numpy", "pandas") and hasattr(value, "tolist"):
         converted = value.tolist()
         # A scalar that Python has no type for, such as longdouble, returns itself.
         if type(converted) is not kind:
             return converted
-    raise TypeError(f"Object of type {kind.__name__} is not JSON serializable")
+    raise TypeError(f"Object of type {kind.__name__} is not JSON serializable{_missing_await(value)}")
+
+
+def _labelled(index: Any) -> bool:
+    """Tell whether an index of pandas is more than a count of the rows."""
+    return type(index).__name__ != "RangeIndex" or index.name is not None
+
+
+def _records(frame: Any) -> list[dict[Any, Any]]:
+    """Return the rows of a frame, each with the labels of its row."""
+    columns, labelled = frame.columns.tolist(), _labelled(frame.index)
+    if labelled:
+        columns += [name for name in frame.index.names if name is not None]
+    if len({*columns}) < len(columns):
+        raise _twice(columns)
+    if labelled:
+        frame = frame.reset_index()
+    records: list[dict[Any, Any]] = frame.to_dict(orient="records")
+    return records
+
+
+def _by_label(series: Any) -> dict[Any, Any]:
+    """Return a series as an object. Labels of several levels become objects in objects."""
+    labels = series.index.tolist()
+    if not series.index.is_unique:
+        raise _twice(labels)
+    found: dict[Any, Any] = {}
+    for label, item in zip(labels, series.tolist()):
+        *outer, last = label if series.index.nlevels > 1 else (label,)
+        inside = found
+        for key in outer:
+            inside = inside.setdefault(key, {})
+        inside[last] = item
+    return found
+
+
+def _times(times: Any) -> Any:
+    """Return numpy's times as Python's if these are fine enough, otherwise as texts."""
+    whole = times.astype(f"{times.dtype.kind}8[us]")
+    # NaT is not equal to itself.
+    if times.dtype.kind != "M" or ((whole == times) | (times != times)).all():
+        return whole.tolist()
+    return _texts(times.astype(str).tolist())
+
+
+def _texts(times: Any) -> Any:
+    if isinstance(times, list):
+        return [_texts(each) for each in times]
+    return None if times == "NaT" else times
+
+
+def _missing_await(value: Any) -> str:
+    """Return what to add to the error about a value that nobody has awaited."""
+    if not hasattr(type(value), "__await__"):
+        return ""
+    name = getattr(value, "__qualname__", "")
+    return f"; write `await {name}(...)`" if name else "; `await` is missing"
 
 
 def _number(value: decimal.Decimal) -> int | float | str | None:
@@ -118,8 +199,8 @@ def _number(value: decimal.Decimal) -> int | float | str | None:
     return number if decimal.Decimal(repr(number)) == value else str(value)
 
 
-def _finite(value: Any, inside: set[int]) -> Any:
-    """Copy value with every NaN and infinity replaced by None."""
+def _plain(value: Any, inside: set[int]) -> Any:
+    """Copy value with every NaN and infinity replaced by None, and with keys that json supports."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (str, int)):
@@ -129,9 +210,25 @@ def _finite(value: Any, inside: set[int]) -> Any:
     inside.add(id(value))
     try:
         if isinstance(value, dict):
-            return {key: _finite(item, inside) for key, item in value.items()}
+            items = [(_key(key), _plain(item, inside)) for key, item in value.items()]
+            copied = dict(items)
+            if len(copied) < len(items):
+                raise _twice([key for key, _ in items])
+            return copied
         if isinstance(value, (list, tuple)):
-            return [_finite(item, inside) for item in value]
-        return _finite(_convert(value), inside)
+            return [_plain(item, inside) for item in value]
+        return _plain(_convert(value), inside)
     finally:
         inside.discard(id(value))
+
+
+def _key(key: Any) -> str | int | float | None:
+    """Return a key that json supports. Keys are converted like values."""
+    plain = key
+    while not isinstance(plain, (str, int, float)) and plain is not None:
+        if isinstance(plain, (dict, list, tuple)):
+            raise TypeError(f"keys must be str, int, float, bool or None, not {type(key).__name__}")
+        plain = _convert(plain)
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise BadKey(f"keys must be str, int, float, bool or None, not {plain}")
+    return plain
