@@ -40,6 +40,16 @@ type definition struct {
 	Annotations json.RawMessage `json:"annotations,omitempty"`
 }
 
+// digest returns a digest of the definition that does not depend on the order of members.
+func (d definition) digest() ([sha256.Size]byte, error) {
+	whole, err := json.Marshal(d)
+	if err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	sorted, err := schema.Canonical(whole)
+	return sha256.Sum256(sorted), err
+}
+
 // list asks a server for its tools. It returns nil without an error if the server has said before that
 // the list does not change within this time.
 func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
@@ -61,7 +71,7 @@ func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
 			}
 			return nil, err
 		case answer.Error != nil:
-			return nil, errors.Join(errBrokenList, answer.Error)
+			return nil, errors.Join(refusedList(answer.Error), answer.Error)
 		}
 		if size += len(answer.Result); size > MaxList {
 			return nil, errLargeList
@@ -98,7 +108,7 @@ func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
 
 // read reads the definition of a tool.
 func read(raw json.RawMessage) (listed, error) {
-	strict, err := schema.Canonical(raw) // It refuses objects with two members of the same name.
+	strict, err := schema.Strict(raw) // It refuses objects with two members of the same name.
 	if err != nil {
 		return listed{}, err
 	}
@@ -109,7 +119,7 @@ func read(raw json.RawMessage) (listed, error) {
 	if d.Name == "" || len(d.Name) > 256 || !utf8.ValidString(d.Name) {
 		return listed{}, errors.New("a tool has no name, or one of more than 256 bytes")
 	}
-	whole, err := json.Marshal(d)
+	digest, err := d.digest()
 	if err != nil {
 		return listed{}, err
 	}
@@ -119,7 +129,7 @@ func read(raw json.RawMessage) (listed, error) {
 	// The annotations of a tool are never trusted: only the operator says that it is idempotent.
 	t := listed{
 		tool:   source.Tool{Name: d.Name, Description: short(d.Description), Input: d.Input, Output: d.Output},
-		digest: sha256.Sum256(whole),
+		digest: digest,
 	}
 	switch {
 	case !bytes.HasPrefix(d.Input, []byte("{")):

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"fermata/engine/tools/outgoing"
 	"fermata/engine/tools/source"
 )
 
 // A reason says in our own words what is wrong with an MCP server or a call. Reasons contain no
-// address, no URL, and no text of the server but names of tools.
+// address, no URL, and no text of the server but names of tools and, quoted, its error for the list of tools.
 type reason string
 
 // Error returns the reason.
@@ -47,6 +49,23 @@ const (
 func statusReason(status int32) reason {
 	return reason(fmt.Sprintf("it answered with the HTTP status %d", status))
 }
+
+// refusedList returns the reason of a server that answers with an error when it is asked for its tools. Its
+// words are quoted, since they often say what it lacks, such as a key or a network.
+func refusedList(err error) reason {
+	answer, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		return errBrokenList
+	}
+	said := answer.Message
+	if len(said) > maxSaid {
+		said = strings.ToValidUTF8(said[:maxSaid], "") + " …"
+	}
+	return reason(fmt.Sprintf("it answered with the error %+q when it was asked for its tools", said))
+}
+
+// maxSaid is how much of a server's text a reason quotes, in bytes.
+const maxSaid = 200
 
 // reasonOf returns the reason for an error of a session.
 func reasonOf(err error) reason {

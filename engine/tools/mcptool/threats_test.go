@@ -71,7 +71,8 @@ func TestT13ChangedToolsAreHidden(t *testing.T) {
 func TestT14HostileLists(t *testing.T) {
 	for mode, why := range map[string]reason{
 		"many-tools": errManyTools, "large-list": errLargeList, "same-cursor": errSamePage, "many-pages": errManyPages,
-		"twins": `it offers two tools with the name "a"`, "twin-members": errBrokenList, "list-object": errBrokenList, "list-error": errBrokenList,
+		"twins": `it offers two tools with the name "a"`, "twin-members": errBrokenList, "list-object": errBrokenList,
+		"list-error":   `it answered with the error "go away" when it was asked for its tools`,
 		"error-object": errBrokenMessage, "other-id": errUnasked, "endless-line": errLargeMessage, "no-json": errBrokenMessage, "exits": errEnded,
 	} {
 		t.Run(mode, func(t *testing.T) {

@@ -29,6 +29,16 @@ const (
 // escapes, because two readers could take different ones. Half of a surrogate pair is an error, too, and so
 // are bytes that are not UTF-8 and numbers that are too large to compute with.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
+	return strict(raw, true)
+}
+
+// Strict checks raw as Canonical does, and returns it with its members in the order in which they stand. The
+// order of a schema's properties is that of the parameters of its tool.
+func Strict(raw json.RawMessage) (json.RawMessage, error) {
+	return strict(raw, false)
+}
+
+func strict(raw json.RawMessage, sorted bool) (json.RawMessage, error) {
 	if err := checkText(raw, MaxInput); err != nil {
 		return nil, err
 	}
@@ -36,7 +46,7 @@ func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	err := value.Format(
 		jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false), jsontext.PreserveRawStrings(false),
 		jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false),
-		jsontext.ReorderRawObjects(true), jsontext.Multiline(false), jsontext.SpaceAfterColon(false), jsontext.SpaceAfterComma(false),
+		jsontext.ReorderRawObjects(sorted), jsontext.Multiline(false), jsontext.SpaceAfterColon(false), jsontext.SpaceAfterComma(false),
 		jsontext.EscapeForHTML(false), jsontext.EscapeForJS(false),
 	)
 	if err != nil {

@@ -41,6 +41,18 @@ type Schema struct {
 // Compile compiles the schema of a tool's input or result. Without $schema it has the draft 2020-12. The
 // keywords format and contentEncoding and the like are not checked, since they only inform the reader.
 func Compile(raw json.RawMessage) (*Schema, error) {
+	document, err := read(raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDocument(document); err != nil {
+		return nil, err
+	}
+	return compileAs(document, jsonschema.Draft2020)
+}
+
+// read reads a schema within its limits.
+func read(raw json.RawMessage) (any, error) {
 	if len(raw) > MaxSchema {
 		return nil, fmt.Errorf("the schema has %d bytes; at most %d are allowed", len(raw), MaxSchema)
 	}
@@ -54,11 +66,13 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, errors.New("the schema is not strict JSON")
 	}
-	if err := checkDocument(document); err != nil {
-		return nil, err
-	}
+	return document, nil
+}
+
+// compileAs compiles a schema. Without $schema it has the given draft.
+func compileAs(document any, draft *jsonschema.Draft) (*Schema, error) {
 	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
+	c.DefaultDraft(draft)
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(compilePattern)
 	if err := c.AddResource(location, document); err != nil {
@@ -66,7 +80,7 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	}
 	root, err := c.Compile(location)
 	if err != nil {
-		return nil, compileError(err)
+		return nil, &flawError{text: compileError(err).Error(), place: invalidPlace(err)}
 	}
 	if err := (&measure{}).visit(root, nil); err != nil {
 		return nil, err
@@ -91,6 +105,15 @@ type noLoader struct{}
 func (noLoader) Load(string) (any, error) { return nil, errRemote }
 
 var errRemote = errors.New("nothing is loaded")
+
+// A flawError says why a schema does not compile.
+type flawError struct {
+	text  string
+	place []string // where the schema breaks the rules of its draft, or nil
+}
+
+// Error returns the text.
+func (e *flawError) Error() string { return e.text }
 
 // compileError returns an error that says why a schema does not compile. The texts of the library are not
 // used, since they contain addresses.
@@ -118,15 +141,25 @@ func compileError(err error) error {
 
 // metaPlace returns a text with the deepest place at which a schema is not valid.
 func metaPlace(err *jsonschema.SchemaValidationError) string {
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err.Err, &invalid) {
+	place := invalidPlace(err)
+	if place == nil {
 		return ""
 	}
-	var places []string
+	return " at " + shown(strings.Join(place, "."))
+}
+
+// invalidPlace returns the deepest place at which a schema breaks the rules of its draft, or nil.
+func invalidPlace(err error) []string {
+	var meta *jsonschema.SchemaValidationError
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &meta) || !errors.As(meta.Err, &invalid) {
+		return nil
+	}
+	var places [][]string
 	var visit func(e *jsonschema.ValidationError)
 	visit = func(e *jsonschema.ValidationError) {
 		if len(e.Causes) == 0 && len(e.InstanceLocation) > 0 {
-			places = append(places, strings.Join(e.InstanceLocation, "."))
+			places = append(places, e.InstanceLocation)
 		}
 		for _, cause := range e.Causes {
 			visit(cause)
@@ -134,12 +167,13 @@ func metaPlace(err *jsonschema.SchemaValidationError) string {
 	}
 	visit(invalid)
 	if len(places) == 0 {
-		return ""
+		return nil
 	}
 	// All alternatives of a rule fail. The one that was meant fails at the deepest place.
-	return " at " + shown(slices.MaxFunc(places, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(b, a))
-	}))
+	text := func(place []string) string { return strings.Join(place, ".") }
+	return slices.MaxFunc(places, func(a, b []string) int {
+		return cmp.Or(cmp.Compare(len(text(a)), len(text(b))), cmp.Compare(text(b), text(a)))
+	})
 }
 
 // checkDocument refuses keywords whose meaning depends on the way on which a check reaches them. It also
