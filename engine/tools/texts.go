@@ -37,7 +37,6 @@ const (
 	textOneMethod = "its tools %s and %s would both be the method %s in programs; hide one of them"
 	textTooMany   = "its source has %d tools; a toolset has at most %d: name those that you want, or hide others"
 	textEmpty     = "no tool is left of it"
-	textSchema    = "its tool %s cannot be checked; hide it, or correct it: %v"
 	textUnchecked = "the input cannot be checked: %w"
 	textNoServer  = "the OpenAPI document names no server; write base_url"
 	textBadURL    = "its URL, or that of its proxy, is not one"

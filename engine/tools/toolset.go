@@ -177,11 +177,7 @@ func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
 			return nil, unusable(textTooMany, len(offered), config.MaxTools)
 		}
 		seen[o.Name] = true
-		made, err := t.make(o)
-		if err != nil {
-			return nil, err
-		}
-		tools = append(tools, made)
+		tools = append(tools, t.make(o))
 	}
 	if len(tools) == 0 {
 		return nil, unusable(textEmpty)
@@ -221,7 +217,7 @@ func missing(offered []source.Tool, only []string, rules map[string]config.Rules
 }
 
 // make prepares one tool. What the source says about the tool is not trusted.
-func (t *toolset) make(o source.Tool) (tool, error) {
+func (t *toolset) make(o source.Tool) tool {
 	rules := t.described.Rules(o.Name)
 	made := tool{Tool: Tool{
 		Name: o.Name, Description: shorten(t.masker.Text(o.Description), config.MaxDescription),
@@ -230,32 +226,49 @@ func (t *toolset) make(o source.Tool) (tool, error) {
 	if rules.Idempotent != nil {
 		made.Idempotent = *rules.Idempotent
 	}
-	compile := sync.OnceValues(func() (*schema.Schema, error) {
-		compiled, err := schema.Compile(made.Input)
-		if s, ok := t.source.(interface{ Texts(tool string) []string }); ok && err == nil {
-			compiled = compiled.WithTexts(s.Texts(o.Name)...)
-		}
-		return compiled, err
-	})
-	if t.described.Validate {
-		made.schema = compile
-	}
 	if len(o.Output) > 0 {
 		made.Output = t.masker.JSON(o.Output)
 	}
-	if t.described.MCP == nil {
-		return made, nil // These schemas were checked when the file and its documents were read.
+	if t.described.MCP != nil {
+		t.compileForeign(&made)
+	} else if t.described.Validate { // These schemas were checked when the file and its documents were read.
+		made.schema = sync.OnceValues(func() (*schema.Schema, error) {
+			compiled, err := schema.Compile(made.Input)
+			if s, ok := t.source.(interface{ Texts(tool string) []string }); ok && err == nil {
+				compiled = compiled.WithTexts(s.Texts(o.Name)...)
+			}
+			return compiled, err
+		})
 	}
-	if _, err := compile(); err != nil {
-		return tool{}, unusable(textSchema, quoted(o.Name), err)
-	}
-	if len(o.Output) > 0 {
-		if _, err := schema.Compile(made.Output); err != nil {
-			made.Output = nil // The schema of the result is only a help for readers.
-			t.note(fmt.Sprintf("the schema of the result of %s is left out: %v", quoted(o.Name), err))
+	return made
+}
+
+// compileForeign compiles the schemas of a tool of an MCP server. Nobody here can correct them, and the server
+// checks inputs itself, so what cannot be checked is left out and noted.
+func (t *toolset) compileForeign(made *tool) {
+	if t.described.Validate {
+		compiled, left, err := schema.CompileLenient(made.Input)
+		if err != nil {
+			t.warn(fmt.Sprintf("inputs of %s are not checked: %v", quoted(made.Name), err))
+		} else {
+			made.schema = func() (*schema.Schema, error) { return compiled, nil }
+		}
+		if len(left) > 0 {
+			t.warn(fmt.Sprintf("inputs of %s are not checked against %s", quoted(made.Name), strings.Join(left, "; ")))
 		}
 	}
-	return made, nil
+	if len(made.Output) > 0 {
+		if _, _, err := schema.CompileLenient(made.Output); err != nil {
+			made.Output = nil // The schema of the result is only a help for readers.
+			t.warn(fmt.Sprintf("the schema of the result of %s is left out: %v", quoted(made.Name), err))
+		}
+	}
+}
+
+// warn adds a note for the operator, and logs it, since it is about something that was found after the start.
+func (t *toolset) warn(text string) {
+	t.note(text)
+	t.log.Warn("a schema of a tool cannot be used as it is", "toolset", t.described.Key, "note", t.masker.Text(text))
 }
 
 // note adds a note for the operator.
