@@ -33,7 +33,13 @@ func (n *notes) add(e endpoint, text, where string) {
 }
 
 // leaveOut adds that an operation is left out. The reason continues a sentence that begins with "it".
-func (n *notes) leaveOut(e endpoint, reason error) { n.put(e.String(), true, reason.Error()) }
+func (n *notes) leaveOut(e endpoint, reason error) {
+	if failed, ok := reason.(*refError); ok { //nolint:errorlint // Others say more than the reference.
+		n.put(fmt.Sprintf("%s ($ref %.200q)", e, failed.ref), true, "has a $ref that "+failed.err.Error())
+		return
+	}
+	n.put(e.String(), true, reason.Error())
+}
 
 func (n *notes) put(about string, leftOut bool, text string) {
 	i := slices.IndexFunc(n.list, func(other *note) bool { return other.leftOut == leftOut && other.text == text })

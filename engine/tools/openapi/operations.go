@@ -60,9 +60,17 @@ func (r *reader) endpoints() ([]endpoint, error) {
 			if operation.value == nil {
 				continue
 			}
-			o, _ := operation.value.(*object)
-			id := o.text("operationId")
-			all = append(all, endpoint{id, toolName(id, method, path), method, path, placed{item, at}, operation})
+			e := endpoint{method: method, path: path, item: placed{item, at}, operation: operation}
+			o, where, err := follow(r.tree, operation)
+			if err != nil {
+				r.notes.leaveOut(e, err)
+				continue
+			}
+			if o != nil {
+				e.id, e.operation = o.text("operationId"), placed{o, where}
+			}
+			e.name = toolName(e.id, method, path)
+			all = append(all, e)
 		}
 	}
 	return all, nil
@@ -77,6 +85,9 @@ func (r *reader) read(choice Choice) error {
 	chosen, named, err := choose(all, choice)
 	if err != nil {
 		return err
+	}
+	if len(chosen) < len(all) {
+		r.notes = notes{} // Those until here are about what nobody has asked for.
 	}
 	if len(chosen) > MaxOperations {
 		return fmt.Errorf("the document has %d operations; name at most %d of them in operations", len(chosen), MaxOperations)
@@ -160,7 +171,7 @@ func (r *reader) build(e endpoint) (httptool.Operation, error) {
 		}
 	}
 	if err := o.Check(); err != nil {
-		return httptool.Operation{}, fmt.Errorf("cannot be called: %w", err)
+		return httptool.Operation{}, fmt.Errorf("cannot be called: %s", strings.TrimPrefix(err.Error(), o.Name+": "))
 	}
 	return o, nil
 }

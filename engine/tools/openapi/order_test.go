@@ -96,6 +96,7 @@ paths:
   /broken: {get: {operationId: broken, parameters: [5]}}
   /nowhere: {get: {operationId: nowhere, parameters: [{$ref: '#/components/parameters/None'}]}}
   /text: {get: nothing}
+  /outside: {get: {$ref: 'resources/get.yml'}}
   /list: []
 components:
   schemas: [1]
@@ -112,6 +113,7 @@ components:
 	const at = "/paths/~1keywords/post/requestBody/content/application~1json/schema/"
 	want := []string{
 		"/list is left out: it is no object, at /paths/~1list",
+		`GET /outside ($ref "resources/get.yml") is left out: it has a $ref that leads out of the document, and nothing is loaded for it`,
 		"broken is left out: it has a parameter that is no object, at /paths/~1broken/get/parameters/0",
 		"keywords (" + at + "properties/a/type), keywords (" + at + "properties/b/minLength), keywords (" + at + "properties/c/enum): a keyword of a schema is left out: its value cannot be used",
 		`keywords ("^(?!a)b$" at ` + at + "properties/d/pattern): a pattern is left out: it is not one of RE2",
@@ -131,7 +133,7 @@ components:
 	if _, err := Read([]byte(doc), Choice{Operations: []string{"good", "broken"}}); err == nil || !strings.HasPrefix(err.Error(), "broken cannot be a tool: it has a parameter that is no object") {
 		t.Errorf("a named operation: %v", err)
 	}
-	if some := read(t, []byte(doc), "good"); len(some.Notes) != 1 {
+	if some := read(t, []byte(doc), "good"); len(some.Notes) != 0 {
 		t.Errorf("notes about operations that are not asked for: %q", some.Notes)
 	}
 }
@@ -200,7 +202,7 @@ func TestChoice(t *testing.T) {
 		{Choice{Tags: []string{"write"}, Operations: []string{"repos/get"}}, "issues_create repos_get", ""},
 		{Choice{Tags: []string{"none"}}, "", `the document has no operation with the tag "none"`},
 		{Choice{Operations: []string{"none*"}}, "", `the document has no operation "none*"`},
-		{Choice{Operations: []string{"repos/large"}}, "", "repos/large cannot be a tool: it cannot be called: repos_large: {id} in the path is no parameter"},
+		{Choice{Operations: []string{"repos/large"}}, "", "repos/large cannot be a tool: it cannot be called: {id} in the path is no parameter"},
 	} {
 		d, err := Read([]byte(doc), test.choice)
 		var names []string

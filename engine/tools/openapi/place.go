@@ -49,15 +49,26 @@ var (
 	errEndless = errors.New("refers to itself without end")
 )
 
+// A refError is a reference that cannot be followed.
+type refError struct {
+	ref string
+	err error
+}
+
+// Error continues a sentence that begins with "it".
+func (e *refError) Error() string { return fmt.Sprintf("has the $ref %.200q, which %v", e.ref, e.err) }
+
+// Unwrap returns why the reference cannot be followed.
+func (e *refError) Unwrap() error { return e.err }
+
 // resolve returns the value to which a reference leads.
 func resolve(tree *object, ref string) (placed, error) {
 	if !strings.HasPrefix(ref, "#") {
-		return placed{}, fmt.Errorf("has the $ref %.200q, which %w", ref, errOutside)
+		return placed{}, &refError{ref, errOutside}
 	}
-	missing := func() error { return fmt.Errorf("has the $ref %.200q, which %w", ref, errNowhere) }
 	fragment, err := url.PathUnescape(ref[1:])
 	if err != nil || fragment != "" && fragment[0] != '/' {
-		return placed{}, missing()
+		return placed{}, &refError{ref, errNowhere}
 	}
 	v := placed{value: tree}
 	for _, token := range strings.Split(fragment, "/")[1:] {
@@ -65,17 +76,17 @@ func resolve(tree *object, ref string) (placed, error) {
 		switch at := v.value.(type) {
 		case *object:
 			if at.find(token) < 0 {
-				return placed{}, missing()
+				return placed{}, &refError{ref, errNowhere}
 			}
 			v = v.member(token)
 		case []any:
 			i, err := strconv.Atoi(token)
 			if err != nil || i < 0 || i >= len(at) {
-				return placed{}, missing()
+				return placed{}, &refError{ref, errNowhere}
 			}
 			v = placed{at[i], v.at.index(i)}
 		default:
-			return placed{}, missing()
+			return placed{}, &refError{ref, errNowhere}
 		}
 	}
 	return v, nil
