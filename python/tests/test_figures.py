@@ -17,14 +17,16 @@ class Figure:
 
     def __init__(self, manager: Manager, empty: bool = False, error: BaseException | None = None) -> None:
         self.canvas = types.SimpleNamespace(figure=self, manager=manager)
-        self._empty = empty
+        self.empty = empty
         self._error = error
+        self.written: list[Any] = []
 
     def get_children(self) -> list[str]:
-        return ["background"] if self._empty else ["background", "axes"]
+        return ["background"] if self.empty else ["background", "axes"]
 
     def savefig(self, file: Any, format: str = "") -> None:
         file.write(b"beginning")
+        self.written.append(file)
         if self._error is not None:
             raise self._error
 
@@ -115,6 +117,27 @@ def test_show(pyplot: Pyplot, tmp_path: Path) -> None:
     pyplot.draw()
     pyplot.show(block=True)
     assert (names(tmp_path), pyplot.open) == (["figure-1.png", "figure-2.png"], 0)
+
+
+def test_what_was_shown_can_still_be_saved(saver: Figures, pyplot: Pyplot, tmp_path: Path) -> None:
+    pyplot.draw()
+    shown = pyplot.draw()
+    pyplot.show()
+    # As pyplot.savefig does when no figure is open.
+    new = pyplot.draw(empty=True)
+    with open(tmp_path / "mine.png", "wb") as file:
+        new.savefig(file)
+        assert (shown.written[1:], new.written) == ([file], [])
+        new.empty = False
+        new.savefig(file)
+        assert (shown.written[1:], new.written) == ([file], [file])
+
+
+def test_an_error_of_savefig(pyplot: Pyplot, tmp_path: Path) -> None:
+    with open(tmp_path / "mine.png", "wb") as file, pytest.raises(OSError) as caught:
+        pyplot.draw(error=OSError()).savefig(file)
+    assert [entry.name for entry in caught.traceback] == ["test_an_error_of_savefig", "savefig"]
+    assert {str(entry.path) for entry in caught.traceback} == {__file__}
 
 
 def test_show_that_does_not_wait(saver: Figures, pyplot: Pyplot, tmp_path: Path) -> None:

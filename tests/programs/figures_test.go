@@ -19,6 +19,7 @@ func TestFigures(t *testing.T) {
 		{"left open", "plt.plot([1, 2]);", "", []string{"figure-1.png"}},
 		{"after a call", "plt.plot(await ask(y=[1, 2]))\nawait ask()", "", []string{"figure-1.png"}},
 		{"shown twice", "plt.plot([1])\nplt.show()\nplt.plot([2])\nplt.show()\nassert not plt.get_fignums()", "", []string{"figure-1.png", "figure-2.png"}},
+		{"saved by the program after it was shown", "import os\nfor name in 'ab':\n    plt.plot([1, 2])\n    plt.title(name)\n    plt.show()\n    plt.savefig(name)\n    assert os.path.getsize(name + '.png') > 5000", "", []string{"a.png", "b.png", "figure-1.png", "figure-2.png"}},
 		{"saved by the program", "plt.plot([1])\nplt.savefig('a.png')\nplt.show()", "", []string{"a.png"}},
 		{"closed", "plt.plot([1])\nplt.close()", "", nil},
 		{"imported by itself", "from matplotlib import pyplot\npyplot.plot([1])", "", []string{"figure-1.png"}},
@@ -57,6 +58,15 @@ func TestFigures(t *testing.T) {
 			a.Completes(t, "")
 			if picture := c.Download(t, a.File(t, "figure-1.png").FileRef); !strings.HasPrefix(picture, "\x89PNG\r\n") || len(picture) < 5000 {
 				t.Errorf("the file has %d bytes and begins %.8q, want a PNG", len(picture), picture)
+			}
+		})
+		t.Run("warnings have the line of the program, once", func(t *testing.T) {
+			t.Parallel()
+			// No font has this letter.
+			a := c.Post(t, harness.Program{Code: "plt.plot([1])\nplt.title('\\ue000')\nplt.savefig('a.png')\nplt.close()"})
+			a.Completes(t, "")
+			if want := "<program>:3: UserWarning: Glyph 57344 "; !strings.HasPrefix(a.Stderr, want) || strings.Count(a.Stderr, "Glyph") != 1 {
+				t.Errorf("stderr = %q, want %q", a.Stderr, want)
 			}
 		})
 		t.Run("a session does not lose the picture before", func(t *testing.T) {

@@ -37,6 +37,11 @@ def note(task: asyncio.Task[Any], coroutine: Any) -> None:
                 task._fermata_name = frame.f_code.co_name  # type: ignore[attr-defined]
 
 
+def frame() -> FrameType | None:
+    """Return the innermost frame of the program that has called the caller, if there is one."""
+    return _frame(sys._getframe(1))
+
+
 def made() -> TracebackType | None:
     """Return a traceback with the line that made the current task, for an error of the coroutine that calls this.
 
