@@ -40,13 +40,13 @@ type Call struct {
 	Answered bool `json:"answered,omitempty"`
 	// Started is when the program made the call.
 	Started time.Time `json:"started,omitzero"`
-	// Toolset and Tool name a tool that the server runs, or that waits for approval.
+	// Toolset and Tool name the tool, and Digest is the hash of the call's input. A program that makes the call
+	// again must not change them.
 	Toolset string `json:"toolset,omitempty"`
 	Tool    string `json:"tool,omitempty"`
-	// Stage is the stage of a call that the server runs or that needs approval, in the engine's own words. Such
-	// a call has a Digest, the hash of its input.
-	Stage  string `json:"stage,omitempty"`
-	Digest []byte `json:"digest,omitempty"`
+	Digest  []byte `json:"digest,omitempty"`
+	// Stage is the stage of a call that the server runs or that needs approval, in the engine's own words.
+	Stage string `json:"stage,omitempty"`
 	// Server is true if the server runs the tool. Reason is why the call was refused, if it was.
 	Server bool   `json:"server,omitempty"`
 	Reason string `json:"reason,omitempty"`

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,6 +98,9 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 		if refused, err := inspected.inspect(&c); err != nil || refused.state != "" {
 			return refused, err
 		}
+		if refused := mark(&pending, "", c); refused.state != "" {
+			return refused, nil
+		}
 		call := Call{ID: pending.ID, Name: c.Tool, Input: json.RawMessage(c.Input)}
 		if !again {
 			e.issued = append(e.issued, issuedCall{call, c.Line, false})
@@ -109,6 +113,19 @@ func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record
 		return ending{}, errors.New("calls: none")
 	}
 	return e, nil
+}
+
+// mark notes in the record what a call is. A program that makes a call again, under the number of one that has not
+// ended, must make the same one: the journal has told which it was, and a person may have approved it. Otherwise
+// mark returns an ending with a state.
+func mark(pending *continuation.Call, toolset string, c sandbox.Call) ending {
+	digest := sha256.Sum256(c.Input)
+	// Records of earlier servers have no digest of some calls.
+	if known := pending.Digest; len(known) > 0 && (!bytes.Equal(known, digest[:]) || pending.Toolset != toolset || pending.Tool != c.Tool) {
+		return brokenBy("it sent another input for a call that it had made before")
+	}
+	pending.Digest, pending.Toolset, pending.Tool = digest[:], toolset, c.Tool
+	return ending{}
 }
 
 // callID returns the id of the call with a number, as the client sees it.

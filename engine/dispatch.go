@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -160,13 +158,10 @@ func (x *decider) decide(p *proposal) ending {
 		p.call.Path = artifact.PathIn(p.Input)
 	}
 	approval, err := x.approval(p)
-	if p.server || approval != "" {
-		digest := sha256.Sum256(p.Input)
-		if p.call.Stage != "" && !p.isAgain(digest[:]) {
-			return brokenBy("it sent another input for a call that it had made before")
-		}
-		p.call.Digest, p.call.Toolset, p.call.Tool, p.call.Server = digest[:], p.toolset, p.Tool, p.server
+	if refused := mark(&p.call, p.toolset, p.Call); refused.state != "" {
+		return refused
 	}
+	p.call.Server = p.server
 	switch {
 	case p.call.Stage == stageBegun && !p.tool.Idempotent:
 		x.fail(p, textRestarted)
@@ -176,17 +171,12 @@ func (x *decider) decide(p *proposal) ending {
 		x.ask(p, approval)
 	case !p.server:
 		p.unbegun = p.call.Stage == stageApproved
-		p.call.Stage, p.call.Digest = "", nil
+		p.call.Stage = ""
 		x.plan.asked = append(x.plan.asked, p)
 	default:
 		x.begin(p)
 	}
 	return ending{}
-}
-
-// isAgain reports whether the call is the same as the one in the record.
-func (p *proposal) isAgain(digest []byte) bool {
-	return bytes.Equal(p.call.Digest, digest) && p.call.Toolset == p.toolset && p.call.Tool == p.Tool
 }
 
 // approval returns who has to approve a call, or "" if it needs no approval. If it returns an error, the

@@ -85,8 +85,11 @@ func lockStateDir(dir string) (id string, release func() error, err error) {
 		if err == nil {
 			break
 		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return "", nil, fmt.Errorf("lock the state directory %s: %w", dir, err)
+		}
 		if time.Now().After(deadline) {
-			return "", nil, fmt.Errorf("another server uses the state directory %s: give each server its own FERMATA_STATE_DIR: %w", dir, err)
+			return "", nil, fmt.Errorf("another server uses the state directory %s: give each server its own FERMATA_STATE_DIR", dir)
 		}
 		<-time.After(stateDirWait / 100)
 	}

@@ -49,9 +49,9 @@ func (v volume) size() (n int64) {
 	return n
 }
 
-// openArchive opens the archive at path. A damaged one is replaced by an empty one.
+// openArchive opens the archive at path. A damaged one is set aside.
 func openArchive(path string, log *slog.Logger) (*archive, error) {
-	if err := dropDamaged(path, log); err != nil {
+	if err := setAsideDamaged(path, log); err != nil {
 		return nil, err
 	}
 	all := func(*bolt.Tx, string, []byte, []byte) bool { return true }

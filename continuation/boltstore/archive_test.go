@@ -49,6 +49,9 @@ func TestDamagedArchive(t *testing.T) {
 			if !strings.Contains(logged.String(), path+".journals") {
 				t.Errorf("log = %q, want a line about the archive", logged.String())
 			}
+			if aside, err := os.ReadFile(path + ".journals.damaged"); err != nil || !bytes.Equal(aside, content) {
+				t.Errorf("%d bytes were set aside (%v), want the file", len(aside), err)
+			}
 			if _, err := s.Get(t.Context(), r.ID); err != nil {
 				t.Errorf("Get = %v, want the record, which is not in the archive", err)
 			}

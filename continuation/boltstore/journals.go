@@ -24,6 +24,9 @@ func (s *Store) view(ctx context.Context, f func(d desk, archive *bolt.Tx, at in
 	if err != nil {
 		return err
 	}
+	// While a database has an open read transaction, a write that must map a grown file anew waits for it. So f only
+	// reads, and soon ends: it may not write to either file, nor wait for anybody who does. All transactions of this
+	// package are like that, and one in both files begins with the file of records.
 	return s.db.View(func(tx *bolt.Tx) error {
 		return s.archive.db.View(func(archive *bolt.Tx) error { return f(deskOf(tx), archive, at) })
 	})

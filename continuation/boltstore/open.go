@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -63,7 +64,7 @@ func (s *Store) openRecords(path string) (*bolt.DB, error) {
 		return nil, fmt.Errorf("read the boot id of the records: %w", err)
 	}
 
-	if err := dropDamaged(path, s.log); err != nil {
+	if err := setAsideDamaged(path, s.log); err != nil {
 		return nil, err
 	}
 	// Old records are removed before the file names this boot. A file that names it already
@@ -117,24 +118,42 @@ func (s *Store) dropOld(path string) error {
 	case errors.Is(err, berrors.ErrTimeout):
 		return errLocked
 	case err != nil:
-		s.log.Error("dropping journals: they cannot be archived", "file", path, "err", err)
+		return setAside(path, "setting journals aside: they cannot be archived", err, s.log)
 	}
 	s.log.Info("dropping the records: they are of an earlier boot of this machine", "file", path)
 	return removeFile(path)
 }
 
-// dropDamaged removes the database at path if it is damaged.
-func dropDamaged(path string, log *slog.Logger) error {
+// setAsideDamaged renames the database at path if it is damaged.
+func setAsideDamaged(path string, log *slog.Logger) error {
 	switch damage := check(path); {
 	case damage == nil, errors.Is(damage, fs.ErrNotExist):
 		return nil
 	case errors.Is(damage, berrors.ErrTimeout):
 		return errLocked
 	default:
-		log.Error("dropping what a file has: it is damaged", "file", path, "err", damage)
-		return removeFile(path)
+		return setAside(path, "setting a file aside: it is damaged", damage, log)
 	}
 }
+
+// setAside renames a database that cannot be used, so that somebody may look at what it has. It never replaces one
+// that was set aside before.
+func setAside(path, why string, cause error, log *slog.Logger) error {
+	to := path + damagedSuffix
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return err
+		}
+		to = path + damagedSuffix + "." + strconv.Itoa(n)
+	}
+	log.Error(why, "file", path, "as", to, "err", cause)
+	return os.Rename(path, to)
+}
+
+// damagedSuffix ends the name of a database that was set aside.
+const damagedSuffix = ".damaged"
 
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -136,8 +136,8 @@ func TestFileIsLocked(t *testing.T) {
 	}
 }
 
-// Files that must not be used are replaced by an empty store and the loss is logged. None
-// of them ends the process.
+// Files that must not be used are replaced by an empty store and the loss is logged. None of them ends the process.
+// Damaged ones are set aside.
 func TestUnusableFiles(t *testing.T) {
 	edit := func(name string, f func([]byte) []byte) error {
 		b, err := os.ReadFile(name)
@@ -179,6 +179,13 @@ func TestUnusableFiles(t *testing.T) {
 			if err := damage(path); err != nil {
 				t.Fatal(err)
 			}
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+".damaged", []byte("earlier"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			var logged bytes.Buffer
 			s, err := boltstore.Open(path, slog.New(slog.NewTextHandler(&logged, nil)))
 			if err != nil {
@@ -193,6 +200,13 @@ func TestUnusableFiles(t *testing.T) {
 			}
 			if !strings.Contains(logged.String(), path) {
 				t.Errorf("log = %q, want a line about %s", logged.String(), path)
+			}
+			aside, err := os.ReadFile(path + ".damaged.2")
+			if dropped := strings.HasSuffix(name, "boot"); !dropped && (err != nil || !bytes.Equal(aside, before)) {
+				t.Errorf("%d bytes were set aside (%v), want the %d of the file", len(aside), err, len(before))
+			}
+			if earlier, err := os.ReadFile(path + ".damaged"); err != nil || string(earlier) != "earlier" {
+				t.Errorf("what was set aside earlier is %q, %v", earlier, err)
 			}
 		})
 	}

@@ -90,6 +90,62 @@ func TestForgedCalls(t *testing.T) {
 	})
 }
 
+// TestForgedRepetitions makes calls of the client's tools, and then, under the number of one that waits, another call:
+// what the client has been asked for, and what the journal says, cannot become something else.
+func TestForgedRepetitions(t *testing.T) {
+	const first = `{"tool": "read", "input": {"path": "a.txt"}}, {"tool": "read", "input": {"path": "b.txt"}}`
+	cases := []struct{ name, second string }{
+		{"another tool", `{"tool": "delete", "input": {"path": "a.txt"}}`},
+		{"another input", `{"tool": "read", "input": {"path": "/everything"}}`},
+		{"a tool of the server", `{"toolset": "desk", "tool": "book"}`},
+		{"the same", `{"tool": "read", "input": {"path": "a.txt"}}`},
+		{"a tool that needs approval", `{"tool": "shred", "input": {"path": "a.txt"}}`},
+	}
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		d := standard(t, s, nil)
+		for _, tc := range cases {
+			for _, toolsets := range [][]string{nil, {"desk"}} {
+				if toolsets == nil && strings.Contains(tc.second, "desk") {
+					continue
+				}
+				t.Run(tc.name+" with "+strconv.Itoa(len(toolsets))+" toolsets", func(t *testing.T) {
+					t.Parallel()
+					key := harness.NewKey()
+					p := forged(key, "calls("+first+")\n\tcalls("+tc.second+")")
+					p.Toolsets, p.Tools = toolsets, harness.Tools("read", "delete", "shred")
+					p.Code = strings.ReplaceAll(p.Code, imports, "")
+					if tc.name == "a tool that needs approval" {
+						p.Tools[2].Approval = "always"
+						p.Approvals = true
+					}
+					a := d.Pause(t, p)
+					next := a.Continue(harness.Value(`"ok"`))
+					next.Results = next.Results[1:]
+					a = d.Post(t, next)
+					if tc.name == "the same" {
+						if len(a.Calls) != 1 || a.Calls[0].ID != "call_001" || a.Calls[0].Name != "read" {
+							t.Errorf("got %v, want the first call again", a)
+						}
+						return
+					}
+					if a.HTTPStatus != 200 || a.Status != "error" || len(a.Calls) > 0 {
+						t.Errorf("got %v, want an error", a)
+					}
+					j := &harness.Journal{ID: a.Execution()}
+					if err := j.Read(t.Context(), d.Client); err != nil || len(j.Calls) != 2 {
+						t.Errorf("calls = %v (%v), want two", j.Calls, err)
+					}
+					ended := j.Events[len(j.Events)-1]
+					if !strings.Contains(ended.Raw, "it sent another input for a call that it had made before") {
+						t.Errorf("the end is %s", ended.Raw)
+					}
+					d.upstream.Sent(t, key, 0)
+				})
+			}
+		}
+	})
+}
+
 // forgesMany returns a program that makes several times so many new calls of a tool of the help desk at
 // once. It waits until the server has answered, and does not heed the answer.
 func forgesMany(key, tool string, rounds, count int) harness.Program {
