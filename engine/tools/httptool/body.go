@@ -170,12 +170,11 @@ type part struct {
 // partOf returns a value as a part: a file, a text, or JSON.
 func partOf(p Parameter, value json.RawMessage) (part, error) {
 	name, media := strings.ToValidUTF8(p.sent(), "\ufffd"), p.Media
-	disposition := ""
+	disposition, filename := "", ""
 	var content []byte
 	var err error
 	switch kind := jsontext.Value(value).Kind(); {
 	case p.Style == StyleFile:
-		var filename string
 		if filename, content, err = file(p, value); err != nil {
 			return part{}, err
 		}
@@ -193,9 +192,11 @@ func partOf(p Parameter, value json.RawMessage) (part, error) {
 		text, err = scalar(p, value)
 		content = []byte(text)
 	}
+	if strings.ContainsFunc(name+filename, isControl) {
+		return part{}, fmt.Errorf("%s: must not have control characters in a name, since it is sent as a header", shown(p.Name))
+	}
 	if disposition == "" {
-		// The name is escaped as that of a file.
-		disposition, _, _ = strings.Cut(multipart.FileContentDisposition(name, ""), `; filename=`)
+		disposition = strings.TrimSuffix(multipart.FileContentDisposition(name, ""), `; filename=""`)
 	}
 	header := textproto.MIMEHeader{"Content-Disposition": {disposition}}
 	if media != "" {

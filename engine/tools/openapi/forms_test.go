@@ -113,9 +113,9 @@ func TestForms(t *testing.T) {
 		},
 		{"search", `{"body":{"a":"x y"}}`, "POST /search" + form + "a=x+y"},
 		{
-			"upload", `{"file":"text","purpose":"batch","picture":{"filename":"a\r\n\"b.png","base64":"aGk="},"meta":{"a":1},"tags":["x","y"],"size":1.50}`,
+			"upload", `{"file":"text","purpose":"batch","picture":{"filename":"a\"b.png","base64":"aGk="},"meta":{"a":1},"tags":["x","y"],"size":1.50}`,
 			`POST /upload multipart/form-data --B|Content-Disposition: form-data; name="purpose"||batch|--B|Content-Disposition: form-data; name="file"; filename="file"|Content-Type: application/octet-stream||text|` +
-				`--B|Content-Disposition: form-data; name="picture"; filename="a%0D%0A\"b.png"|Content-Type: image/png||hi|--B|Content-Disposition: form-data; name="meta"|Content-Type: application/json||{"a":1}|` +
+				`--B|Content-Disposition: form-data; name="picture"; filename="a\"b.png"|Content-Type: image/png||hi|--B|Content-Disposition: form-data; name="meta"|Content-Type: application/json||{"a":1}|` +
 				`--B|Content-Disposition: form-data; name="tags"||x|--B|Content-Disposition: form-data; name="tags"||y|--B|Content-Disposition: form-data; name="size"||1.50|--B--|`,
 		},
 		{"xml", `{"body":"<a>\"é\"</a>"}`, `POST /xml application/xml <a>"é"</a>`},
@@ -137,7 +137,7 @@ func TestForms(t *testing.T) {
 	}
 	for tool, input := range map[string]string{
 		"respond": `{"input":"x","beta":false}`,
-		"search":  `{"body":[1]}`, "upload": `{"file":{"filename":"a"}}`, "xml": `{"body":{}}`,
+		"search":  `{"body":[1]}`, "upload": `{"file":{"filename":"a\r\nX: y","content":""}}`, "xml": `{"body":{}}`,
 		"charge": `{"amount":1,"spread":{"amount":"2"}}`,
 	} {
 		if got, err := tools.Call(context.Background(), source.Call{Tool: tool, Input: json.RawMessage(input), MaxResult: 1 << 20}); err == nil {
