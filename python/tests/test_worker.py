@@ -64,7 +64,7 @@ COMPLETE: dict[str, tuple[str, str]] = {
         "0001-01-01 1 b True /\n",
     ),
     "input": ("try: input()\nexcept EOFError: print('no input')", "no input\n"),
-    "arguments": ("print(sys.argv)", "['']\n"),
+    "arguments": ("print(sys.argv == [__file__])", "True\n"),
     "module of the workspace": ("open('mine.py', 'w').write('x = 5')\nimport mine\nprint(mine.x)", "5\n"),
     "lone surrogate": ("print('\\ud800')", "\\ud800\n"),
     "pickle": ("import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)", "True\n"),
@@ -400,6 +400,7 @@ WRITTEN = {
         threading.Thread(target=work, daemon=True).start()
         """,
     "a part that is known elsewhere": "import copyreg\nf = open('out.txt', 'w')\nf.write('all')\ncopyreg.f = lambda: f",
+    "multiprocessing": "import multiprocessing\nclass A: pass\na = A()\na.a = a\na.f = open('out.txt', 'w')\na.f.write('all')",
     "collector is off": "import gc\ngc.disable()\nclass A: pass\na = A()\na.a = a\na.f = open('out.txt', 'w')\na.f.write('all')",
 }
 

@@ -19,10 +19,17 @@ func TestPythonEnvironment(t *testing.T) {
 		{Name: "main guard", Code: "if __name__ == '__main__':\n    print('main')", Stdout: "main\n"},
 		{Name: "the main module", Code: "x = 5\nimport __main__\nprint(__main__.x)", Stdout: "5\n"},
 		{Name: "stdin is empty", Code: `print(repr(sys.stdin.read()))`, Stdout: "''\n"},
-		{Name: "no arguments", Code: `print(sys.argv)`, Stdout: "['']\n"},
+		{Name: "no arguments", Code: `print(sys.argv)`, Stdout: "['/mnt/data/program.py']\n"},
+		{Name: "the program's own directory", Code: `print(pathlib.Path(__file__).resolve().parent, os.listdir())`, Stdout: "/mnt/data []\n"},
+		{Name: "the source of a class", Code: "import inspect\nclass A:\n    n = 1\nprint(inspect.getsource(A), end='')", Stdout: "class A:\n    n = 1\n"},
+		{Name: "a usage line", Code: "import argparse\nprint(argparse.ArgumentParser().format_usage(), end='')", Stdout: "usage: program.py [-h]\n"},
+		{Name: "a finalizer", Code: "import shutil\nclass Temp:\n    def __del__(self):\n        shutil.rmtree('/tmp/none', ignore_errors=True)\n        print('removed', os.sep)\nt = Temp()\nprint('done')", Stdout: "done\nremoved /\n"},
 		{Name: "a module beside the program", Code: "open('beside.py', 'w').write('x = 7')\nimport beside\nprint(beside.x)", Stdout: "7\n"},
 		{Name: "pickle of a class", Code: "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))).__name__)", Stdout: "A\n"},
 		{Name: "a process pool", Code: "from concurrent.futures import ProcessPoolExecutor\ndef square(n): return n * n\nwith ProcessPoolExecutor(2) as pool: print(list(pool.map(square, range(4))))", Stdout: "[0, 1, 4, 9]\n"},
+		{Name: "a spawned process pool", Code: startsAfresh("spawn"), Stdout: "[0, 1, 4, 9] 4 []\n", Timeout: 30_000},
+		{Name: "a process pool of a fork server", Code: startsAfresh("forkserver"), Stdout: "[0, 1, 4, 9] 4 []\n", Timeout: 30_000},
+		{Name: "a tool in a process", Code: "import multiprocessing\ndef f(n): return asyncio.run(ask(n=n))\nif __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n        try: pool.map(f, [1])\n        except RuntimeError as error: print(error)", Tools: harness.Tools("ask"), Stdout: "tools can be called only in the program's own process; use threads in place of processes\n", Timeout: 30_000},
 		{Name: "output of child processes", Code: "import subprocess\nprint('a')\nsubprocess.run(['echo', 'b'])\nos.system('echo c')\nos.write(1, b'd\\n')", Stdout: "a\nb\nc\nd\n"},
 		{Name: "output that is not UTF-8", Code: `os.write(1, b"a\xff\xfeb\xc3\xa9")`, Stdout: "a\ufffd\ufffdb\u00e9"},
 		{Name: "not trimmed", Code: `print(" a ", end=" \n\n ")`, Stdout: " a  \n\n "},
@@ -33,6 +40,22 @@ func TestPythonEnvironment(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		harness.RunCases(t, harness.Serve(t, s, s.Libraries()).Alice(), cases)
 	})
+}
+
+// startsAfresh returns a program whose processes do not have its memory.
+func startsAfresh(method string) string {
+	return strings.ReplaceAll(`import multiprocessing as mp
+from concurrent.futures import ProcessPoolExecutor
+
+def square(x):
+    return x * x
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2, mp_context=mp.get_context("METHOD")) as pool:
+        squares = list(pool.map(square, range(4)))
+    with mp.get_context("METHOD").Pool(2) as pool:
+        print(squares, pool.apply(square, [2]), os.listdir())
+`, "METHOD", method)
 }
 
 // TestPythonSource runs programs with unusual source text.

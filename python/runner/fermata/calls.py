@@ -130,6 +130,10 @@ class Calls:
         self._closed = False
         self.forgotten = Forgotten(_CODE)
 
+    def refuse_all(self) -> None:
+        """Refuse every call: this process is not the program's own."""
+        self._process = 0
+
     def come_from_processes(
         self, rest: Callable[[], bool], decode: Callable[[bytes], Iterable[Mapping[str, Any]]]
     ) -> None:

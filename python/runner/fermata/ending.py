@@ -20,6 +20,8 @@ from typing import Any, Final
 
 # What holds back written data. The first kind comes first because it writes to the second.
 _WRITERS: Final[tuple[Any, ...]] = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
+# The names of the program's module. multiprocessing has imported it by the second.
+MAIN: Final = ("__main__", "__mp_main__")
 # A module that is among its own names lives as long as they do.
 _ITSELF: Final = "<module>"
 
@@ -31,12 +33,13 @@ def drop(main: list[ModuleType]) -> None:
     streams = ((sys.stdout, sys.__stdout__), (sys.stderr, sys.__stderr__))
     _flush([*files, *(stream for stream, own in streams if stream is not own)])
     del streams
-    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     module: ModuleType | None = main.pop()
     vars(module)[_ITSELF] = module
     alive = weakref.ref(module)
-    if sys.modules.get("__main__") is module:
-        del sys.modules["__main__"]
+    for name in MAIN:
+        if sys.modules.get(name) is module:
+            del sys.modules[name]
     del module
     # This runs finalizers, and warns of coroutines that nobody has awaited.
     gc.collect()

@@ -26,7 +26,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any, Final
 
-from fermata import SCIENTIFIC
+from fermata import SCIENTIFIC, children
+from fermata.children import Children
 from fermata.figures import Figures
 
 # The modules of the standard library that a program finds ready, and others that programs import often.
@@ -50,6 +51,8 @@ _LIBRARIES: Final = {
 # After how many seconds an import is considered to hang. It is less than the server waits.
 _HANGS: Final = 45
 
+# These modules of the standard library are changed.
+_CHANGED: Final = (children.CONTEXT, children.SPAWN)
 # This module searches the machine for fonts, which takes seconds, unless it finds a list of fonts.
 _FONTS: Final = "matplotlib.font_manager"
 
@@ -65,6 +68,8 @@ class Ready:
     fonts: dict[str, bytes] = field(default_factory=dict)
     # The figures of the program.
     figures: Figures = field(default_factory=Figures)
+    # The processes that the program starts.
+    children: Children = field(default_factory=Children)
 
 
 def preload(kind: str) -> Ready:
@@ -76,10 +81,12 @@ def preload(kind: str) -> Ready:
     ready = Ready(kind, standard())
     if kind == SCIENTIFIC:
         ready.names |= _imported()
+        for name in _CHANGED:
+            ready.children.imported(importlib.import_module(name))
         if (pyplot := sys.modules.get(_PYPLOT)) is not None:
             ready.figures.watch(pyplot)
     else:
-        finder = _Finder(ready.fonts, ready.figures)
+        finder = _Finder(ready.fonts, ready.figures, ready.children)
         ready.names |= finder.names()
         # Built-in modules still come first.
         sys.meta_path.insert(sys.meta_path.index(PathFinder), finder)
@@ -173,9 +180,10 @@ class _Finder:
     It is in sys.meta_path before the finder of files.
     """
 
-    def __init__(self, fonts: Mapping[str, bytes], figures: Figures) -> None:
+    def __init__(self, fonts: Mapping[str, bytes], figures: Figures, children: Children) -> None:
         self._fonts = fonts
         self._figures = figures
+        self._children = children
         # The path before the program starts: directories that it adds may have files with a library's name.
         self._path = list(sys.path)
         roots = {target.partition(".")[0] for target in _LIBRARIES.values()}
@@ -193,7 +201,12 @@ class _Finder:
     ) -> ModuleSpec | None:
         """Find the libraries and what they import; leave everything else to the other finders."""
         lazy = self._modules.get(name)
-        if lazy is None and name != _FONTS and threading.get_ident() not in _importing.values():
+        if (
+            lazy is None
+            and name != _FONTS
+            and name not in _CHANGED
+            and threading.get_ident() not in _importing.values()
+        ):
             return None
         spec = PathFinder.find_spec(name, self._path if path is None else path)
         loader: Any = spec and spec.loader
@@ -203,6 +216,8 @@ class _Finder:
             self._have_filled(lazy, name, loader)
         elif name == _FONTS:
             loader.exec_module = functools.partial(_with_fonts, self._fonts, loader.exec_module)
+        elif name in _CHANGED:
+            loader.exec_module = functools.partial(_and_then, loader.exec_module, self._children.imported)
         return spec
 
     def _have_filled(self, lazy: types.ModuleType, name: str, loader: Any) -> None:
@@ -245,6 +260,13 @@ def _quietly(execute: Callable[[types.ModuleType], None], lazy: types.ModuleType
         before = list(warnings.filters)
         execute(lazy)
         filters[:0] = [each for each in warnings.filters if each not in before]
+
+
+def _and_then(
+    execute: Callable[[types.ModuleType], None], change: Callable[[types.ModuleType], None], module: types.ModuleType
+) -> None:
+    execute(module)
+    change(module)
 
 
 def _with_fonts(

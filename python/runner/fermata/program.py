@@ -17,10 +17,23 @@ from fermata import returned
 from fermata.leaving import Left, Returns
 
 FILENAME: Final = "<program>"
+# The name of the program's file for the program itself. There is no such file.
+NAME: Final = "program.py"
 
 # The longest error line and the longest traceback that are reported, in characters.
 _MAX_ERROR: Final = 4_000
 _MAX_TRACEBACK: Final = 100_000
+
+
+class Loader:
+    """What the module of a program has as its loader: Python asks it for the source of a file that does not exist."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def get_source(self, name: str) -> str:
+        """Return the source of the program."""
+        return self._source
 
 
 class Program:

@@ -33,9 +33,10 @@ from fermata import (
     workspace,
 )
 from fermata import names as tool_names
+from fermata.children import Children
 from fermata.figures import Figures
 from fermata.libraries import Ready
-from fermata.program import Program, error_line, error_text, forget
+from fermata.program import NAME, Loader, Program, error_line, error_text, forget
 
 _OWN_FILES: Final = os.path.dirname(__file__)
 
@@ -57,7 +58,7 @@ def rehearse_again(ready: Ready) -> None:
 
 
 def _runner(ready: Ready) -> rehearse.Run:
-    return functools.partial(_run, ready.names, valued=True)
+    return functools.partial(run_program, ready.names, valued=True)
 
 
 def run(stream: socket.socket, ready: Ready) -> None:
@@ -98,13 +99,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
         if request.get("mode") == "bash":
             status = _run_shell(request, pending)
         else:
-            sys.argv += request.get("args", ())
-            valued = request.get("value", False)
-            if "toolsets" in request:
-                toolsets.install(request["package"], request["toolsets"], pending)
-            value = returned.encode(
-                _run(ready.names, request["code"], request["stubs"], pending, vars(main[0]), valued)
-            )
+            value = _run_python(request, vars(main[0]), ready, pending)
     except SystemExit as exit:
         status = _exit_status(exit.code)
     except BaseException as error:
@@ -129,13 +124,14 @@ def run(stream: socket.socket, ready: Ready) -> None:
         os._exit(status)
 
 
-def _run(
+def run_program(
     names: Mapping[str, types.ModuleType],
     code: str,
     stubs: str,
     pending: calls.Calls,
     namespace: dict[str, Any],
     valued: bool = False,
+    children: Children | None = None,
 ) -> Any:
     """Run the program to its end, in a namespace with these names.
 
@@ -153,6 +149,8 @@ def _run(
     if hidden:
         _write(tool_names.warning(hidden, seconds, names, program.code))
     if program.awaits:
+        if children is not None:
+            children.prefer_fork()
         # When it ends, the runner cancels the tasks that are left, which may call tools to clean up.
         with asyncio.Runner() as runner:
             runner.run(program.start(namespace))
@@ -180,6 +178,19 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any]) -> None:
             with runner:
                 loop.call_soon(loop.stop)
                 loop.run_forever()
+
+
+def _run_python(request: dict[str, Any], namespace: dict[str, Any], ready: Ready, pending: calls.Calls) -> str | None:
+    """Run a Python program to its end and return its value as JSON, if it has one."""
+    file = os.path.join(os.getcwd(), NAME)
+    sys.argv = [file, *request.get("args", ())]
+    namespace.update(__file__=file, __loader__=Loader(request["code"]))
+    ready.children.expect(file, request)
+    if "toolsets" in request:
+        toolsets.install(request["package"], request["toolsets"], pending)
+    valued = request.get("value", False)
+    code, stubs = request["code"], request["stubs"]
+    return returned.encode(run_program(ready.names, code, stubs, pending, namespace, valued, ready.children))
 
 
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
@@ -250,7 +261,10 @@ def _new_main() -> types.ModuleType:
     """Make the module in which the program runs."""
     module = types.ModuleType("__main__")
     vars(module)["__builtins__"] = builtins
-    sys.modules["__main__"] = module
+    first, second = ending.MAIN
+    sys.modules[first] = module
+    if second in sys.modules:
+        sys.modules[second] = module
     return module
 
 
