@@ -58,7 +58,8 @@ func TestUnavailable(t *testing.T) {
 	const other = "  other: {private: true, http: {base_url: URL, tools: [{name: send, method: POST, path: /}]}}\n"
 	for name, c := range map[string]struct{ openapi, document, want string }{
 		"no document":  {"{file: api.json}", "{}", "the document is no OpenAPI document: it has no member openapi with the version"},
-		"no server":    {"{file: api.json}", strings.Replace(document, "URL/v2", "/v2", 1), "the OpenAPI document names no server; write base_url"},
+		"no server":    {"{file: api.json}", strings.Replace(document, "URL/v2", "", 1), "the OpenAPI document names no server; write base_url"},
+		"no host":      {"{file: api.json}", strings.Replace(document, "URL/v2", "/v2", 1), `the OpenAPI document names the server "/v2" without a host; write base_url with the host and this path`},
 		"no operation": {"{file: api.json, operations: [findPats]}", document, `the document has no operation "findPats"`},
 		"no tool":      {"{file: api.json, tools: {findPats: {cost: 1}, removePet: {hide: true}}}", document, `its source has no tool "findPats", "removePet", which the toolsets file names`},
 		"all hidden":   {"{file: api.json, operations: [findPets], tools: {findPets: {hide: true}}}", document, "no tool is left of it"},

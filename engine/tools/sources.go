@@ -83,6 +83,9 @@ func (o opener) openAPI(t *toolset, d *config.OpenAPI) (source.Source, error) {
 		t.note(note)
 	}
 	base := cmp.Or(d.BaseURL, document.BaseURL)
+	if base == "" && document.Path != "" {
+		return nil, unusable(textNoHost, quoted(document.Path))
+	}
 	if base == "" {
 		return nil, unusable(textNoServer)
 	}

@@ -38,6 +38,7 @@ const (
 	textTooMany   = "its source has %d tools; a toolset has at most %d: name those that you want, or hide others"
 	textEmpty     = "no tool is left of it"
 	textUnchecked = "the input cannot be checked: %w"
+	textNoHost    = "the OpenAPI document names the server %s without a host; write base_url with the host and this path"
 	textNoServer  = "the OpenAPI document names no server; write base_url"
 	textBadURL    = "its URL, or that of its proxy, is not one"
 )

@@ -70,7 +70,8 @@ type Style string
 // The styles. Text, numbers and booleans are the same in all of them but JSON.
 const (
 	StyleRepeat Style = ""       // a=1&a=2, in a query or a form only; the default
-	StyleComma  Style = "comma"  // a=1,2
+	StyleComma  Style = "comma"  // a=1,2, and a=b,1,c,2 for the object {b: 1, c: 2}
+	StylePairs  Style = "pairs"  // the same, but b=1,c=2 for an object
 	StyleSpace  Style = "space"  // a=1%202, in a query or a form only
 	StylePipe   Style = "pipe"   // a=1%7C2, in a query or a form only
 	StyleDeep   Style = "deep"   // a[b]=1&a[c][0]=2 for the object {b: 1, c: [2]}, in a query or a form only
@@ -209,7 +210,7 @@ func (p Parameter) check(path []piece) error {
 		return fmt.Errorf("is in %q, which is no part of a request", p.In)
 	}
 	switch p.Style {
-	case StyleRepeat, StyleComma, StyleJSON:
+	case StyleRepeat, StyleComma, StylePairs, StyleJSON:
 	case StyleSpace, StylePipe, StyleDeep, StyleSpread:
 		if p.In != InQuery && p.In != InBody {
 			return fmt.Errorf("has the style %s, which is for queries and forms", p.Style)

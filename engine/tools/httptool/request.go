@@ -234,10 +234,10 @@ func setHeader(h http.Header, p Parameter, value json.RawMessage) error {
 	return nil
 }
 
-// separators stand between the elements of a list.
-var separators = map[Style]string{StyleComma: ",", StyleSpace: " ", StylePipe: "|"}
+// separators stand between the elements of a list, and between the names and values of an object.
+var separators = map[Style]string{StyleComma: ",", StyleSpace: " ", StylePipe: "|", StylePairs: ","}
 
-// joined returns a value as one text. The elements of a list are joined.
+// joined returns a value as one text. The elements of a list are joined, and so are the members of an object.
 func joined(p Parameter, value json.RawMessage) (string, error) {
 	if p.Style == StyleJSON {
 		return string(value), nil
@@ -247,6 +247,24 @@ func joined(p Parameter, value json.RawMessage) (string, error) {
 	if kind == jsontext.KindBeginArray && known {
 		list, err := texts(p, value)
 		return strings.Join(list, separator), err
+	}
+	if kind == jsontext.KindBeginObject && known {
+		var list []string
+		for _, m := range entries(value) {
+			if jsontext.Value(m.value).Kind() == jsontext.KindNull {
+				continue
+			}
+			text, err := scalar(p, m.value)
+			if err != nil {
+				return "", err
+			}
+			if p.Style == StylePairs {
+				list = append(list, m.name+"="+text)
+			} else {
+				list = append(list, m.name, text)
+			}
+		}
+		return strings.Join(list, separator), nil
 	}
 	if p.In == InBody && (kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray) && p.Style == StyleRepeat {
 		return string(value), nil // A form has these as JSON.

@@ -30,6 +30,8 @@ const (
 type Document struct {
 	// BaseURL is the URL to which the paths are relative, or empty if the document has none.
 	BaseURL string
+	// Path is the path of a server that begins at the address of the document, which is not known, or empty.
+	Path string
 	// Operations are in the order of their paths.
 	Operations []httptool.Operation
 	// Notes are sentences for the operator that say what was left out, and why.
@@ -58,6 +60,11 @@ func Read(doc []byte, choice Choice) (*Document, error) {
 	r := &reader{
 		tree: tree, old: strings.HasPrefix(tree.text("openapi"), "3.0"),
 		document: &Document{BaseURL: baseURL(tree.list("servers"))},
+	}
+	for _, v := range tree.list("servers") {
+		if server, _ := v.(*object); r.document.Path == "" && strings.HasPrefix(server.text("url"), "/") {
+			r.document.Path = server.text("url")
+		}
 	}
 	if err := r.read(choice); err != nil {
 		return nil, err

@@ -180,8 +180,8 @@ func (r *reader) styled(p declared) (httptool.Style, placed, error) {
 	switch style := p.text("style"); {
 	case style != "" && style != "simple":
 		return "", placed{}, fmt.Errorf("has the style %.50q, which is not supported", style)
-	case isObject:
-		return "", placed{}, errors.New("is an object outside of the query and the body")
+	case isObject && p.get("explode") == true:
+		return httptool.StylePairs, schema, nil
 	default:
 		return httptool.StyleComma, schema, nil
 	}
@@ -203,13 +203,11 @@ func queryStyle(p *object, isObject bool) (httptool.Style, error) {
 			return httptool.StyleSpread, nil
 		case explode:
 			return httptool.StyleRepeat, nil
-		case isObject:
-			return "", errors.New("is an object that is not exploded, which is not supported")
 		default:
 			return httptool.StyleComma, nil
 		}
-	case isObject:
-		return "", fmt.Errorf("is an object with the style %.50q, which is not supported", style)
+	case isObject && explode:
+		return "", fmt.Errorf("is an exploded object with the style %.50q, which is not supported", style)
 	case explode && (style == "spaceDelimited" || style == "pipeDelimited"):
 		return httptool.StyleRepeat, nil
 	case style == "spaceDelimited":

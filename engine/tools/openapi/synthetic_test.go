@@ -53,8 +53,11 @@ func TestStyles(t *testing.T) {
 		"object":              {`"in":"query",` + object, httptool.StyleSpread, ""},
 		"JSON":                {`"in":"query","content":{"application/json":{` + object + `}}`, httptool.StyleJSON, ""},
 		"header":              {`"in":"header",` + list, httptool.StyleComma, ""},
-		"object in one":       {`"in":"query","explode":false,` + object, "", "it is an object that is not exploded, which is not supported"},
-		"object in a header":  {`"in":"header",` + object, "", "it is an object outside of the query and the body"},
+		"object in one":       {`"in":"query","explode":false,` + object, httptool.StyleComma, ""},
+		"object with pipes":   {`"in":"query","style":"pipeDelimited","explode":false,` + object, httptool.StylePipe, ""},
+		"object in a header":  {`"in":"header",` + object, httptool.StyleComma, ""},
+		"pairs in a header":   {`"in":"header","explode":true,` + object, httptool.StylePairs, ""},
+		"pipes, exploded":     {`"in":"query","style":"pipeDelimited","explode":true,` + object, "", `it is an exploded object with the style "pipeDelimited", which is not supported`},
 		"XML":                 {`"in":"query","content":{"application/xml":{` + object + `}}`, "", "it is neither plain nor JSON"},
 		"style of the future": {`"in":"query","style":"new",` + list, "", `it has the style "new", which is not known`},
 	} {
