@@ -72,7 +72,8 @@ def _pending(ends: tuple[Calls, Peer]) -> Iterator[Calls]:
     loops.install(ends[0])
     yield ends[0]
     asyncio.new_event_loop().close()  # the one that was made ahead, if nothing has used it
-    asyncio.set_event_loop_policy(None)
+    with loops._no_deprecation():
+        asyncio.set_event_loop_policy(None)
     courier = ends[0].rest.courier
     if courier is not None:
         courier.join(10)

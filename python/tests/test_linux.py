@@ -6,6 +6,8 @@ import ast
 import os
 import select
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,3 +105,30 @@ def test_a_file_in_memory_can_be_sealed() -> None:
             change()
     assert os.pread(file, 99, 0) == b"before"
     os.close(file)
+
+
+# In a process of its own, whose ctypes was not imported before.
+_CALLBACKS = """
+import fcntl, os, sys
+sys.path.insert(0, sys.argv[1])
+from fermata import linux, sandbox
+linux.seal_callbacks(read_only_too=True)
+sandbox.close_from(3)
+left = [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 3]
+assert left in ([], [str(linux.CALLBACKS)]), left
+if left:
+    assert fcntl.fcntl(linux.CALLBACKS, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+    assert not os.get_inheritable(linux.CALLBACKS)
+    assert fcntl.fcntl(linux.CALLBACKS, 1034) == 15  # all seals
+import ctypes
+kept = [ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1) for _ in range(1000)]
+assert sum(function() for function in kept) == 1000
+"""
+
+
+def test_c_can_call_back_as_many_functions_as_before() -> None:
+    runner = Path(linux.__file__).parents[1]
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", _CALLBACKS, runner], capture_output=True, text=True, timeout=9, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

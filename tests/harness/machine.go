@@ -52,20 +52,20 @@ func needRedis(t *testing.T) {
 	}
 }
 
-// scientific matches programs that use numpy or pandas, also by the names np and pd, which are
-// ready without an import.
-var scientific = regexp.MustCompile(`\b(np|pd|numpy|pandas)\b`)
+// scientific matches programs that use numpy, pandas or matplotlib, also by the names np, pd and
+// plt, which are ready without an import.
+var scientific = regexp.MustCompile(`\b(np|pd|plt|numpy|pandas|matplotlib)\b`)
 
-// HasLibraries reports whether programs of process sandboxes have numpy and pandas.
+// HasLibraries reports whether programs of process sandboxes have numpy, pandas, matplotlib and openpyxl.
 var HasLibraries = sync.OnceValue(func() bool {
-	return InCI || exec.Command(Python(), "-c", "import numpy, pandas").Run() == nil
+	return InCI || exec.Command(Python(), "-c", "import numpy, pandas, matplotlib, openpyxl").Run() == nil
 })
 
 // needLibraries skips a test if its program uses libraries that the machine lacks.
 func needLibraries(t testing.TB, code string) {
 	t.Helper()
 	if scientific.MatchString(code) && !HasLibraries() {
-		t.Skipf("%s has no numpy and pandas", Python())
+		t.Skipf("%s lacks numpy, pandas, matplotlib or openpyxl", Python())
 	}
 }
 

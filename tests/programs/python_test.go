@@ -30,6 +30,7 @@ func TestPythonEnvironment(t *testing.T) {
 		{Name: "a spawned process pool", Code: startsAfresh("spawn"), Stdout: "[0, 1, 4, 9] 4 []\n", Timeout: 30_000},
 		{Name: "a process pool of a fork server", Code: startsAfresh("forkserver"), Stdout: "[0, 1, 4, 9] 4 []\n", Timeout: 30_000},
 		{Name: "a tool in a process", Code: "import multiprocessing\ndef f(n): return asyncio.run(ask(n=n))\nif __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n        try: pool.map(f, [1])\n        except RuntimeError as error: print(error)", Tools: harness.Tools("ask"), Stdout: "tools can be called only in the program's own process; use threads in place of processes\n", Timeout: 30_000},
+		{Name: "many functions that C calls back", Code: "import ctypes\nkept = [ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1) for _ in range(1000)]\nprint(sum(f() for f in kept))", Stdout: "1000\n"},
 		{Name: "output of child processes", Code: "import subprocess\nprint('a')\nsubprocess.run(['echo', 'b'])\nos.system('echo c')\nos.write(1, b'd\\n')", Stdout: "a\nb\nc\nd\n"},
 		{Name: "output that is not UTF-8", Code: `os.write(1, b"a\xff\xfeb\xc3\xa9")`, Stdout: "a\ufffd\ufffdb\u00e9"},
 		{Name: "not trimmed", Code: `print(" a ", end=" \n\n ")`, Stdout: " a  \n\n "},

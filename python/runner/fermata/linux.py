@@ -7,14 +7,28 @@ that the kernel gives to its system calls, and never from a module of the standa
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
 import signal
 import socket
 import struct
+import sys
 from typing import Final
+
+# Some builds of libffi, which ctypes uses, keep a file of code open, and map it once more for every
+# hundred or so functions that C can call back. Its number must be none that the runner gives to others.
+_CALLBACKS_FROM: Final = 16
+_taken = [os.open(os.devnull, os.O_RDONLY)]
+while _taken[-1] < _CALLBACKS_FROM:
+    _taken.append(os.open(os.devnull, os.O_RDONLY))
+_next, _is_new = _taken.pop(), "ctypes" not in sys.modules
+os.close(_next)
+
+import ctypes  # noqa: E402
+
+for _fd in _taken:
+    os.close(_fd)
 
 CLONE_NEWNS: Final = 0x00020000
 CLONE_NEWCGROUP: Final = 0x02000000
@@ -64,6 +78,10 @@ _LINUX_CAPABILITY_VERSION_3: Final = 0x20080522
 # PyDLL keeps the interpreter's lock during a call. The calls are short, and no other thread
 # may run between a change of namespace and what follows it.
 _libc: Final = ctypes.PyDLL(None, use_errno=True)
+
+
+# The descriptor of that file, or -1 if none is kept open. It must stay open for programs.
+CALLBACKS: Final = _next if _is_new and os.path.exists(f"/proc/self/fd/{_next}") else -1
 
 
 def _check(result: int, what: str) -> int:
@@ -192,6 +210,26 @@ def memory_file(name: str) -> int:
 def seal(file: int) -> None:
     """Make sure that nobody changes a file in memory any more."""
     fcntl.fcntl(file, _F_ADD_SEALS, _F_SEALS)
+
+
+def seal_callbacks(read_only_too: bool) -> None:
+    """Put a copy that nobody can change in the place of the file at CALLBACKS.
+
+    Programs get the descriptor, and processes that are none of theirs have the file mapped: what a
+    program wrote there, they would run. A file that is open for reading only is copied on request.
+    """
+    if CALLBACKS < 0 or not read_only_too and fcntl.fcntl(CALLBACKS, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        return
+    copy = memory_file("callbacks")
+    size = os.fstat(CALLBACKS).st_size
+    while (at := os.lseek(copy, 0, os.SEEK_CUR)) < size:
+        os.write(copy, os.pread(CALLBACKS, 1 << 20, at))
+    seal(copy)
+    readable = os.open(f"/proc/self/fd/{copy}", os.O_RDONLY)
+    os.fchmod(copy, 0)
+    os.dup2(readable, CALLBACKS, inheritable=False)
+    os.close(readable)
+    os.close(copy)
 
 
 def set_dumpable(dumpable: bool) -> None:

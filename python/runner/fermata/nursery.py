@@ -25,6 +25,7 @@ from fermata.sandbox import (
     ENVIRONMENT,
     USER,
     WORKSPACE,
+    close_from,
     die_first,
     process_status,
     report_status,
@@ -88,7 +89,7 @@ def start(config: Config, kind: str, listener: socket.socket) -> Nursery:
     if pid == 0:
         # It keeps no other descriptor of the zygote.
         os.dup2(end.detach(), _REQUESTS, inheritable=False)
-        os.closerange(_REQUESTS + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        close_from(_REQUESTS + 1)
         listener.detach()
         requests.detach()
         serve(f"{kind} nursery", _run, config, kind, socket.socket(fileno=_REQUESTS))

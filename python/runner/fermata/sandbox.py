@@ -100,7 +100,15 @@ def take_descriptors(stdout: int, stderr: int, *others: int) -> None:
     sources = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in (null, stdout, stderr, *others)]
     for number, source in enumerate(sources):
         os.dup2(source, number, inheritable=number < 3)
-    os.closerange(len(sources), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    close_from(len(sources))
+
+
+def close_from(first: int) -> None:
+    """Close all descriptors from this one on, except for the one that ctypes needs."""
+    if first <= linux.CALLBACKS:
+        os.closerange(first, linux.CALLBACKS)
+        first = linux.CALLBACKS + 1
+    os.closerange(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def die_first() -> None:

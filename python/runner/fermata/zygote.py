@@ -46,6 +46,8 @@ def main() -> NoReturn:
     # The kernel tells a server that connects which process has called listen last, which is this one now.
     listener.listen(socket.SOMAXCONN)
     _raise_descriptors()
+    # Even for reading only, the file is open in the host's file systems, where its owner may write to it.
+    linux.seal_callbacks(read_only_too=True)
     covers = root.build(told["root"], told["hide"])
     # Programs can read the variables of the functions that call them, which must not have paths of the host.
     config = Config(**(told | {"root": "", "hide": []}))
