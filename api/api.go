@@ -96,7 +96,7 @@ func New(o Options) *Router {
 		log:         o.Log,
 		observe:     o.Observe,
 	}
-	r.echo.Pre(r.Bodies.bound)
+	r.echo.Pre(r.Bodies.bound, tidy)
 	r.echo.Use(r.around, newSites(o).guard, plainBodies)
 	return r
 }

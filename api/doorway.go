@@ -40,7 +40,7 @@ func (d *Doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 	}
-	if slices.Contains(healthPaths, r.URL.Path) {
+	if slices.Contains(healthPaths, tidied(r.URL.Path)) {
 		d.checks.ServeHTTP(w, r)
 		return
 	}

@@ -71,8 +71,10 @@ func (r *Router) Health(version string, checks ...func(context.Context) error) {
 		return Answer(c, http.StatusServiceUnavailable, unready(c, healthy, reasonsOf(err), err))
 	}
 	for _, prefix := range []string{"", "/v1"} {
-		r.Handle(http.MethodGet, prefix+"/health", live)
-		r.Handle(http.MethodGet, prefix+"/ready", ready)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r.Handle(method, prefix+"/health", live)
+			r.Handle(method, prefix+"/ready", ready)
+		}
 	}
 }
 

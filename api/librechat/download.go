@@ -86,7 +86,7 @@ func (h *sessionFiles) find(ctx context.Context, owner files.Owner, session, nam
 		return files.File{}, err
 	}
 	for _, f := range slices.Backward(sorted) {
-		if f.Name == name {
+		if filename.Same(f.Name, name) {
 			return f, nil
 		}
 	}

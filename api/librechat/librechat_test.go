@@ -446,8 +446,8 @@ func TestRoutes(t *testing.T) {
 	}{
 		{call{path: "/v1" + path, body: `{"code":"#"}`}, 200, `{"status":"completed","session_id":"` + session + `","stdout":"","stderr":"","files":[]}`},
 		{call{path: "/nowhere"}, 404, `{"error":"Not found"}`},
-		{call{path: "//exec/programmatic"}, 404, `{"error":"Not found"}`},
-		{call{path: "/v1//exec/programmatic"}, 404, `{"error":"Not found"}`},
+		{call{path: "//exec/programmatic/", body: `{"code":"#"}`}, 200, `{"status":"completed","session_id":"` + session + `","stdout":"","stderr":"","files":[]}`},
+		{call{path: "/v1//exec/programmatic"}, 400, `{"status":"error","error":"request body is not valid JSON at byte 0"}`},
 		{call{method: "GET"}, 405, `{"status":"error","error":"Method not allowed"}`},
 		{call{method: "DELETE", path: "/v1/health"}, 405, `{"error":"Method not allowed"}`},
 		{call{body: `{"code":"#"}`, header: map[string]string{"Content-Type": "text/plain"}}, 415, `{"status":"error","error":"Content-Type must be application/json"}`},

@@ -39,7 +39,7 @@ func TestOperatorsChangeNothing(t *testing.T) {
 		t.Fatalf("the server is a %T, want a router", h)
 	}
 	open := map[string]bool{
-		"GET /health": true, "GET /ready": true,
+		"GET /health": true, "GET /ready": true, "HEAD /health": true, "HEAD /ready": true,
 		"GET /files/:session": true, "GET /sessions/:session/objects/:file": true, "GET /download/:session/:file": true,
 		"HEAD /download/:session/:file": true,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path"
 	"regexp"
 	"strconv"
@@ -65,6 +66,7 @@ func (p *programs) filesOf(c echo.Context, list array[fileMembers], callsTools b
 	wanted.references = make([]files.Reference, len(list.entries))
 	for i, members := range list.entries {
 		r, err := wanted.entry(i, members, api.PrincipalOf(c))
+		r.Name = filename.Composed(r.Name)
 		if err == nil && callsTools {
 			err = checkReserved(r.Name)
 		}
@@ -212,7 +214,7 @@ func (p *programs) place(ctx context.Context, who auth.Principal, session string
 	case len(wanted.references) > 0:
 		if stored := wanted.stored(); len(stored) > 0 {
 			if at.inputs, err = p.inputs.Inputs(ctx, stored); err != nil {
-				return at, referenceError(err)
+				return at, wanted.refusal(err)
 			}
 		}
 		if given {
@@ -235,6 +237,24 @@ func (p *programs) place(ctx context.Context, who auth.Principal, session string
 	}
 	at.scope, err = files.ScopeOf(user)
 	return at, err
+}
+
+// refusal returns the answer to a reference of the request that cannot be resolved. It names a file that is gone from
+// the client's own session.
+func (w wantedFiles) refusal(err error) error {
+	gone, ok := errors.AsType[*files.GoneError](err)
+	if !ok {
+		return referenceError(err)
+	}
+	index := gone.Index // among those without content
+	for i := range w.references {
+		if _, inline := w.contents[i]; inline && i <= index {
+			index++
+		}
+	}
+	answer := *errReference
+	answer.Detail = fmt.Sprintf("files[%d] (%s) does not exist any more: it was deleted, or has expired; upload it again", index, gone.Name)
+	return &answer
 }
 
 // referenceError returns the answer to a reference to a file that does not exist, or does not belong

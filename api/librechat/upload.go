@@ -14,6 +14,7 @@ import (
 
 	"fermata/api"
 	"fermata/api/auth"
+	"fermata/engine/filename"
 	"fermata/engine/files"
 )
 
@@ -242,7 +243,7 @@ func (f *form) file(ctx context.Context, name string, part *multipart.Part) erro
 		}
 	}
 	stored, err := f.store.Put(ctx, files.New{
-		Owner: f.owner, Session: f.session, Name: name, ReadOnly: f.readOnly,
+		Owner: f.owner, Session: f.session, Name: filename.Composed(name), ReadOnly: f.readOnly,
 		Type: part.Header.Get(echo.HeaderContentType), Content: partReader{part},
 	})
 	if err == nil {

@@ -106,10 +106,17 @@ func decode(r *sdk.CallToolRequest, into any) error {
 	if len(arguments) == 0 {
 		arguments = []byte("{}")
 	}
-	if err := gojson.Unmarshal(arguments, into, gojson.RejectUnknownMembers(true)); err != nil {
-		return api.BadRequest(misfit(err))
+	err := gojson.Unmarshal(arguments, into, gojson.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if mended, ok := mend(arguments, reflect.TypeOf(into).Elem()); ok {
+		reflect.ValueOf(into).Elem().SetZero()
+		if err = gojson.Unmarshal(mended, into, gojson.RejectUnknownMembers(true)); err == nil {
+			return nil
+		}
+	}
+	return api.BadRequest(misfit(err))
 }
 
 // misfit tells a model which argument does not fit.

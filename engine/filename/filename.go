@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // The limits of a name, in characters and in segments. The runner has the same limits.
@@ -50,6 +52,13 @@ func Check(name string) error {
 	}
 	return &NameError{reason}
 }
+
+// Composed returns a name with each letter and its accents as one character where there is one (NFC), as programs and
+// models write it. Some systems, such as macOS, take them apart.
+func Composed(name string) string { return norm.NFC.String(name) }
+
+// Same reports whether two names differ in nothing but how accents are written.
+func Same(a, b string) bool { return a == b || Composed(a) == Composed(b) }
 
 // misleading reports whether a name that contains r could be mistaken for another name,
 // could break the line in which it is printed, or could be split differently on another

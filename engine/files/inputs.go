@@ -3,10 +3,12 @@ package files
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path"
 	"slices"
 
 	"fermata/engine"
+	"fermata/engine/filename"
 )
 
 // A Reference is a client's request that its program be given a file.
@@ -38,7 +40,7 @@ func (s *Store) Inputs(ctx context.Context, references []Reference) ([]engine.In
 		r := references[i]
 		f, err := s.Stat(ctx, r.Owner, r.Session, r.ID)
 		inputs[i] = inputOf(f, r)
-		return err
+		return s.gone(ctx, i, r, err)
 	})
 	for _, err := range errs {
 		if err != nil {
@@ -46,6 +48,31 @@ func (s *Store) Inputs(ctx context.Context, references []Reference) ([]engine.In
 		}
 	}
 	return place(inputs), nil
+}
+
+// A GoneError says that a file does not exist in a session that belongs to the owner of the reference. It is an
+// ErrNotFound.
+type GoneError struct {
+	// Index is the index of the reference, and Name its name.
+	Index int
+	Name  string
+}
+
+func (e *GoneError) Error() string { return "files: " + e.Name + " does not exist any more" }
+
+// Unwrap returns ErrNotFound.
+func (e *GoneError) Unwrap() error { return ErrNotFound }
+
+// gone returns the error of the i-th reference. It is a GoneError if it was ErrNotFound and the session is known to
+// be the owner's, so that nobody learns of the sessions of others.
+func (s *Store) gone(ctx context.Context, i int, r Reference, err error) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if key, _, findErr := s.owners.find(ctx, r.Session); findErr == nil && key == r.Owner.key() {
+		return &GoneError{i, r.Name}
+	}
+	return err
 }
 
 // identified returns the references with the ids of the files that some of them name. It returns
@@ -70,7 +97,7 @@ func identified(ctx context.Context, s *Store, references []Reference) ([]Refere
 			}
 			f, err := latest(found, r.Name)
 			if err != nil {
-				return nil, err
+				return nil, s.gone(ctx, i, r, err)
 			}
 			complete[i].ID = f.ID
 		}
@@ -82,7 +109,7 @@ func identified(ctx context.Context, s *Store, references []Reference) ([]Refere
 // latest returns the latest file of the name in a list that is sorted as List sorts, or ErrNotFound.
 func latest(sorted []File, name string) (File, error) {
 	for _, f := range slices.Backward(sorted) {
-		if f.Name == name {
+		if filename.Same(f.Name, name) {
 			return f, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"fermata/engine/outputs"
 )
@@ -87,7 +88,28 @@ func (n *Names) SetCall(id, name string) error {
 	if inner.MatchString(id) {
 		return mistake(name, "not end like a path of a block, or like the id of an inner call: .call, .notice, .result, .call_001")
 	}
-	return setID(&n.Call, id, name)
+	if !callID.MatchString(id) {
+		return mistake(name, "have 1 to 255 printable ASCII characters without spaces")
+	}
+	n.Call = id
+	return nil
+}
+
+// inPath returns the id of a call as it stands in the paths of blocks: characters that could have a meaning there, and
+// a first character that is no letter or digit, are written as %3A.
+func inPath(call string) string {
+	if id.MatchString(call) {
+		return call
+	}
+	var b strings.Builder
+	for i := range len(call) {
+		if c := call[i]; plain.MatchString(call[i:i+1]) && (i > 0 || id.MatchString(call[:1])) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 // SetTool sets the id of the tool.
@@ -112,6 +134,10 @@ func (n Names) With(other Names) Names {
 var (
 	// id matches a valid id.
 	id = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+	// callID matches a valid id of a tool call, such as functions.run_code:0. plain matches the characters of ids
+	// that have no other meaning in paths.
+	callID = regexp.MustCompile(`^[!-~]{1,255}$`)
+	plain  = regexp.MustCompile(`^[A-Za-z0-9_.-]$`)
 	// inner matches how the paths of blocks and the ids of inner calls end. An outer call with such an id
 	// could be mistaken for a part of another call.
 	inner = regexp.MustCompile(`\.(call|notice|result|call_[0-9]+)$`)

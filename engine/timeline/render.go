@@ -29,7 +29,7 @@ func said(notes string) Part {
 
 // header returns the line with which a part about a result begins.
 func header(r *result, what string) string {
-	return "[TOOL RESULT " + r.id + "]." + what + " " + oneLine(r.tool)
+	return "[TOOL RESULT " + inPath(r.id) + "]." + what + " " + oneLine(r.tool)
 }
 
 // summary returns the part that sums up a result: the status or the report, and the logical paths of values

@@ -156,7 +156,7 @@ func (b *builder) render(path string, parts ...Part) {
 
 // callPath returns the path of a block of a call. what is call, notice or result.
 func (b *builder) callPath(call, what string) string {
-	return "tc:" + b.names.Turn + "." + call + "." + what
+	return "tc:" + b.names.Turn + "." + inPath(call) + "." + what
 }
 
 // filePath returns the logical path of a file.
@@ -166,13 +166,13 @@ func (b *builder) filePath(name string) string { return "fi:" + b.names.Turn + "
 func (b *builder) begin() {
 	s, n := b.facts.started, b.names
 	if n.Notes != "" {
-		path := "ar:" + n.Turn + ".react.notes." + n.Call
+		path := "ar:" + n.Turn + ".react.notes." + inPath(n.Call)
 		b.add(Block{Type: typeNotes, Path: path, Call: n.Call, Time: s.Time, Text: &n.Notes, Meta: &Meta{Channel: "timeline_text"}})
 		if !b.mute {
 			b.render(path, said(n.Notes))
 		}
 	}
-	path := "fi:" + n.Turn + ".code." + n.Call
+	path := "fi:" + n.Turn + ".code." + inPath(n.Call)
 	code, mime := textOf(s.Code), "text/x-python"
 	if s.Language == "bash" {
 		mime = "text/x-sh"

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -53,7 +54,7 @@ func (c *compared) RoundTrip(r *http.Request) (*http.Response, error) {
 	plain := response.Header.Get("Content-Encoding") == ""
 	if media == "application/json" && public && plain && r.Method != http.MethodHead {
 		response.Body = &comparedBody{ReadCloser: response.Body, done: func(body []byte) {
-			c.compare(r.Method, r.URL.Path, response.StatusCode, body)
+			c.compare(r.Method, tidied(r.URL.Path), response.StatusCode, body)
 		}}
 	}
 	return response, nil
@@ -64,6 +65,16 @@ func (c *compared) CloseIdleConnections() {
 	if t, ok := c.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
+}
+
+// slashes matches what the server takes for one slash, or at the end of a path for none.
+var slashes = regexp.MustCompile(`//+`)
+
+func tidied(path string) string {
+	if path = slashes.ReplaceAllString(path, "/"); path != "/" {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
 }
 
 func (c *compared) compare(method, path string, status int, body []byte) {

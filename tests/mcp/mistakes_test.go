@@ -13,6 +13,17 @@ import (
 	"fermata/tests/harness"
 )
 
+// TestArgumentsInStrings sends lists and numbers as some clients do: as strings, or with a decimal point.
+func TestArgumentsInStrings(t *testing.T) {
+	c := harness.Serve(t, harness.ProcessSetup(), nil).Alice()
+	for _, arguments := range []string{`"toolsets":"[]"`, `"timeout":"5000"`, `"timeout":5000.0`} {
+		r := must(t, c, nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_program","arguments":{"code":"print(6*7)",`+arguments+`}}}`)
+		if !strings.Contains(r.body, `42\\n`) && !strings.Contains(r.body, `"42`) || strings.Contains(r.body, `"isError":true`) {
+			t.Errorf("%s: got %.500s", arguments, r.body)
+		}
+	}
+}
+
 // TestWrongArguments makes the mistakes that models make with arguments. The answer names the argument, and
 // what is allowed.
 func TestWrongArguments(t *testing.T) {
@@ -24,7 +35,7 @@ func TestWrongArguments(t *testing.T) {
 		`{"code":"","lang":"bash"}`:              "lang is not an argument of this tool",
 		`{"code":"1","timeout":"5s"}`:            "timeout must be a whole number without a decimal point",
 		`{"code":"1","timeout":1.5}`:             "timeout must be a whole number without a decimal point",
-		`{"code":"1","toolsets":"weather"}`:      "toolsets must be a list",
+		`{"code":"1","toolsets":"weather, a"}`:   "toolsets must be a list",
 		`{"code":"1","toolsets":["weather",{}]}`: "toolsets.1 must be a string",
 	} {
 		r := must(t, server.Alice(), nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_program","arguments":`+arguments+`}}`)

@@ -40,6 +40,18 @@ func included(t *testing.T, c harness.Client, a harness.Answer) (in, route strin
 	return string(answer["timeline"]), `{"blocks":` + string(alone["blocks"]) + `}`
 }
 
+// TestCallIDsOfAllModels names the call as models and their clients do.
+func TestCallIDsOfAllModels(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		c := harness.Serve(t, s, nil).Alice()
+		for id, path := range map[string]string{"functions.run_code:0": "functions.run_code%3A0", "call_a|fc_b": "call_a%7Cfc_b"} {
+			a := c.Post(t, object{"code": "print(1)", "timeline": object{"turn_id": "turn_1", "tool_call_id": id, "include": true}})
+			a.Completes(t, "1\n")
+			harness.Contains(t, "the timeline", a.Raw, `"path":"tc:turn_1.`+path+`.call"`, `"call_id":"`+id+`"`)
+		}
+	})
+}
+
 // TestInclude: the terminal answer carries the blocks, with or without tools, and so does the answer to
 // a retry, until a file is deleted.
 func TestInclude(t *testing.T) {
