@@ -576,11 +576,18 @@ async with asyncio.TaskGroup() as group:
     group.create_task(fail(2))
 """
     error = failure(source)
-    assert error_line(error) == "ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions)"
+    assert error_line(error) == "ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions): ValueError: 1"
     text = text_of(error)
     assert "ValueError: 1" in text and "ValueError: 2" in text
     assert text.count("line 3, in fail") == 2
     assert OWN_FILES not in text
+
+
+def test_line_of_a_group_in_a_group() -> None:
+    error = failure(
+        "raise ExceptionGroup('a', [ExceptionGroup('b', [KeyError('c'), ValueError('d')]), TypeError('e')])"
+    )
+    assert error_line(error) == "ExceptionGroup: a (2 sub-exceptions): KeyError: 'c'"
 
 
 HOSTILE: dict[str, tuple[str, str]] = {

@@ -256,3 +256,18 @@ func withAnyStderr(cases []harness.Case) []harness.Case {
 	}
 	return cases
 }
+
+// TestHints runs programs that fail with errors that lead to a wrong next step, and checks the line that stderr has besides.
+func TestHints(t *testing.T) {
+	cases := []harness.Case{
+		{Name: "await in a plain function", Code: "def main():\n    return await ask(n=1)", Tools: harness.Tools("ask"), Error: "SyntaxError: 'await' outside async function", Stderr: []string{"File \"<program>\", line 2\n    return await ask(n=1)\n           ^^^^^", "Hint: a plain function cannot await: write `async def main`, and `await main()`"}},
+		{Name: "no network", Code: "import urllib.request\nurllib.request.urlopen('http://example.com')", Error: "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", Stderr: []string{"Hint: there is no network in the sandbox"}},
+		{Name: "no such library", Code: "import no_such_library", Error: "ModuleNotFoundError: No module named 'no_such_library'", Stderr: []string{"Hint: nothing can be installed in the sandbox"}},
+		{Name: "too many threads", Code: "import threading\ne = threading.Event()\nfor n in range(200): threading.Thread(target=e.wait, daemon=True).start()", Error: "RuntimeError: can't start new thread", Stderr: []string{"Hint: a program has at most ", "processes and threads (FERMATA_PIDS)"}},
+		{Name: "a group of errors", Code: "async with asyncio.TaskGroup() as group:\n    group.create_task(ask(n=1))\n    group.create_task(ask(n=2))", Tools: harness.Tools("ask"), Answer: harness.Failure("broke"), Error: "ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions): ToolExecutionError: broke", Stderr: []string{"line 2, in <module>", "ToolExecutionError: broke", "line 3, in <module>"}},
+		{Name: "another error", Code: "1 / 0", Error: "ZeroDivisionError: division by zero", Stderr: []string{"ZeroDivisionError: division by zero\n"}},
+	}
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		harness.RunCases(t, harness.Serve(t, s, nil).Alice(), cases)
+	})
+}

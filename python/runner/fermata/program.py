@@ -23,6 +23,8 @@ NAME: Final = "program.py"
 # The longest error line and the longest traceback that are reported, in characters.
 _MAX_ERROR: Final = 4_000
 _MAX_TRACEBACK: Final = 100_000
+# How deeply groups of errors may be nested.
+_MAX_NESTED: Final = 100
 
 
 class Loader:
@@ -57,7 +59,7 @@ class Program:
         self._last: Any = None
         self._left = Left()
         try:
-            module = _parse(source)
+            module = parse(source)
             self._valued = valued and _keep_last(module)
             self._code = _compile_whole(module)
         except SyntaxError as error:
@@ -156,7 +158,8 @@ def _first(node: ast.expr) -> ast.expr:
     return node
 
 
-def _parse(source: str) -> ast.Module:
+def parse(source: str) -> ast.Module:
+    """Return the tree of a program. Raises what compile raises."""
     try:
         return _tree(source)
     except IndentationError:
@@ -222,14 +225,34 @@ def _column(line: str, offset: int | None) -> int | None:
 
 
 def error_line(error: BaseException) -> str:
-    """Return the last line of the traceback, such as ``ZeroDivisionError: division by zero``."""
+    """Return the last line of the traceback, such as ``ZeroDivisionError: division by zero``.
+
+    The line of a group of errors ends with that of the first one.
+    """
     try:
-        text = "".join(traceback.format_exception_only(type(error), error))
-        if isinstance(error, SyntaxError):
-            text = text.rstrip().rpartition("\n")[2]
-        return _cut(text.rstrip("\n"), _MAX_ERROR)
+        text = _line(error)
+        if first := _first_of(error):
+            text = f"{text}: {_line(first)}"
+        return _cut(text, _MAX_ERROR)
     except BaseException:  # the methods of the error belong to the program
         return _cut(type(error).__name__, _MAX_ERROR)
+
+
+def _line(error: BaseException) -> str:
+    text = "".join(traceback.format_exception_only(type(error), error))
+    if isinstance(error, SyntaxError):
+        text = text.rstrip().rpartition("\n")[2]
+    return text.rstrip("\n")
+
+
+def _first_of(error: BaseException) -> BaseException | None:
+    """Return the first error in a group that is no group itself, or None for an error that is no group."""
+    first = error
+    for _ in range(_MAX_NESTED):
+        if not isinstance(first, BaseExceptionGroup):
+            return None if first is error else first
+        first = BaseExceptionGroup.exceptions.__get__(first)[0]
+    return None
 
 
 def error_text(error: BaseException, hidden: str) -> str:

@@ -98,6 +98,10 @@ def run(stream: socket.socket, ready: Ready) -> None:
     try:
         if request.get("mode") == "bash":
             status = _run_shell(request, pending)
+            if status:
+                from fermata import hints
+
+                _write(hints.of_script(request["code"]))
         else:
             value = _run_python(request, vars(main[0]), ready, pending)
     except SystemExit as exit:
@@ -107,7 +111,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
         done["error"] = error_line(error)
         done["memory"] = isinstance(error, MemoryError)
         status = 1
-        _write(error_text(error, _OWN_FILES))
+        _write(error_text(error, _OWN_FILES) + _hint(error, request["code"]))
         del error
     _finish(main, ready.figures, pending)
     tool_names.restore_builtins()
@@ -285,6 +289,17 @@ def _tell(error: BaseException) -> None:
     """Print an error that does not change how the program has ended."""
     tool_names.restore_builtins()
     _write(error_text(error, _OWN_FILES))
+
+
+def _hint(error: BaseException, source: str) -> str:
+    """Return what else to tell about an error that has ended the program."""
+    try:
+        # Programs that do not fail do without this module.
+        from fermata import hints
+
+        return hints.of(error, source)
+    except BaseException:  # the import system and the error belong to the program
+        return ""
 
 
 def _write(text: str) -> None:
