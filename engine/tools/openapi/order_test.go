@@ -69,6 +69,20 @@ paths:
 	}
 }
 
+// TestMerge shows that the key << of YAML merges mappings, of which the own members come first.
+func TestMerge(t *testing.T) {
+	const doc = `
+openapi: 3.1.0
+x-base: &base {type: object, description: all}
+x-more: &more {<<: *base, required: [b], description: more}
+paths: {/a: {post: {operationId: a, requestBody: {required: true, content: {application/json: {schema: {<<: [*more, *base], properties: {b: {}, a: {}}}}}}}}}
+`
+	o := read(t, []byte(doc)).Operations[0]
+	if got := propertiesOf(t, o.Input); got != "b a" || inputErr(t, o, `{"a":1}`) == nil || inputErr(t, o, `{"b":1}`) != nil {
+		t.Errorf("%s: %s", got, o.Input)
+	}
+}
+
 // TestWrongPlaces shows that one wrong place does not make a document unusable: it costs a keyword or an operation,
 // and a note names it.
 func TestWrongPlaces(t *testing.T) {

@@ -296,7 +296,11 @@ func TestT7Documents(t *testing.T) {
 		"aliases":     {[]byte("openapi: 3.0.0\n" + bomb.String()), "the document has more than 2000000 values"},
 		"endless":     {[]byte("openapi: 3.0.0\nx: &x [*x]\n"), "the document has more than 200 levels"},
 		"long":        {[]byte("openapi: 3.0.0\na: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 100) + "]"), "the document has more than 67108864 bytes when its aliases are written out"},
-		"merge":       {[]byte("openapi: 3.0.0\n<<: {a: b}\n"), "the document has a key in line 2 that is no text"},
+		"merge":       {[]byte("openapi: 3.0.0\n<<: b\n"), "the document merges something in line 2 that is no mapping"},
+		"merge bomb":  {[]byte("openapi: 3.0.0\n" + strings.NewReplacer("[x,x,x,x,x,x,x,x,x]", "{x: 1}", "[", "{<<: [", "]", "]}").Replace(bomb.String())), "the document has more than 2000000 values"},
+		"many merges": {[]byte("openapi: 3.0.0\nx: &x {" + manyKeys(20_000) + "}\ny: {<<: [" + strings.Repeat("*x,", 20_000) + "]}"), "the document has more than 2000000 values"},
+		"endless <<":  {[]byte("openapi: 3.0.0\nx: &x {<<: *x}\n"), "the document has more than 200 levels"},
+		"endless [":   {[]byte("openapi: 3.0.0\nx: {<<: &x [*x]}\n"), "the document "},
 		"size":        {[]byte(strings.Repeat(" ", MaxDocument+1)), "the document has 16777217 bytes; at most 16777216 are allowed"},
 		"depth":       {[]byte(`{"a":` + strings.Repeat("[", 100_000)), "the document has more than 200 levels"},
 		"values":      {[]byte(`{"a":[` + strings.Repeat("1,", maxValues) + "1]}"), "the document has more than 2000000 values"},
@@ -332,6 +336,15 @@ func TestT7Documents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyKeys returns members of a mapping in YAML.
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: 1, ", i)
+	}
+	return b.String()
 }
 
 // TestT7LargeSchemas shows that a schema that would expand without limit is truncated and can still be used.

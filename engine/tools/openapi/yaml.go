@@ -64,30 +64,89 @@ func (w *yamlWriter) write(n *yaml.Node, depth int) error {
 
 // mapping writes a mapping. Its keys are texts, whatever they look like.
 func (w *yamlWriter) mapping(n *yaml.Node, depth int) error {
-	seen := make(map[string]bool, len(n.Content)/2)
+	pairs, err := w.pairs(n, depth)
+	if err != nil {
+		return err
+	}
 	w.out = append(w.out, '{')
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			return fmt.Errorf("the document has a key in line %d that is no text", key.Line)
-		}
-		if seen[key.Value] {
-			return fmt.Errorf("the document has two members of the name %.80q, the second one in line %d", key.Value, key.Line)
-		}
-		seen[key.Value] = true
+	for i := 0; i+1 < len(pairs); i += 2 {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		if err := w.text(key); err != nil {
+		if err := w.text(pairs[i]); err != nil {
 			return err
 		}
 		w.out = append(w.out, ':')
-		if err := w.write(n.Content[i+1], depth+1); err != nil {
+		if err := w.write(pairs[i+1], depth+1); err != nil {
 			return err
 		}
 	}
 	w.out = append(w.out, '}')
 	return nil
+}
+
+// pairs returns the keys and values of a mapping. What the key << merges comes last, and only if the mapping does not
+// have it itself.
+func (w *yamlWriter) pairs(n *yaml.Node, depth int) ([]*yaml.Node, error) {
+	if err := w.add(depth); err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool, len(n.Content)/2)
+	var pairs, merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge":
+			merged = append(merged, value)
+		case key.Kind != yaml.ScalarNode:
+			return nil, fmt.Errorf("the document has a key in line %d that is no text", key.Line)
+		case seen[key.Value]:
+			return nil, fmt.Errorf("the document has two members of the name %.80q, the second one in line %d", key.Value, key.Line)
+		default:
+			seen[key.Value] = true
+			pairs = append(pairs, key, value)
+		}
+	}
+	for _, from := range merged {
+		inner, err := w.merged(from, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		for i := 0; i+1 < len(inner); i += 2 {
+			if !seen[inner[i].Value] {
+				seen[inner[i].Value] = true
+				pairs = append(pairs, inner[i], inner[i+1])
+			}
+		}
+	}
+	return pairs, nil
+}
+
+// merged returns the keys and values of what the key << has: a mapping, or a list of them.
+func (w *yamlWriter) merged(n *yaml.Node, depth int) ([]*yaml.Node, error) {
+	if err := w.add(depth); err != nil {
+		return nil, err
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return w.merged(n.Alias, depth+1)
+	case yaml.MappingNode:
+		pairs, err := w.pairs(n, depth)
+		w.values += len(pairs) / 2 // They are there once more.
+		return pairs, err
+	case yaml.SequenceNode:
+		var pairs []*yaml.Node
+		for _, element := range n.Content {
+			more, err := w.merged(element, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, more...)
+		}
+		return pairs, nil
+	default:
+		return nil, fmt.Errorf("the document merges something in line %d that is no mapping", n.Line)
+	}
 }
 
 // scalar writes null, a boolean or a number if JSON has it, and a text otherwise.
