@@ -14,10 +14,14 @@ type difference struct{ parts, why string }
 
 // differences are all that may differ, by program.
 var differences = map[string]difference{
-	"async/group_error":       {"stderr", "Tracebacks"},
-	"errors/forgotten_await":  {"error stderr", "Calls that are not awaited"},
-	"errors/wrong_argument":   {"error stderr", "Wrong arguments of tools"},
-	"threads/error_in_thread": {"stderr", "Tracebacks"},
+	"async/group_error":            {"line stderr", "Tracebacks"},
+	"async/coroutine_misuse_error": {"error stderr", "Calls that are not awaited"},
+	"async/task_never_retrieved":   {"stderr", "Numbers of tasks"},
+	"async/wait_for_slow_tool":     {"stdout", "Timeouts"},
+	"errors/forgotten_await":       {"error stderr", "Calls that are not awaited"},
+	"errors/wrong_argument":        {"error stderr", "Wrong arguments of tools"},
+	"sync/indented_program":        {"exit stdout error line stderr", "Programs that are indented as a whole"},
+	"threads/error_in_thread":      {"stderr", "Tracebacks"},
 }
 
 // faults are programs in which the server is wrong today. An entry is to be taken out when that is repaired.
@@ -30,7 +34,10 @@ var faults = map[string]string{
 	"errors/print_exc_of_tool":     "frames of the runner in tracebacks that the program prints",
 	"errors/unawaited_gather":      "nothing says that await is missing",
 	"files/cycle_keeps_file":       "there is no last garbage collection",
+	"files/gzip_in_cycle":          "there is no last garbage collection",
 	"files/script_directory":       "the program is no file",
+	"processes/file_runs_itself":   "the program is no file",
+	"processes/forkserver_process": "the program is no file",
 	"processes/pool_spawn":         "the program is no file",
 	"threads/thread_outlives_main": "calls of threads are not served after the end of the main program",
 	"values/future_import":         "a top-level return excludes imports from __future__",

@@ -53,9 +53,12 @@ func compare(plain, served outcome) map[string]string {
 // address matches the address of an object in its repr.
 var address = regexp.MustCompile(`\b0x[0-9a-f]{6,}\b`)
 
+// duration matches how long the tests of unittest took.
+var duration = regexp.MustCompile(`(?m)^(Ran \d+ tests? in )\d+\.\d+s$`)
+
 // settled returns text without what differs between any two runs of Python.
 func settled(text string) string {
-	return address.ReplaceAllString(text, "0x…")
+	return duration.ReplaceAllString(address.ReplaceAllString(text, "0x…"), "${1}0s")
 }
 
 // lastLine returns the last line of stderr that has words. The traceback of a group of errors ends with a

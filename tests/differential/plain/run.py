@@ -25,6 +25,8 @@ def way(source):
     try:
         module = ast.parse(source)
         compile(source, "program.py", "exec", dont_inherit=True)
+    except ValueError:
+        return "script"  # it has a null byte
     except SyntaxError as error:
         try:
             code = compile(source, "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -80,7 +82,7 @@ def run(name, value_file, path):
     last = tree.body[-1]
     value = None
     ending = None
-    if isinstance(last, ast.Expr) and not isinstance(last.value, (ast.Await, ast.Call, ast.Constant)):
+    if isinstance(last, ast.Expr) and not isinstance(last.value, (ast.Call, ast.Constant)):
         ending = ast.Expression(tree.body.pop().value)
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 

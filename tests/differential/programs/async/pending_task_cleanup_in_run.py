@@ -1,0 +1,11 @@
+import asyncio
+async def worker():
+    try:
+        await asyncio.sleep(10)
+    finally:
+        print("cleanup", await echo(value=1))
+async def main():
+    t = asyncio.create_task(worker())
+    await asyncio.sleep(0)
+    print("main end")
+asyncio.run(main())

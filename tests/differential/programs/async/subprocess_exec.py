@@ -1,0 +1,5 @@
+proc = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+out, _ = await proc.communicate(b"through cat")
+print(out.decode(), proc.returncode)
+shell = await asyncio.create_subprocess_shell("exit 7")
+print(await shell.wait())

@@ -1,0 +1,6 @@
+async def broken():
+    raise ValueError("nobody looks")
+t = asyncio.create_task(broken())
+await asyncio.sleep(0.01)
+del t
+print("end")

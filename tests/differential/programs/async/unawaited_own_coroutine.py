@@ -1,0 +1,5 @@
+import asyncio
+async def main():
+    print("never")
+main()
+print("done")

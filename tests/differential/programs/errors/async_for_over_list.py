@@ -1,0 +1,2 @@
+async for x in [1, 2]:
+    print(x)

@@ -1,0 +1,2 @@
+match = re.search(r"(\d+)", "no digits")
+print(match.group(1))

@@ -1,0 +1,1 @@
+results = await [get_user(1)]

@@ -1,0 +1,1 @@
+result = await 5

@@ -1,0 +1,5 @@
+class Stop(BaseException): pass
+try:
+    raise Stop("halt")
+except Exception:
+    print("not here")

@@ -1,0 +1,4 @@
+try:
+    {}["first"]
+except KeyError:
+    [][3]

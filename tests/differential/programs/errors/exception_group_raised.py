@@ -1,0 +1,1 @@
+raise ExceptionGroup("two problems", [ValueError("a"), ExceptionGroup("inner", [KeyError("k")])])

@@ -1,0 +1,3 @@
+class X:
+    def __repr__(self): return "<X å>"
+raise KeyError(X())

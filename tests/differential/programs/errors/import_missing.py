@@ -1,0 +1,1 @@
+import json, does_not_exist_lib

@@ -1,0 +1,3 @@
+words = ["a", None, "c"]
+print([w.upper()
+       for w in words])

@@ -1,0 +1,2 @@
+for row in query("select 1"):
+    print(row)

@@ -1,0 +1,6 @@
+values = {"a": 1, "b": 0}
+result = (
+    values["a"]
+    + values["a"]
+    / values["b"]
+)

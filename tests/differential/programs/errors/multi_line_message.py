@@ -1,0 +1,1 @@
+raise RuntimeError("first line\nsecond line\n  third")

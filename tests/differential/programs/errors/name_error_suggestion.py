@@ -1,0 +1,2 @@
+total_amount = 5
+print(total_amout)

@@ -1,0 +1,1 @@
+f = lambda: await echo(1)

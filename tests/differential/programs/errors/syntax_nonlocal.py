@@ -1,0 +1,3 @@
+def f():
+    nonlocal counter
+    counter += 1

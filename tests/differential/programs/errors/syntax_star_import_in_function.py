@@ -1,0 +1,3 @@
+def f():
+    from math import *
+    return pi

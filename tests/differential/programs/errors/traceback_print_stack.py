@@ -1,0 +1,4 @@
+import traceback
+def inner():
+    traceback.print_stack(file=sys.stdout)
+inner()

@@ -1,0 +1,2 @@
+groups = {}
+groups[["a"]] = 1

@@ -1,0 +1,2 @@
+for name, value in [("a", 1), ("b", 2, 3)]:
+    print(name, value)

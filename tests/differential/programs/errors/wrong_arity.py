@@ -1,0 +1,3 @@
+def area(width, height):
+    return width * height
+print(area(1, 2, 3))

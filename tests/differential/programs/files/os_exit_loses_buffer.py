@@ -1,0 +1,6 @@
+f = open("lost.txt", "w")
+f.write("not flushed")
+g = open("kept.txt", "w")
+g.write("flushed"); g.flush()
+print("bye", flush=True)
+os._exit(3)

@@ -1,0 +1,5 @@
+os.makedirs(".cache/x")
+open(".cache/x/y", "w").close()
+open("real.txt", "w").write("r")
+os.symlink("real.txt", "link.txt")
+print(os.readlink("link.txt"), os.path.islink("link.txt"), open("link.txt").read())

@@ -1,0 +1,8 @@
+def rows():
+    try:
+        yield 1
+        yield 2
+    finally:
+        print("closing rows")
+r = rows()
+print(next(r))

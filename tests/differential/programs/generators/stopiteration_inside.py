@@ -1,0 +1,5 @@
+def bad():
+    yield 1
+    raise StopIteration
+for x in bad():
+    print(x)

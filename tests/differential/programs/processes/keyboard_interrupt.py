@@ -1,0 +1,6 @@
+def work():
+    raise KeyboardInterrupt
+try:
+    work()
+except KeyboardInterrupt:
+    print("stopped by user")

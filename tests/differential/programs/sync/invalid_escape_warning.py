@@ -1,0 +1,2 @@
+path = "C:\data"
+print(path, len(path), 1 is 1)

@@ -1,0 +1,2 @@
+n = len(os.listdir("."))
+"many" if n > 100 else None

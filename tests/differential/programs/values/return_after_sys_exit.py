@@ -1,0 +1,4 @@
+import sys
+print("x")
+sys.exit(4)
+return 5

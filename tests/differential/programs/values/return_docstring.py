@@ -1,0 +1,2 @@
+"""What it does."""
+return __doc__

@@ -1,0 +1,2 @@
+name, age = "Ada", 36
+return "{name} is {age}".format(**locals())

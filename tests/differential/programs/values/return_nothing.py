@@ -1,0 +1,4 @@
+print("before")
+if len("abc") == 3:
+    return
+print("after")

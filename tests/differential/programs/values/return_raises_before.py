@@ -1,0 +1,2 @@
+rows = [{"n": 1}, {"m": 2}]
+return sum(r["n"] for r in rows)
