@@ -20,6 +20,15 @@ class Returned(BaseException):
     """The program has returned."""
 
 
+def _compiles(source):
+    try:
+        tree = _Returns().visit(ast.parse(source))
+        compile(tree, "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
+
+
 def way(source):
     """Tell in which way a program runs."""
     try:
@@ -31,7 +40,7 @@ def way(source):
         try:
             code = compile(source, "program.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         except SyntaxError as other:
-            return "return" if other.msg == "'return' outside function" else "script"
+            return "return" if other.msg == "'return' outside function" and _compiles(source) else "script"
         return "await" if code.co_flags & inspect.CO_COROUTINE else f"unknown: {error}"
     last = module.body[-1] if module.body else None
     return "value" if isinstance(last, ast.Expr) and not isinstance(last.value, (ast.Call, ast.Constant)) else "script"

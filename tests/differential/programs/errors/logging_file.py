@@ -1,5 +1,5 @@
 import logging
-logging.basicConfig(filename="app.log", level=logging.INFO, format="%(levelname)s %(filename)s %(message)s")
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(levelname)s %(lineno)d %(message)s")
 logging.info("started")
 try:
     1 / 0

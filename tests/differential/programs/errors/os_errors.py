@@ -1,4 +1,4 @@
-for f in (lambda: os.rmdir("nope"), lambda: os.mkdir("."), lambda: open("."), lambda: os.remove("/nope")):
+for f in (lambda: os.rmdir("nope"), lambda: os.mkdir("."), lambda: open("."), lambda: os.remove("no/pe")):
     try:
         f()
     except OSError as e:

@@ -1,0 +1,3 @@
+orders = await list_orders()
+for o in orders["items"]:
+    print(o["id"], o["total"])

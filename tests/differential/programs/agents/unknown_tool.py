@@ -1,0 +1,1 @@
+price = await get_price(symbol="X")

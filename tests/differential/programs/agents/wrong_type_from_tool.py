@@ -1,0 +1,2 @@
+w = await get_weather("Paris")
+print("Temperature: " + w["celsius"])

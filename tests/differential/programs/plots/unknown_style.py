@@ -1,0 +1,3 @@
+import matplotlib.pyplot as plt
+plt.figure()
+plt.plot([1], [1], linestyle="wavy")
