@@ -28,6 +28,7 @@ var differences = map[string]difference{
 	"plots/unknown_style":                {"files", "Figures"},
 	"plots/left_open":                    {"files", "Figures"},
 	"errors/forgotten_await":             {"error stderr", "Calls that are not awaited"},
+	"errors/unawaited_gather":            {"error stderr", "Calls that are not awaited"},
 	"errors/wrong_argument":              {"error stderr", "Wrong arguments of tools"},
 	"sync/indented_program":              {"exit stdout error line stderr", "Programs that are indented as a whole"},
 	"threads/error_in_thread":            {"stderr", "Tracebacks"},
@@ -35,15 +36,7 @@ var differences = map[string]difference{
 
 // faults are programs in which the server is wrong today. An entry is to be taken out when that is repaired.
 var faults = map[string]string{
-	"classes/del_at_end":            "finalizers run after their globals are gone",
 	"classes/source_of_class":       "the program is no file",
-	"dates/parse_and_return":        "a top-level return takes the builtins away from C code",
-	"errors/await_in_def":           "errors of the compiler come without their line",
-	"errors/logging_exception":      "frames of the runner in tracebacks that the program prints",
-	"errors/print_exc_of_tool":      "frames of the runner in tracebacks that the program prints",
-	"errors/unawaited_gather":       "nothing says that await is missing",
-	"files/cycle_keeps_file":        "there is no last garbage collection",
-	"files/gzip_in_cycle":           "there is no last garbage collection",
 	"files/script_directory":        "the program is no file",
 	"processes/file_runs_itself":    "the program is no file",
 	"processes/forkserver_process":  "the program is no file",
@@ -56,12 +49,7 @@ var faults = map[string]string{
 	"errors/syntax_expected_indent": "marks of syntax errors",
 	"classes/source_of_nested":      "the program is no file",
 	"plots/savefig_after_show":      "what was shown is not what is saved",
-	"plots/warning_of_glyphs":       "frames of the runner in warnings",
 	"processes/pool_spawn":          "the program is no file",
-	"threads/thread_outlives_main":  "calls of threads are not served after the end of the main program",
-	"values/future_import":          "a top-level return excludes imports from __future__",
-	"values/return_numpy":           "a top-level return takes the builtins away from C code",
-	"values/star_import":            "a top-level return excludes import *",
 }
 
 // judgeTable checks that the table names programs, and that the documentation names the reasons, and no more.

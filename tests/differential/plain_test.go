@@ -129,7 +129,7 @@ func leftBehind(t *testing.T, p program, work string) map[string]string {
 		case entry.IsDir():
 			inside, err := os.ReadDir(path)
 			if err == nil && len(inside) == 0 {
-				files[name+"/.dirkeep"] = describe(name, nil)
+				files[name+"/.dirkeep"] = describe(name, "")
 			}
 			return err
 		case !entry.Type().IsRegular():
@@ -137,7 +137,7 @@ func leftBehind(t *testing.T, p program, work string) map[string]string {
 		}
 		content, err := os.ReadFile(path)
 		if err == nil {
-			files[name] = describe(name, content)
+			files[name] = describe(name, asProgram(string(content), filepath.Join(work, "program.py")))
 		}
 		return err
 	})
@@ -150,7 +150,7 @@ func leftBehind(t *testing.T, p program, work string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files[input] == describe(input, content) {
+		if files[input] == describe(input, string(content)) {
 			delete(files, input)
 		}
 	}
@@ -159,12 +159,12 @@ func leftBehind(t *testing.T, p program, work string) map[string]string {
 
 // describe returns the size and digest of a file. Of a picture it says only that it is one: drawing
 // libraries write their versions and times into it.
-func describe(name string, content []byte) string {
-	if bytes.HasPrefix(content, []byte("\x89PNG\r\n")) {
+func describe(name, content string) string {
+	if strings.HasPrefix(content, "\x89PNG\r\n") {
 		return "a picture"
 	}
-	if strings.HasSuffix(name, ".xlsx") && bytes.HasPrefix(content, []byte("PK")) {
+	if strings.HasSuffix(name, ".xlsx") && strings.HasPrefix(content, "PK") {
 		return "a workbook" // with the time at which it was made
 	}
-	return fmt.Sprintf("%d bytes, %.8x", len(content), sha256.Sum256(content))
+	return fmt.Sprintf("%d bytes, %.8x", len(content), sha256.Sum256([]byte(content)))
 }
