@@ -9,29 +9,35 @@ import (
 )
 
 // A difference is what may differ in a program, and why: the words with which a point of the section "What
-// differs from python3" in docs/writing-programs.md begins. Parts are those that differ.
-type difference struct{ parts, why string }
+// differs from python3" in docs/writing-programs.md begins. Parts are those that differ. Some differ only
+// from one Python 3.x on, since.
+type difference struct {
+	parts, why string
+	since      int
+}
 
 // differences are all that may differ, by program.
 var differences = map[string]difference{
-	"async/group_error":                  {"line stderr", "Tracebacks"},
-	"async/coroutine_misuse_error":       {"error stderr", "Calls that are not awaited"},
-	"async/task_never_retrieved":         {"stderr", "Numbers of tasks"},
-	"async/wait_for_slow_tool":           {"stdout", "Timeouts"},
-	"errors/await_list":                  {"stderr", "Calls that are not awaited"},
-	"errors/iterate_coroutine":           {"stderr", "Calls that are not awaited"},
-	"errors/deep_recursion":              {"stderr", "Frames of the server"},
-	"errors/traceback_print_stack":       {"stdout", "Frames of the server"},
-	"errors/keyboard_interrupt_uncaught": {"exit", "An uncaught KeyboardInterrupt"},
-	"plots/show_saves_nothing_in_plain":  {"files", "Figures"},
-	"plots/error_in_plot":                {"files", "Figures"},
-	"plots/unknown_style":                {"files", "Figures"},
-	"plots/left_open":                    {"files", "Figures"},
-	"errors/forgotten_await":             {"error stderr", "Calls that are not awaited"},
-	"errors/unawaited_gather":            {"error stderr", "Calls that are not awaited"},
-	"errors/wrong_argument":              {"error stderr", "Wrong arguments of tools"},
-	"sync/indented_program":              {"exit stdout error line stderr", "Programs that are indented as a whole"},
-	"threads/error_in_thread":            {"stderr", "Tracebacks"},
+	"async/group_error":                  {parts: "line stderr", why: "Tracebacks"},
+	"async/coroutine_misuse_error":       {parts: "error stderr", why: "Calls that are not awaited"},
+	"async/task_never_retrieved":         {parts: "stderr", why: "Numbers of tasks"},
+	"async/wait_for_slow_tool":           {parts: "stdout", why: "Timeouts"},
+	"files/reads_itself":                 {parts: "exit stdout error line stderr", why: "The file of the program"},
+	"processes/start_method_top_level":   {parts: "stdout", why: "Processes of a program with a top-level `await`", since: 14},
+	"errors/await_list":                  {parts: "stderr", why: "Calls that are not awaited"},
+	"errors/iterate_coroutine":           {parts: "stderr", why: "Calls that are not awaited"},
+	"errors/deep_recursion":              {parts: "stderr", why: "Frames of the server"},
+	"errors/traceback_print_stack":       {parts: "stdout", why: "Frames of the server"},
+	"errors/keyboard_interrupt_uncaught": {parts: "exit", why: "An uncaught KeyboardInterrupt"},
+	"plots/show_saves_nothing_in_plain":  {parts: "files", why: "Figures"},
+	"plots/error_in_plot":                {parts: "files", why: "Figures"},
+	"plots/unknown_style":                {parts: "files", why: "Figures"},
+	"plots/left_open":                    {parts: "files", why: "Figures"},
+	"errors/forgotten_await":             {parts: "error stderr", why: "Calls that are not awaited"},
+	"errors/unawaited_gather":            {parts: "error stderr", why: "Calls that are not awaited"},
+	"errors/wrong_argument":              {parts: "error stderr", why: "Wrong arguments of tools"},
+	"sync/indented_program":              {parts: "exit stdout error line stderr", why: "Programs that are indented as a whole"},
+	"threads/error_in_thread":            {parts: "stderr", why: "Tracebacks"},
 }
 
 // faults are programs in which the server is wrong today. An entry is to be taken out when that is repaired.
