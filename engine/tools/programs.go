@@ -1,7 +1,7 @@
 package tools
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 
 	"fermata/engine/tools/config"
@@ -24,21 +24,22 @@ func (t Tool) stub() stubs.Tool {
 	return stubs.Tool{Name: t.Name, Description: t.Description, Parameters: t.Input, Output: t.Output}
 }
 
-// checkMethods returns an error if two tools would be the same method in programs, and adds a note for each
-// tool that programs cannot call.
-func (t *toolset) checkMethods(tools []tool) error {
-	named := make([]stubs.Tool, len(tools))
-	for i, known := range tools {
-		named[i] = stubs.Tool{Name: known.Name}
-	}
-	methods, err := stubs.Methods(named)
-	if collision, ok := errors.AsType[*stubs.CollisionError](err); ok {
-		return unusable(textOneMethod, quoted(collision.First), quoted(collision.Second), collision.Identifier)
-	}
-	for i, method := range methods {
-		if method == "" {
-			t.note("programs cannot call the tool " + quoted(tools[i].Name) + ": its name cannot be that of a method")
+// withMethods leaves out each tool that would be the same method in programs as a tool before it, and adds a note
+// for it, and for each tool that programs cannot call.
+func (t *toolset) withMethods(tools []tool) []tool {
+	first := map[string]string{} // the names of tools by their methods
+	return slices.DeleteFunc(tools, func(known tool) bool {
+		method := stubs.Method(known.Name)
+		taken, twice := first[method]
+		switch {
+		case method == "":
+			t.note("programs cannot call the tool " + quoted(known.Name) + ": its name cannot be that of a method")
+		case twice:
+			t.warn(fmt.Sprintf(textOneMethod, quoted(known.Name), method, quoted(taken)))
+			return true
+		default:
+			first[method] = known.Name
 		}
-	}
-	return err
+		return false
+	})
 }

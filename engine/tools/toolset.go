@@ -172,7 +172,8 @@ func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
 		case seen[o.Name]:
 			return nil, unusable(textTwice, quoted(o.Name))
 		case !isName(o.Name) || t.masker.Text(o.Name) != o.Name:
-			return nil, unusable(textBadName, quoted(o.Name))
+			t.warn(fmt.Sprintf(textBadName, quoted(o.Name)))
+			continue
 		case len(tools) == config.MaxTools:
 			return nil, unusable(textTooMany, len(offered), config.MaxTools)
 		}
@@ -182,7 +183,7 @@ func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
 	if len(tools) == 0 {
 		return nil, unusable(textEmpty)
 	}
-	return tools, t.checkMethods(tools)
+	return t.withMethods(tools), nil
 }
 
 // named returns the tools to which the file restricts the toolset, or nil if it has all, and the rules for
@@ -268,7 +269,7 @@ func (t *toolset) compileForeign(made *tool) {
 // warn adds a note for the operator, and logs it, since it is about something that was found after the start.
 func (t *toolset) warn(text string) {
 	t.note(text)
-	t.log.Warn("a schema of a tool cannot be used as it is", "toolset", t.described.Key, "note", t.masker.Text(text))
+	t.log.Warn("a tool cannot be offered as it is", "toolset", t.described.Key, "note", t.masker.Text(text))
 }
 
 // note adds a note for the operator.

@@ -128,10 +128,10 @@ func (h *hostile) list(m message) {
 		page("", `,"nextCursor":"again"`)
 	case "many-pages":
 		page("", fmt.Sprintf(`,"nextCursor":"%sx"`, m.Params.Cursor))
-	case "twins":
-		page(`{"name":"a",`+anyInput+`},{"name":"a",`+anyInput+`}`, "")
-	case "twin-members":
-		page(`{"name":"a","description":"one","description":"two",`+anyInput+`}`, "")
+	case "odd-tools":
+		page(`{"name":"good",`+anyInput+`},{"name":"",`+anyInput+`},{"name":"twin",`+anyInput+`},{"name":"twin",`+anyInput+`},`+
+			`{"name":"members","description":"one","description":"two",`+anyInput+`},{"name":"text","description":5,`+anyInput+`},`+
+			`{"name":"list","inputSchema":[]},{"name":"output","outputSchema":true,`+anyInput+`}`, "")
 	case "list-object":
 		h.send(`{"jsonrpc":"2.0","id":%s,"result":{"tools":{"a":1}}}`, m.ID)
 	case "list-error":

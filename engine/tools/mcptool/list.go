@@ -40,21 +40,11 @@ type definition struct {
 	Annotations json.RawMessage `json:"annotations,omitempty"`
 }
 
-// digest returns a digest of the definition that does not depend on the order of members.
-func (d definition) digest() ([sha256.Size]byte, error) {
-	whole, err := json.Marshal(d)
-	if err != nil {
-		return [sha256.Size]byte{}, err
-	}
-	sorted, err := schema.Canonical(whole)
-	return sha256.Sum256(sorted), err
-}
-
 // list asks a server for its tools. It returns nil without an error if the server has said before that
 // the list does not change within this time.
 func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
 	var all []listed
-	size, cursors, names := 0, map[string]bool{}, map[string]bool{}
+	size, cursors, names := 0, map[string]bool{}, map[string]int{}
 	for cursor, pages := "", 1; ; pages++ {
 		if pages > MaxPages {
 			return nil, errManyPages
@@ -84,14 +74,12 @@ func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
 			return nil, errManyTools
 		}
 		for _, raw := range p.Tools {
-			t, err := read(raw)
-			if err != nil {
-				return nil, errors.Join(errBrokenList, err)
+			t := read(raw)
+			if first, twice := names[t.tool.Name]; twice {
+				all[first].flaw = "its MCP server lists it twice" // Nobody knows which of them a call would reach.
+				continue
 			}
-			if names[t.tool.Name] {
-				return nil, reason("it offers two tools with the name " + quote(t.tool.Name))
-			}
-			names[t.tool.Name] = true
+			names[t.tool.Name] = len(all)
 			all = append(all, t)
 		}
 		if p.Next == "" {
@@ -106,40 +94,58 @@ func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
 	return slices.Clip(append([]listed{}, all...)), nil
 }
 
-// read reads the definition of a tool.
-func read(raw json.RawMessage) (listed, error) {
-	strict, err := schema.Strict(raw) // It refuses objects with two members of the same name.
+// read reads the definition of a tool. A tool that cannot be offered has a flaw, and takes no other tool away. The
+// properties of its schemas keep their order, which is that of the tool's parameters. For the digest they are
+// sorted, so a server that lists equal definitions in another order has changed nothing.
+func read(raw json.RawMessage) listed {
+	ordered, err := schema.Strict(raw) // It refuses objects with two members of the same name.
 	if err != nil {
-		return listed{}, err
+		return listed{tool: source.Tool{Name: nameOf(raw)}, flaw: "its definition cannot be used: " + err.Error()}
 	}
 	var d definition
-	if err := json.Unmarshal(strict, &d); err != nil {
-		return listed{}, err
+	if err := json.Unmarshal(ordered, &d); err != nil {
+		return listed{tool: source.Tool{Name: nameOf(raw)}, flaw: "its definition is not as the protocol says"}
 	}
-	if d.Name == "" || len(d.Name) > 256 || !utf8.ValidString(d.Name) {
-		return listed{}, errors.New("a tool has no name, or one of more than 256 bytes")
-	}
-	digest, err := d.digest()
-	if err != nil {
-		return listed{}, err
-	}
-	if string(d.Output) == "null" {
-		d.Output = nil
-	}
-	// The annotations of a tool are never trusted: only the operator says that it is idempotent.
-	t := listed{
-		tool:   source.Tool{Name: d.Name, Description: short(d.Description), Input: d.Input, Output: d.Output},
-		digest: digest,
-	}
+	t := listed{tool: source.Tool{Name: d.Name, Description: short(d.Description), Input: d.Input, Output: d.Output}}
 	switch {
+	case d.Name == "" || len(d.Name) > maxName || !utf8.ValidString(d.Name):
+		t.flaw = fmt.Sprintf("its name is empty, or has more than %d bytes", maxName)
 	case !bytes.HasPrefix(d.Input, []byte("{")):
 		t.flaw = "its input schema is no object"
-	case len(d.Output) > 0 && !bytes.HasPrefix(d.Output, []byte("{")):
-		t.flaw = "its output schema is no object"
-	case len(d.Input) > MaxSchema || len(d.Output) > MaxSchema:
-		t.flaw = fmt.Sprintf("it has a schema of more than %d bytes", MaxSchema)
+	case len(d.Input) > MaxSchema:
+		t.flaw = fmt.Sprintf("its input schema has more than %d bytes", MaxSchema)
+	default:
+		t.digest, err = d.digest()
+		if err != nil {
+			t.flaw = "its definition cannot be used: " + err.Error()
+		}
 	}
-	return t, nil
+	if !bytes.HasPrefix(d.Output, []byte("{")) || len(d.Output) > MaxSchema {
+		t.tool.Output = nil // The schema of the result is only a help for readers.
+	}
+	// The annotations of a tool are never trusted: only the operator says that it is idempotent.
+	return t
+}
+
+// digest returns the digest of a definition, for which the order of members does not matter.
+func (d definition) digest() ([sha256.Size]byte, error) {
+	whole, err := json.Marshal(d)
+	if err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	canonical, err := schema.Canonical(whole)
+	return sha256.Sum256(canonical), err
+}
+
+// nameOf returns the name in a definition that is otherwise broken, or an empty text.
+func nameOf(raw json.RawMessage) string {
+	var named struct {
+		Name string `json:"name"`
+	}
+	if json.Unmarshal(raw, &named) != nil || len(named.Name) > maxName {
+		return ""
+	}
+	return named.Name
 }
 
 // short truncates a description.

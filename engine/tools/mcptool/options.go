@@ -38,6 +38,7 @@ const (
 	maxSlots    = 10000 // principals that a source remembers
 	maxReported = 100   // changes that a source remembers
 	maxText     = 8 << 10
+	maxName     = 256 // bytes of the name of a tool
 )
 
 // times are the waits of a source. Tests have shorter ones.

@@ -71,7 +71,7 @@ func TestT13ChangedToolsAreHidden(t *testing.T) {
 func TestT14HostileLists(t *testing.T) {
 	for mode, why := range map[string]reason{
 		"many-tools": errManyTools, "large-list": errLargeList, "same-cursor": errSamePage, "many-pages": errManyPages,
-		"twins": `it offers two tools with the name "a"`, "twin-members": errBrokenList, "list-object": errBrokenList,
+		"list-object":  errBrokenList,
 		"list-error":   `it answered with the error "go away" when it was asked for its tools`,
 		"error-object": errBrokenMessage, "other-id": errUnasked, "endless-line": errLargeMessage, "no-json": errBrokenMessage, "exits": errEnded,
 	} {
@@ -340,5 +340,48 @@ func TestT31OneFailingPrincipal(t *testing.T) {
 	wantFailure(t, err, false, string(errEnded))
 	if got, err := call(t, s, "bob", "echo", `{}`); got != `{}` || err != nil || s.State().State != Ready {
 		t.Errorf("another principal: %s, %v, %+v", got, err, s.State())
+	}
+}
+
+// TestOddTools shows that a tool that cannot be offered takes no other tool away.
+func TestOddTools(t *testing.T) {
+	s := hostileSource(t, "odd-tools", nil)
+	tools, err := s.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range tools {
+		names = append(names, tool.Name)
+	}
+	if got := strings.Join(names, " "); got != "good output" || tools[1].Output != nil {
+		t.Errorf("the tools are %s", got)
+	}
+	changes := strings.Join(s.State().Changes, "\n")
+	for _, want := range []string{
+		`The tool "" cannot be offered: its name is empty`, `The tool "twin" cannot be offered: its MCP server lists it twice.`,
+		`The tool "members" cannot be offered: its definition cannot be used: the input is not strict JSON: two members of one object`,
+		`The tool "text" cannot be offered: its definition is not as the protocol says.`, `The tool "list" cannot be offered: its input schema is no object.`,
+	} {
+		if !strings.Contains(changes, want) {
+			t.Errorf("the changes do not say %s:\n%s", want, changes)
+		}
+	}
+}
+
+// TestOrder shows that schemas keep the order in which a server declares properties, and that another order is no
+// change of a tool.
+func TestOrder(t *testing.T) {
+	const one = `{"name":"a","inputSchema":{"type":"object","properties":{"source":{"type":"string"},"destination":{},"amount":{}},"required":["source"]}}`
+	const other = `{"inputSchema":{"required":["source"],"properties":{"amount":{},"source":{"type":"string"},"destination":{}},"type":"object"},"name":"a"}`
+	first, second := read(json.RawMessage(one)), read(json.RawMessage(other))
+	if got := string(first.tool.Input); got != `{"type":"object","properties":{"source":{"type":"string"},"destination":{},"amount":{}},"required":["source"]}` {
+		t.Errorf("the schema is %s", got)
+	}
+	if first.digest != second.digest {
+		t.Error("another order counts as a change")
+	}
+	if changed := read(json.RawMessage(strings.Replace(one, "string", "number", 1))); changed.digest == first.digest {
+		t.Error("another type counts as no change")
 	}
 }

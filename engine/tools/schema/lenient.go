@@ -35,12 +35,16 @@ func CompileLenient(raw json.RawMessage) (*Schema, []string, error) {
 			l.add([]string{"$schema"}, "is not known")
 		}
 	}
+	if len(l.notes) > 0 {
+		soften(document, "")
+	}
 	for _, draft := range drafts {
 		if s, err := compileAs(document, draft); err == nil {
 			return s, l.notes, nil
 		}
 	}
 	for {
+		soften(document, "")
 		s, err := compileAs(document, jsonschema.Draft2020)
 		if err == nil {
 			return s, l.notes, nil
@@ -156,4 +160,33 @@ func (l *leftOut) remove(document any, place []string) bool {
 	}
 	l.add(place[:at+1], "is not valid")
 	return true
+}
+
+// soften removes what could refuse a right value once a part of the schema is left out: not, the condition of then
+// and else, and that only one of several alternatives may fit. around is the name of the member that the value is.
+func soften(document any, around string) {
+	switch v := document.(type) {
+	case map[string]any:
+		byName := slices.Contains([]string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}, around)
+		for name, value := range v {
+			switch {
+			case byName:
+				soften(value, "")
+			case slices.Contains([]string{"not", "if", "maxContains", "unevaluatedProperties", "unevaluatedItems"}, name):
+				delete(v, name)
+			case !slices.Contains([]string{"const", "enum", "default", "examples", "example"}, name):
+				soften(value, name)
+			}
+		}
+		if alternatives, ok := v["oneOf"].([]any); ok && !byName {
+			delete(v, "oneOf")
+			if _, taken := v["anyOf"]; !taken {
+				v["anyOf"] = alternatives
+			}
+		}
+	case []any:
+		for _, element := range v {
+			soften(element, "")
+		}
+	}
 }

@@ -23,6 +23,11 @@ func TestCompileLenient(t *testing.T) {
 		"a property, no schema": {`{"properties":{"n":"text","m":{"type":"integer"}},"additionalProperties":false}`, `{"n":1,"m":1}`, `{"m":"x"}`, `"properties.n"`},
 		"a $schema of its own":  {`{"$schema":"https://example.com/mine","properties":{"m":{"type":"integer"}}}`, `{"m":1}`, `{"m":"x"}`, `"$schema", which is not known`},
 		"a $dynamicRef":         {`{"properties":{"m":{"type":"integer"},"n":{"$dynamicRef":"#x"}}}`, `{"m":1,"n":2}`, `{"m":"x"}`, `"properties.n.$dynamicRef"`},
+		"one of two":            {`{"properties":{"m":{"oneOf":[{"pattern":"^(?!a)"},{"const":"b"}]}},"required":["m"]}`, `{"m":"b"}`, `{}`, `"properties.m.oneOf.0.pattern"`},
+		"not":                   {`{"properties":{"m":{"not":{"pattern":"^(?!a)"}}},"required":["m"]}`, `{"m":"a"}`, `{}`, `"properties.m.not.pattern"`},
+		"then":                  {`{"properties":{"m":{"type":"integer"}},"if":{"properties":{"n":{"pattern":"^(?!a)"}}},"then":{"required":["o"]}}`, `{"n":"a"}`, `{"m":"x"}`, `"if.properties.n.pattern"`},
+		"properties named so":   {`{"properties":{"not":{"type":"integer"},"if":{"pattern":"(?!a)"}},"required":["not"]}`, `{"not":1}`, `{"not":"x"}`, `"properties.if.pattern"`},
+		"relative identifiers":  {`{"properties":{"m":{"$id":"T0","type":"object","properties":{"k":{"items":{"$ref":"T0"}}}}}}`, `{"m":{"k":[{}]}}`, `{"m":{"k":[1]}}`, ""},
 		"nothing is wrong":      {`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"m":{"type":"integer"}}}`, `{"m":1}`, `{"m":"x"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

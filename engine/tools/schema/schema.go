@@ -28,8 +28,9 @@ const (
 	MaxNodes       = 10_000   // schemas, counted again for each reference to them
 )
 
-// location is the address of each schema while it is compiled. It is never shown.
-const location = "urn:tool"
+// location is the address of each schema while it is compiled, to which relative identifiers in it refer. It is
+// never shown, and nothing is loaded from it.
+const location = "https://tool.invalid/"
 
 // A Schema checks inputs. It is safe for concurrent use.
 type Schema struct {

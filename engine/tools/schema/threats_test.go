@@ -32,7 +32,7 @@ func TestT7SchemasThatAreRefused(t *testing.T) {
 		"file by $id":       {`{"$id":"file://` + secret + `x","$ref":"secret.json"}`, outside},
 		"http":              {`{"properties":{"a":{"$ref":"http://127.0.0.1:1/x.json"}}}`, outside},
 		"dialect":           {`{"$schema":"http://127.0.0.1:1/x.json"}`, outside},
-		"relative":          {`{"$ref":"other.json#/a"}`, "the schema has a $ref to something that is not in it"},
+		"relative":          {`{"$ref":"other.json#/a"}`, "the schema refers to something outside of itself ($ref or $schema), and nothing is loaded for a schema"},
 		"nowhere":           {`{"$ref":"#/$defs/none"}`, "the schema has a $ref to something that is not in it"},
 		"no anchor":         {`{"$ref":"#none"}`, "the schema has a $ref to something that is not in it"},
 		"dynamic":           {`{"$dynamicRef":"#a"}`, "the schema uses $dynamicRef, which is not supported; use $ref"},
