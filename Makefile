@@ -28,6 +28,14 @@ RUNSC := gvisor.dev/gvisor/runsc@v0.0.0-20260905035102-160fafc42237
 COMPOSE_VERSION := github.com/docker/compose/v2@v2.40.3
 export PATH := $(CURDIR)/bin:$(PATH)
 
+# A portable build of CPython, as uv and other tools install it, which a Go module carries. Sandboxes
+# cover /tmp and the like, so it cannot be there.
+PORTABLE_VERSION := 3.14.6
+PORTABLE_MODULE := v0.0.0-$(PORTABLE_VERSION)-20260610-1
+PORTABLE := $(if $(filter /tmp/% /var/tmp/% /dev/shm/% /mnt/data/%,$(CURDIR)/),$(HOME)/.cache/fermata,$(CURDIR)/bin)/python-$(PORTABLE_VERSION)
+# Other Pythons that the machine may have, for a few of the tests.
+OTHER_PYTHONS := $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python3 $(HOME)/.pyenv/versions/3.13.*/bin/python3)
+
 # The folders of black-box tests; tests/README.md tells what is where. They run one after the
 # other (-p 1), since each keeps the machine busy.
 ROOMS := $(patsubst %/main_test.go,./%,$(wildcard tests/*/main_test.go))
@@ -101,6 +109,24 @@ compat: ## real OpenAPI documents as toolsets, as docs/compatibility.md says (fr
 .PHONY: compose
 compose: ## compose.yaml unchanged, with the images; needs Docker with Compose
 	go test -count=1 -timeout=10m -v -run='$(COMPOSE)' ./tests/deploy
+
+.PHONY: pythons
+pythons: $(PORTABLE) ## process sandboxes with a portable CPython 3.14 and, a few tests, with the 3.12 and 3.13 of pyenv
+	@# CI is unset, since these Pythons lack the libraries, whose tests are skipped then.
+	@unset CI; failed=0; \
+	room() { echo "== $$1: $$2 $$3"; PYTHON=$$1 go test -count=1 -timeout=10m -run="$$3/^process\+file$$" $$2 || failed=1; }; \
+	room $(PORTABLE)/bin/python3 ./tests/programs ""; \
+	room $(PORTABLE)/bin/python3 ./tests/isolation ""; \
+	room $(PORTABLE)/bin/python3 ./tests/survival '^(TestKilledWhilePaused|TestKilledWhileRunning|TestSandboxesKilled)$$'; \
+	for python in $(OTHER_PYTHONS); do \
+		room $$python ./tests/programs '^(TestPythonEnvironment|TestPythonSource|TestRounds)$$'; \
+		room $$python ./tests/isolation '^(TestPrivileges|TestProcTellsOfNoHost)$$'; \
+	done; \
+	exit $$failed
+
+$(PORTABLE):
+	mkdir -p $(dir $@)
+	$(PYTHON) .ci/portable-python $@ $(PORTABLE_MODULE)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## formatting, linters and types, Go and Python

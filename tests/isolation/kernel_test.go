@@ -249,8 +249,8 @@ func TestSupervisorIsOutOfReach(t *testing.T) {
 			print("own-scheduler", attempt(os.sched_setscheduler, 0, os.SCHED_BATCH, os.sched_param(0)))
 			before = os.nice(0)
 			print("nice", os.nice(3) - before)
-			from multiprocessing import Pool
-			with Pool(2) as pool:
+			import multiprocessing
+			with multiprocessing.get_context("fork").Pool(2) as pool:
 			    print("pool", pool.map(abs, [-1, -2]))
 		`, map[string]string{
 			"limit": "EPERM", "read": "EPERM", "affinity": "EPERM", "scheduler": "EPERM", "priority": "EPERM", "of-all": "EPERM", "io": "EPERM",
