@@ -215,7 +215,10 @@ func TestCancel(t *testing.T) {
 		{"no id", `{}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
 		{"short id", `{"request_id":"short"}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
 		{"no text", `{"request_id":1234567890123456}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
-		{"other name", `{"REQUEST_ID":"` + id + `"}`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
+		{"capitals", `{"REQUEST_ID":"` + id + `"}`, "", nil, 400, `{"error":"\"REQUEST_ID\" is not known; did you mean request_id?"}`},
+		{"a slip", `{"sesion_id":"x"}`, "", nil, 400, `{"error":"\"sesion_id\" is not known; did you mean session_id?"}`},
+		{"another slip", `{"executionid":"x"}`, "", nil, 400, `{"error":"\"executionid\" is not known; did you mean execution_id?"}`},
+		{"a third slip", `{"continuationtoken":"x"}`, "", nil, 400, `{"error":"\"continuationtoken\" is not known; did you mean continuation_token?"}`},
 		{"no JSON", `request_id`, "", nil, 400, `{"error":"Invalid or missing request_id"}`},
 	} {
 		e := &script{cancelling: c.cancelling, err: c.err}

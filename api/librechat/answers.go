@@ -3,6 +3,7 @@ package librechat
 import (
 	"bytes"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,12 +32,36 @@ func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle, prefix string) 
 		}
 		status, ended.Status, ended.Error = reply.Status, "error", reply.Text
 		ended.Reason, ended.Detail = api.WhyOf(outcome)
+		if style == api.InlineErrors && status == http.StatusOK && outcome.Reason != engine.RaisedError && !understood(reply.Text) {
+			ended.Stderr = withEnding(ended.Stderr, reply.Text, ended.Detail)
+		}
 		if len(ended.Files) == 0 {
 			ended.Files = nil
 		}
 	}
 	body, err = api.Encode(ended)
 	return status, body, err
+}
+
+// understood reports whether LibreChat's client tells the model this text of an answer with status 200. Of all
+// other texts the model sees nothing but "Code execution failed." and what stands on stderr.
+func understood(text string) bool {
+	switch text {
+	case "Time limit exceeded", "Out of memory", "stdout length exceeded", "stderr length exceeded", "Execution failed or timed out":
+		return true
+	}
+	return strings.HasPrefix(text, "Sandbox exited with code ") || strings.HasPrefix(text, "Sandbox requested an unregistered tool: ")
+}
+
+// withEnding returns stderr with a last line that says how the program has ended.
+func withEnding(stderr, text, detail string) string {
+	if stderr != "" && !strings.HasSuffix(stderr, "\n") {
+		stderr += "\n"
+	}
+	if detail != "" {
+		text += ": " + detail
+	}
+	return stderr + strings.ReplaceAll(text, "\n", " ") + "\n"
 }
 
 // A pausedAnswer is the answer to a request that has left its execution paused.

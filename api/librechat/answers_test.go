@@ -41,6 +41,8 @@ func TestOutcomes(t *testing.T) {
 		inlined string
 		// reason and detail are where the body has WHY.
 		reason, detail string
+		// said is the last line of stderr in the inline style, of an ending whose text LibreChat's client does not show.
+		said string
 	}{
 		{
 			name: "paused",
@@ -83,15 +85,18 @@ func TestOutcomes(t *testing.T) {
 			name:    "cancelled",
 			outcome: engine.Outcome{State: engine.Cancelled, Session: session, Stdout: "out", Stderr: "err"},
 			status:  200, body: ended("Programmatic execution request cancelled"), reason: "cancelled",
+			said: "Programmatic execution request cancelled",
 		},
 		{
 			name: "too many rounds", outcome: failed(engine.TooManyRounds, "", 20),
 			status: 400, body: ended("Exceeded maximum round trips (20)"), inlined: ended("Exceeded maximum round trips (20)"),
+			said:   "Exceeded maximum round trips (20): FERMATA_MAX_ROUNDS bounds how often a program may pause; calls that wait together are one round",
 			reason: "too_many_rounds", detail: "FERMATA_MAX_ROUNDS bounds how often a program may pause; calls that wait together are one round",
 		},
 		{
 			name: "too many calls", outcome: failed(engine.TooManyCalls, "", 10000),
 			status: 400, body: ended("Execution exceeded maximum tool calls (10000)"), inlined: ended("Execution exceeded maximum tool calls (10000)"),
+			said:   "Execution exceeded maximum tool calls (10000): FERMATA_MAX_CALLS bounds the tool calls of one execution",
 			reason: "too_many_calls", detail: "FERMATA_MAX_CALLS bounds the tool calls of one execution",
 		},
 		{
@@ -129,6 +134,7 @@ func TestOutcomes(t *testing.T) {
 		{
 			name: "sandbox lost", outcome: failed(engine.SandboxLost, "", 0),
 			status: 200, body: ended("Sandbox execution failed"),
+			said:   "Sandbox execution failed: The sandbox ended, and the program was not the cause",
 			reason: "sandbox_lost", detail: "The sandbox ended, and the program was not the cause",
 		},
 
@@ -157,6 +163,9 @@ func TestOutcomes(t *testing.T) {
 					why += `"detail":` + quote(c.detail) + `,`
 				}
 				body = strings.Replace(body, "WHY", why, 1)
+				if style == api.InlineErrors && c.said != "" { // The client shows stderr, and not this text.
+					body = strings.Replace(body, `"stderr":"err"`, `"stderr":`+quote("err\n"+c.said+"\n"), 1)
+				}
 				if status == http.StatusInternalServerError {
 					body = `{"status":"error","session_id":"` + session + `","error":"Internal server error"}`
 				}

@@ -32,6 +32,13 @@ type cancelRequest struct {
 	Execution   jsontext.Value `json:"execution"`
 	Token       jsontext.Value `json:"continuation_token"`
 	Session     jsontext.Value `json:"session_id"`
+
+	unknown unknownNames
+}
+
+// UnmarshalJSONFrom reads a request to cancel.
+func (r *cancelRequest) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return readObject(d, r, cancelNames, &r.unknown, 0)
 }
 
 // A target is what to cancel: the value of a member of a request.
@@ -91,6 +98,9 @@ func (h *cancels) cancel(c echo.Context) error {
 		return errCancelRequestID
 	}
 	t, err := r.target()
+	if slip := cancelWords.slip(r.unknown, func(int) string { return "" }); slip != nil && !who.Operator {
+		return slip
+	}
 	if who.Operator && (err != nil || t.member == "request_id") {
 		return api.ErrOperator
 	}

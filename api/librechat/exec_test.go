@@ -98,7 +98,11 @@ func TestPlainRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := completed()
 			w := call{path: execPath, body: c.body}.do(t, newHandler(e, options()))
-			if want := `{"error":` + quote(c.text) + `}`; w.Code != http.StatusBadRequest || w.Body.String() != want {
+			want := `{"error":` + quote(c.text) + `}`
+			if strings.HasPrefix(c.text, "Unsupported language") { // Clients tell the model not to try again.
+				want = `{"error":` + quote(c.text) + `,"code":"unsupported_capability","message":"This server runs Python (py, python) and shell scripts (bash, sh)"}`
+			}
+			if w.Code != http.StatusBadRequest || w.Body.String() != want {
 				t.Errorf("got %d %s, want 400 %s", w.Code, w.Body, want)
 			}
 			if len(e.starts) != 0 {

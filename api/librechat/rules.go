@@ -70,9 +70,11 @@ func refusal(field validator.FieldError) *api.Error {
 	case "timeout budget":
 		return errTimeoutRange
 	case "language oneof":
-		return api.BadRequestf(`Unsupported language "%v"; supported values are "python" and "bash"`, field.Value())
+		return permanent(fmt.Sprintf(`Unsupported language "%v"; supported values are "python" and "bash"`, field.Value()))
 	case "lang oneof":
-		return api.BadRequestf("Unsupported language: %v", field.Value())
+		refusal := permanent(fmt.Sprintf("Unsupported language: %v", field.Value()))
+		refusal.Message = "This server runs Python (py, python) and shell scripts (bash, sh)"
+		return refusal
 	case "name max":
 		return api.BadRequestf("%s must have at most %s characters", path, field.Param())
 	default:

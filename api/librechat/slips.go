@@ -106,6 +106,11 @@ var (
 			"turn": "turn_id", "callid": "tool_call_id", "toolcall": "tool_call_id", "toolname": "tool_id", "printed": "log",
 		},
 	}
+	cancelWords = vocabulary{
+		members: cancelNames,
+		guesses: map[string]string{"token": "continuation_token", "sid": "session_id", "session": "session_id", "requestid": "request_id"},
+		passes:  []string{"userid", "reason"},
+	}
 	fileWords = vocabulary{
 		members: fileNames,
 		guesses: map[string]string{"base64": "content", "data": "content", "text": "content", "body": "content"},

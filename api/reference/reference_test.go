@@ -32,7 +32,7 @@ func newRouter(t *testing.T) *api.Router {
 	r.Health("1")
 	librechat.Register(r, librechat.Options{Files: struct{ librechat.Files }{}})
 	live.Register(r, live.Options{})
-	timelines.New(nil, nil).Register(r, nil)
+	timelines.New(nil, nil, "").Register(r, nil)
 	mcp.Register(r, mcp.New(mcp.Options{}))
 	toolsets.Register(r, toolsets.Options{})
 	toolsets.RegisterUsage(r, nil)

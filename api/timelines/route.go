@@ -53,12 +53,15 @@ const maxPaths = 100
 // wishOf returns what a request asks for.
 func wishOf(c echo.Context) (w Wish, v timeline.View, err error) {
 	q := api.QueryOf(c)
-	q.Slips("view", "base64", "path", "turn_id", "tool_call_id", "tool_id", "notes")
+	q.Slips("view", "base64", "namespace", "path", "turn_id", "tool_call_id", "tool_id", "notes")
 	view := q.Choice("view", "blocks", "rendered")
 	v.Blocks, v.Rendered = view != "rendered", view != "blocks"
 	if base64 := q.Choice("base64", "true", "false"); base64 != "" {
 		wanted := base64 == "true"
 		w.Base64 = &wanted
+	}
+	if space := timeline.Namespace(q.Choice("namespace", string(timeline.Conversation), "")); q.Values.Has("namespace") {
+		w.Namespace = &space
 	}
 	if w.Paths = q.Values["path"]; len(w.Paths) > maxPaths {
 		q.Refuse("path", "occur at most "+strconv.Itoa(maxPaths)+" times")

@@ -50,11 +50,12 @@ type Maker struct {
 	history *journal.History
 	files   Files
 	room    *api.Room
+	space   timeline.Namespace
 }
 
-// New returns a Maker.
-func New(history *journal.History, files Files) *Maker {
-	return &Maker{history, files, api.NewRoom(roomBytes, places, "timelines")}
+// New returns a Maker. Paths of blocks begin with the namespace, unless a request wants another one.
+func New(history *journal.History, files Files, space string) *Maker {
+	return &Maker{history, files, api.NewRoom(roomBytes, places, "timelines"), timeline.Namespace(space)}
 }
 
 // A Wish says what of a timeline is wanted.
@@ -64,8 +65,10 @@ type Wish struct {
 	// Base64, if it is set, says whether the contents of PDF files and images are wanted. Otherwise the start
 	// decides.
 	Base64 *bool
-	Paths  []string
-	Mute   bool
+	// Namespace, if it is set, replaces that of the Maker.
+	Namespace *timeline.Namespace
+	Paths     []string
+	Mute      bool
 }
 
 // A Made is a timeline, which holds memory until it is closed.
@@ -117,7 +120,10 @@ func (m *Maker) make(ctx context.Context, v journal.Viewer, x *journal.Execution
 	if facts.Session() == "" {
 		return nil, errNoProgram
 	}
-	o := timeline.Options{Paths: w.Paths, Mute: w.Mute}
+	o := timeline.Options{Paths: w.Paths, Mute: w.Mute, Namespace: m.space}
+	if w.Namespace != nil {
+		o.Namespace = *w.Namespace
+	}
 	if o.Names, err = facts.Names(); err != nil {
 		return nil, fmt.Errorf("timelines: names of execution %s: %w", x.ID(), err)
 	}

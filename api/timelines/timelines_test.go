@@ -74,7 +74,7 @@ func TestManyTexts(t *testing.T) {
 		store.add("call.completed", fmt.Sprintf(`"call":"call_%03d","record":"r","output":%q,"took_ms":1`, n, value))
 	}
 	store.add("execution.ended", `"status":"completed"`)
-	made, err := timelines.New(journal.NewHistory(store, nil), nil).Of(t.Context(), journal.Viewer{Principal: "ada"}, execution, timelines.Wish{})
+	made, err := timelines.New(journal.NewHistory(store, nil), nil, "").Of(t.Context(), journal.Viewer{Principal: "ada"}, execution, timelines.Wish{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestForgotten(t *testing.T) {
 		store.ended = true
 		return nil
 	})
-	made, err := timelines.New(history, nil).Of(t.Context(), journal.Viewer{Principal: "ada"}, execution, timelines.Wish{})
+	made, err := timelines.New(history, nil, "").Of(t.Context(), journal.Viewer{Principal: "ada"}, execution, timelines.Wish{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,12 @@ import (
 
 // journalSettings are the settings of the journals of executions.
 type journalSettings struct {
-	Mode  journal.Mode  `name:"journal" enum:"full,calls,off" default:"full" help:"What the journals of executions keep. full: everything; calls: no values, output or code; off: no events, so that only summaries can be seen. The journal of an execution stays as it was at its start."`
-	Value byteSize      `name:"journal-value" default:"64KiB" help:"Largest input or result of a tool call that a journal keeps whole, as compact JSON. Of a larger one it keeps the beginning."`
-	Life  time.Duration `name:"journal-life" default:"24h" help:"How long to keep a journal after the end of its execution."`
-	Quota byteSize      `name:"journal-quota" default:"256MiB" help:"Most bytes of journals of one client. Beyond that, the oldest ones of ended executions go. A journal counts as at least 4 KiB."`
-	Space byteSize      `name:"journal-space" default:"4GiB" help:"Most bytes of journals of all clients. Beyond that, the oldest ones of ended executions go."`
+	Mode     journal.Mode  `name:"journal" enum:"full,calls,off" default:"full" help:"What the journals of executions keep. full: everything; calls: no values, output or code; off: no events, so that only summaries can be seen. The journal of an execution stays as it was at its start."`
+	Value    byteSize      `name:"journal-value" default:"64KiB" help:"Largest input or result of a tool call that a journal keeps whole, as compact JSON. Of a larger one it keeps the beginning."`
+	Life     time.Duration `name:"journal-life" default:"24h" help:"How long to keep a journal after the end of its execution."`
+	Quota    byteSize      `name:"journal-quota" default:"256MiB" help:"Most bytes of journals of one client. Beyond that, the oldest ones of ended executions go. A journal counts as at least 4 KiB."`
+	Timeline string        `name:"timeline-namespace" placeholder:"WORD" help:"What the paths of blocks in timelines begin with. conv: with conv:, as in conv:fi:turn_1.files/a.csv; empty: with nothing. A request may choose by ?namespace=."`
+	Space    byteSize      `name:"journal-space" default:"4GiB" help:"Most bytes of journals of all clients. Beyond that, the oldest ones of ended executions go."`
 }
 
 func (s *journalSettings) check(m *mistakes) {
@@ -21,6 +22,7 @@ func (s *journalSettings) check(m *mistakes) {
 	m.unless(s.Life > 0, "journal-life", "more than 0")
 	m.unless(s.Quota > 0, "journal-quota", "more than 0")
 	m.unless(s.Space > 0, "journal-space", "more than 0")
+	m.unless(s.Timeline == "" || s.Timeline == "conv", "timeline-namespace", "conv or empty")
 }
 
 // maxJournalValue bounds what a journal keeps of one value: an event is read and sent at once.

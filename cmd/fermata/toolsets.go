@@ -60,6 +60,8 @@ type toolsetSettings struct {
 	Allow      []string     `name:"toolsets-allow" env:"FERMATA_TOOLSETS_ALLOW,PTC_TOOLSET_ALLOWLIST" placeholder:"TOOLSET[.TOOL]" help:"If set, only these toolsets or tools may be used."`
 	Block      []string     `name:"toolsets-block" env:"FERMATA_TOOLSETS_BLOCK,PTC_TOOLSET_BLOCKLIST" placeholder:"TOOLSET[.TOOL]" help:"Toolsets or tools that may never be used."`
 	Debug      policy.Debug `name:"toolsets-debug" env:"FERMATA_TOOLSETS_DEBUG,PTC_DEBUG" placeholder:"WORD" help:"opt-in: toolsets are only for executions whose title contains useptc; opt-out: for all but those whose title contains nonptc."`
+	Rollout    *int         `name:"toolsets-rollout" env:"FERMATA_TOOLSETS_ROLLOUT,PTC_ROLLOUT_PERCENT" placeholder:"PERCENT" help:"Percentage of the principals that may use toolsets, 0 to 100, among those that the other settings allow. A principal that is among 10 percent is among 20, too. Empty: all."`
+	Salt       string       `name:"toolsets-rollout-salt" env:"FERMATA_TOOLSETS_ROLLOUT_SALT,PTC_ROLLOUT_SALT" placeholder:"TEXT" help:"Another text here chooses other principals for FERMATA_TOOLSETS_ROLLOUT."`
 	Sequential bool         `name:"toolsets-sequential" env:"FERMATA_TOOLSETS_SEQUENTIAL,PTC_SEQUENTIAL" help:"Make every execution sequential: one call at a time."`
 	MaxDayCost *int64       `name:"toolsets-max-day-cost" env:"FERMATA_TOOLSETS_MAX_DAY_COST" placeholder:"CREDITS" help:"What the calls that the server runs for one principal may cost on one day of UTC, 0 to 1000000000. Empty: no bound."`
 }
@@ -71,6 +73,8 @@ var toolsetSynonyms = [][2]string{
 	{"FERMATA_TOOLSETS_ALLOW", "PTC_TOOLSET_ALLOWLIST"},
 	{"FERMATA_TOOLSETS_BLOCK", "PTC_TOOLSET_BLOCKLIST"},
 	{"FERMATA_TOOLSETS_DEBUG", "PTC_DEBUG"},
+	{"FERMATA_TOOLSETS_ROLLOUT", "PTC_ROLLOUT_PERCENT"},
+	{"FERMATA_TOOLSETS_ROLLOUT_SALT", "PTC_ROLLOUT_SALT"},
 	{"FERMATA_TOOLSETS_SEQUENTIAL", "PTC_SEQUENTIAL"},
 }
 
@@ -87,9 +91,12 @@ func (s *toolsetSettings) policy() (policy.Settings, error) {
 	if most := s.MaxDayCost; most != nil && (*most < 0 || *most > config.MaxCost) {
 		problems = append(problems, fmt.Errorf("--toolsets-max-day-cost must be between 0 and %d (FERMATA_TOOLSETS_MAX_DAY_COST)", config.MaxCost))
 	}
+	if percent := s.Rollout; percent != nil && (*percent < 0 || *percent > 100) {
+		problems = append(problems, errors.New("--toolsets-rollout must be between 0 and 100 (FERMATA_TOOLSETS_ROLLOUT)"))
+	}
 	return policy.Settings{
 		Mode: s.Mode, Users: trimmed(s.Users), Allow: trimmed(s.Allow), Block: trimmed(s.Block), Debug: s.Debug, Sequential: s.Sequential,
-		MaxDayCost: s.MaxDayCost,
+		MaxDayCost: s.MaxDayCost, Rollout: s.Rollout, Salt: s.Salt,
 	}, errors.Join(problems...)
 }
 

@@ -241,7 +241,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	history := journal.NewHistory(store, executions.EndForgotten)
 	readers := api.NewReaders(s.HTTP.MaxReaders, watched.readers())
 	contract := s.librechat(executions, files)
-	blocks := timelines.New(history, files)
+	blocks := timelines.New(history, files, s.Journal.Timeline)
 	contract.History, contract.Readers, contract.Timelines = history, readers, blocks
 	if toolsets != nil {
 		contract.Keys = toolsets.Keys

@@ -130,15 +130,18 @@ func (b *builder) artifact(r *result, a *artifact) {
 	text := b.meta(r, d)
 	r.at = at
 	b.render(a.logical, describe(r, a, d))
+	// Who asks for the path of a stored file gets its facts, even if there is no content to show.
+	if !shown && (a.err != "" || len(b.wanted) == 0) {
+		return
+	}
+	content.Meta = &Meta{Digest: text, Physical: a.physical}
+	if session := b.facts.Session(); a.omitted != omittedDeleted {
+		content.Meta.Hosted, content.Meta.Resource, content.Meta.Key = "/download/"+session+"/"+a.id, "fermata:"+session+":"+a.id, session+"/"+a.id
+	}
+	b.add(content)
 	if !shown {
 		return
 	}
-	session := b.facts.Session()
-	content.Meta = &Meta{
-		Digest: text, Physical: a.physical, Hosted: "/download/" + session + "/" + a.id,
-		Resource: "fermata:" + session + ":" + a.id, Key: session + "/" + a.id,
-	}
-	b.add(content)
 	b.render(a.logical, contentParts(content)...)
 }
 

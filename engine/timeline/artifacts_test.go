@@ -51,6 +51,25 @@ func TestWritingTools(t *testing.T) {
 			t.Errorf("got %s", lines(made))
 		}
 	})
+	t.Run("the path of slides", func(t *testing.T) {
+		t.Parallel()
+		asked := []string{"fi:turn_1.files/a.pptx"}
+		made := begun("").called("call_001", "rendering_tools.write_pptx", `{}`).
+			handedOver("call_001", "a.pptx", "application/vnd.ms-powerpoint", "PK"+strings.Repeat("x", 20)).returned("call_001", `{}`).build(t, timeline.Options{Paths: asked})
+		if len(made.Blocks) != 1 || made.Blocks[0].Path != asked[0] || made.Blocks[0].Data != nil || made.Blocks[0].Meta.Hosted == "" || len(made.Missing(asked)) > 0 {
+			t.Errorf("got %s, want one block that tells where the file is", lines(made))
+		}
+	})
+	t.Run("the path in a namespace", func(t *testing.T) {
+		t.Parallel()
+		asked := []string{"fi:turn_1.files/a.pptx", "conv:tc:turn_1.abc.call"}
+		made := begun("").called("call_001", "rendering_tools.write_pptx", `{}`).
+			handedOver("call_001", "a.pptx", "application/vnd.ms-powerpoint", "PK"+strings.Repeat("x", 20)).returned("call_001", `{}`).
+			build(t, timeline.Options{Paths: asked, Namespace: timeline.Conversation})
+		if len(made.Blocks) != 2 || made.Blocks[0].Path != "conv:tc:turn_1.abc.call" || made.Blocks[1].Path != "conv:fi:turn_1.files/a.pptx" || len(made.Missing(asked)) > 0 {
+			t.Errorf("got %s, want both blocks with paths of the namespace", lines(made))
+		}
+	})
 }
 
 // TestNotices checks the notices about files.

@@ -6,6 +6,7 @@ package timeline
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"fermata/engine/journal"
 )
@@ -81,10 +82,29 @@ type Contents interface {
 // Options say which parts of a timeline are made.
 type Options struct {
 	Names Names
-	// Paths are the paths of the blocks that are wanted. If there are none, all blocks are wanted.
+	// Namespace is what the paths of blocks begin with.
+	Namespace Namespace
+	// Paths are the paths of the blocks that are wanted, with the namespace or without. If there are none, all
+	// blocks are wanted.
 	Paths []string
 	// Mute leaves the notes out of what is rendered.
 	Mute bool
+}
+
+// A Namespace is what the paths of blocks begin with: nothing, or Conversation and a colon. Runtimes that
+// keep the paths of several services apart call those of a conversation conv.
+type Namespace string
+
+// Conversation is the namespace of the paths in a conversation.
+const Conversation Namespace = "conv"
+
+// path returns a path of the namespace. The path may be one of the namespace already.
+func (n Namespace) path(path string) string {
+	if n == "" {
+		return path
+	}
+	prefix := string(n) + ":"
+	return prefix + strings.TrimPrefix(path, prefix)
 }
 
 // Build returns the timeline of the events that were added to f. An error comes from the contents.
@@ -93,9 +113,9 @@ func Build(ctx context.Context, f *Facts, o Options, c Contents) (Timeline, erro
 	if err != nil {
 		return Timeline{}, err
 	}
-	b := &builder{facts: f, names: o.Names, own: own.Turn, mute: o.Mute, wanted: map[string]bool{}}
+	b := &builder{facts: f, names: o.Names, space: o.Namespace, own: own.Turn, mute: o.Mute, wanted: map[string]bool{}}
 	for _, p := range o.Paths {
-		b.wanted[p] = true
+		b.wanted[o.Namespace.path(p)] = true
 	}
 	results := b.results()
 	if err := b.fetch(ctx, results, c); err != nil {
@@ -112,7 +132,7 @@ func Build(ctx context.Context, f *Facts, o Options, c Contents) (Timeline, erro
 func (t Timeline) Missing(paths []string) []string {
 	there := map[string]bool{}
 	for _, b := range t.Blocks {
-		there[b.Path] = true
+		there[b.Path], there[strings.TrimPrefix(b.Path, string(Conversation)+":")] = true, true
 	}
 	missing := []string{}
 	for _, p := range paths {
@@ -129,6 +149,7 @@ type builder struct {
 	Timeline
 	facts *Facts
 	names Names
+	space Namespace
 	// own is the turn that the start has named, or the usual one. Paths may begin with its directory.
 	own  string
 	mute bool
@@ -156,23 +177,25 @@ func (b *builder) render(path string, parts ...Part) {
 
 // callPath returns the path of a block of a call. what is call, notice or result.
 func (b *builder) callPath(call, what string) string {
-	return "tc:" + b.names.Turn + "." + inPath(call) + "." + what
+	return b.space.path("tc:" + b.names.Turn + "." + inPath(call) + "." + what)
 }
 
 // filePath returns the logical path of a file.
-func (b *builder) filePath(name string) string { return "fi:" + b.names.Turn + ".files/" + name }
+func (b *builder) filePath(name string) string {
+	return b.space.path("fi:" + b.names.Turn + ".files/" + name)
+}
 
 // begin adds the blocks that stand before all results: the notes, the code and the call of the program.
 func (b *builder) begin() {
 	s, n := b.facts.started, b.names
 	if n.Notes != "" {
-		path := "ar:" + n.Turn + ".react.notes." + inPath(n.Call)
+		path := b.space.path("ar:" + n.Turn + ".react.notes." + inPath(n.Call))
 		b.add(Block{Type: typeNotes, Path: path, Call: n.Call, Time: s.Time, Text: &n.Notes, Meta: &Meta{Channel: "timeline_text"}})
 		if !b.mute {
 			b.render(path, said(n.Notes))
 		}
 	}
-	path := "fi:" + n.Turn + ".code." + inPath(n.Call)
+	path := b.space.path("fi:" + n.Turn + ".code." + inPath(n.Call))
 	code, mime := textOf(s.Code), "text/x-python"
 	if s.Language == "bash" {
 		mime = "text/x-sh"

@@ -2,7 +2,9 @@
 package envelope
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"strings"
 	"unicode/utf8"
 )
@@ -69,8 +71,8 @@ func told(raw json.RawMessage) *FailedError {
 	case json.Unmarshal(raw, &members) == nil:
 		failed.Code, failed.Where = wordIn(members["code"]), wordIn(members["where"])
 		failed.Managed = string(members["managed"]) == "true"
-		if failed.Message, _ = textIn(members["message"]); failed.Message == "" {
-			failed.Message = string(raw)
+		if failed.Message, _ = textIn(members["message"]); strings.TrimSpace(failed.Message) == "" {
+			failed.Message = failed.named(members)
 		}
 	default:
 		failed.Message = string(raw)
@@ -79,6 +81,28 @@ func told(raw json.RawMessage) *FailedError {
 		failed.Message = notOK
 	}
 	return failed
+}
+
+// named returns a message for an error that has none. It never has the member managed, which is for programs
+// and not for people.
+func (e *FailedError) named(members map[string]json.RawMessage) string {
+	rest := maps.Clone(members)
+	for _, known := range []string{"code", "where", "message", "managed"} {
+		delete(rest, known)
+	}
+	switch {
+	case len(rest) > 0:
+		delete(members, "managed")
+		text, err := json.Marshal(members)
+		if err != nil {
+			return notOK
+		}
+		return string(text)
+	case e.Code != "" && e.Where != "":
+		return e.Code + " at " + e.Where
+	default:
+		return cmp.Or(e.Code, e.Where, notOK)
+	}
 }
 
 // textIn returns the text of a JSON string.

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -118,8 +120,17 @@ func (r Rights) off() string {
 		return r.policyName() + " is off"
 	case r.policy.settings.Mode == Partial && !r.policy.users[r.principal]:
 		return "FERMATA_TOOLSETS_MODE is partial and FERMATA_TOOLSETS_USERS does not name the principal"
+	case r.policy.settings.Rollout != nil && bucket(r.principal, r.policy.settings.Salt) >= *r.policy.settings.Rollout:
+		return fmt.Sprintf("FERMATA_TOOLSETS_ROLLOUT is %d, and the principal is not among these percent", *r.policy.settings.Rollout)
 	}
 	return ""
+}
+
+// bucket returns one of 100 buckets for a principal: the SHA-256 of its ID and the salt as a number, modulo 100.
+// It stays the same for as long as the salt does.
+func bucket(principal, salt string) int {
+	sum := sha256.Sum256([]byte(principal + salt))
+	return int(new(big.Int).Mod(new(big.Int).SetBytes(sum[:]), big.NewInt(100)).Int64())
 }
 
 // policyName returns the name of the principal's own policy in refusals.

@@ -76,6 +76,10 @@ type Settings struct {
 	// Block are the names that may not be used, even if Allow has them.
 	Block []string
 	Debug Debug
+	// Rollout is the percentage of principals that may use toolsets, 0 to 100, and nil for all of them. Which
+	// ones depends on their IDs and on Salt alone.
+	Rollout *int
+	Salt    string
 	// Sequential makes every execution sequential.
 	Sequential bool
 	// MaxDayCost is how much each principal may spend on one day of UTC, in credits. It is nil if there is no
