@@ -39,6 +39,8 @@ type step struct {
 	execution, session string
 	// outcome is one word for how the execution was left, empty if the request was refused.
 	outcome string
+	// code is the exit code of a program that has ended itself with one other than 0.
+	code int
 }
 
 // SetClientRequestID notes for the log the id that a client has given to a request, or that of the
@@ -53,6 +55,9 @@ func SetContract(c echo.Context, contract string) { factsOf(c).line.contract = c
 func SetStep(c echo.Context, o engine.Outcome) {
 	l := &factsOf(c).line
 	l.step = &step{Step: o.Step, execution: o.Execution, session: o.Session, outcome: o.Ending()}
+	if o.Reason == engine.ExitedCode {
+		l.step.code = o.Code
+	}
 	if reply, err := ReplyTo(o, HTTPErrors); err == nil && reply.Status >= http.StatusBadRequest {
 		l.reason = reply.Text
 	}
@@ -107,6 +112,9 @@ func (l *line) attrs(attrs []slog.Attr, f *facts, request *http.Request, status 
 			attrs = append(attrs,
 				slog.String("outcome", s.outcome), slog.Int("calls", s.Calls),
 				slog.Int64("ran_ms", s.Ran.Milliseconds()), slog.Int64("waited_ms", s.Waited.Milliseconds()))
+		}
+		if s.code != 0 {
+			attrs = append(attrs, slog.Int("exit_code", s.code))
 		}
 		if s.Repeated {
 			attrs = append(attrs, slog.Bool("repeated", true))

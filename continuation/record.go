@@ -23,7 +23,8 @@ var (
 	// ErrUnavailable means that the store cannot be reached, or that it failed to read
 	// or write. After a Put it leaves open whether the record was written; see Store.
 	ErrUnavailable = errors.New("continuation: store unavailable")
-	// ErrFull means that the store has no room for another execution. It comes with ErrUnavailable.
+	// ErrFull means that the store has no room for another execution, or for what is written. It comes with
+	// ErrUnavailable.
 	ErrFull = errors.New("continuation: store full")
 )
 

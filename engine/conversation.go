@@ -243,8 +243,10 @@ func (c *conversation) settle(e ending) bool {
 			outcome.Stdout, outcome.Stderr = c.chronicle.told(c.o.Store)
 		}
 		err := c.end(&outcome, e.printed, e.ran)
-		if !errors.Is(err, ErrOwnerAway) {
-			err = nil // The program has ended, whether the store has recorded it or not.
+		// The program has ended, also if the store is away and records it later. A store that is full may never do so,
+		// and the client is told. If the store has room again, a retry gets the answer.
+		if !errors.Is(err, ErrOwnerAway) && !errors.Is(err, continuation.ErrFull) {
+			err = nil
 		}
 		c.answer(s, outcome, err)
 		return false

@@ -259,9 +259,6 @@ func (s *Store) delete(id string) error {
 	})
 }
 
-// Room implements continuation.Store.
-func (s *Store) Room(context.Context, string) error { return nil }
-
 // Ping implements continuation.Store.
 func (s *Store) Ping(ctx context.Context) error {
 	err := ctx.Err()

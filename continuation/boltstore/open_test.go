@@ -314,8 +314,8 @@ func TestFullDisk(t *testing.T) {
 		big := storetest.NewRecord()
 		big.Answer = bytes.Repeat([]byte("x"), 2<<20)
 		for range 3 {
-			if err := s.Put(t.Context(), big, ttl, continuation.Chapter{}); !errors.Is(err, continuation.ErrUnavailable) {
-				t.Errorf("Put to a full disk = %v, want ErrUnavailable", err)
+			if err := s.Put(t.Context(), big, ttl, continuation.Chapter{}); !errors.Is(err, continuation.ErrUnavailable) || !errors.Is(err, continuation.ErrFull) {
+				t.Errorf("Put to a full disk = %v, want ErrUnavailable and ErrFull", err)
 			}
 		}
 		kept.Version = 2

@@ -19,6 +19,9 @@ func (s *Store) Put(ctx context.Context, r continuation.Record, ttl time.Duratio
 		if errors.Is(err, continuation.ErrConflict) {
 			return fmt.Errorf("put record %s, version %d: %w", r.ID, r.Version, err)
 		}
+		if isFull(err) {
+			err = fmt.Errorf("%w: %w", continuation.ErrFull, err)
+		}
 		return stored.Unavailable("put record "+r.ID, err)
 	}
 	return nil

@@ -15,8 +15,8 @@ const tailBytes = 64 << 10
 type Detail struct {
 	Summary
 	Code json.RawMessage `json:"code,omitempty"`
-	// Waiting are the calls of a pause for which its client has something to do.
-	Waiting []WaitingCall `json:"waiting,omitempty"`
+	// Waiting are the calls of a pause for which its client has something to do. It is never nil.
+	Waiting []WaitingCall `json:"waiting"`
 	// Stdout and Stderr are the last 64 KiB of the two streams, or nil if the journal keeps no output.
 	Stdout *string           `json:"stdout,omitempty"`
 	Stderr *string           `json:"stderr,omitempty"`
@@ -44,7 +44,7 @@ const approvalRequired = "required"
 func (x *Execution) Detail(ctx context.Context) (Detail, error) {
 	summary, err := x.Summary(ctx)
 	if err != nil || x.known.Mode == Off {
-		return Detail{Summary: summary}, err
+		return Detail{Summary: summary, Waiting: []WaitingCall{}}, err
 	}
 	v := newView()
 	var broken error
@@ -58,7 +58,7 @@ func (x *Execution) Detail(ctx context.Context) (Detail, error) {
 	d := v.detail(x.known.Mode)
 	d.Summary = summary
 	if summary.Status != StatusPaused {
-		d.Waiting = nil // The pause began after the summary was read.
+		d.Waiting = []WaitingCall{} // The pause began after the summary was read.
 	}
 	return d, err
 }
@@ -165,7 +165,7 @@ func (v *view) decide(call string, given bool) {
 }
 
 func (v *view) detail(mode Mode) Detail {
-	d := Detail{Code: v.code, Files: v.files, States: v.states}
+	d := Detail{Waiting: []WaitingCall{}, Code: v.code, Files: v.files, States: v.states}
 	for _, id := range v.waiting {
 		if c, open := v.open[id]; open {
 			w := WaitingCall{c.Call, c.Tool, c.Toolset, c.Input, c.Line, "", c.Time}

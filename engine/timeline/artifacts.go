@@ -205,7 +205,7 @@ func (a *artifact) need(omitted string) int64 {
 // take takes the content of a file, unless the content does not match the media type of the file.
 func (a *artifact) take(data []byte) {
 	class := classOf(a.mime)
-	if class != classText && class != classBinary && !begins(a.mime, data) {
+	if class == classText && isBinary(whole(data, a.size)) || class != classText && class != classBinary && !begins(a.mime, data) {
 		a.omitted = omittedForged
 		return
 	}

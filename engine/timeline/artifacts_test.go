@@ -139,6 +139,9 @@ func TestContents(t *testing.T) {
 	}{
 		{name: "a text", mime: "application/json; charset=utf-8", content: `{"a":1}`, want: ` {"a":1}`},
 		{name: "the longest text", mime: "text/plain", content: strings.Repeat("x", 20_480), want: strings.Repeat("x", 20_480)},
+		{name: "a text that is none", mime: "text/plain", content: "\x7fELF\xff\x00\x00", want: "not_what_it_claims"},
+		{name: "a text in UTF-16", mime: "text/plain", content: "h\x00i\x00", want: "not_what_it_claims"},
+		{name: "a text with a NUL", mime: "text/plain", content: strings.Repeat("long ", 10) + "\x00!", want: "\x00!"},
 		{name: "a longer text", mime: "text/plain", content: strings.Repeat("x", 20_481), want: strings.Repeat("x", 20_480) + "...[truncated]"},
 		{name: "a text that is cut at a character", mime: "text/plain", content: "x" + strings.Repeat("é", 10_240), want: strings.Repeat("é", 10_239) + "...[truncated]"},
 		{name: "a text that is no UTF-8", mime: "text/plain", content: "a\xffb", want: " a\uFFFDb"},

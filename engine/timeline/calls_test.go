@@ -115,6 +115,32 @@ func TestCutJournal(t *testing.T) {
 	}
 }
 
+// TestCutInputs has inputs of which the journal has the beginning: they are objects all the same.
+func TestCutInputs(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat(`\u00e9`, 200)
+	for head, want := range map[string]string{
+		`{"q":"` + long:                      `{"q":"` + strings.Repeat("é", 100) + `...[truncated]"}`,
+		`{"n":7,"q":"ab\ud83d`:               `{"n":7,"q":"ab...[truncated]"}`,
+		`{"q":"` + long + `","n":[1,{"a":12`: `{"q":"` + strings.Repeat("é", 100) + `...[truncated]","n":[1,{"a":"...[truncated]"}]}`,
+		`{"q":[1,2`:                          `{"q":[1]}`,
+		`{"q":tr`:                            `{"q":"...[truncated]"}`,
+		`{"q":1,"na`:                         `{"q":1}`,
+		`{"q":`:                              `{"q":"...[truncated]"}`,
+		`{`:                                  `{}`,
+	} {
+		quoted, err := json.Marshal(head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := begun("").called("call_001", "a", `{"truncated":true,"bytes":99999,"head":`+string(quoted)+`}`).build(t, timeline.Options{})
+		var text struct{ Params json.RawMessage }
+		if err := json.Unmarshal([]byte(*made.Blocks[2].Text), &text); err != nil || string(text.Params) != want {
+			t.Errorf("%s: got %s (%v), want %s", head, text.Params, err, want)
+		}
+	}
+}
+
 // TestManyLargeErrors keeps little of errors once there are 8 MiB of inner calls.
 func TestManyLargeErrors(t *testing.T) {
 	t.Parallel()

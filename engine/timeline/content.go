@@ -85,6 +85,12 @@ func begins(declared string, data []byte) bool {
 	return false
 }
 
+// isBinary reports whether what claims to be text is none: it has NUL, and is no UTF-8 or has many of them.
+func isBinary(data []byte) bool {
+	nuls := bytes.Count(data, []byte{0})
+	return nuls > 0 && (nuls > len(data)/16 || !utf8.Valid(data))
+}
+
 // textOfFile returns the text of a file with this size, whose first bytes are data.
 func textOfFile(data []byte, size int64) string {
 	text := outputs.Cut(journal.Decode(whole(data, size)), maxText)

@@ -40,12 +40,15 @@ func shortened(text, see string) string {
 var lenient = []jsontext.Options{jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)}
 
 // shorten returns a value in compact form, in which all long texts are shortened. Of a value that the
-// journal has truncated it returns the beginning, as a string.
+// journal has truncated it returns the beginning: of an object as an object, and of another value as a string.
 func shorten(v rawJSON, see string) rawJSON {
 	if len(v) == 0 {
 		return nil
 	}
 	if head, isCut := cutValue(v); isCut {
+		if object := shortenHead(head, see); object != nil {
+			return object
+		}
 		if text := shortened(head, see); text != head {
 			return encode(text)
 		}
