@@ -175,6 +175,8 @@ type MCP struct {
 	Command []string
 	// Env is the whole environment of the command.
 	Env map[string]string
+	// StartTimeout is how long the server may take for its start, or 0 if the file does not say it.
+	StartTimeout time.Duration
 	// Only are the names of the tools that are offered, or nil if all are.
 	Only []string
 	// Tools are rules for tools by name.

@@ -143,7 +143,7 @@ t.yaml:1: toolsets.a.http.tools[0]: path is missing; write the path of the endpo
 	{"MCP command with headers", "toolsets: {a: {trusted: true, mcp: {command: [a], headers: {X-A: a}}}}", `t.yaml:1: toolsets.a.mcp.headers: is for servers with a url only; leave it out, or write env`},
 	{"MCP URL with env", `toolsets: {a: {mcp: {url: "http://a", env: {A: a}}}}`, `t.yaml:1: toolsets.a.mcp.env: is for servers with a command only; leave it out, or write headers`},
 	{"MCP variable", "toolsets: {a: {trusted: true, mcp: {command: [a], env: {A-B: a}}}}", `t.yaml:1: toolsets.a.mcp.env.A-B: is not the name of an environment variable; it may have letters, digits and underscores`},
-	{"MCP with retries", `toolsets: {a: {mcp: {url: "http://a", retries: 2}}}`, `t.yaml:1: toolsets.a.mcp.retries: is not known here; known are url, headers, command, env, timeout, tools`},
+	{"MCP with retries", `toolsets: {a: {mcp: {url: "http://a", retries: 2}}}`, `t.yaml:1: toolsets.a.mcp.retries: is not known here; known are url, headers, command, env, timeout, start_timeout, tools`},
 	{"policy of an unknown toolset", "toolsets: {weather: {http: HTTP}}\npolicies: {p: {block: [wether]}}", `t.yaml:2: policies.p.block[0]: there is no toolset "wether"; did you mean weather?`},
 	{"policy of an unknown tool", "toolsets: {weather: {http: HTTP}}\npolicies: {p: {block: [weather.b]}}", `t.yaml:2: policies.p.block[0]: the toolset weather has no tool "b"`},
 	{"policy that is partial", "toolsets: {a: {http: HTTP}}\npolicies: {p: {mode: partial}}", `t.yaml:2: policies.p.mode: must be on or off: partial is for FERMATA_TOOLSETS_MODE, and a policy has its principals`},

@@ -217,9 +217,12 @@ func (o *OpenAPI) named() []string {
 }
 
 func (r *reader) readMCP(v value, t *Toolset, secrets *vault) *MCP {
-	m := v.members("url", "headers", "command", "env", "timeout", "tools")
+	m := v.members("url", "headers", "command", "env", "timeout", "start_timeout", "tools")
 	mcp := &MCP{}
 	readLimits(m, t)
+	if v, found := m.get("start_timeout"); found {
+		mcp.StartTimeout = v.duration(time.Second, MaxTimeout)
+	}
 	remote, isRemote := m.get("url")
 	command, isCommand := m.get("command")
 	switch {

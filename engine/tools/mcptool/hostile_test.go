@@ -74,8 +74,19 @@ func (h *hostile) serve() {
 		for {
 			fmt.Print(strings.Repeat("x", 1<<20))
 		}
-	case "no-json":
-		h.send("hello, I am a banner")
+	case "banner":
+		h.send("hello, I am a banner\x1b[1m secret-of-the-file")
+		h.send(`{"level":"info","message":"ready"}`)
+	case "reasons":
+		h.send("hello")
+		for i := range 5 {
+			fmt.Fprintf(os.Stderr, "line %d secret-of-the-file\n", i)
+		}
+		os.Exit(1)
+	case "silent":
+		for h.receive().Method != "" {
+			continue
+		}
 	case "stderr":
 		fmt.Fprintf(os.Stderr, "secret-of-the-file \x1b[31m line\n")
 		for range 4 << 10 {

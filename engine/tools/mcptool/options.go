@@ -38,6 +38,7 @@ const (
 	maxSlots    = 10000 // principals that a source remembers
 	maxReported = 100   // changes that a source remembers
 	maxText     = 8 << 10
+	maxStarting = 4   // processes that start at the same time
 	maxName     = 256 // bytes of the name of a tool
 )
 
@@ -76,6 +77,8 @@ type Options struct {
 	// Transport returns the transport for the requests of a principal. It must not repeat requests.
 	Transport func(principal string) http.RoundTripper
 
+	// StartTimeout is how long a server may take for its start, or 0 for 30 s.
+	StartTimeout time.Duration
 	// Shared lets all principals use one session.
 	Shared bool
 	// Only are the names of the tools that are offered, or nil if all are.
@@ -132,6 +135,11 @@ func (o *Options) check() error {
 	if o.times == nil {
 		o.times = &usual
 	}
+	if o.StartTimeout > 0 {
+		t := *o.times
+		t.start = o.StartTimeout
+		o.times = &t
+	}
 	return nil
 }
 
@@ -141,10 +149,13 @@ type Limits struct {
 	mu        sync.Mutex
 	sessions  map[string]int
 	processes int
+	starting  chan struct{} // has an element for each process that starts
 }
 
 // NewLimits returns limits without sessions.
-func NewLimits() *Limits { return &Limits{sessions: map[string]int{}} }
+func NewLimits() *Limits {
+	return &Limits{sessions: map[string]int{}, starting: make(chan struct{}, maxStarting)}
+}
 
 // take counts a session. A session that all principals share does not count for any of them.
 func (l *Limits) take(principal string, process bool) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -36,14 +37,18 @@ const (
 	errBrokenList    reason = "its list of tools is not as the protocol says"
 	errNoCommand     reason = "its command cannot be started"
 	errEnded         reason = "its process has ended, or it has closed the connection"
-	errLate          reason = "it was not ready within 30 seconds"
-	errNotYet        reason = "it is not ready yet; it has 30 seconds for its start"
+	errNotYet        reason = "it is not ready yet, and still has time for its start"
 	errUnreachable   reason = "it cannot be reached, or does not speak the protocol"
 	errClosed        reason = "this server is stopping"
 	errManySessions  reason = "too many MCP sessions of this principal are open; try again later"
 	errManyProcesses reason = "too many processes of MCP servers are running; try again later"
 	errManyUsers     reason = "too many principals use it; try again later"
 )
+
+// lateReason returns the reason for a server that did not answer within the time that it has for its start.
+func lateReason(start time.Duration) reason {
+	return reason(fmt.Sprintf("it was not ready within %v seconds", start.Seconds()))
+}
 
 // statusReason returns the reason for an HTTP status that does not report success.
 func statusReason(status int32) reason {
@@ -77,7 +82,7 @@ func reasonOf(err error) reason {
 	case errors.As(err, &exchange): // Its texts are safe, too.
 		return reason(exchange.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		return errLate
+		return "it did not answer in time"
 	default:
 		return errUnreachable
 	}

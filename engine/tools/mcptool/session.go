@@ -45,8 +45,15 @@ func open(ctx context.Context, o *Options, principal string) (s *session, err er
 	}
 	defer func() {
 		if err != nil {
+			late := errors.Is(ctx.Err(), context.DeadlineExceeded) // Then the process has ended because it was late.
 			err = g.reason(err)
+			if late {
+				err = errors.Join(lateReason(o.times.start), err)
+			}
 			s.close()
+			if s.proc != nil {
+				err = errors.Join(s.proc.tell(reasonOf(err)), err)
+			}
 			s = nil
 		}
 	}()

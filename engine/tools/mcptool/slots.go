@@ -73,9 +73,14 @@ func (s *Source) live(sl *slot, principal string) {
 	if err == nil {
 		sl.session, s.failed, s.backOff = sn, "", backOff{}
 	} else if s.ctx.Err() == nil {
-		s.failed = reasonOf(err)
-		s.backOff.fail(s.o.times, s.failed)
-		s.o.Log.Warn("the MCP server of a toolset is unavailable", "toolset", s.o.Toolset, "reason", string(s.failed), "err", s.o.Mask(cause(err).Error()))
+		why := reasonOf(err)
+		if s.pinned == nil || principal == "" {
+			s.failed = why
+			s.backOff.fail(s.o.times, why)
+		} else {
+			sl.backOff.fail(s.o.times, why) // The server has worked for others, and may do so still.
+		}
+		s.o.Log.Warn("the MCP server of a toolset is unavailable", "toolset", s.o.Toolset, "principal", principal, "reason", string(why), "err", s.o.Mask(cause(err).Error()))
 	}
 	sl.err = err
 	close(sl.ready)
@@ -105,6 +110,14 @@ func (s *Source) live(sl *slot, principal string) {
 
 // open opens a session for a principal, within the time that a server has for its start.
 func (s *Source) open(principal string) (*session, error) {
+	if s.o.URL == "" {
+		select { // Only some start at the same time, so that they do not take it from each other.
+		case s.o.Limits.starting <- struct{}{}:
+			defer func() { <-s.o.Limits.starting }()
+		case <-s.ctx.Done():
+			return nil, errClosed
+		}
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.times.start)
 	defer cancel()
 	return open(ctx, &s.o, principal)

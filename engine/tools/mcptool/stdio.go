@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"io"
-	"log/slog"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -33,6 +31,8 @@ type process struct {
 	done              chan struct{} // closed when nothing is left of it
 
 	mu sync.Mutex // held while a message is written
+
+	stray, said *lineLog // lines on its standard output that are no messages, and those on its standard error
 }
 
 // startProcess starts the command of the options in a session, a process group and a working
@@ -43,6 +43,8 @@ func startProcess(o *Options) (*process, error) {
 		return nil, errors.Join(errNoCommand, err)
 	}
 	p := &process{dir: dir, times: o.times, closing: make(chan struct{}), drained: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
+	p.stray = &lineLog{o: o, where: "standard output"}
+	p.said = &lineLog{o: o, where: "standard error"}
 	if err := p.start(o); err != nil {
 		return nil, errors.Join(errNoCommand, err, os.RemoveAll(dir))
 	}
@@ -91,17 +93,17 @@ func (p *process) start(o *Options) error {
 		_ = p.cmd.Wait() // The exit code does not matter.
 		close(p.exited)
 	}()
-	go p.end(stderr, o)
+	go p.end(stderr)
 	return nil
 }
 
 // end logs what the process writes to its standard error, until the connection is closed or the process has
 // ended. Then it ends the process.
-func (p *process) end(stderr *os.File, o *Options) {
+func (p *process) end(stderr *os.File) {
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
-		logStderr(stderr, o)
+		p.said.logAll(stderr)
 	}()
 	select {
 	case <-p.closing:
@@ -159,10 +161,13 @@ func (p *process) Read(context.Context) (jsonrpc.Message, error) {
 			continue
 		}
 		m, err := jsonrpc.DecodeMessage(line)
-		if err != nil {
+		if err == nil {
+			return m, nil
+		}
+		if isMessage(line) {
 			return nil, errors.Join(errBrokenMessage, err)
 		}
-		return m, nil
+		p.stray.log(line) // It is a banner, or a log that was meant for the standard error.
 	}
 }
 
@@ -210,30 +215,21 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// logStderr logs lines until the end of the stream, as quoted texts and at most MaxStderr bytes of
-// them within a second.
-func logStderr(stderr io.Reader, o *Options) {
-	in := bufio.NewReaderSize(stderr, 4<<10)
-	var second time.Time
-	var logged, dropped int
-	for {
-		line, err := in.ReadSlice('\n') // a longer line is logged in pieces
-		if now := time.Now(); now.Sub(second) >= time.Second {
-			if dropped > 0 {
-				o.Log.Warn("an MCP server wrote more to its standard error than is logged", slog.String("toolset", o.Toolset), slog.Int("bytes", dropped))
-			}
-			second, logged, dropped = now, 0, 0
-		}
-		if line := bytes.TrimSpace(line); len(line) > 0 {
-			if logged+len(line) > MaxStderr {
-				dropped += len(line)
-			} else {
-				logged += len(line)
-				o.Log.Info("an MCP server wrote to its standard error", slog.String("toolset", o.Toolset), slog.String("line", strconv.QuoteToASCII(o.Mask(string(line)))))
-			}
-		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return
-		}
+// isMessage reports whether a line was meant to be a message: it is JSON and names the protocol, or is a list.
+func isMessage(line []byte) bool {
+	var m struct {
+		Version json.RawMessage `json:"jsonrpc"`
 	}
+	return json.Unmarshal(line, &m) == nil && len(m.Version) > 0
+}
+
+// tell adds to a reason what the process has written, which may say more. It is called when the process has ended.
+func (p *process) tell(r reason) reason {
+	if last := p.said.text(); last != "" {
+		r += reason("; the last that it wrote to its standard error is " + last)
+	}
+	if first := p.stray.text(); first != "" {
+		r += reason("; to its standard output it wrote what is no message: " + first)
+	}
+	return r
 }

@@ -73,7 +73,7 @@ func TestT14HostileLists(t *testing.T) {
 		"many-tools": errManyTools, "large-list": errLargeList, "same-cursor": errSamePage, "many-pages": errManyPages,
 		"list-object":  errBrokenList,
 		"list-error":   `it answered with the error "go away" when it was asked for its tools`,
-		"error-object": errBrokenMessage, "other-id": errUnasked, "endless-line": errLargeMessage, "no-json": errBrokenMessage, "exits": errEnded,
+		"error-object": errBrokenMessage, "other-id": errUnasked, "endless-line": errLargeMessage, "exits": errEnded,
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s := hostileSource(t, mode, nil)
