@@ -125,6 +125,9 @@ type Program struct {
 	Toolsets []Module `json:"toolsets,omitempty"`
 	// Directories are made in the workspace before the program starts.
 	Directories []string `json:"directories,omitempty"`
+	// OutputFiles is how many files of the program are kept at most. Run sets it, so that the program's author
+	// is told of the others.
+	OutputFiles int `json:"output_files,omitempty"`
 }
 
 // A Module is a toolset as a program finds it.
@@ -139,6 +142,7 @@ type Module struct {
 
 // Run starts the program of a sandbox that is ready.
 func (c *Conn) Run(p Program) error {
+	p.OutputFiles = c.limits.OutputFiles
 	program, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode program: %w", err)

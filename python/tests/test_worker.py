@@ -107,6 +107,27 @@ def test_directories_are_made(worker_process: WorkerProcess, mode: str) -> None:
     assert (got.stdout, got.stderr, got.status) == ("5\n", "", 0)
 
 
+@pytest.mark.parametrize("mode", ["", "bash"])
+def test_files_that_are_too_many(worker_process: WorkerProcess, mode: str) -> None:
+    code = (
+        "mkdir -p a .b; touch a/{1..30} .b/{1..30} c"
+        if mode
+        else (
+            "for d in 'a', '.b':\n    os.mkdir(d)\n    for n in range(30): open(f'{d}/{n}', 'w').close()\nopen('c', 'w').close()"
+        )
+    )
+    program = {"code": code, "stubs": "" if mode else STUBS, "mode": mode, "output_files": 20}
+    got = worker_process.run(program, echo)
+    assert got.stderr == "Warning: 11 files are not kept: a program may leave at most 20 (FERMATA_OUTPUT_FILES)\n"
+    assert got.done == {"exit": 0}
+
+
+def test_files_that_are_not_too_many(worker_process: WorkerProcess) -> None:
+    code = "for n in range(20): open(f'{n}', 'w').close()"
+    got = worker_process.run({"code": code, "stubs": STUBS, "output_files": 20}, echo)
+    assert (got.stderr, got.done) == ("", {"exit": 0})
+
+
 def test_directories_that_cannot_be_made(worker_process: WorkerProcess, tmp_path: Path) -> None:
     """What the program was given has the name of the directory."""
     (tmp_path / "turn_1").write_text("x")

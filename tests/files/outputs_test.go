@@ -380,6 +380,7 @@ func TestHostileFilesLeft(t *testing.T) {
 				    print(end="")
 			`)})
 			a.Completes(t, "")
+			harness.Contains(t, "stderr", a.Stderr, " files are not kept: a program may leave at most 50 (FERMATA_OUTPUT_FILES)\n")
 			if len(a.Files) != 50 || a.Truncation == nil || a.Truncation.Reasons["max_files"] < 10_000 || len(a.Truncation.Skipped) != 20 {
 				t.Errorf("got %d files of %v, want 50, the others left out, and 20 names of them", len(a.Files), a)
 			}

@@ -115,6 +115,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
         del error
     _finish(main, ready.figures, pending)
     tool_names.restore_builtins()
+    most = request.get("output_files", 0)
+    if most and (lost := workspace.beyond(inputs, most)):
+        _write(f"Warning: {lost} files are not kept: a program may leave at most {most} (FERMATA_OUTPUT_FILES)\n")
     done["exit"] = status
     try:
         report = dumps(done)

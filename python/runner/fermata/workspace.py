@@ -42,15 +42,17 @@ class Inputs:
     """Writes input files as their pieces arrive."""
 
     def __init__(self, directory: str) -> None:
-        self._directory = directory
+        self.directory = directory
+        self.names: set[str] = set()
         self._file: BinaryIO | None = None
 
     def take(self, payload: bytes) -> None:
         """Take one piece: the length of a JSON object, the object (name, first, last, read_only), content."""
         end = 4 + int.from_bytes(payload[:4], "big")
         head = loads(payload[4:end])
-        path = os.path.join(self._directory, head["name"])
+        path = os.path.join(self.directory, head["name"])
         if head["first"]:
+            self.names.add(head["name"])
             self._begin(path)
         assert self._file is not None
         self._file.write(memoryview(payload)[end:])
@@ -68,6 +70,24 @@ class Inputs:
         with suppress(FileNotFoundError):
             os.unlink(path)
         self._file = open(path, "xb")
+
+
+def beyond(inputs: Inputs, most: int) -> int:
+    """Return how many of the files that the program has left are too many, if ``most`` besides the inputs are kept."""
+    try:
+        space = os.statvfs(inputs.directory)
+        # In a file system of its own, this tells that there are few without looking at them. The directory counts, too.
+        if space.f_files - space.f_ffree <= most + 1:
+            return 0
+        root = os.open(inputs.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            left = sum(1 for _ in _walk(root, "", 1, Listing(), [_MAX_ENTRIES], inputs.names, set()))
+        finally:
+            os.close(root)
+    except OSError:
+        # The listing will report it.
+        return 0
+    return max(0, left - most)
 
 
 @dataclass
