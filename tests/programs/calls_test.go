@@ -246,7 +246,7 @@ func TestRounds(t *testing.T) {
 				await asyncio.sleep(0)
 				print("end")
 			`,
-			Stdout: "end\n", Batches: []int{},
+			Stdout: "end\n", Batches: []int{}, Stderr: []string{"RuntimeWarning: the tool ask was not called"},
 		},
 		{
 			Name: "values stay as they were", Tools: harness.Tools("ask"),

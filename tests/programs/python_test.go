@@ -26,7 +26,7 @@ func TestPythonEnvironment(t *testing.T) {
 		{Name: "a finalizer", Code: "import shutil\nclass Temp:\n    def __del__(self):\n        shutil.rmtree('/tmp/none', ignore_errors=True)\n        print('removed', os.sep)\nt = Temp()\nprint('done')", Stdout: "done\nremoved /\n"},
 		{Name: "a module beside the program", Code: "open('beside.py', 'w').write('x = 7')\nimport beside\nprint(beside.x)", Stdout: "7\n"},
 		{Name: "pickle of a class", Code: "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))).__name__)", Stdout: "A\n"},
-		{Name: "a process pool", Code: "from concurrent.futures import ProcessPoolExecutor\ndef square(n): return n * n\nwith ProcessPoolExecutor(2) as pool: print(list(pool.map(square, range(4))))", Stdout: "[0, 1, 4, 9]\n"},
+		{Name: "a process pool", Code: "from concurrent.futures import ProcessPoolExecutor\ndef square(n): return n * n\nif __name__ == '__main__':\n    with ProcessPoolExecutor(2) as pool: print(list(pool.map(square, range(4))))", Stdout: "[0, 1, 4, 9]\n"},
 		{Name: "a spawned process pool", Code: startsAfresh("spawn"), Stdout: "[0, 1, 4, 9] 4 []\n", Timeout: 30_000},
 		{Name: "a process pool of a fork server", Code: startsAfresh("forkserver"), Stdout: "[0, 1, 4, 9] 4 []\n", Timeout: 30_000},
 		{Name: "a tool in a process", Code: "import multiprocessing\ndef f(n): return asyncio.run(ask(n=n))\nif __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n        try: pool.map(f, [1])\n        except RuntimeError as error: print(error)", Tools: harness.Tools("ask"), Stdout: "tools can be called only in the program's own process; use threads in place of processes\n", Timeout: 30_000},
