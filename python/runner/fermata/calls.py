@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import signal
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -129,6 +130,8 @@ class Calls:
         self._issued = 0
         self._closed = False
         self.forgotten = Forgotten(_CODE)
+        # Whether an alarm of this process stands still in a pause, like its clock.
+        self.stops_alarms = False
 
     def refuse_all(self) -> None:
         """Refuse every call: this process is not the program's own."""
@@ -297,11 +300,17 @@ class Calls:
         calls = frames.encode(frames.CALLS, b"[%b]" % b",".join(batch))
         if not resting:
             calls = frames.encode(frames.BUSY, b"") + calls
+        alarm = signal.getitimer(signal.ITIMER_REAL) if self.stops_alarms else (0, 0)
+        if alarm[0]:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         self.clock.stop()
         try:
             results = self._decode(self._ask(calls))
         finally:
             self.clock.go()
+            if alarm[0]:
+                # The alarm does not count the pause either.
+                signal.setitimer(signal.ITIMER_REAL, *alarm)
         self.rest.results_came()
         self._deliver(results)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from selectors import SelectorKey
 from typing import Any, Final, Protocol
 
-from fermata import lines
+from fermata import lines, waits
 from fermata.rest import Rest
 
 
@@ -27,6 +27,10 @@ class Clock:
         """Return the time in seconds, without the time in which the program was paused."""
         since = self._since
         return (time.monotonic() if since is None else since) - self._paused
+
+    def paused(self) -> tuple[float, bool]:
+        """Return for how many seconds the program was paused so far, and whether it is now."""
+        return self._paused, self._since is not None
 
     def stop(self) -> None:
         """Begin a pause."""
@@ -162,7 +166,8 @@ with _no_deprecation():
 
 
 def install(calls: Pausing) -> None:
-    """Make ``asyncio.run`` and its like use Loop."""
+    """Make ``asyncio.run`` and its like use Loop, and threads wait by the same clock."""
+    waits.use(calls.clock)
     policy = _Policy(calls)
     with _no_deprecation():
         asyncio.set_event_loop_policy(policy)

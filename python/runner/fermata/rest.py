@@ -17,6 +17,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final
 
+from fermata import waits
+
 # How long a call waits for other threads to rest, in seconds. It is long enough for new threads to
 # make their first calls.
 _GRACE: Final = 0.02
@@ -148,11 +150,9 @@ def _others_run() -> bool:
 # The function that the threads of a pool run.
 _POOL: Final = concurrent.futures.thread._worker.__code__
 # The functions in which a thread waits for another one.
-_WAITING: Final = frozenset(
+_WAITING: Final = waits.CODES | frozenset(
     function.__code__
     for function in (
-        threading.Condition.wait,
-        threading.Thread.join,
         getattr(threading.Thread, "_wait_for_tstate_lock", threading.Thread.join),
         concurrent.futures.thread._worker,
         # The main thread waits here for the others when the program has ended.

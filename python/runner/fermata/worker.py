@@ -72,6 +72,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
     stream.sendall(frames.encode(frames.READY, dumps(ready_frame).encode()))
     # The following steps are done while the server sends the program.
     pending = calls.Calls(stream)
+    pending.stops_alarms = True
     loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
     ready.figures.directory, ready.figures.warn = os.getcwd(), _write
