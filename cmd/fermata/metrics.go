@@ -103,11 +103,11 @@ func seconds(o prometheus.Observer) func(time.Duration) {
 // watch adds the metrics that are read from an engine's snapshot.
 func (m *metrics) watch(stats func() engine.Stats) { m.registry.MustRegister(figures(stats)) }
 
-// serve serves the metrics until the function that it returns is called.
-func (m *metrics) serve(ctx context.Context, addr string, log *slog.Logger) (stop func(context.Context) error, err error) {
+// serve serves the metrics until the function that it returns is called, and returns the address as well.
+func (m *metrics) serve(ctx context.Context, addr string, log *slog.Logger) (at net.Addr, stop func(context.Context) error, err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen for metrics: %w", err)
+		return nil, nil, fmt.Errorf("listen for metrics: %w", err)
 	}
 	errorLog := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	mux := http.NewServeMux()
@@ -130,7 +130,7 @@ func (m *metrics) serve(ctx context.Context, addr string, log *slog.Logger) (sto
 		}
 	}()
 	log.Info("metrics are served", "addr", listener.Addr().String())
-	return func(context.Context) error {
+	return listener.Addr(), func(context.Context) error {
 		// Do not wait for a scrape in flight.
 		err := server.Close()
 		<-done

@@ -96,7 +96,7 @@ fermata_tool_calls_total{outcome="failed"} 20`)
 func scrape(t *testing.T, m *metrics) []string {
 	t.Helper()
 	var logged bytes.Buffer
-	stop, err := m.serve(t.Context(), "127.0.0.1:0", slog.New(slog.NewTextHandler(&logged, nil)))
+	_, stop, err := m.serve(t.Context(), "127.0.0.1:0", slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func scrape(t *testing.T, m *metrics) []string {
 
 func TestMetricsNeedAnAddress(t *testing.T) {
 	m := newMetrics()
-	if stop, err := m.serve(t.Context(), "127.0.0.1:bad", slog.New(slog.DiscardHandler)); err == nil {
+	if _, stop, err := m.serve(t.Context(), "127.0.0.1:bad", slog.New(slog.DiscardHandler)); err == nil {
 		t.Errorf("serve = nil, want an error (stop = %v)", stop(t.Context()))
 	}
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -19,6 +22,9 @@ import (
 
 // maxDrainDelay is the longest time for which a server may serve on after SIGTERM.
 const maxDrainDelay = 5 * time.Minute
+
+// redisLookup is how long the addresses of Redis are looked up for.
+const redisLookup = 2 * time.Second
 
 // serverSettings are the settings of a group of servers, and of how a server ends.
 type serverSettings struct {
@@ -76,6 +82,36 @@ func (s *serverSettings) redisPlace() string {
 		query.Del(secret)
 	}
 	return u.Host + u.Path + "?" + query.Encode()
+}
+
+// redisAddresses returns the addresses of Redis, those of a cluster or of sentinels included, as far as they can be
+// found out now.
+func (s *serverSettings) redisAddresses(ctx context.Context) []net.Addr {
+	u, err := url.Parse(s.RedisURL.reveal())
+	if err != nil || u.Host == "" {
+		return nil // A socket has no host.
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisLookup)
+	defer cancel()
+	var addresses []net.Addr
+	for _, place := range append(u.Query()["addr"], net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))) {
+		host, text, err := net.SplitHostPort(place)
+		if err != nil {
+			continue // The store reports it.
+		}
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			continue
+		}
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			continue
+		}
+		for _, ip := range found {
+			addresses = append(addresses, net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port))))
+		}
+	}
+	return addresses
 }
 
 // peerAddress returns the URL at which other servers reach this one.

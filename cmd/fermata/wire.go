@@ -96,7 +96,7 @@ type served struct {
 // wire opens the parts of a server and connects them. The caller must close opened when no
 // request is being handled any more. After an error nothing is left open. From the end of ctx on
 // the server says that it is not ready; streams end with serving. watched shows what the parts do.
-func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched *metrics, addr net.Addr) (handlers served, opened closers, err error) {
+func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched *metrics, addr net.Addr, listeners ...net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, opened.close(ctx))
@@ -115,10 +115,11 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	if s.HTTP.MetricsAddr != "" {
 		// Metrics are opened before the other parts and closed after them, to show how those
 		// start and stop.
-		stop, err := watched.serve(ctx, s.HTTP.MetricsAddr, log)
+		at, stop, err := watched.serve(ctx, s.HTTP.MetricsAddr, log)
 		if err != nil {
 			return handlers, opened, err
 		}
+		listeners = append(listeners, at)
 		opened.add("metrics", stop)
 	}
 	instance := stateID + "." + uuid.NewString()
@@ -171,7 +172,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	if err != nil {
 		return handlers, opened, err
 	}
-	toolsets, closeToolsets, err := s.Tools.open(ctx, log, s.isPrincipal, addr)
+	toolsets, closeToolsets, err := s.Tools.open(ctx, log, s.isPrincipal, slices.Concat([]net.Addr{addr}, listeners, s.Servers.redisAddresses(ctx))...)
 	if err != nil {
 		return handlers, opened, err
 	}
