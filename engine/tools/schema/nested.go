@@ -11,7 +11,7 @@ import (
 
 // object checks the keywords for objects.
 func (w *walk) object(s *jsonschema.Schema, o *object) *Error {
-	if missing, ok := w.missing(o, s.Required); ok {
+	if missing, ok := w.missing(o, w.required(s)); ok {
 		return w.fail("must have %s", later(shown, missing))
 	}
 	if s.MinProperties != nil && len(o.members) < *s.MinProperties {
@@ -34,6 +34,31 @@ func (w *walk) object(s *jsonschema.Schema, o *object) *Error {
 	}
 	return w.dependent(s, o)
 }
+
+// required returns the names of the members that an object must have: the required ones without a default, since a
+// tool takes the default for a member that is left out. Where only yes or no matters, a default makes no
+// difference, because it does not tell which alternative is meant.
+func (w *walk) required(s *jsonschema.Schema) []string {
+	if w.quiet > 0 || !slices.ContainsFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) }) {
+		return s.Required
+	}
+	w.spend(len(s.Required))
+	return slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool { return hasDefault(s.Properties[name]) })
+}
+
+// hasDefault reports whether a property, or what it refers to, has a default.
+func hasDefault(property *jsonschema.Schema) bool {
+	for range maxReferences {
+		if property == nil || property.Default != nil {
+			break
+		}
+		property = property.Ref
+	}
+	return property != nil && property.Default != nil
+}
+
+// maxReferences is how many references that lead to references are followed to a default.
+const maxReferences = 8
 
 // missing returns the first of some names that an object does not have.
 func (w *walk) missing(o *object, names []string) (string, bool) {
