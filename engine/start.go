@@ -45,6 +45,11 @@ func (s Start) program(d *mandate, toolsets string) (*sandbox.Program, error) {
 		Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args,
 		Value: s.Mode == Python && (s.Contract == Programmatic || s.Contract == MCP),
 	}
+	if s.Mode == Bash {
+		for _, t := range s.Tools {
+			p.Required = append(p.Required, stubs.Required(t))
+		}
+	}
 	if s.Outputs != nil {
 		if directory := s.Outputs.Directory(); directory != "" {
 			p.Directories = []string{directory}

@@ -1,6 +1,7 @@
 package stubs
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,10 +26,12 @@ var (
 // BashIdentifier returns the name of the shell function of the tool called name. It is
 // "tool" if the name holds no character that is allowed.
 func BashIdentifier(name string) string {
-	id := strip(strings.ReplaceAll(name, ".", "_"))
+	return cmp.Or(shellName(strip(strings.ReplaceAll(name, ".", "_"))), "tool")
+}
+
+// shellName returns a name that does not take away what scripts or the generated functions need.
+func shellName(id string) string {
 	switch {
-	case id == "":
-		return "tool"
 	case slices.Contains(shellKeywords, id), slices.Contains(shellBuiltins, id), slices.Contains(shellRuntime, id),
 		strings.HasPrefix(strings.ToLower(id), "_ptc_"):
 		return id + "_tool"
@@ -45,12 +48,13 @@ func (e *BashCollisionError) Error() string {
 }
 
 // Bash returns shell source that defines a function for every tool. Of the client's text it
-// contains only identifiers: a function names its tool by the index in tools.
+// contains only identifiers: a function names its tool by the index in tools. As in Python, a tool with letters beyond
+// ASCII has a second function whose name keeps them, or only that one if nothing else is left of its name.
 func Bash(tools []Tool) (string, error) {
 	var source strings.Builder
 	index := make(map[string]int, len(tools))
 	for i, t := range tools {
-		id := BashIdentifier(t.Name)
+		id := bashFirst(t.Name)
 		if j, ok := index[id]; ok && tools[j].Name != t.Name {
 			return "", &BashCollisionError{CollisionError{First: tools[j].Name, Second: t.Name, Identifier: id}}
 		}
@@ -60,7 +64,41 @@ func Bash(tools []Tool) (string, error) {
 			define(&source, plain, strconv.Itoa(i))
 		}
 	}
+	for i, t := range tools {
+		if isASCII(t.Name) {
+			continue
+		}
+		second := shellName(letters(t.Name))
+		if second == bashFirst(t.Name) {
+			second = BashIdentifier(t.Name)
+		}
+		if j, taken := index[second]; second != "" && (!taken || tools[j].Name == t.Name) {
+			index[second] = i
+			define(&source, second, strconv.Itoa(i))
+		}
+	}
 	return source.String(), nil
+}
+
+// bashFirst returns the name of the shell function of a tool that has no other tool's name.
+func bashFirst(name string) string {
+	if strip(strings.ReplaceAll(name, ".", "_")) != "" {
+		return BashIdentifier(name)
+	}
+	return cmp.Or(shellName(letters(name)), "tool")
+}
+
+// Required returns the names of the arguments that calls of a tool must have.
+func Required(t Tool) []string {
+	var r reader
+	properties, _ := r.parameters(withoutReferences(t.Parameters))
+	var names []string
+	for _, p := range properties {
+		if p.required {
+			names = append(names, p.name)
+		}
+	}
+	return names
 }
 
 // define writes the function id of a tool, which is an index or a method of a toolset.

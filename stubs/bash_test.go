@@ -155,8 +155,9 @@ func TestBash(t *testing.T) {
 echo_tool() { __fermata_call 1 "$@"; }
 echo() { __fermata_call 1 "$@"; }
 true_tool() { __fermata_call 2 "$@"; }
-tool() { __fermata_call 3 "$@"; }
+名前() { __fermata_call 3 "$@"; }
 get_weather() { __fermata_call 4 "$@"; }
+tool() { __fermata_call 3 "$@"; }
 `
 	if err != nil || got != want {
 		t.Errorf("got %s\n(error %v), want %s", got, err, want)
@@ -169,7 +170,8 @@ func TestBashCollision(t *testing.T) {
 		{"a.b", "a b", "a_b"},
 		{"for", "for_tool", "for_tool"},
 		{"echo", "echo_tool", "echo_tool"},
-		{"名前", "🙂", "tool"},
+		{"!", "🙂", "tool"},
+		{"天气", "天😀气", "天气"},
 	}
 	for _, tt := range tests {
 		_, err := Bash([]Tool{{Name: "other"}, {Name: tt.first}, {Name: tt.second}})
@@ -190,7 +192,7 @@ func TestBashCollision(t *testing.T) {
 }
 
 // definition matches the only form that a line of source may have.
-var definition = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\(\) \{ __fermata_call [0-9]+ "\$@"; \}$`)
+var definition = regexp.MustCompile(`^[\p{L}\p{Nl}_][\p{L}\p{Nl}\p{M}\p{Nd}_]*\(\) \{ __fermata_call [0-9]+ "\$@"; \}$`)
 
 // FuzzBash checks that for all names the shell accepts the source, and that the source only
 // defines functions.

@@ -118,6 +118,8 @@ type Program struct {
 	Stubs string   `json:"stubs"`
 	Tools []string `json:"tools,omitempty"`
 	Args  []string `json:"args,omitempty"`
+	// Required are the arguments that calls of each of Tools must have, for Bash. In Python the stubs have them.
+	Required [][]string `json:"required,omitempty"`
 	// Value asks for what the program returns or leaves on its last line.
 	Value bool `json:"value,omitempty"`
 	// Package is the name of the package from which programs import Toolsets.

@@ -141,6 +141,23 @@ def test_tool_error(run: Runner, code: str, stdout: str, status: int) -> None:
     assert (got.stdout, got.stderr, got.done) == (stdout, "no such city\n", {"exit": status})
 
 
+def test_missing_arguments(worker_process: WorkerProcess) -> None:
+    program = {
+        "mode": "bash",
+        "stubs": FUNCTIONS,
+        "tools": TOOLS,
+        "required": [["city", "from"]] + [None] * (len(TOOLS) - 1),
+    }
+    got = worker_process.run(
+        program | {"code": 'printf \'{"city": 1}\' | ask || ask \'{"city": 1, "from": null}\''}, echo
+    )
+    assert got.stdout == '{"city":1,"from":null}\n'
+    assert got.stderr == (
+        "ask is missing the arguments city, from: pass the input as a JSON object in one argument, "
+        'such as \'{"city": ..., "from": ...}\'; standard input is not read\n'
+    )
+
+
 @pytest.mark.parametrize(
     "input", ["text", "[1]", "{", '"x"', "NaN", '{"x":NaN}', '{"x":01}', "{'x':1}", "{}{}", "[" * 100_000]
 )

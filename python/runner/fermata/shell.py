@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import itertools
 import os
 import re
 import sys
@@ -50,12 +51,18 @@ __fermata_call() {
 _FIRST_DESCRIPTOR: Final = 100
 
 
-def known(names: Iterable[str], toolsets: Iterable[Mapping[str, Any]]) -> dict[str, Tool]:
+def known(
+    names: Iterable[str], toolsets: Iterable[Mapping[str, Any]], required: Sequence[Sequence[str] | None] = ()
+) -> dict[str, Tool]:
     """Return the tools of a script by their names in the text of the shell functions.
 
     The name of a plain tool is its index, and that of a tool of a toolset is ``key.method``.
+    ``required`` are the arguments that calls of the plain tools must have, if the server tells them.
     """
-    tools = {str(index): Tool(name) for index, name in enumerate(names)}
+    tools = {
+        str(index): Tool(name, required=needed or ())
+        for index, (name, needed) in enumerate(itertools.zip_longest(names, required))
+    }
     for each in toolsets:
         key = each["key"]
         tools.update((f"{key}.{method}", Tool(name, key)) for method, name in each.get("methods", {}).items())
@@ -148,13 +155,15 @@ class _Desk:
             return _refusal(f"tool input for {name} is larger than {MAX_INPUT} bytes")
         try:
             text = input.decode()
-            is_object = isinstance(loads(text, parse_constant=_refuse), dict)
+            members = loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            is_object = False
-        if not is_object:
+            members = None
+        if not isinstance(members, dict):
             return _refusal(
                 f"tool input for {name} must be a JSON object, got: {input[:200].decode('utf-8', 'replace')}"
             )
+        if missing := [each for each in tool.required if each not in members]:
+            return _refusal(_missing(name, missing))
         try:
             check(text)
         except ValueError as error:
@@ -183,6 +192,16 @@ def _refusal(message: str) -> bytes:
     """Return the beginning of a reply with which a function fails."""
     text = message.replace("\0", "").encode("utf-8", "replace")
     return b"1 %d\n%s" % (len(text), text)
+
+
+def _missing(name: str, missing: list[str]) -> str:
+    """Return what is wrong with a call that lacks arguments. Scripts often write the input to stdin instead."""
+    shown = [each[:64] for each in missing[:10]]
+    example = ", ".join(f"{dumps(each, ensure_ascii=False)}: ..." for each in shown)
+    return (
+        f"{name} is missing the argument{'s' * (len(shown) > 1)} {', '.join(shown)}: pass the input as a JSON object "
+        f"in one argument, such as '{{{example}}}'; standard input is not read"
+    )
 
 
 def _refuse(constant: str) -> None:

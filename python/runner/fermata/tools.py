@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -30,6 +30,8 @@ class Tool(NamedTuple):
     name: str
     # The key of the toolset through which the program calls it, or empty.
     toolset: str = ""
+    # The arguments that its calls must have. The stubs of Python programs check that themselves.
+    required: Sequence[str] = ()
 
 
 class ToolExecutionError(RuntimeError):

@@ -204,7 +204,7 @@ def _run_python(request: dict[str, Any], namespace: dict[str, Any], ready: Ready
 def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
     """Run a shell script to its end and return its exit code."""
     pending.come_from_processes(shell.Others().rest, shell.results)
-    known = shell.known(request.get("tools", ()), request.get("toolsets", ()))
+    known = shell.known(request.get("tools", ()), request.get("toolsets", ()), request.get("required", ()))
     args = request.get("args", ())
     with asyncio.Runner() as runner:
         try:
