@@ -101,9 +101,8 @@ func TestCheckedArguments(t *testing.T) {
 		{`get_weather(citty="x")`, "get_weather() has no argument citty; did you mean city? Its signature is get_weather(city: str, days: int = 3)"},
 		{`get_weather("x", 1, 2)`, "get_weather() takes at most 2 arguments by position, but got 3; " + weather},
 		{`get_weather("x", days={1})`, "get_weather() cannot send the argument days: Object of type set is not JSON serializable"},
-		{`open_ended(a=1)`, "open_ended() is missing the argument 'class', to be passed as **{'class': ...}; its signature is open_ended(a: Any = None, **extra)"},
-		{`odd(**{"class": 1})`, "odd() is missing the argument 'get-x', to be passed as **{'get-x': ...}; its signature is odd()"},
-		{`odd(get_x=1)`, "odd() has no argument get_x; did you mean 'get-x'? Its signature is odd()"},
+		{`open_ended(a=1)`, "open_ended() is missing the argument class_; its signature is open_ended(a: Any = None, *, get_x: Any = None, class_: Any, **extra)"},
+		{`odd(**{"class": 1})`, "odd() is missing the argument get_x; its signature is odd(*, get_x: Any, class_: Any = None)"},
 		{`ping(1)`, "ping() takes no arguments by position, but got 1; its signature is ping()"},
 		{`ping(a=1)`, "ping() has no argument a; its signature is ping()"},
 	}
@@ -113,6 +112,7 @@ func TestCheckedArguments(t *testing.T) {
 		{`open_ended({"class": 1, "get-x": 2, "b": 3})`, `{"class":1,"get-x":2,"b":3}`},
 		{`odd(**{"get-x": 1, "class": 2})`, `{"get-x":1,"class":2}`},
 		{`odd({"get-x": 1})`, `{"get-x":1}`},
+		{`odd(get_x=1)`, `{"get-x":1}`},
 		{`ping()`, `{}`},
 		{`ping({})`, `{}`},
 	}

@@ -138,7 +138,7 @@ func TestArgumentValues(t *testing.T) {
 // TestWaysToCall checks the ways to call a stub: by position, by keyword, with a dict.
 func TestWaysToCall(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","default":3},"not-a-name":{},"self":{}},"required":["city"]}`)
-	signature := "ask(city: str, days: int = 3, self: Any = None, **extra)"
+	signature := "ask(city: str, days: int = 3, self: Any = None, *, not_a_name: Any = None, **extra)"
 	cases := []struct{ name, call, want, refused string }{
 		{"keywords", `ask(city="a", days=2)`, `{"city": "a", "days": 2}`, ""},
 		{"keywords in another order", `ask(days=2, city="a")`, `{"days": 2, "city": "a"}`, ""},
