@@ -40,6 +40,9 @@ type execution struct {
 	requestID atomic.Pointer[string]
 	// rested is when the program last came to rest. Only the execution's goroutine uses it.
 	rested time.Time
+	// flooded is how the program has ended in its pause, if it had printed too much. Only the execution's goroutine
+	// uses it.
+	flooded *ending
 	// pausedUntil is when the present pause expires at the latest, nil outside pauses.
 	pausedUntil atomic.Pointer[time.Time]
 }
@@ -159,6 +162,9 @@ func (x *execution) run(d delivery) ending {
 	x.pool.Running(1)
 	x.counted.move(Running)
 	x.counted.Release(x.stored)
+	if x.flooded != nil {
+		return *x.flooded // The results that the claim has brought come too late for the program.
+	}
 	e := x.stretch().run(d)
 	x.rested, x.stored = e.rested, e.held
 	return e
@@ -222,6 +228,7 @@ func (x *execution) pause() (delivery, bool) {
 		rest.Stop() // The sandbox has not been given its program yet.
 		m.still = true
 	}
+	events := x.sandbox.Events()
 	for {
 		select {
 		case d := <-x.conversation.deliveries:
@@ -235,7 +242,10 @@ func (x *execution) pause() (delivery, bool) {
 			m.asked = time.Now()
 			restless.Reset(max(x.conversation.budget(), stopTimeout))
 			_ = x.sandbox.Stop() // An error means that the sandbox has ended, as Events tells, too.
-		case event := <-x.sandbox.Events():
+		case event := <-events:
+			if exit, ok := event.(sandbox.Exit); ok && x.floods(exit) {
+				event, events = sandbox.Stopped{}, nil
+			}
 			switch event := event.(type) {
 			case sandbox.Stopped:
 				x.conversation.spend(m.stop(time.Now()))
@@ -265,6 +275,17 @@ func (x *execution) pause() (delivery, bool) {
 			return x.leave(Cancelled, pauseCancelled)
 		}
 	}
+}
+
+// floods reports whether a program has ended in its pause since it had printed too much before it came to a stop. The
+// pause goes on, and the continuation is told, with the output.
+func (x *execution) floods(exit sandbox.Exit) bool {
+	if exit.Over == "" {
+		return false
+	}
+	e := exited(exit)
+	x.flooded = &e
+	return true
 }
 
 const (

@@ -52,6 +52,9 @@ func TestLogTellsEnds(t *testing.T) {
 			if line.Number("round") != 0 || line.Number("calls") != 0 || line.Number("waited_ms") < 0 {
 				t.Errorf("%s: line %v, want no rounds, no calls and how long the start waited", p.program.Code, line)
 			}
+			if code := line.Number("exit_code"); code != map[bool]float64{true: 3, false: -1}[p.outcome == "exited"] {
+				t.Errorf("%s: exit_code = %v", p.program.Code, code)
+			}
 			if ran := line.Number("ran_ms"); ran < 0 || p.outcome == "timed_out" && ran < 1000 {
 				t.Errorf("%s: ran_ms = %v", p.program.Code, ran)
 			}
