@@ -46,13 +46,14 @@ type Answer struct {
 	// that is larger than MaxFailed or cannot be read is left out.
 	Body []byte
 
-	budget *Budget
-	taken  int64
+	budget    *Budget
+	principal string
+	taken     int64
 }
 
 // Release gives the bytes of the answer back to the budget.
 func (a *Answer) Release() {
-	a.budget.give(a.taken)
+	a.budget.give(a.principal, a.taken)
 	a.taken = 0
 }
 
@@ -121,7 +122,7 @@ func (c *Client) follow(method string, from *url.URL, location string) (*url.URL
 // read reads the answer's body.
 func (c *Client) read(ctx context.Context, r Request, resp *http.Response) (*Answer, error) {
 	defer func() { _ = resp.Body.Close() }()
-	a := &Answer{Status: resp.StatusCode, Header: resp.Header, budget: c.budget}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, budget: c.budget, principal: r.Principal}
 	if resp.Body == http.NoBody {
 		return a, nil
 	}
@@ -181,7 +182,7 @@ func (a *Answer) fill(in io.Reader, limit, hint int64) error {
 	size := min(max(hint+1, 4<<10), 64<<10, limit+1) // The hint comes from the endpoint and may be wrong.
 	var body []byte
 	for {
-		if !a.budget.take(size - a.taken) {
+		if !a.budget.take(a.principal, size-a.taken) {
 			return &Error{Reason: Busy}
 		}
 		a.taken = size

@@ -75,7 +75,7 @@ func TestT6Bodies(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	defer s.Close()
-	budget := outgoing.NewBudget(4 << 20)
+	budget := outgoing.NewBudget(8 << 20)
 	c := open(t, s.URL, func(o *outgoing.Options) { o.Budget = budget })
 	for path, want := range map[string]outgoing.Reason{
 		"/bomb": outgoing.Large, "/nested": outgoing.Encoded, "/empty": outgoing.Large, "/br": outgoing.Encoded, "/lie": outgoing.Unpackable,
@@ -104,7 +104,7 @@ func TestT6Bodies(t *testing.T) {
 	}
 	wantReason(t, err, outgoing.Busy)
 	if len(held) != 3 {
-		t.Errorf("%d answers of 1 MiB fit into a budget of 4 MiB, want 3", len(held))
+		t.Errorf("%d answers of 1 MiB fit into the half of 8 MiB that one client may have, want 3", len(held))
 	}
 	for _, a := range held {
 		a.Release()

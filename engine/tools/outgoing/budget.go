@@ -1,34 +1,46 @@
 package outgoing
 
-import "sync/atomic"
+import "sync"
 
-// A Budget limits the bytes of all answers that are in memory at the same time. Clients can share one.
+// A Budget limits the bytes of all answers that are in memory at the same time. A principal may have a quarter of
+// them, and more only as long as half of the budget is left for others. Clients can share one.
 type Budget struct {
-	left atomic.Int64
+	share, reserve int64
+
+	mu    sync.Mutex
+	left  int64
+	taken map[string]int64 // by principal
 }
 
 // NewBudget returns a budget with the given number of bytes.
 func NewBudget(bytes int64) *Budget {
-	b := &Budget{}
-	b.left.Store(bytes)
-	return b
+	return &Budget{left: bytes, share: bytes / 4, reserve: bytes / 2, taken: map[string]int64{}}
 }
 
-// take takes bytes from the budget. If not enough are left, it takes none and reports false.
-func (b *Budget) take(n int64) bool {
+// take takes bytes from the budget for a principal. If not enough are left, it takes none and reports false.
+func (b *Budget) take(principal string, n int64) bool {
 	if b == nil {
 		return true
 	}
-	if b.left.Add(-n) < 0 {
-		b.left.Add(n)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > b.left || b.taken[principal]+n > b.share && b.left-n < b.reserve {
 		return false
 	}
+	b.left -= n
+	b.taken[principal] += n
 	return true
 }
 
-// give gives bytes back.
-func (b *Budget) give(n int64) {
-	if b != nil {
-		b.left.Add(n)
+// give gives bytes of a principal back.
+func (b *Budget) give(principal string, n int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += n
+	if b.taken[principal] -= n; b.taken[principal] <= 0 {
+		delete(b.taken, principal)
 	}
 }
