@@ -161,3 +161,39 @@ with ThreadPoolExecutor() as pool:
     )
     assert got.stderr.endswith("ToolExecutionError: boom\n") and "<program>" in got.stderr
     assert "/fermata/" not in got.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("total = 1\nprint(totl)", "NameError: name 'totl' is not defined. Did you mean: 'total'?"),
+        (
+            "class A:\n    size = 1\nA().sizes",
+            "AttributeError: 'A' object has no attribute 'sizes'. Did you mean: 'size'?",
+        ),
+        ("q9", "NameError: name 'q9' is not defined"),
+    ],
+)
+def test_a_name_that_is_nearly_right(run: Runner, code: str, error: str) -> None:
+    ended = run(code)
+    assert ended.done["error"] == error
+    assert ended.stderr.endswith(f"\n{error}\n")
+
+
+def test_the_hook_of_the_program_tells_its_error(run: Runner) -> None:
+    code = """import sys
+def hook(kind, error, tb):
+    print(kind.__name__, error, tb.tb_lineno)
+sys.excepthook = hook
+1 / 0"""
+    ended = run(code)
+    assert (ended.stdout, ended.stderr) == ("ZeroDivisionError division by zero 5\n", "")
+    assert ended.done["error"] == "ZeroDivisionError: division by zero"
+
+
+def test_a_hook_that_fails(run: Runner) -> None:
+    ended = run("import sys\nsys.excepthook = lambda *_: {}['x']\n1 / 0")
+    begin, _, end = ended.stderr.partition("\nOriginal exception was:\n")
+    assert begin.startswith("Error in sys.excepthook:\nTraceback") and begin.endswith("KeyError: 'x'\n")
+    assert end.endswith("ZeroDivisionError: division by zero\n")
+    assert "/fermata/" not in ended.stderr

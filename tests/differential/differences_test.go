@@ -22,6 +22,8 @@ var differences = map[string]difference{
 	"async/coroutine_misuse_error":       {parts: "error stderr", why: "Calls that are not awaited"},
 	"async/task_never_retrieved":         {parts: "stderr", why: "Numbers of tasks"},
 	"async/wait_for_slow_tool":           {parts: "stdout", why: "Timeouts"},
+	"plots/savefig_after_show":           {parts: "files", why: "Figures"},
+	"processes/file_runs_itself":         {parts: "stdout", why: "The file of the program"},
 	"files/reads_itself":                 {parts: "exit stdout error line stderr", why: "The file of the program"},
 	"processes/start_method_top_level":   {parts: "stdout", why: "Processes of a program with a top-level `await`", since: 14},
 	"errors/await_list":                  {parts: "stderr", why: "Calls that are not awaited"},
@@ -42,20 +44,9 @@ var differences = map[string]difference{
 
 // faults are programs in which the server is wrong today. An entry is to be taken out when that is repaired.
 var faults = map[string]string{
-	"classes/source_of_class":       "the program is no file",
-	"files/script_directory":        "the program is no file",
-	"processes/file_runs_itself":    "the program is no file",
-	"processes/forkserver_process":  "the program is no file",
-	"errors/name_error_suggestion":  "on 3.11 nothing is suggested",
-	"errors/error_in_property":      "on 3.11 nothing is suggested",
-	"classes/attribute_suggestion":  "on 3.11 nothing is suggested",
-	"errors/excepthook_own":         "sys.excepthook of the program is not used",
 	"errors/warnings_as_errors":     "the end of a program warns",
 	"errors/unraisable":             "the program is no file",
 	"errors/syntax_expected_indent": "marks of syntax errors",
-	"classes/source_of_nested":      "the program is no file",
-	"plots/savefig_after_show":      "what was shown is not what is saved",
-	"processes/pool_spawn":          "the program is no file",
 }
 
 // judgeTable checks that the table names programs, and that the documentation names the reasons, and no more.

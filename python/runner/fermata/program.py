@@ -8,6 +8,8 @@ import inspect
 import io
 import linecache
 import re
+import sys
+import threading
 import traceback
 import warnings
 from types import CodeType, TracebackType
@@ -242,7 +244,7 @@ def _line(error: BaseException) -> str:
     text = "".join(traceback.format_exception_only(type(error), error))
     if isinstance(error, SyntaxError):
         text = text.rstrip().rpartition("\n")[2]
-    return text.rstrip("\n")
+    return text.rstrip("\n") + _suggestion(error)
 
 
 def _first_of(error: BaseException) -> BaseException | None:
@@ -259,9 +261,48 @@ def error_text(error: BaseException, hidden: str) -> str:
     """Return the traceback, without frames of files below the directory ``hidden``."""
     try:
         _hide(error, hidden)
-        return _cut("".join(traceback.format_exception(error)), _MAX_TRACEBACK)
+        text = "".join(traceback.format_exception(error))
+        if suggestion := _suggestion(error):
+            text = f"{text.removesuffix(chr(10))}{suggestion}\n"
+        return _cut(text, _MAX_TRACEBACK)
     except BaseException:  # the methods of the error belong to the program
         return f"{_cut(type(error).__name__, _MAX_ERROR)}\n"
+
+
+_SUGGESTION: Final = re.compile(r"\. Did you mean: '\w+'\?$")
+
+
+def _suggestion(error: BaseException) -> str:
+    """Return what Python adds to the error of a misspelled name, such as ``. Did you mean: 'total'?``.
+
+    From Python 3.12 on, the module traceback adds it. Before that, only the interpreter's own printing does.
+    """
+    if sys.version_info >= (3, 12) or not isinstance(error, (AttributeError, NameError)) or hasattr(error, "__notes__"):
+        return ""
+    printed = _Printed(sys.stderr)
+    sys.stderr = printed
+    try:
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    finally:
+        sys.stderr = printed.other
+    found = _SUGGESTION.search(printed.getvalue().rstrip("\n"))
+    return found[0] if found else ""
+
+
+class _Printed(io.StringIO):
+    """A stderr for one thread. What other threads print goes where it would have gone."""
+
+    def __init__(self, other: Any) -> None:
+        """Keep what this thread prints, and pass on to ``other`` what other threads print."""
+        super().__init__()
+        self.other = other
+        self._thread = threading.get_ident()
+
+    def write(self, text: str, /) -> int:
+        """Keep the text or pass it on."""
+        if threading.get_ident() == self._thread:
+            return super().write(text)
+        return int(self.other.write(text))
 
 
 def _hide(error: BaseException, hidden: str) -> None:

@@ -112,7 +112,8 @@ def run(stream: socket.socket, ready: Ready) -> None:
         done["error"] = error_line(error)
         done["memory"] = isinstance(error, MemoryError)
         status = 1
-        _write(error_text(error, _OWN_FILES) + _hint(error, request["code"]))
+        _show_error(error)
+        _write(_hint(error, request["code"]))
         del error
     _finish(main, ready.figures, pending)
     tool_names.restore_builtins()
@@ -304,6 +305,18 @@ def _hint(error: BaseException, source: str) -> str:
         return hints.of(error, source)
     except BaseException:  # the import system and the error belong to the program
         return ""
+
+
+def _show_error(error: BaseException) -> None:
+    """Print the error that has ended the program, or let the program's own sys.excepthook do so."""
+    text = error_text(error, _OWN_FILES)
+    if sys.excepthook is not sys.__excepthook__:
+        try:
+            sys.excepthook(type(error), error, error.__traceback__)
+            return
+        except BaseException as another:
+            text = f"Error in sys.excepthook:\n{error_text(another, _OWN_FILES)}\nOriginal exception was:\n{text}"
+    _write(text)
 
 
 def _write(text: str) -> None:
