@@ -169,6 +169,9 @@ func (c *chronicle) found(r continuation.Record) error {
 	return c.Stored(r, false)
 }
 
+// recordName returns the name of the record of a call.
+func (c *chronicle) recordName(call string) string { return c.Summary().RecordNameOf(call) }
+
 // failure returns the event of a call that has failed without an envelope.
 func (c *chronicle) failure(call, why string, took int64) journal.Event {
 	return c.failureTold(call, why, nil, took)
@@ -176,7 +179,7 @@ func (c *chronicle) failure(call, why string, took int64) journal.Event {
 
 // failureTold returns the event of a call that has failed with the details of an envelope, or with none.
 func (c *chronicle) failureTold(call, why string, details *envelope.Details, took int64) journal.Event {
-	return callFailed(c.Writer, call, journal.RecordName(c.id, call), why, details, took)
+	return callFailed(c.Writer, call, c.recordName(call), why, details, took)
 }
 
 // callFailed returns the event of a call that has failed, for the journal of w.

@@ -128,7 +128,7 @@ func (w *crew) run(s *served) {
 		}
 	}()
 	result, err := w.mandate.grant.Call(w.ctx, tools.Request{
-		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.RecordName(w.execution, s.call.ID), Depth: w.depth,
+		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.CallKey(w.execution, s.call.ID), Depth: w.depth,
 	})
 	if err == nil {
 		s.output, s.envelope = result.Output, result.Envelope

@@ -81,7 +81,7 @@ func (c *chronicle) outcomeOf(a reply, started time.Time) journal.Event {
 	if a.Failed {
 		return c.failureTold(a.CallID, messageOf(a.Result), a.details, took)
 	}
-	return &journal.CallCompleted{Call: a.CallID, Record: journal.RecordName(c.id, a.CallID), Output: c.Value(a.Value), Took: took}
+	return &journal.CallCompleted{Call: a.CallID, Record: c.recordName(a.CallID), Output: c.Value(a.Value), Took: took}
 }
 
 // messageOf returns the message of a failed call.

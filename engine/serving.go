@@ -82,7 +82,7 @@ func (c *conversation) endCall(s *served) {
 	}
 	c.record.Received = received
 	c.chronicle.Note(&journal.CallCompleted{
-		Call: s.call.ID, Record: journal.RecordName(c.id, s.call.ID), Output: c.chronicle.Value(s.output), Took: took, Cost: s.tool.Cost,
+		Call: s.call.ID, Record: c.chronicle.recordName(s.call.ID), Output: c.chronicle.Value(s.output), Took: took, Cost: s.tool.Cost,
 	})
 }
 
@@ -96,7 +96,7 @@ func (c *conversation) missed(awaited map[int]bool, w *crew) {
 			return false
 		}
 		c.chronicle.Note(&journal.CallCompleted{
-			Call: p.ID, Record: journal.RecordName(c.id, p.ID), Took: journal.Since(p.Started), Cost: p.Cost,
+			Call: p.ID, Record: c.chronicle.recordName(p.ID), Took: journal.Since(p.Started), Cost: p.Cost,
 		})
 		return true
 	})
@@ -119,7 +119,7 @@ func (c *chronicle) begun(call issuedCall) *journal.CallStarted {
 		runner = journal.RunnerServer
 	}
 	return &journal.CallStarted{
-		Call: call.ID, Record: journal.RecordName(c.id, call.ID), Tool: call.Name, Toolset: call.Toolset, Runner: runner,
+		Call: call.ID, Record: c.recordName(call.ID), Tool: call.Name, Toolset: call.Toolset, Runner: runner,
 		Input: c.Value(call.Input), Line: c.Line(call.line),
 	}
 }

@@ -194,6 +194,7 @@ func (s *standaloneCalls) newCall(c ToolCall, tool host.Tool) (continuation.Reco
 		Server: journal.ServerName(r.Owner),
 	}
 	w := journal.NewWriter(s.o.Journal, summary, 0)
+	summary = w.Summary()
 	w.Note(
 		&journal.Started{
 			Execution: r.ID, Contract: summary.Contract, Toolsets: []string{c.Toolset}, Timeout: summary.Budget, Parent: c.Parent,

@@ -62,7 +62,7 @@ func (h *handlers) list(c echo.Context) error {
 
 // show returns a summary without what the viewer may not see.
 func show(s journal.Summary, v journal.Viewer) journal.Summary {
-	s.Tools, s.Mode, s.Reason, s.Detail = nil, "", "", ""
+	s.Tools, s.Mode, s.Mark, s.Reason, s.Detail = nil, "", "", "", ""
 	if !v.Operator {
 		s.Principal = ""
 	}

@@ -13,6 +13,7 @@ type journalSettings struct {
 	Value    byteSize      `name:"journal-value" default:"64KiB" help:"Largest input or result of a tool call that a journal keeps whole, as compact JSON. Of a larger one it keeps the beginning."`
 	Life     time.Duration `name:"journal-life" default:"24h" help:"How long to keep a journal after the end of its execution."`
 	Quota    byteSize      `name:"journal-quota" default:"256MiB" help:"Most bytes of journals of one client. Beyond that, the oldest ones of ended executions go. A journal counts as at least 4 KiB."`
+	CallMark string        `name:"call-mark" enum:"colon,underscore" default:"colon" help:"What stands in the names of records of calls between their type and the UUID. colon: as in ptc:9a0c…; underscore: as in ptc_9a0c…, for systems whose ids have no colons. The records of an execution stay as they were at its start."`
 	Timeline string        `name:"timeline-namespace" placeholder:"WORD" help:"What the paths of blocks in timelines begin with. conv: with conv:, as in conv:fi:turn_1.files/a.csv; empty: with nothing. A request may choose by ?namespace=."`
 	Space    byteSize      `name:"journal-space" default:"4GiB" help:"Most bytes of journals of all clients. Beyond that, the oldest ones of ended executions go."`
 }
@@ -30,7 +31,7 @@ const maxJournalValue byteSize = 1 << 20
 
 // options returns the settings that the engine has to know.
 func (s *journalSettings) options() journal.Options {
-	return journal.Options{Mode: s.Mode, Value: int(s.Value), Life: s.Life}
+	return journal.Options{Mode: s.Mode, Value: int(s.Value), Life: s.Life, Mark: map[string]string{"underscore": "_"}[s.CallMark]}
 }
 
 // limits returns the settings that the store has to know.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +64,7 @@ func (x *Execution) begun(e Entry) (CallRecord, error) {
 	if err := e.decode(&started); err != nil {
 		return CallRecord{}, err
 	}
-	kind, _, _ := strings.Cut(started.Record, ":")
+	kind, _, _ := strings.Cut(started.Record, cmp.Or(x.known.Mark, ":"))
 	r := CallRecord{
 		ID: started.Record, Type: kind, Execution: x.stored.ID, Call: started.Call, Session: x.known.Session,
 		Toolset: started.Toolset, Tool: started.Tool, Input: started.Input, Status: CallIsExecuting, Runner: started.Runner,

@@ -4,8 +4,8 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -88,9 +88,11 @@ type Output struct {
 // callSpace is the UUID namespace of the records of calls. It must not change.
 const callSpace = "9a0c6f0e-7f5e-4c37-8f2b-0b9d6b9f4a11"
 
-// RecordName returns the name of the record of a call.
-func RecordName(execution, call string) string {
-	return CallOfProgram + ":" + uuid.NewSHA1(uuid.MustParse(callSpace), []byte(execution+"\x00"+call)).String()
+// CallKey returns what tells a call of an execution from all other calls, for servers that take such keys.
+func CallKey(execution, call string) string { return CallOfProgram + ":" + recordID(execution, call) }
+
+func recordID(execution, call string) string {
+	return uuid.NewSHA1(uuid.MustParse(callSpace), []byte(execution+"\x00"+call)).String()
 }
 
 // The types of records of calls. The name of a record begins with its type.
@@ -103,11 +105,11 @@ const (
 
 // RecordNameOf returns the name of the record of a call of the execution with this summary.
 func (s Summary) RecordNameOf(call string) string {
-	name := RecordName(s.ID, call)
+	kind := CallOfProgram
 	if s.Contract == ContractTool && s.Parent == "" {
-		return CallAlone + strings.TrimPrefix(name, CallOfProgram)
+		kind = CallAlone
 	}
-	return name
+	return kind + cmp.Or(s.Mark, ":") + recordID(s.ID, call)
 }
 
 // ContractTool is the contract of a call that was made without a program. Lists of executions have such
@@ -273,6 +275,9 @@ type Summary struct {
 	Detail string `json:"detail,omitempty"`
 	// Mode is the Mode of the journal. Lists do not show it.
 	Mode Mode `json:"mode,omitempty"`
+	// Mark stands in the names of records of calls between the type and the UUID. If it is empty, it is a colon.
+	// Lists do not show it.
+	Mark string `json:"mark,omitempty"`
 }
 
 // A Mode is how much a journal keeps. Its texts are stored and must not change.

@@ -21,6 +21,8 @@ type Options struct {
 	Value int
 	// Life is how long a journal is kept after the end of its execution.
 	Life time.Duration
+	// Mark is that of the Summary of new executions.
+	Mark string
 }
 
 const (
@@ -80,7 +82,7 @@ type state struct {
 
 // NewWriter returns the Writer of a new execution. lines is the number of lines of its program.
 func NewWriter(o Options, s Summary, lines int) *Writer {
-	s.Mode = cmp.Or(o.Mode, Full)
+	s.Mode, s.Mark = cmp.Or(o.Mode, Full), o.Mark
 	return newWriter(o, s, 0, state{Lines: lines})
 }
 

@@ -165,7 +165,7 @@ func TestBashErrors(t *testing.T) {
 		{Name: "no such command", Code: "nosuch", Error: "Sandbox exited with code 127", Stderr: []string{"line 1: nosuch: command not found"}},
 		{Name: "no such file", Code: "cat nosuch", Error: exit1, Stderr: []string{"cat: nosuch: No such file or directory"}},
 		{Name: "syntax", Code: "echo 1\nif", Stdout: "1\n", Error: "Sandbox exited with code 2", Stderr: []string{"line 3: syntax error"}},
-		{Name: "too many rounds", Code: "while :; do ask; done >/dev/null", Tools: harness.Tools("ask"), Error: "Exceeded maximum round trips (20)"},
+		{Name: "too many rounds", Code: "while :; do ask; done >/dev/null", Tools: harness.Tools("ask"), Error: "Exceeded maximum round trips (20)", Stderr: []string{"Exceeded maximum round trips (20): FERMATA_MAX_ROUNDS"}},
 		{Name: "too much output", Code: "yes", Error: "stdout length exceeded", Stdout: strings.Repeat("y\n", 1<<19)},
 	}
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {

@@ -201,6 +201,27 @@ func execute(t *testing.T, c harness.Client, header http.Header, body string, st
 	return e, a
 }
 
+// TestCallMark looks at the names of records without colons, of calls of programs and of others.
+func TestCallMark(t *testing.T) {
+	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
+		d := standard(t, s, harness.Settings{"CALL_MARK": "underscore"})
+		key := harness.NewKey()
+		alone, _ := execute(t, d.Client, nil, fmt.Sprintf(`{"toolset":"desk","tool":"book","input":{"key":%q,"n":1}}`, key), http.StatusOK)
+		parented, _ := execute(t, d.Client, http.Header{"X-Ptc-Call-Id": {key}}, fmt.Sprintf(`{"toolset":"desk","tool":"book","input":{"key":%q,"n":1}}`, key), http.StatusOK)
+		if !strings.HasPrefix(alone.CallID, "standalone_") || !strings.HasPrefix(parented.CallID, "ptc_") {
+			t.Errorf("the calls are named %s and %s, want standalone_ and ptc_", alone.CallID, parented.CallID)
+		}
+		if raw := fetched(t, d.Client, "/calls?parent_call_id="+key, http.StatusOK).Raw; !strings.Contains(raw, `"type":"ptc"`) || !strings.Contains(raw, `"`+parented.CallID+`"`) {
+			t.Errorf("the records of the calls of a parent are %s", raw)
+		}
+		paused := d.Pause(t, harness.Program{Code: "await one()", Tools: harness.Tools("one")})
+		ended := d.Post(t, paused.Continue(harness.Echo))
+		if raw := fetched(t, d.Client, "/executions/"+ended.Header.Get("Fermata-Execution")+"/calls", http.StatusOK).Raw; strings.Count(raw, `"call_id":"ptc_`) != 1 {
+			t.Errorf("the records of the calls of a program are %s", raw)
+		}
+	})
+}
+
 // TestExecute calls tools without a program, and looks at the records of the calls.
 func TestExecute(t *testing.T) {
 	harness.OverSetups(t, harness.Processes, func(t *testing.T, s harness.Setup) {
