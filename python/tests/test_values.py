@@ -306,7 +306,8 @@ LABELLED: dict[str, tuple[str, Any]] = {
         [{"city": "Paris", "n": 3}, {"city": "Rome", "n": 2}],
     ),
     "describe": ('frame.describe().loc[["max"]]', [{"index": "max", "n": 3.0}]),
-    "filtered": ("frame[frame.n > 2]", [{"index": 2, "city": "Paris", "n": 3}]),
+    "filtered": ("frame[frame.n > 2]", [{"city": "Paris", "n": 3}]),
+    "put together": ("pd.concat([frame, frame[:1]])['n']", [1, 2, 3, 1]),
     "filtered, counted anew": ("frame[frame.n > 2].reset_index(drop=True)", [{"city": "Paris", "n": 3}]),
     "frame without labels": ("frame[2:]", [{"city": "Paris", "n": 3}]),
 }

@@ -117,7 +117,8 @@ def _convert_scientific(value: Any) -> Any:
         if kind.__name__ == "DataFrame":
             return _records(value)
         if kind.__name__ == "Series" and _labelled(value.index):
-            return _by_label(value)
+            # Numbers that are there twice are those of rows of several frames.
+            return value.tolist() if _numbered(value.index) and not value.index.is_unique else _by_label(value)
         if kind.__name__ == "NAType":
             return None
     if package == "numpy" and (names := getattr(getattr(value, "dtype", None), "names", None)) is not None:
@@ -138,9 +139,14 @@ def _labelled(index: Any) -> bool:
     return type(index).__name__ != "RangeIndex" or index.name is not None
 
 
+def _numbered(index: Any) -> bool:
+    """Tell whether an index may have the numbers of rows that were filtered, sorted or put together."""
+    return index.name is None and getattr(getattr(index, "dtype", None), "kind", "") in {"i", "u"}
+
+
 def _records(frame: Any) -> list[dict[Any, Any]]:
-    """Return the rows of a frame, each with the labels of its row."""
-    columns, labelled = frame.columns.tolist(), _labelled(frame.index)
+    """Return the rows of a frame, each with the labels of its row, if they have any."""
+    columns, labelled = frame.columns.tolist(), _labelled(frame.index) and not _numbered(frame.index)
     if labelled:
         columns += [name for name in frame.index.names if name is not None]
     if len({*columns}) < len(columns):
