@@ -24,7 +24,7 @@ var differences = map[string]difference{
 	"async/wait_for_slow_tool":                  {parts: "stdout", why: "Timeouts"},
 	"plots/savefig_after_show":                  {parts: "files", why: "Figures"},
 	"processes/file_runs_itself":                {parts: "stdout", why: "The file of the program"},
-	"errors/unraisable":                         {parts: "stderr", why: "Tracebacks", until: 12},
+	"errors/unraisable":                         {parts: "stderr", why: "Tracebacks"},
 	"errors/syntax_expected_indent":             {parts: "stderr", why: "Tracebacks", until: 12},
 	"errors/import_missing":                     {parts: "error stderr", why: "Hints"},
 	"errors/await_in_def":                       {parts: "error stderr", why: "Hints"},
