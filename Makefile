@@ -117,6 +117,8 @@ pythons: $(PORTABLE) ## process sandboxes with a portable CPython 3.14 and, a fe
 	room() { echo "== $$1: $$2 $$3"; PYTHON=$$1 go test -count=1 -timeout=10m -run="$$3/^process\+file$$" $$2 || failed=1; }; \
 	room $(PORTABLE)/bin/python3 ./tests/programs ""; \
 	room $(PORTABLE)/bin/python3 ./tests/isolation ""; \
+	echo "== $(PORTABLE)/bin/python3: ./tests/differential"; \
+	PYTHON=$(PORTABLE)/bin/python3 go test -count=1 -timeout=10m ./tests/differential || failed=1; \
 	room $(PORTABLE)/bin/python3 ./tests/survival '^(TestKilledWhilePaused|TestKilledWhileRunning|TestSandboxesKilled)$$'; \
 	for python in $(OTHER_PYTHONS); do \
 		room $$python ./tests/programs '^(TestPythonEnvironment|TestPythonSource|TestRounds)$$'; \

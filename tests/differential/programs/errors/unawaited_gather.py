@@ -1,3 +1,3 @@
-import asyncio
-r = asyncio.gather(get_weather(city="Paris"), get_weather(city="Rome"))
+cities = await echo(["Paris", "Rome"])
+r = asyncio.gather(*(get_weather(city=c) for c in cities))
 print(type(r).__name__)
