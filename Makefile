@@ -103,8 +103,9 @@ client: ## LibreChat's own client against the server (installs it: 550 MB), and 
 	FERMATA_TEST_NPM=1 go test -count=1 -timeout=10m -v -run='^TestNPMServers$$' ./engine/tools/mcptool
 
 .PHONY: compat
-compat: ## real OpenAPI documents as toolsets, as docs/compatibility.md says (from npm, PyPI and modules of Go: 400 MB)
+compat: ## real OpenAPI documents and MCP servers as toolsets, as docs/compatibility.md says (from npm, PyPI and modules of Go: 2 GB)
 	FERMATA_TEST_COMPAT=1 go test -count=1 -timeout=10m -v -run='^TestRealDocuments$$' ./engine/tools/openapi
+	FERMATA_TEST_COMPAT=1 go test -count=1 -timeout=20m -v -run='^TestRealServers$$' ./engine/tools
 
 .PHONY: compose
 compose: ## compose.yaml unchanged, with the images; needs Docker with Compose
