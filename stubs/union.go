@@ -63,8 +63,8 @@ func merge(properties []property, p property) []property {
 	switch {
 	case known.enum != nil && p.enum != nil && known.anyOf == nil && p.anyOf == nil:
 		// The names of the alternatives, usually.
-		values := append(slices.Clone(known.enum[:len(known.enum)-1]), ',')
-		known.enum, known.members = append(values, p.enum[1:]...), known.members+p.members
+		known.enum = slices.Concat(known.enum[:len(known.enum)-1], []byte{','}, p.enum[1:])
+		known.members += p.members
 		known.kinds, known.values = known.kinds|p.kinds, known.values|p.values
 	case known.united:
 		known.anyOf = append(known.anyOf, p.schema)

@@ -26,8 +26,7 @@ func mend(arguments []byte, of reflect.Type) ([]byte, bool) {
 		return nil, false
 	}
 	mended := false
-	for i := range of.NumField() {
-		field := of.Field(i)
+	for field := range of.Fields() {
 		name := field.Tag.Get("json")
 		value, there := given[name]
 		if !there || name == "" {
@@ -38,10 +37,9 @@ func mend(arguments []byte, of reflect.Type) ([]byte, bool) {
 			kind = field.Type.Elem().Kind()
 		}
 		var better jsontext.Value
-		switch kind {
-		case reflect.Slice:
+		if kind == reflect.Slice {
 			better = asList(value)
-		case reflect.Int, reflect.Int64:
+		} else if kind == reflect.Int || kind == reflect.Int64 {
 			better = asWhole(value)
 		}
 		if better != nil {

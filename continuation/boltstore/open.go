@@ -148,7 +148,7 @@ func setAside(path, why string, cause error, log *slog.Logger) error {
 		}
 		to = path + damagedSuffix + "." + strconv.Itoa(n)
 	}
-	log.Error(why, "file", path, "as", to, "err", cause)
+	log.Error(why, "file", path, "as", to, "err", cause) //nolint:sloglint // the callers have the texts
 	return os.Rename(path, to)
 }
 

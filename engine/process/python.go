@@ -44,7 +44,7 @@ for path in (sys.prefix, sys.exec_prefix, sys.base_prefix, os.path.dirname(os.pa
 func findPython(ctx context.Context, name string) (interpreter, error) {
 	asking, cancel := context.WithTimeout(ctx, pythonTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(asking, name, "-I", "-c", introduce)
+	cmd := exec.CommandContext(asking, name, "-I", "-c", introduce) //nolint:gosec // the operator names the interpreter
 	// A process that a wrapper has started may keep the pipe open.
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()

@@ -55,7 +55,7 @@ func TestOrderOfParameters(t *testing.T) {
 			t.Fatalf("%s: there is no function transfer in\n%s", name, text)
 		}
 		var names []string
-		for _, parameter := range strings.Split(found[1], ",") {
+		for parameter := range strings.SplitSeq(found[1], ",") {
 			if name, _, ok := strings.Cut(strings.TrimSpace(parameter), ":"); ok {
 				names = append(names, name)
 			}

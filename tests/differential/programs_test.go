@@ -93,7 +93,7 @@ func load(t *testing.T) []program {
 }
 
 // TestPrograms runs each program on both sides and compares what it does.
-func TestPrograms(t *testing.T) {
+func TestPrograms(t *testing.T) { //nolint:tparallel // the group waits for its members, and the tools end after them
 	t.Parallel()
 	programs := load(t)
 	client := harness.Serve(t, harness.ProcessSetup(), harness.Settings{"POOL_SIZE": "4"}).Alice()

@@ -35,7 +35,7 @@ func (l *lineLog) log(line []byte) {
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.second) >= time.Second {
 		if l.dropped > 0 {
-			l.o.Log.Warn("an MCP server wrote more to its "+l.where+" than is logged", slog.String("toolset", l.o.Toolset), slog.Int("bytes", l.dropped))
+			l.o.Log.Warn("an MCP server wrote more to its "+l.where+" than is logged", slog.String("toolset", l.o.Toolset), slog.Int("bytes", l.dropped)) //nolint:sloglint // where is one of two constants
 		}
 		l.second, l.logged, l.dropped = now, 0, 0
 	}
@@ -45,7 +45,7 @@ func (l *lineLog) log(line []byte) {
 	}
 	l.logged += len(line)
 	text := l.o.Mask(string(line))
-	l.o.Log.Info("an MCP server wrote to its "+l.where, slog.String("toolset", l.o.Toolset), slog.String("line", strconv.QuoteToASCII(text)))
+	l.o.Log.Info("an MCP server wrote to its "+l.where, slog.String("toolset", l.o.Toolset), slog.String("line", strconv.QuoteToASCII(text))) //nolint:sloglint // where is one of two constants
 	if len(text) > toldBytes {
 		text = strings.ToValidUTF8(text[:toldBytes], "") + " …"
 	}

@@ -181,7 +181,7 @@ func (r *reader) flatten(v placed, depth int) (*flat, error) {
 	}
 	s, at, err := follow(r.tree, v)
 	if err != nil || s == nil {
-		return nil, nil // The schema itself tells what is wrong.
+		return nil, nil //nolint:nilerr // the schema itself tells what is wrong
 	}
 	for _, m := range s.members {
 		switch m.name {

@@ -85,7 +85,7 @@ func fetch(t *testing.T, root, pack string) string {
 	t.Helper()
 	registry, name, _ := strings.Cut(pack, ":")
 	at := strings.LastIndex(name, "@")
-	dir, err := os.MkdirTemp(root, "")
+	dir, err := os.MkdirTemp(root, "") //nolint:usetesting // packages are kept below root
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,11 +185,16 @@ components:
 		tool, input string
 		good        bool
 	}{
-		{"b", `{"y":1}`, true}, {"b", `{"y":"a"}`, true}, {"b", `{"y":true}`, false},
-		{"c", `{"y":"a"}`, true}, {"c", `{"y":1}`, false},
+		{"b", `{"y":1}`, true},
+		{"b", `{"y":"a"}`, true},
+		{"b", `{"y":true}`, false},
+		{"c", `{"y":"a"}`, true},
+		{"c", `{"y":1}`, false},
 		{"d", `{"k":"fixed","n":null,"p":{"x":1},"t":["a",1],"l":"ab"}`, true},
-		{"d", `{"k":"fixed","n":null,"l":"a"}`, false}, {"d", `{"k":"fixed","n":null,"p":{"x":"a"}}`, false},
-		{"d", `{"k":"fixed","n":null,"t":["a",1,2]}`, false}, {"d", `{"k":"fixed","n":null,"z":1}`, false},
+		{"d", `{"k":"fixed","n":null,"l":"a"}`, false},
+		{"d", `{"k":"fixed","n":null,"p":{"x":"a"}}`, false},
+		{"d", `{"k":"fixed","n":null,"t":["a",1,2]}`, false},
+		{"d", `{"k":"fixed","n":null,"z":1}`, false},
 	} {
 		o := find(t, d, test.tool)
 		if err := inputErr(t, o, test.input); (err == nil) != test.good {
