@@ -50,6 +50,9 @@ func (s *Schema) Check(input json.RawMessage) error {
 	}
 	w := &walk{steps: maxSteps}
 	if o, ok := v.(*object); ok {
+		if failure := s.misspelled(w, o); failure != nil {
+			return failure
+		}
 		v = s.adapt(w, o)
 	}
 	if failure := w.check(s.root, v); failure != nil {
@@ -68,10 +71,7 @@ func tooMuch() *Error {
 // adapt removes members that are null and not required, and converts texts that stand for numbers, true and
 // false.
 func (s *Schema) adapt(w *walk, o *object) *object {
-	root := s.root
-	for root.Ref != nil && len(root.Properties) == 0 {
-		root = root.Ref
-	}
+	root := described(s.root)
 	adapted := &object{members: make([]member, 0, len(o.members))}
 	for _, m := range o.members {
 		property := root.Properties[m.name]

@@ -40,6 +40,9 @@ func CompileLenient(raw json.RawMessage) (*Schema, []string, error) {
 	}
 	for _, draft := range drafts {
 		if s, err := compileAs(document, draft); err == nil {
+			if len(l.notes) > 0 {
+				s.names = nil // What is left out may have allowed other names.
+			}
 			return s, l.notes, nil
 		}
 	}
@@ -47,6 +50,7 @@ func CompileLenient(raw json.RawMessage) (*Schema, []string, error) {
 		soften(document, "")
 		s, err := compileAs(document, jsonschema.Draft2020)
 		if err == nil {
+			s.names = nil
 			return s, l.notes, nil
 		}
 		flaw, ok := errors.AsType[*flawError](err)

@@ -37,6 +37,8 @@ type Schema struct {
 	root *jsonschema.Schema
 	// texts are the parameters that are sent as text.
 	texts map[string]bool
+	// names are the arguments, if an unknown one with a name like theirs is refused.
+	names []name
 }
 
 // Compile compiles the schema of a tool's input or result. Without $schema it has the draft 2020-12. The
@@ -86,7 +88,7 @@ func compileAs(document any, draft *jsonschema.Draft) (*Schema, error) {
 	if err := (&measure{}).visit(root, nil); err != nil {
 		return nil, err
 	}
-	return &Schema{root: root}, nil
+	return &Schema{root: root, names: argumentNames(root)}, nil
 }
 
 // WithTexts returns the schema for a tool that sends some parameters as text, in the path or the query. For
@@ -96,7 +98,7 @@ func (s *Schema) WithTexts(names ...string) *Schema {
 	for _, name := range names {
 		texts[name] = true
 	}
-	return &Schema{root: s.root, texts: texts}
+	return &Schema{root: s.root, texts: texts, names: s.names}
 }
 
 // noLoader refuses to load anything to which a schema refers.

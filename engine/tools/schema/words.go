@@ -181,7 +181,6 @@ func didYouMean(name string, known map[string]*jsonschema.Schema) string {
 	if len(name) > maxShown || len(known) > 1000 {
 		return ""
 	}
-	fold := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	best := ""
 	for candidate := range known {
 		if fold(candidate) == fold(name) && (best == "" || candidate < best) {
@@ -192,4 +191,9 @@ func didYouMean(name string, known map[string]*jsonschema.Schema) string {
 		return ""
 	}
 	return "; did you mean " + shown(best) + "?"
+}
+
+// fold returns a name without case, _ and -.
+func fold(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
