@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"fermata/api"
+	"fermata/continuation"
 )
 
 // Before a server has started, health checks are answered and all other requests wait.
@@ -28,6 +29,10 @@ func TestDoorway(t *testing.T) {
 			if w := ask(t.Context(), prefix+"/ready"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"reasons":["starting"]`) {
 				t.Errorf("GET %s/ready: got %d %s, want 503 and starting", prefix, w.Code, w.Body)
 			}
+		}
+		door.Ask(func(context.Context) error { return continuation.ErrUnavailable })
+		if w := ask(t.Context(), "/ready"); !strings.Contains(w.Body.String(), `"reasons":["starting","store"]`) {
+			t.Errorf("GET /ready without a store: got %s, want starting and store", w.Body)
 		}
 		gone, leave := context.WithCancel(t.Context())
 		left, answered := make(chan int, 1), make(chan int, 1)

@@ -104,7 +104,7 @@ func (s *settings) serveAgent(ctx context.Context, to streams, log *slog.Logger)
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	handlers, opened, err := s.wire(ctx, serving, log, newMetrics(), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	handlers, opened, err := s.wire(ctx, serving, log, newMetrics(), func(pinging) {}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return err
 	}

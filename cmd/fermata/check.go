@@ -173,7 +173,7 @@ func (c *check) runProgram(ctx context.Context) (seen surroundings, err error) {
 		return surroundings{}, err
 	}
 	log, watched := slog.New(slog.DiscardHandler), newMetrics()
-	handlers, opened, err := s.wire(ctx, ctx, log, watched, listener.Addr())
+	handlers, opened, err := s.wire(ctx, ctx, log, watched, func(pinging) {}, listener.Addr())
 	if err != nil {
 		return surroundings{}, errors.Join(err, listener.Close())
 	}

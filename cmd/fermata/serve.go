@@ -60,7 +60,7 @@ func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (e
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	// The parts must outlive ctx, because requests that are under way when it ends need them.
-	handlers, opened, err := s.wire(ctx, serving, log, watched, peerListener.Addr(), listener.Addr())
+	handlers, opened, err := s.wire(ctx, serving, log, watched, door.Ask, peerListener.Addr(), listener.Addr())
 	if err != nil && ctx.Err() != nil {
 		log.Info("shutting down before serving", "err", err)
 		return nil

@@ -93,10 +93,15 @@ type served struct {
 	about []slog.Attr
 }
 
+// pinging asks a store whether it answers.
+type pinging = func(context.Context) error
+
 // wire opens the parts of a server and connects them. The caller must close opened when no
 // request is being handled any more. After an error nothing is left open. From the end of ctx on
 // the server says that it is not ready; streams end with serving. watched shows what the parts do.
-func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched *metrics, addr net.Addr, listeners ...net.Addr) (handlers served, opened closers, err error) {
+//
+// found is called when there is a store, which may not answer yet.
+func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched *metrics, found func(store pinging), addr net.Addr, listeners ...net.Addr) (handlers served, opened closers, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, opened.close(ctx))
@@ -148,6 +153,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		return handlers, opened, err
 	}
 	opened.add("store", func(context.Context) error { return store.Close() })
+	found(store.Ping)
 	files, err := s.Files.open(ctx, log, dir)
 	if err != nil {
 		return handlers, opened, err
