@@ -47,6 +47,8 @@ type waiting struct {
 type guard struct {
 	inner   mcp.Connection
 	patient time.Duration // for answers to requests of the server
+	probe   *probe        // or nil
+	pending chan received // gets the message for which a former call of Read waits, if there is one
 
 	version atomic.Value // string: the version of the protocol
 	changed atomic.Bool  // whether the server has said that its tools have changed
@@ -77,6 +79,7 @@ func (g *guard) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 		g.waiting[r.ID] = waiting{r.Method, exchangeOf(ctx)}
 		g.mu.Unlock()
+		g.probe.begin(r)
 	}
 	if err := g.inner.Write(ctx, m); err != nil {
 		return g.note(err)
@@ -87,12 +90,15 @@ func (g *guard) Write(ctx context.Context, m jsonrpc.Message) error {
 // Read implements mcp.Connection.
 func (g *guard) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
-		m, err := g.inner.Read(ctx)
+		m, err := g.next(ctx)
 		if err != nil {
 			return nil, g.note(err)
 		}
 		switch m := m.(type) {
 		case *jsonrpc.Response:
+			if g.probe.drop(m) {
+				continue
+			}
 			if err := g.accept(m); err != nil {
 				return nil, err
 			}

@@ -42,7 +42,8 @@ type message struct {
 type hostile struct {
 	mode    string
 	in      *bufio.Reader
-	refused string // what its first request was answered with
+	refused string          // what its first request was answered with
+	asked   json.RawMessage // the request of a method that it did not know
 	changed bool
 	extra   bool
 }
@@ -105,12 +106,18 @@ func (h *hostile) answer(m message) {
 			h.send(`{"jsonrpc":"2.0","id":"first","method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`)
 			h.refused = string(h.receive().Error)
 		}
+		if h.mode == "late-to-unknown" {
+			h.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, h.asked)
+		}
 		h.send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"hostile","version":"1"}}}`, m.ID)
 	case "tools/list":
 		h.list(m)
 	case "tools/call":
 		h.call(m)
 	default:
+		if h.asked = m.ID; strings.HasSuffix(h.mode, "-to-unknown") {
+			return
+		}
 		if len(m.ID) > 0 && m.Method != "" {
 			h.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
 		}

@@ -46,12 +46,14 @@ const (
 type times struct {
 	start, idle, stop, write, fresh time.Duration
 	backOff, backOffMax             time.Duration
+	probe                           time.Duration // for the answer to the first request of all
 	steady                          time.Duration // how long a session must live for its start not to count as failed
 }
 
 var usual = times{
 	start: 30 * time.Second, idle: 5 * time.Minute, stop: 5 * time.Second, write: 5 * time.Second,
 	fresh: 5 * time.Minute, backOff: time.Second, backOffMax: 5 * time.Minute, steady: 10 * time.Second,
+	probe: 3 * time.Second,
 }
 
 // Options describe an MCP server. Either Command or URL is set.

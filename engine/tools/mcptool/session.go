@@ -41,7 +41,7 @@ func open(ctx context.Context, o *Options, principal string) (s *session, err er
 		if s.proc, err = startProcess(o); err != nil {
 			return nil, err
 		}
-		g.inner = s.proc
+		g.inner, g.probe = s.proc, newProbe(min(o.times.probe, o.times.start/2))
 	}
 	defer func() {
 		if err != nil {

@@ -56,3 +56,20 @@ func TestBackOffOfOnePrincipal(t *testing.T) {
 		t.Errorf("another principal: %s, %v, %+v", got, err, s.State())
 	}
 }
+
+// TestSilentToUnknownMethods starts servers that do not answer a request of a method that they do not know, or only
+// after they were asked something else.
+func TestSilentToUnknownMethods(t *testing.T) {
+	for _, mode := range []string{"silent-to-unknown", "late-to-unknown"} {
+		t.Run(mode, func(t *testing.T) {
+			s := hostileSource(t, mode, func(o *Options) { o.times.probe = 300 * time.Millisecond })
+			began := time.Now()
+			if got, err := call(t, s, "alice", "echo", `{}`); got != `"{}"` && got != `{}` || err != nil {
+				t.Errorf("%s, %v", got, err)
+			}
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
