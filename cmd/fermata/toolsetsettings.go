@@ -23,6 +23,7 @@ type toolsSettings struct {
 	Path        string        `name:"toolsets" env:"FERMATA_TOOLSETS" placeholder:"PATH" help:"Toolsets file, or a directory of them: the tools that the server itself runs. Empty: none."`
 	Package     string        `name:"tools-package" default:"fermata_tools" help:"Name of the package from which programs import toolsets."`
 	Concurrency int           `name:"tool-concurrency" default:"16" help:"Calls that the server runs at the same time for one execution, 1 to 64."`
+	Processes   int           `name:"mcp-processes" default:"64" help:"Most processes of MCP servers that run at the same time for all clients. For one more, the process ends that has been idle longest."`
 	UsageLife   time.Duration `name:"usage-life" default:"2160h" help:"How long to keep, for each client, toolset and day, how many calls the server has run and what they cost; at most 9600h. Counted from the end of the day."`
 	Rules       toolsetSettings
 }
@@ -35,6 +36,7 @@ func (s *toolsSettings) check(m *mistakes) {
 	m.unless(packageName.MatchString(s.Package) && !stubs.IsKeyword(s.Package), "tools-package",
 		"the name of a Python package: a small letter, then at most 63 small letters, digits and underscores, and no keyword")
 	m.unless(s.Concurrency >= 1 && s.Concurrency <= 64, "tool-concurrency", "between 1 and 64")
+	m.unless(s.Processes > 0, "mcp-processes", "more than 0")
 	m.unless(s.UsageLife > 0 && s.UsageLife <= maxUsageLife, "usage-life", "more than 0 and at most 9600h")
 }
 
@@ -57,7 +59,7 @@ func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, known func(s
 	}
 	reread := make(chan os.Signal, 1)
 	signal.Notify(reread, syscall.SIGHUP)
-	h, err = host.Open(ctx, host.Options{Path: s.Path, Package: s.Package, Reread: reread, Settings: settings, Log: log, Forbidden: forbidden, Known: known, Version: version()})
+	h, err = host.Open(ctx, host.Options{Path: s.Path, Package: s.Package, Reread: reread, Settings: settings, Log: log, Forbidden: forbidden, Known: known, Processes: s.Processes, Version: version()})
 	if err == nil {
 		return h, func(ctx context.Context) error {
 			signal.Stop(reread)

@@ -40,10 +40,10 @@ type sized struct {
 	places int
 }
 
-// NewGates returns gates without calls.
-func NewGates() *Gates {
+// NewGates returns gates without calls, for so many processes of MCP servers.
+func NewGates(processes int) *Gates {
 	return &Gates{
-		server: newGate(MaxOfServer), budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(),
+		server: newGate(MaxOfServer), budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(processes),
 		principals: map[string]*counted{}, toolsets: map[string]sized{},
 	}
 }

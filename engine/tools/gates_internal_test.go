@@ -13,7 +13,7 @@ import (
 // TestGates fills the places of principals and of the server.
 func TestGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGates()
+		g := NewGates(1)
 		var leaves []func()
 		enter := func(principal string, most time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), most)
@@ -54,7 +54,7 @@ func TestGates(t *testing.T) {
 // TestGatesAreBounded fills the places of a principal with calls that wait: the next one fails at once.
 func TestGatesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGates()
+		g := NewGates(1)
 		s := &toolset{gates: g, gate: g.toolset("w", 1)}
 		s.described.Key, s.described.Concurrency = "w", 1
 		ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestGatesAreBounded(t *testing.T) {
 // TestGateOfToolset checks that a toolset that is opened again has the same gate, unless its number of places
 // has changed, and checks the error of a call that got no place.
 func TestGateOfToolset(t *testing.T) {
-	g := NewGates()
+	g := NewGates(1)
 	first := g.toolset("w", 1)
 	if first == nil || g.toolset("w", 1) != first {
 		t.Error("the toolset has another gate")

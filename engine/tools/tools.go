@@ -12,6 +12,7 @@ import (
 
 	"fermata/engine/tools/config"
 	"fermata/engine/tools/httptool"
+	"fermata/engine/tools/mcptool"
 )
 
 const (
@@ -55,7 +56,7 @@ func Open(ctx context.Context, o Options) *Tools {
 		t.maxResult = DefaultMaxResult
 	}
 	if o.Gates == nil {
-		o.Gates = NewGates()
+		o.Gates = NewGates(mcptool.DefaultProcesses)
 	}
 	opener := opener{gates: o.Gates, forbidden: o.Forbidden, log: t.log, version: o.Version}
 	for _, described := range o.File.Toolsets {

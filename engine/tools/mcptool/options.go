@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -28,7 +27,7 @@ const (
 	MaxPages         = 100 // of the list of tools
 	MaxNotifications = 100 // notifications and requests that a server sends within a second
 	MaxSessions      = 16  // sessions of one principal
-	MaxProcesses     = 64  // processes of this server, for all principals
+	DefaultProcesses = 64  // processes of this server, for all principals, if there is no setting
 	MaxStderr        = 64 << 10
 	MaxDepth         = 200 // levels of a result
 	MaxSchema        = 64 << 10
@@ -129,7 +128,7 @@ func (o *Options) check() error {
 		o.Mask = func(s string) string { return s }
 	}
 	if o.Limits == nil {
-		o.Limits = NewLimits()
+		o.Limits = NewLimits(DefaultProcesses)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -143,52 +142,4 @@ func (o *Options) check() error {
 		o.times = &t
 	}
 	return nil
-}
-
-// Limits count the sessions of each principal, and the processes of all, over all sources that have
-// them.
-type Limits struct {
-	mu        sync.Mutex
-	sessions  map[string]int
-	processes int
-	starting  chan struct{} // has an element for each process that starts
-}
-
-// NewLimits returns limits without sessions.
-func NewLimits() *Limits {
-	return &Limits{sessions: map[string]int{}, starting: make(chan struct{}, maxStarting)}
-}
-
-// take counts a session. A session that all principals share does not count for any of them.
-func (l *Limits) take(principal string, process bool) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if principal != "" && l.sessions[principal] >= MaxSessions {
-		return errManySessions
-	}
-	if process && l.processes >= MaxProcesses {
-		return errManyProcesses
-	}
-	if process {
-		l.processes++
-	}
-	if principal != "" {
-		l.sessions[principal]++
-	}
-	return nil
-}
-
-// give ends the counting of a session.
-func (l *Limits) give(principal string, process bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if process {
-		l.processes--
-	}
-	if principal == "" {
-		return
-	}
-	if l.sessions[principal]--; l.sessions[principal] <= 0 {
-		delete(l.sessions, principal)
-	}
 }

@@ -20,6 +20,8 @@ type session struct {
 	first []listed      // the tools as they were listed when it began
 	over  chan struct{} // closed when no call begins any more
 
+	evicted chan struct{} // closed when the process ends to make room for another
+
 	listing sync.Mutex // held while the tools are listed again
 
 	mu     sync.Mutex
@@ -32,7 +34,7 @@ type session struct {
 // open connects to the server of the options, and lists its tools.
 func open(ctx context.Context, o *Options, principal string) (s *session, err error) {
 	g := &guard{patient: o.times.write, waiting: map[jsonrpc.ID]waiting{}}
-	s = &session{times: o.times, guard: g, began: time.Now(), used: time.Now(), over: make(chan struct{}), hidden: map[string]string{}}
+	s = &session{times: o.times, guard: g, began: time.Now(), used: time.Now(), over: make(chan struct{}), evicted: make(chan struct{}), hidden: map[string]string{}}
 	if o.URL != "" {
 		if g.inner, err = connectWeb(ctx, o, principal, g); err != nil {
 			return nil, err
@@ -71,11 +73,12 @@ func open(ctx context.Context, o *Options, principal string) (s *session, err er
 	if s.first, err = list(ctx, s.mcp); err != nil {
 		return s, err
 	}
-	s.asked = time.Now()
+	s.asked, s.used = time.Now(), time.Now()
 	return s, nil
 }
 
-// wait returns when the session has ended: by itself, because it was idle for too long, or with ctx.
+// wait returns when the session has ended: by itself, because it was idle for too long, to make
+// room for another, or with ctx.
 // After that no call begins in it. It must still be closed.
 func (s *session) wait(ctx context.Context) {
 	gone := make(chan struct{})
@@ -91,8 +94,10 @@ func (s *session) wait(ctx context.Context) {
 			alive = false
 		case <-ctx.Done():
 			alive = false
+		case <-s.evicted:
+			alive = false
 		case <-tick.C:
-			alive = !s.expire()
+			alive = !s.expire(s.times.idle)
 		}
 	}
 	s.mu.Lock()
@@ -101,11 +106,18 @@ func (s *session) wait(ctx context.Context) {
 	close(s.over)
 }
 
-// expire ends a session that has not been used for long, and tells whether it has.
-func (s *session) expire() bool {
+// idle returns when a session without calls was last used. Whoever has just opened it has the time to use it.
+func (s *session) idle() (used time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls > 0 || time.Since(s.used) < s.times.idle {
+	return s.used, s.calls == 0 && time.Since(s.used) > 50*time.Millisecond
+}
+
+// expire ends a session that has not been used for so long, and tells whether it has.
+func (s *session) expire(unused time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls != 0 || time.Since(s.used) < unused {
 		return false
 	}
 	s.calls = -1

@@ -34,7 +34,7 @@ func (s *Source) session(ctx context.Context, principal string) (*session, error
 			err = sl.backOff.blocked()
 		}
 		if err == nil {
-			err = s.o.Limits.take(principal, s.o.URL == "")
+			err = s.o.Limits.take(principal)
 		}
 		if err != nil {
 			s.mu.Unlock()
@@ -62,17 +62,42 @@ func (s *Source) session(ctx context.Context, principal string) (*session, error
 	}
 }
 
+// enter takes a place for the process of a session, if it will have one, and opens the session.
+func (s *Source) enter(principal string) (*session, error) {
+	if s.o.URL == "" {
+		if err := s.o.Limits.enter(s.ctx, principal, s.o.times.stop+s.o.times.write); err != nil {
+			return nil, err
+		}
+	}
+	sn, err := s.open(principal)
+	if err != nil && s.o.URL == "" {
+		s.o.Limits.leave(nil, principal)
+	}
+	return sn, err
+}
+
+// leave closes a session, and gives the place of its process back.
+func (s *Source) leave(sn *session, principal string) {
+	sn.close()
+	if sn.proc != nil {
+		s.o.Limits.leave(sn, principal)
+	}
+}
+
 // live opens the session of a slot, waits until it has ended, and closes it.
 func (s *Source) live(sl *slot, principal string) {
-	defer s.o.Limits.give(principal, s.o.URL == "")
-	sn, err := s.open(principal)
+	defer s.o.Limits.give(principal)
+	sn, err := s.enter(principal)
 	s.mu.Lock()
 	if err == nil && s.pinned == nil {
 		err = s.pin(sn.first)
 	}
 	if err == nil {
 		sl.session, s.failed, s.backOff = sn, "", backOff{}
-	} else if s.ctx.Err() == nil {
+		if sn.proc != nil {
+			s.o.Limits.settle(sn, principal)
+		}
+	} else if s.ctx.Err() == nil && !errors.Is(err, errManyProcesses) {
 		why := reasonOf(err)
 		if s.pinned == nil || principal == "" {
 			s.failed = why
@@ -87,7 +112,7 @@ func (s *Source) live(sl *slot, principal string) {
 	s.mu.Unlock()
 	if err != nil {
 		if sn != nil {
-			sn.close()
+			s.leave(sn, principal)
 		}
 		s.mu.Lock()
 		sl.ready = nil
@@ -96,7 +121,7 @@ func (s *Source) live(sl *slot, principal string) {
 	}
 	s.compare(sn, sn.first)
 	sn.wait(s.ctx)
-	defer sn.close()
+	defer s.leave(sn, principal)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sl.session, sl.ready = nil, nil
