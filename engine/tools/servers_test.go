@@ -314,7 +314,7 @@ func checkOrder(t *testing.T, toolset tools.Toolset, declared map[string][]strin
 		for _, group := range method {
 			last := -1
 			for _, parameter := range group {
-				i := slices.IndexFunc(names, func(name string) bool { return stubs.Identifier(name) == parameter || name+"_" == parameter })
+				i := slices.IndexFunc(names, func(name string) bool { return stubs.Identifier(name) == parameter })
 				if i < 0 {
 					t.Logf("%s: %s is not the name of a property", tool.Name, parameter)
 					continue
