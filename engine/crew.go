@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"fermata/continuation"
 	"fermata/engine/journal"
@@ -37,6 +38,9 @@ type crew struct {
 	// which it waits.
 	resting bool
 	awaited map[int]bool
+	// wake fires when a timer of the program is due. It is nil while the program does not rest, has no
+	// timer, or waits for its client as well: then its timers stand still.
+	wake <-chan time.Time
 }
 
 // A served is a call that the server runs.
@@ -46,6 +50,8 @@ type served struct {
 	input json.RawMessage
 	// held is how many bytes of the quota the call holds while it runs.
 	held int64
+	// givenUp is true if the program does not wait for the call any more, and the journal has that.
+	givenUp bool
 	// output is the result. If the call has failed, message says why, and unknown is true if the call may
 	// have taken effect.
 	output json.RawMessage
@@ -154,11 +160,31 @@ func (w *crew) end(s *served) {
 	w.ready[s.call.Number] = s
 }
 
-// results returns the results that the program gets now, and whether it gets any. While none of the results
+// rest notes that the program waits for calls, and after which time a timer of its own is due, or 0.
+func (w *crew) rest(awaited map[int]bool, wakes time.Duration) {
+	w.resting, w.awaited, w.wake = true, awaited, nil
+	if wakes > 0 {
+		w.wake = time.After(wakes)
+	}
+}
+
+// giveUp returns the calls that run, and that the program has given up since giveUp was called last.
+func (w *crew) giveUp(awaited map[int]bool) []*served {
+	var found []*served
+	for number, s := range w.running {
+		if !awaited[number] && !s.givenUp {
+			s.givenUp = true
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// results returns the results that the program gets now, and whether it goes on. While none of the results
 // for which the program waits has arrived, and a call still runs, it gets none: it would only make its calls
 // again. That holds even if the program does not wait for the call that runs any more, since the others may
-// wait for its lane or its place.
-func (w *crew) results() (results []sandbox.Result, now bool) {
+// wait for its lane or its place. If a timer of the program is due, it goes on without results.
+func (w *crew) results(due bool) (results []sandbox.Result, now bool) {
 	if !w.resting {
 		return nil, false
 	}
@@ -169,10 +195,13 @@ func (w *crew) results() (results []sandbox.Result, now bool) {
 		}
 		delete(w.ready, number) // A result for which the program does not wait any more is dropped.
 	}
-	if len(w.running) > 0 && len(results) == 0 {
+	if len(w.running) > 0 && len(results) == 0 && !due {
 		return nil, false
 	}
-	w.resting = false
+	if w.wake != nil {
+		results = append(results, sandbox.Result{}) // The time counts for the timers of the program.
+	}
+	w.resting, w.wake = false, nil
 	return results, true
 }
 

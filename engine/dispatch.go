@@ -34,6 +34,10 @@ const (
 	// maxAskedOfAll is how many calls of all executions of one principal may wait for approval at the same
 	// time on this server. Further calls fail.
 	maxAskedOfAll = 1000
+	// minWake is after which time a program is woken for a timer of its own at the soonest, and minWakeByte
+	// how much later for each byte of its calls, since it makes all of them again then.
+	minWake     = 5 * time.Millisecond
+	minWakeByte = 100 * time.Nanosecond
 	// maxWaiting is how many calls of one execution may wait until they can begin or their approval can be
 	// requested. It is limited because the program makes all of them again each time it comes to rest.
 	maxWaiting = 1000
@@ -87,6 +91,9 @@ type plan struct {
 	asked []*proposal
 	// awaited are the numbers of the calls for which the program waits.
 	awaited map[int]bool
+	// wakes is after which time the program wants to go on because of a timer of its own, or 0 if it has
+	// none. While a call waits for the client, timers stand still, and it is 0.
+	wakes time.Duration
 }
 
 // plan decides about calls. An ending with a state, or an error, means that the program may not go on.
@@ -103,6 +110,13 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 	for c, err := range calls.All() {
 		if err != nil {
 			return p, ending{}, err
+		}
+		if d.mandate.Sequential && len(p.awaited) > 0 {
+			p.wakes = 0 // The other calls are decided about later, and may be for the client.
+			break
+		}
+		if c.Wakes > 0 {
+			p.wakes = max(c.Wakes, minWake+time.Duration(calls.Size())*minWakeByte)
 		}
 		next := &proposal{Call: c, toolset: c.Toolset}
 		if next.tool, next.server = d.mandate.find(c.Toolset, c.Tool); !next.server {
@@ -124,9 +138,9 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 				return p, refused, nil
 			}
 		}
-		if d.mandate.Sequential {
-			break // The other calls are decided about later.
-		}
+	}
+	if len(p.asked) > 0 {
+		p.wakes = 0
 	}
 	if len(p.awaited) == 0 {
 		return p, ending{}, errors.New("calls: none")

@@ -70,6 +70,11 @@ func dispatching(t *testing.T, change func(*mandate)) *dispatcher {
 
 // callsOf returns calls from texts such as shop.look or mine, numbered from 1.
 func callsOf(names ...string) *sandbox.Calls {
+	return sandbox.CallsOf([]byte("[" + listOf(names...) + "]"))
+}
+
+// listOf returns the calls of callsOf as JSON, with commas between them.
+func listOf(names ...string) string {
 	list := make([]string, len(names))
 	for i, name := range names {
 		toolset, tool, found := strings.Cut(name, ".")
@@ -78,7 +83,7 @@ func callsOf(names ...string) *sandbox.Calls {
 		}
 		list[i] = fmt.Sprintf(`{"n":%d,"toolset":%q,"tool":%q,"input":{}}`, i+1, toolset, tool)
 	}
-	return sandbox.CallsOf([]byte("[" + strings.Join(list, ",") + "]"))
+	return strings.Join(list, ",")
 }
 
 // planned returns a plan as text: what begins, what fails, and what the client is asked for.
@@ -187,17 +192,60 @@ func TestPauseKeepsApprovals(t *testing.T) {
 func TestResultsOfGivenUpCalls(t *testing.T) {
 	given, ready := &served{call: continuation.Call{Number: 1}}, &served{call: continuation.Call{Number: 2}, output: []byte("1")}
 	w := &crew{running: map[int]*served{1: given}, ready: map[int]*served{}, resting: true, awaited: map[int]bool{2: true}}
-	if results, now := w.results(); now {
+	if results, now := w.results(false); now {
 		t.Errorf("the program goes on with %v", results)
 	}
 	w.ready[2] = ready
-	if results, now := w.results(); !now || len(results) != 1 {
+	if results, now := w.results(false); !now || len(results) != 1 {
 		t.Errorf("the program gets %v, %v", results, now)
 	}
 	w.resting = true
 	w.end(given)
-	if results, now := w.results(); !now || len(results) != 0 {
+	if results, now := w.results(false); !now || len(results) != 0 {
 		t.Errorf("after the end of the call the program gets %v, %v", results, now)
+	}
+}
+
+// A program goes on for its timers while the server runs its calls, unless it waits for its client, too.
+// Without a call in sight that is for the client, the time counts.
+func TestPlanOfTimers(t *testing.T) {
+	for _, tc := range []struct {
+		calls      []string
+		wakes      string
+		sequential bool
+		want       time.Duration
+	}{
+		{[]string{"shop.look"}, "400", false, 400 * time.Millisecond},
+		{[]string{"shop.look", "shop.buy", "shop.sell"}, "400", false, 400 * time.Millisecond},
+		{[]string{"shop.look"}, "0", false, 0},
+		{[]string{"shop.look"}, "-1", false, 0},
+		{[]string{"shop.look"}, `"soon"`, false, 0},
+		{[]string{"shop.look"}, "99999999999", false, 0},
+		{[]string{"shop.look", "mine"}, "400", false, 0},
+		{[]string{"shop.look", "shop.ask"}, "400", false, 0},
+		{[]string{"shop.look"}, "400", true, 400 * time.Millisecond},
+		{[]string{"shop.look", "mine"}, "400", true, 0},
+	} {
+		d := dispatching(t, func(d *mandate) { d.Sequential = tc.sequential })
+		calls := `[{"wakes":` + tc.wakes + "," + listOf(tc.calls...)[1:] + "]"
+		p, _, err := d.plan(sandbox.CallsOf([]byte(calls)), continuation.Record{Tools: []string{"mine"}})
+		if err != nil || p.wakes != tc.want {
+			t.Errorf("%v with %s: wakes after %v, %v, want %v", tc.calls, tc.wakes, p.wakes, err, tc.want)
+		}
+	}
+	w := &crew{running: map[int]*served{1: {call: continuation.Call{Number: 1}}}, ready: map[int]*served{}}
+	w.rest(map[int]bool{1: true}, time.Hour)
+	if results, now := w.results(false); now {
+		t.Errorf("before its timer is due the program goes on with %v", results)
+	}
+	if results, now := w.results(true); !now || len(results) != 1 || results[0].Number != 0 {
+		t.Errorf("when its timer is due the program gets %v, %v", results, now)
+	}
+	if found := w.giveUp(map[int]bool{1: true}); len(found) != 0 {
+		t.Errorf("a call that is awaited is given up: %v", found)
+	}
+	if first, second := w.giveUp(nil), w.giveUp(nil); len(first) != 1 || len(second) != 0 {
+		t.Errorf("%d and %d calls are given up, want it once", len(first), len(second))
 	}
 }
 

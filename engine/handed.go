@@ -139,7 +139,7 @@ func (c *conversation) writeReplies() error {
 // open takes the files out of the result of a call that the server has run. If the program comes to rest
 // meanwhile, it reports true and returns how.
 func (s *stretch) open(call *served) (ending, bool) {
-	if !call.envelope || call.message != "" {
+	if !call.envelope || call.message != "" || call.givenUp {
 		return ending{}, false
 	}
 	call.size = int64(len(call.output))

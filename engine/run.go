@@ -110,6 +110,10 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 			if !soon {
 				unpublished.Reset(publishResults)
 			}
+		case <-s.wakes():
+			if e, rested := s.goOn(true); rested {
+				return e
+			}
 		case <-unpublished.C:
 			soon = false
 			s.conversation.publisher.publish()

@@ -60,7 +60,8 @@ func (c *conversation) beginCalls(p plan) error {
 	return err
 }
 
-// endCall notes what has come of a call that the server has run. The next write of the record has it.
+// endCall notes what has come of a call that the server has run, unless the program has given it up. The
+// next write of the record has it.
 func (c *conversation) endCall(s *served) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,10 +74,13 @@ func (c *conversation) endCall(s *served) {
 	}
 	c.tally.call(s.message != "")
 	took := journal.Since(s.call.Started)
-	if s.message != "" {
-		if !s.unknown {
-			c.record.Cost -= s.call.Cost
-		}
+	if s.message != "" && !s.unknown {
+		c.record.Cost -= s.call.Cost
+	}
+	switch {
+	case s.givenUp:
+		return // The journal has its end already, and the program does not get the result.
+	case s.message != "":
 		c.chronicle.Note(c.chronicle.failureTold(s.call.ID, s.message, s.details, took))
 		return
 	}
@@ -84,6 +88,16 @@ func (c *conversation) endCall(s *served) {
 	c.chronicle.Note(&journal.CallCompleted{
 		Call: s.call.ID, Record: c.chronicle.recordName(s.call.ID), Output: c.chronicle.Value(s.output), Took: took, Cost: s.tool.Cost,
 	})
+}
+
+// givenUp notes the calls that the server runs on, though the program does not wait for them any more.
+func (c *conversation) givenUp(calls []*served) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range calls {
+		c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool { return p.Number == s.call.Number })
+		c.chronicle.Note(c.chronicle.failure(s.call.ID, textGivenUp, journal.Since(s.call.Started)))
+	}
 }
 
 // missed notes the calls that a former server has begun, and for which the program does not wait any
@@ -151,7 +165,8 @@ func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
 		return s.rested(e, err), true
 	}
 	s.conversation.missed(p.awaited, d.crew)
-	d.crew.resting, d.crew.awaited = true, p.awaited
+	s.conversation.givenUp(d.crew.giveUp(p.awaited))
+	d.crew.rest(p.awaited, p.wakes)
 	if len(p.begin) == 0 && d.crew.idle() {
 		return s.rested(d.pause(p, record, s.checker.maxRounds), nil), true
 	}
@@ -183,7 +198,7 @@ func (s *stretch) begin(p plan, record continuation.Record) (ending, bool) {
 		}
 		s.dispatcher.crew.begin(p)
 	}
-	return s.goOn()
+	return s.goOn(false)
 }
 
 // lostOwner returns the ending of a program whose calls cannot be recorded. If the execution is another
@@ -211,12 +226,21 @@ func (s *stretch) served(first *served) (ending, bool) {
 			next = nil
 		}
 	}
-	return s.goOn()
+	return s.goOn(false)
 }
 
-// goOn gives a program that rests the results that are there.
-func (s *stretch) goOn() (ending, bool) {
-	results, now := s.dispatcher.crew.results()
+// wakes returns a channel that gets a value when a timer of a program that waits for the server is due.
+func (s *stretch) wakes() <-chan time.Time {
+	if s.dispatcher == nil {
+		return nil
+	}
+	return s.dispatcher.crew.wake
+}
+
+// goOn gives a program that rests the results that are there. If a timer of the program is due, it goes on
+// without any.
+func (s *stretch) goOn(due bool) (ending, bool) {
+	results, now := s.dispatcher.crew.results(due)
 	if !now {
 		return ending{}, false
 	}

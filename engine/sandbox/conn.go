@@ -154,7 +154,8 @@ func (c *Conn) Run(p Program) error {
 
 // A Result answers one call of a paused program.
 type Result struct {
-	// Number is the call's.
+	// Number is the call's. A result with the number 0 is for no call: it says that the program was not
+	// paused while it waited, so that the timers of its event loops count the time.
 	Number int
 	// Value is JSON: the result, or the text of the exception if the call Failed. Empty stands
 	// for null.

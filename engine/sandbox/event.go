@@ -50,6 +50,9 @@ type Call struct {
 	// Line is the line of the program that made the call, or 0 if that is not known. The
 	// program may have forged it.
 	Line int `json:"-"`
+	// Wakes is after which time an event loop of the program wants to run again, because a timer of its
+	// own is due then, or 0. Only the first call has it.
+	Wakes time.Duration `json:"-"`
 }
 
 // Name returns the name of the tool, after the key of its toolset and a dot if it has one.
@@ -75,13 +78,15 @@ func decodeCalls(payload []byte) iter.Seq2[Call, error] {
 		for d.PeekKind() != jsontext.KindEndArray {
 			var c struct {
 				Call
-				Line jsontext.Value `json:"line"`
+				Line  jsontext.Value `json:"line"`
+				Wakes jsontext.Value `json:"wakes"`
 			}
 			if err := jsonv2.UnmarshalDecode(d, &c); err != nil {
 				refuse(err)
 				return
 			}
-			c.Call.Line = readLine(c.Line)
+			c.Call.Line = readNumber(c.Line)
+			c.Call.Wakes = time.Duration(readNumber(c.Wakes)) * time.Millisecond
 			if !yield(c.Call, nil) {
 				return
 			}
@@ -94,13 +99,13 @@ func decodeCalls(payload []byte) iter.Seq2[Call, error] {
 	}
 }
 
-// maxLine is the largest number of a line that is believed.
-const maxLine = 1 << 20
+// maxNumber is the largest number of a line, or of milliseconds, that is believed.
+const maxNumber = 1 << 20
 
-// readLine returns the number of a line, or 0 if it is none that a program can have.
-func readLine(value jsontext.Value) int {
+// readNumber returns the number of a line or of milliseconds, or 0 if it is none that a program can have.
+func readNumber(value jsontext.Value) int {
 	n, err := strconv.Atoi(string(value))
-	if err != nil || n < 0 || n > maxLine {
+	if err != nil || n < 0 || n > maxNumber {
 		return 0
 	}
 	return n
@@ -270,6 +275,6 @@ func readExit(payload []byte) (Exit, error) {
 		return Exit{}, errors.New("exit: lengths do not fit")
 	}
 	e := head.Exit
-	e.Stdout, e.Stderr, e.Line = output[:head.Stdout], output[head.Stdout:], readLine(head.Line)
+	e.Stdout, e.Stderr, e.Line = output[:head.Stdout], output[head.Stdout:], readNumber(head.Line)
 	return e, nil
 }

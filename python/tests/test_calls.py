@@ -606,3 +606,40 @@ def test_an_input_that_blocks_nobody(pending: Calls, peer: Peer) -> None:
     with pytest.raises(RuntimeError, match="the program has ended"):
         pending.block("t", {}, "s")
     assert peer.kinds() == []
+
+
+def test_timers_count_what_the_server_runs(pending: Calls, peer: Peer) -> None:
+    async def program() -> Any:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(pending.invoke("slow", {}), 0.05)
+        return await asyncio.wait_for(pending.invoke("t", {}), 30)
+
+    threading.Timer(0.06, peer.answer, [value(0)]).start()
+    threading.Timer(0.2, peer.answer, [value(2, "second"), value(0)]).start()
+    assert asyncio.run(program()) == "second"
+    first, second = peer.batches()
+    assert [(call["n"], call["wakes"]) for call in first] == [(1, 50)]
+    assert [call["n"] for call in second] == [2] and second[0]["wakes"] == 30000
+
+
+def test_timers_stand_still_in_a_pause(pending: Calls, peer: Peer) -> None:
+    threading.Timer(0.2, peer.answer, [value(1, "late")]).start()
+    assert asyncio.run(asyncio.wait_for(pending.invoke("t", {}), 0.05)) == "late"
+    assert [call["wakes"] for call in peer.batches()[0]] == [50]
+
+
+def test_a_call_is_made_again_after_a_timer(pending: Calls, peer: Peer) -> None:
+    async def program() -> list[Any]:
+        return await asyncio.gather(pending.invoke("t", {}), asyncio.sleep(0.05, "slept"))
+
+    threading.Timer(0.06, peer.answer, [value(0)]).start()
+    threading.Timer(0.2, peer.answer, [value(1, "result")]).start()
+    assert asyncio.run(program()) == ["result", "slept"]
+    first, second = peer.batches()
+    assert first[0].pop("wakes") == 50 and first == second
+
+
+def test_a_timer_far_away(pending: Calls, peer: Peer) -> None:
+    peer.answer(value(1, "result"))
+    assert asyncio.run(asyncio.wait_for(pending.invoke("t", {}), 1e9)) == "result"
+    assert peer.batches()[0][0]["wakes"] == calls._MAX_WAKES

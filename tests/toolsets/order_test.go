@@ -199,6 +199,51 @@ func TestDayCost(t *testing.T) {
 	})
 }
 
+// TestTimersRunDuringCalls checks that timers of a program's event loop run while the server runs its
+// calls: a limit on a slow call ends the wait in time, other tasks run, and the call is given up. While a
+// call waits for the client as well, the timers stand still.
+func TestTimersRunDuringCalls(t *testing.T) {
+	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
+		d, key, next := standard(t, s, nil), harness.NewKey(), harness.NewKey()
+		a := d.Post(t, program(key, `
+			import time
+			ticks = 0
+			async def ticker():
+			    global ticks
+			    while True:
+			        await asyncio.sleep(0.05)
+			        ticks += 1
+			beside = asyncio.create_task(ticker())
+			began = time.monotonic()
+			try:
+			    await asyncio.wait_for(Weather.aio.slow(ms=4000, n=1, key=KEY), 0.4)
+			except asyncio.TimeoutError:
+			    print("given up")
+			took = time.monotonic() - began
+			print(0.39 < took < 2, ticks > 1)
+			in_time = await asyncio.wait_for(Weather.aio.slow(ms=200, n=2, key=KEY), 30)
+			print(in_time["n"], time.monotonic() - began < 3.5)
+		`))
+		a.Completes(t, "given up\nTrue True\n2 True\n")
+		j := d.tells(t, a)
+		if len(j.Calls) != 2 || j.Calls[0].Status != "failed" || j.Calls[1].Status != "completed" {
+			t.Errorf("calls of the journal = %v, want one that was given up and one with a result", j.Calls)
+		}
+		d.upstream.Sent(t, key, 2)
+
+		p := program(next, `
+			both = await asyncio.gather(asyncio.wait_for(ask(n=1), 0.1), Weather.aio.slow(ms=500, n=2, key=KEY))
+			print([b["n"] for b in both])
+		`)
+		p.Tools = harness.Tools("ask")
+		a, rounds := d.Run(t, p, harness.Echo)
+		a.Completes(t, "[1, 2]\n")
+		if !slices.Equal(rounds, []int{1}) {
+			t.Errorf("calls by round = %v, want one of the client", rounds)
+		}
+	})
+}
+
 // TestTimeoutCountsCalls checks that the time of the server's calls counts against the timeout, and
 // that a call of a program which has run out of time is ended.
 func TestTimeoutCountsCalls(t *testing.T) {

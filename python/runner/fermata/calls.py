@@ -17,6 +17,7 @@ import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from json import dumps
+from math import ceil
 from typing import Any, Final
 
 from fermata import frames, lines, tools, values
@@ -26,6 +27,9 @@ from fermata.rest import Rest
 
 # The limit on the calls of one pause, in bytes. Calls beyond it go into the next pause.
 MAX_BATCH: Final = 16_000_000
+
+# The longest time after which an event loop asks to be woken, in milliseconds. It wakes in vain, and asks again.
+_MAX_WAKES: Final = 1_000_000
 
 _ENDED: Final = "the program has ended; no tool can be called any more"
 _FORKED: Final = "tools can be called only in the program's own process; use threads in place of processes"
@@ -248,10 +252,11 @@ class Calls:
         """Return for how many seconds at most the waiting calls are held back for other processes."""
         return self.rest.patience() if self._waiting else 0
 
-    def pause(self) -> bool:
+    def pause(self, wakes: float | None = None) -> bool:
         """Pause if the program rests. An event loop calls this when it has nothing to run.
 
-        Returns True if results have come, so that the loop may have something to run.
+        The loop has a timer that is due in ``wakes`` seconds, or none. While the server runs the calls,
+        the loop waits no longer than that. Returns True if results have come, or the timer is due.
         """
         if not self._waiting:
             return False
@@ -260,7 +265,7 @@ class Calls:
         try:
             if self.rest.others_rest() and self._exchanging.acquire(blocking=False):
                 try:
-                    self._exchange(resting=True)
+                    self._exchange(True, wakes)
                 finally:
                     self._exchanging.release()
                 if self._waiting and not self.rest.alone():
@@ -289,14 +294,19 @@ class Calls:
                     self.rest.courier = None
                     return
 
-    def _exchange(self, resting: bool = False) -> None:
+    def _exchange(self, resting: bool = False, wakes: float | None = None) -> None:
         """Send the waiting calls, wait for their results, and hand each result to the call that waits for it.
 
         Unless the whole program rests, the supervisor is told first that it must stop the other threads.
+        The first call tells when the next timer is due. A result with the number 0 says that the program
+        was not paused, so that its timers count the time; it may be the only one.
         """
         batch = self._batch()
         if not batch:
             return
+        if wakes is not None and self.rest.processes is None:
+            batch[0] = b'{"wakes":%d,%b' % (min(ceil(wakes * 1000), _MAX_WAKES), batch[0][1:])
+        served = False
         calls = frames.encode(frames.CALLS, b"[%b]" % b",".join(batch))
         if not resting:
             calls = frames.encode(frames.BUSY, b"") + calls
@@ -306,8 +316,9 @@ class Calls:
         self.clock.stop()
         try:
             results = self._decode(self._ask(calls))
+            served = wakes is not None and any(result["n"] == 0 for result in results)
         finally:
-            self.clock.go()
+            self.clock.go(served)
             if alarm[0]:
                 # The alarm does not count the pause either.
                 signal.setitimer(signal.ITIMER_REAL, *alarm)

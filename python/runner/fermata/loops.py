@@ -22,6 +22,8 @@ class Clock:
     def __init__(self) -> None:
         self._paused = 0.0
         self._since: float | None = None
+        # How many of the seconds in which this clock stood still the timers of event loops count nevertheless.
+        self.served = 0.0
 
     def time(self) -> float:
         """Return the time in seconds, without the time in which the program was paused."""
@@ -36,11 +38,14 @@ class Clock:
         """Begin a pause."""
         self._since = time.monotonic()
 
-    def go(self) -> None:
-        """End a pause."""
+    def go(self, served: bool = False) -> None:
+        """End a pause. If the server ran the calls meanwhile, event loops count it."""
         if self._since is not None:
-            self._paused += time.monotonic() - self._since
+            stood = time.monotonic() - self._since
+            self._paused += stood
             self._since = None
+            if served:
+                self.served += stood
 
 
 class Pausing(Protocol):
@@ -52,8 +57,11 @@ class Pausing(Protocol):
     def patience(self) -> float:
         """Return for how many seconds at most waiting calls must be held back, or 0 if they must not."""
 
-    def pause(self) -> bool:
-        """Pause if the program rests. Return True if the loop may have something to run now."""
+    def pause(self, wakes: float | None) -> bool:
+        """Pause if the program rests. Return True if the loop may have something to run now.
+
+        The loop has a timer that is due in ``wakes`` seconds, or none.
+        """
 
     def tasks_end(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
         """Do what must be done before the tasks of an event loop that ends are cancelled."""
@@ -77,7 +85,7 @@ class _Selector(selectors.DefaultSelector):
         patience = self._calls.patience()
         # Descriptors that are ready now may lead to more calls.
         ready = super().select(0)
-        if ready or not patience and self._calls.pause():
+        if ready or not patience and self._calls.pause(timeout):
             return ready
         if patience:
             timeout = patience if timeout is None else min(timeout, patience)
@@ -99,7 +107,7 @@ class Loop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         """Return the program's time, which stands still in a pause."""
-        return self._clock.time()
+        return self._clock.time() + self._clock.served
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         """Make a task like any loop, and note on which line."""
