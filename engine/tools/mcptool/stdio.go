@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -81,18 +82,25 @@ func (p *process) start(o *Options) error {
 		p.cmd.Env = append(p.cmd.Env, name+"="+value) // If a name occurs twice, the last value counts.
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirIn, theirOut, theirStderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err := p.cmd.Start()
+	p.cmd.SysProcAttr = attributes()
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // The command ends with the thread that starts it.
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // The exit code does not matter.
+			close(p.exited)
+		}
+	}()
+	err := <-started
 	closeAll(theirIn, theirOut, theirStderr)
 	if err != nil {
 		closeAll(in, out, stderr)
 		return err
 	}
 	p.in, p.out, p.lines = in, out, bufio.NewReaderSize(out, 64<<10)
-	go func() {
-		_ = p.cmd.Wait() // The exit code does not matter.
-		close(p.exited)
-	}()
 	go p.end(stderr)
 	return nil
 }
