@@ -173,7 +173,7 @@ func TestEnvelope(t *testing.T) {
 		{"open", `{"ok": true, "error": "x", "ret": 0}`, `0`, ""},
 		{"open", `{"ok": false, "error": "no such city"}`, "", "no such city"},
 		{"open", `{"ok": false, "error": {"message": "no such city"}}`, "", "no such city"},
-		{"open", `{"ok": false, "error": {"code": 7}}`, "", "7"},
+		{"open", `{"ok": false, "error": {"code": 7}}`, "", `{"code":7}`},
 		{"open", `{"ok": false, "error": " "}`, "", "the tool reports a failure"},
 		{"open", `{"ok": false}`, "", "the tool reports a failure"},
 		{"open", `{"OK": true, "ret": 1}`, "", promised + "it has no member ok" + unsure},

@@ -86,23 +86,23 @@ func told(raw json.RawMessage) *FailedError {
 // named returns a message for an error that has none. It never has the member managed, which is for programs
 // and not for people.
 func (e *FailedError) named(members map[string]json.RawMessage) string {
-	rest := maps.Clone(members)
-	for _, known := range []string{"code", "where", "message", "managed"} {
-		delete(rest, known)
-	}
+	told := maps.Clone(members)
+	delete(told, "managed")
+	_, isWord := textIn(told["code"])
+	_, hasPlace := textIn(told["where"])
 	switch {
-	case len(rest) > 0:
-		delete(members, "managed")
-		text, err := json.Marshal(members)
-		if err != nil {
-			return notOK
-		}
-		return string(text)
-	case e.Code != "" && e.Where != "":
+	case len(told) == 0:
+		return notOK
+	case len(told) == 1 && isWord:
+		return cmp.Or(e.Code, notOK)
+	case len(told) == 2 && isWord && hasPlace && e.Code != "" && e.Where != "":
 		return e.Code + " at " + e.Where
-	default:
-		return cmp.Or(e.Code, e.Where, notOK)
 	}
+	text, err := json.Marshal(told)
+	if err != nil {
+		return notOK
+	}
+	return string(text)
 }
 
 // textIn returns the text of a JSON string.

@@ -27,7 +27,7 @@ func TestOpen(t *testing.T) {
 		},
 		{
 			value:  `{"ok": false, "error": {"code": 404, "where": {"line": 1}, "managed": "true"}}`,
-			failed: envelope.FailedError{Message: "404", Details: envelope.Details{Code: "404"}},
+			failed: envelope.FailedError{Message: `{"code":404,"where":{"line":1}}`, Details: envelope.Details{Code: "404"}},
 		},
 		{
 			value:  `{"ok": false, "error": {"code": "busy", "where": "w", "managed": true}}`,
@@ -44,7 +44,7 @@ func TestOpen(t *testing.T) {
 		{value: `{"ok": false, "error": {"Message": "m", "Code": "c"}}`, failed: envelope.FailedError{Message: `{"Code":"c","Message":"m"}`}},
 		{
 			value:  `{"ok": false, "error": {"message": 5, "code": "` + strings.Repeat("é", 200) + `"}}`,
-			failed: envelope.FailedError{Message: strings.Repeat("é", 128), Details: envelope.Details{Code: strings.Repeat("é", 128)}},
+			failed: envelope.FailedError{Message: `{"code":"` + strings.Repeat("é", 200) + `","message":5}`, Details: envelope.Details{Code: strings.Repeat("é", 128)}},
 		},
 		{value: `{"ok": false, "error": [1]}`, failed: envelope.FailedError{Message: "[1]"}},
 		{value: `{"ok": true, "ok": false}`, failed: envelope.FailedError{Message: "the tool reports a failure"}},
