@@ -37,9 +37,10 @@ func mend(arguments []byte, of reflect.Type) ([]byte, bool) {
 			kind = field.Type.Elem().Kind()
 		}
 		var better jsontext.Value
-		if kind == reflect.Slice {
+		switch kind { //nolint:exhaustive // values of other kinds stay as they are
+		case reflect.Slice:
 			better = asList(value)
-		} else if kind == reflect.Int || kind == reflect.Int64 {
+		case reflect.Int, reflect.Int64:
 			better = asWhole(value)
 		}
 		if better != nil {

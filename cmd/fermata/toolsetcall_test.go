@@ -229,8 +229,7 @@ func TestToolsetsCheckOpenAPI(t *testing.T) {
 	s.write(t, "pets.json", strings.Replace(petstore, `{"get":`, `{"servers": [{"url": "https://other.example"}], "get":`, 1))
 	stdout, stderr, status = s.run(t, "fermata toolsets check toolsets.yaml")
 	if want := "toolsets.yaml:12: toolsets.pets.openapi: the document has no operation that can be a tool: " +
-		"findPets is left out: it has a server of its own, \"https://other.example\", and a toolset has one; " +
-		"addPet is left out: it has a server of its own, \"https://other.example\", and a toolset has one\nfermata: the toolsets cannot be used: there is a mistake\n"; status != 1 || stdout != "" || stderr != want {
+		"findPets, addPet are left out: each has a server of its own, \"https://other.example\", and a toolset has one\nfermata: the toolsets cannot be used: there is a mistake\n"; status != 1 || stdout != "" || stderr != want {
 		t.Errorf("status %d; got\n%s%s", status, stdout, stderr)
 	}
 	s.write(t, "pets.json", strings.Replace(petstore, `"operationId": "findPets",`, `"operationId": "findPets", "servers": [{"url": "https://other.example"}],`, 1))

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -43,7 +44,7 @@ type sized struct {
 // NewGates returns gates without calls, for so many processes of MCP servers.
 func NewGates(processes int) *Gates {
 	return &Gates{
-		server: newGate(MaxOfServer), budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(processes),
+		server: newGate(MaxOfServer), budget: outgoing.NewBudget(maxInFlight), limits: mcptool.NewLimits(cmp.Or(processes, mcptool.DefaultProcesses)),
 		principals: map[string]*counted{}, toolsets: map[string]sized{},
 	}
 }

@@ -25,15 +25,18 @@ func (t Tool) stub() stubs.Tool {
 }
 
 // withMethods leaves out each tool that would be the same method in programs as a tool before it, and adds a note
-// for it, and for each tool that programs cannot call.
-func (t *toolset) withMethods(tools []tool) []tool {
+// for it, and for each tool that programs cannot call. Two such tools that the file itself lists are an error, since
+// whoever has written it can name them in another way.
+func (t *toolset) withMethods(tools []tool) (kept []tool, err error) {
 	first := map[string]string{} // the names of tools by their methods
-	return slices.DeleteFunc(tools, func(known tool) bool {
+	kept = slices.DeleteFunc(tools, func(known tool) bool {
 		method := stubs.Method(known.Name)
 		taken, twice := first[method]
 		switch {
 		case method == "":
 			t.note("programs cannot call the tool " + quoted(known.Name) + ": its name cannot be that of a method")
+		case twice && t.described.HTTP != nil:
+			err = unusable(textOwnMethod, quoted(taken), quoted(known.Name), method)
 		case twice:
 			t.warn(fmt.Sprintf(textOneMethod, quoted(known.Name), method, quoted(taken)))
 			return true
@@ -42,4 +45,5 @@ func (t *toolset) withMethods(tools []tool) []tool {
 		}
 		return false
 	})
+	return kept, err
 }

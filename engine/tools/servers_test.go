@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +122,7 @@ func tryServer(t *testing.T, s realServer, root string) {
 		t.Fatal(err)
 	}
 	var entries []string
-	for _, entry := range strings.Fields(inside(env)) {
+	for entry := range strings.FieldsSeq(inside(env)) {
 		name, value, _ := strings.Cut(entry, "=")
 		entries = append(entries, fmt.Sprintf("%q: %q", name, value))
 	}
@@ -218,7 +219,7 @@ func listed(t *testing.T, command []string, env string) map[string][]string {
 				ID     json.RawMessage `json:"id"`
 				Result json.RawMessage `json:"result"`
 			}
-			if json.Unmarshal(line, &m) == nil && string(m.ID) == fmt.Sprint(id) && m.Result != nil {
+			if json.Unmarshal(line, &m) == nil && string(m.ID) == strconv.Itoa(id) && m.Result != nil {
 				return m.Result
 			}
 		}

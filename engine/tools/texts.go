@@ -34,6 +34,7 @@ const (
 	textMissing   = "its source has no tool %s, which the toolsets file names"
 	textTwice     = "its source has two tools with the name %s"
 	textBadName   = "the tool %s is left out: a name has at most 128 bytes that can be printed, and contains no secret"
+	textOwnMethod = "its tools %s and %s would both be the method %s in programs; hide one of them"
 	textOneMethod = "the tool %s is left out: in programs it would be the method %s, as the tool %s is; hide one of them"
 	textTooMany   = "its source has %d tools; a toolset has at most %d: name those that you want, or hide others"
 	textEmpty     = "no tool is left of it"

@@ -183,7 +183,7 @@ func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
 	if len(tools) == 0 {
 		return nil, unusable(textEmpty)
 	}
-	return t.withMethods(tools), nil
+	return t.withMethods(tools)
 }
 
 // named returns the tools to which the file restricts the toolset, or nil if it has all, and the rules for

@@ -16,7 +16,6 @@ import (
 
 	"fermata/engine/tools"
 	"fermata/engine/tools/config"
-	"fermata/engine/tools/mcptool"
 	"fermata/engine/tools/policy"
 )
 
@@ -38,7 +37,7 @@ type Options struct {
 	MaxResult int64
 	// Known reports whether a client can be the principal with a name. If it is nil, all names are known.
 	Known func(principal string) bool
-	// Processes is how many processes of MCP servers may run; 0 means mcptool.DefaultProcesses.
+	// Processes is how many processes of MCP servers may run; 0 means as many as usual.
 	Processes int
 	// Each value that Reread receives makes the host read the file again. It may be nil.
 	Reread <-chan os.Signal
@@ -65,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Package = cmp.Or(o.Package, DefaultPackage)
-	h := &Host{o: o, gates: tools.NewGates(cmp.Or(o.Processes, mcptool.DefaultProcesses)), open: map[*generation]bool{}}
+	h := &Host{o: o, gates: tools.NewGates(o.Processes), open: map[*generation]bool{}}
 	file, stamp, err := config.ReadStamped(o.Path, os.LookupEnv)
 	if err != nil {
 		return nil, err

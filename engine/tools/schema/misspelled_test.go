@@ -57,8 +57,14 @@ func TestLikeness(t *testing.T) {
 		one, other string
 		want       float64
 	}{
-		{"heads", "head", 8. / 9}, {"citty", "city", 8. / 9}, {"exclude", "include", 0}, {"startdate", "stratdate", 16. / 18},
-		{"querystring", "query", 0}, {"abcdefgh", "abxcdefgh", 16. / 17}, {"line1", "line2", 0}, {"line1s", "line2", 8. / 11},
+		{"heads", "head", 8. / 9},
+		{"citty", "city", 8. / 9},
+		{"exclude", "include", 0},
+		{"startdate", "stratdate", 16. / 18},
+		{"querystring", "query", 0},
+		{"abcdefgh", "abxcdefgh", 16. / 17},
+		{"line1", "line2", 0},
+		{"line1s", "line2", 8. / 11},
 	} {
 		left := nameWork
 		want := test.want
