@@ -161,7 +161,7 @@ func TestExecRefusals(t *testing.T) {
 		}
 		for _, lang := range []string{"js", "ts", "node", "c", "cpp", "java", "php", "rs", "go", "d", "f90", "r", "PY", "Bash", "zsh"} {
 			e := c.Exec(t, nil, harness.ExecRequest{Lang: lang, Code: "1"})
-			if want := "Unsupported language: " + lang; e.HTTPStatus != http.StatusBadRequest || e.Error != want {
+			if want := "Unsupported language: " + lang; e.HTTPStatus != http.StatusBadRequest || e.Error != want || !strings.Contains(e.Raw, `"code":"unsupported_capability"`) {
 				t.Errorf("got %v, want 400 and the error %q", e, want)
 			}
 		}

@@ -28,12 +28,24 @@ type ExecRequest struct {
 type ExecAnswer struct {
 	Answer
 
-	Code     *int            `json:"code"`
+	// Code means nothing in a refusal, whose member "code" is a word.
+	Code     *exitCode       `json:"code"`
 	Signal   *string         `json:"signal"`
 	Message  *string         `json:"message"`
 	Word     *string         `json:"status"`
 	WallTime *int            `json:"wall_time"`
 	Files    json.RawMessage `json:"files"`
+}
+
+// An exitCode is the exit code of a program.
+type exitCode int
+
+// UnmarshalJSON reads an exit code, and passes over the word that a refusal has in its place.
+func (c *exitCode) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '"' {
+		return nil
+	}
+	return json.Unmarshal(text, (*int)(c))
 }
 
 // Exec runs a program without tools. The body is an ExecRequest, or text that is sent unchanged.
@@ -65,7 +77,7 @@ func (e ExecAnswer) How() string {
 	}
 	code := "-"
 	if e.Code != nil {
-		code = strconv.Itoa(*e.Code)
+		code = strconv.Itoa(int(*e.Code))
 	}
 	return strings.Join([]string{code, text(e.Signal), text(e.Word), text(e.Message)}, " ")
 }
