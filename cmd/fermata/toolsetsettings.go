@@ -15,6 +15,7 @@ import (
 
 	"fermata/engine/tools/config"
 	"fermata/engine/tools/host"
+	"fermata/engine/tools/mcptool"
 	"fermata/stubs"
 )
 
@@ -44,9 +45,9 @@ func (s *toolsSettings) check(m *mistakes) {
 const maxUsageLife = 400 * 24 * time.Hour
 
 // open opens the toolsets, or returns nil if there are none. addrs are those at which the server
-// listens, to which no toolset connects, and known is host.Options.Known. SIGHUP makes the host read the file
+// listens, to which no toolset connects, commands is mcptool.Options.Dir, and known is host.Options.Known. SIGHUP makes the host read the file
 // again, until closing.
-func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, known func(string) bool, addrs ...net.Addr) (h *host.Host, closing func(context.Context) error, err error) {
+func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, commands string, known func(string) bool, addrs ...net.Addr) (h *host.Host, closing func(context.Context) error, err error) {
 	settings, err := s.Rules.policy()
 	if err != nil || s.Path == "" {
 		return nil, nil, err
@@ -59,7 +60,7 @@ func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, known func(s
 	}
 	reread := make(chan os.Signal, 1)
 	signal.Notify(reread, syscall.SIGHUP)
-	h, err = host.Open(ctx, host.Options{Path: s.Path, Package: s.Package, Reread: reread, Settings: settings, Log: log, Forbidden: forbidden, Known: known, Processes: s.Processes, Version: version()})
+	h, err = host.Open(ctx, host.Options{Path: s.Path, Package: s.Package, Reread: reread, Settings: settings, Log: log, Forbidden: forbidden, Known: known, Commands: commands, Processes: s.Processes, Version: version()})
 	if err == nil {
 		return h, func(ctx context.Context) error {
 			signal.Stop(reread)
@@ -75,4 +76,15 @@ func (s *toolsSettings) open(ctx context.Context, log *slog.Logger, known func(s
 		return nil, nil, errors.Join(problems...)
 	}
 	return nil, nil, fmt.Errorf("%w: %w", problems[0], err)
+}
+
+// clearCommands clears what a killed server has left of the commands of MCP servers. They have their folders in dir.
+func clearCommands(dir string, log *slog.Logger) {
+	ended, err := mcptool.Clear(dir)
+	if ended > 0 {
+		log.Warn("processes of MCP servers that a killed server had left were ended", "processes", ended)
+	}
+	if err != nil {
+		log.Warn("what a killed server has left of its MCP servers cannot be cleared", "err", err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -117,6 +118,8 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		return handlers, opened, err
 	}
 	opened.add("state directory", func(context.Context) error { return release() })
+	commands := filepath.Join(dir, "mcp")
+	clearCommands(commands, log)
 	if s.HTTP.MetricsAddr != "" {
 		// Metrics are opened before the other parts and closed after them, to show how those
 		// start and stop.
@@ -178,7 +181,7 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 	if err != nil {
 		return handlers, opened, err
 	}
-	toolsets, closeToolsets, err := s.Tools.open(ctx, log, s.isPrincipal, slices.Concat([]net.Addr{addr}, listeners, s.Servers.redisAddresses(ctx))...)
+	toolsets, closeToolsets, err := s.Tools.open(ctx, log, commands, s.isPrincipal, slices.Concat([]net.Addr{addr}, listeners, s.Servers.redisAddresses(ctx))...)
 	if err != nil {
 		return handlers, opened, err
 	}

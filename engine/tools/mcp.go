@@ -41,7 +41,7 @@ func (s mcpSource) observe(known *Toolset) {
 // mcp makes a source of the tools of an MCP server.
 func (o opener) mcp(t *toolset, d *config.MCP) (source.Source, error) {
 	options := mcptool.Options{
-		Toolset: t.described.Key, Version: o.version, Command: d.Command, Env: d.Env, Trusted: t.described.Trusted,
+		Toolset: t.described.Key, Version: o.version, Command: d.Command, Env: d.Env, Trusted: t.described.Trusted, Dir: o.commands,
 		URL: d.URL, Headers: d.Headers, Shared: t.described.Shared, StartTimeout: d.StartTimeout,
 		Only: d.Only, Named: slices.Sorted(maps.Keys(d.Tools)),
 		Text: func(tool string) bool { return t.described.Rules(tool).Text },

@@ -19,6 +19,7 @@ type opener struct {
 	forbidden []netip.AddrPort
 	log       *slog.Logger
 	version   string
+	commands  string
 }
 
 // open opens a toolset. It opens no connection, so the tools of MCP servers are not known afterwards.

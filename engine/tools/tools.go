@@ -32,6 +32,8 @@ type Options struct {
 	Forbidden []netip.AddrPort
 	// Version is the version of this server, which MCP servers are told.
 	Version string
+	// Commands is mcptool.Options.Dir.
+	Commands string
 	// MaxResult is how many bytes the result of a call may have. 0 means DefaultMaxResult.
 	MaxResult int64
 	// Gates limit what the toolsets use, together with other toolsets that have the same gates. They may be nil.
@@ -58,7 +60,7 @@ func Open(ctx context.Context, o Options) *Tools {
 	if o.Gates == nil {
 		o.Gates = NewGates(mcptool.DefaultProcesses)
 	}
-	opener := opener{gates: o.Gates, forbidden: o.Forbidden, log: t.log, version: o.Version}
+	opener := opener{gates: o.Gates, forbidden: o.Forbidden, log: t.log, version: o.Version, commands: o.Commands}
 	for _, described := range o.File.Toolsets {
 		t.toolsets = append(t.toolsets, opener.open(ctx, described))
 	}

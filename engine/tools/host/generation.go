@@ -100,7 +100,7 @@ func (h *Host) warnOfStrangers(file *config.File) {
 // opened opens the toolsets of a file. It opens no connection.
 func (h *Host) opened(ctx context.Context, file *config.File) *tools.Tools {
 	return tools.Open(ctx, tools.Options{
-		File: file, Log: h.o.Log, Forbidden: h.o.Forbidden, Version: h.o.Version, MaxResult: h.o.MaxResult, Gates: h.gates,
+		File: file, Log: h.o.Log, Forbidden: h.o.Forbidden, Version: h.o.Version, Commands: h.o.Commands, MaxResult: h.o.MaxResult, Gates: h.gates,
 	})
 }
 

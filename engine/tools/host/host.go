@@ -33,6 +33,8 @@ type Options struct {
 	Forbidden []netip.AddrPort
 	// Version is the version of this server.
 	Version string
+	// Commands is mcptool.Options.Dir.
+	Commands string
 	// MaxResult is how many bytes the result of a call may have; 0 means tools.DefaultMaxResult.
 	MaxResult int64
 	// Known reports whether a client can be the principal with a name. If it is nil, all names are known.

@@ -67,6 +67,9 @@ type Options struct {
 	Command []string
 	// Env is the environment of the command, to which only PATH is added.
 	Env map[string]string
+	// Dir is the directory in which commands have their folders, or "" for the temporary directory. It is this
+	// server's alone: Clear removes what is in it.
+	Dir string
 	// Trusted lets the command run with the rights of this server. Without it there is no source for
 	// a command.
 	Trusted bool

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -20,7 +21,7 @@ import (
 // line.
 type process struct {
 	cmd               *exec.Cmd
-	dir               string // its working directory, which is removed at its end
+	dir               string // its folder, which has its working directory and is removed at its end
 	times             *times
 	in                *os.File // what it reads
 	out               *os.File // what it writes
@@ -39,7 +40,7 @@ type process struct {
 // startProcess starts the command of the options in a session, a process group and a working
 // directory of its own.
 func startProcess(o *Options) (*process, error) {
-	dir, err := os.MkdirTemp("", "fermata-mcp-")
+	dir, err := newFolder(o.Dir)
 	if err != nil {
 		return nil, errors.Join(errNoCommand, err)
 	}
@@ -76,7 +77,7 @@ func (p *process) start(o *Options) error {
 	}
 	// The command lives as long as the session, and not only as long as the call for which it was started.
 	p.cmd = exec.Command(o.Command[0], o.Command[1:]...) //nolint:noctx // the operator has named the command
-	p.cmd.Dir = p.dir
+	p.cmd.Dir = filepath.Join(p.dir, workFolder)
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for name, value := range o.Env {
 		p.cmd.Env = append(p.cmd.Env, name+"="+value) // If a name occurs twice, the last value counts.
@@ -88,6 +89,9 @@ func (p *process) start(o *Options) error {
 		runtime.LockOSThread() // The command ends with the thread that starts it.
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
+		if err == nil {
+			_ = writeLaunch(p.dir, p.cmd.Process.Pid) // Without it the command runs as well.
+		}
 		started <- err
 		if err == nil {
 			_ = p.cmd.Wait() // The exit code does not matter.
