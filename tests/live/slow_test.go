@@ -283,11 +283,10 @@ func hanging(t *testing.T, code string, hang time.Duration) (s *harness.Server, 
 func outputIs(t *testing.T, c harness.Client, id, want, last string) (outputs int) {
 	t.Helper()
 	err := harness.Within(30*time.Second, func() error {
-		var page struct{ Data []event }
-		look(t, c, "/executions/"+id+"/events", &page)
+		events := pages[event](t, c, "/executions/"+id+"/events", 1000)
 		var printed strings.Builder
 		outputs = 0
-		for i, e := range page.Data {
+		for i, e := range events {
 			if e.Seq != int64(i)+1 {
 				t.Fatalf("event %d stands at place %d", e.Seq, i+1)
 			}
@@ -299,7 +298,7 @@ func outputIs(t *testing.T, c harness.Client, id, want, last string) (outputs in
 				outputs++
 			}
 		}
-		if end := page.Data[len(page.Data)-1].Type; end != last || printed.String() != want {
+		if end := events[len(events)-1].Type; end != last || printed.String() != want {
 			return fmt.Errorf("the events tell of %d bytes and end with %s, want %d bytes and %s", printed.Len(), end, len(want), last)
 		}
 		return nil
