@@ -283,7 +283,17 @@ func hanging(t *testing.T, code string, hang time.Duration) (s *harness.Server, 
 func outputIs(t *testing.T, c harness.Client, id, want, last string) (outputs int) {
 	t.Helper()
 	err := harness.Within(30*time.Second, func() error {
-		events := pages[event](t, c, "/executions/"+id+"/events", 1000)
+		var events []event
+		for more, after := true, int64(0); more; {
+			var page struct {
+				Data []event
+				Next *int64
+			}
+			look(t, c, fmt.Sprintf("/executions/%s/events?after=%d", id, after), &page)
+			if events, more = append(events, page.Data...), page.Next != nil; more {
+				after = *page.Next
+			}
+		}
 		var printed strings.Builder
 		outputs = 0
 		for i, e := range events {
