@@ -36,6 +36,7 @@ type Store struct {
 	log    *slog.Logger
 	index  *index
 	wakes  *wakes
+	asking sync.WaitGroup // the commands of askRoom
 }
 
 var _ continuation.Store = (*Store)(nil)
@@ -259,7 +260,9 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.index.close()
 	s.wakes.close()
-	if err := s.client.Close(); err != nil {
+	err := s.client.Close()
+	s.asking.Wait()
+	if err != nil {
 		return fmt.Errorf("redisstore: close: %w", err)
 	}
 	return nil

@@ -50,10 +50,11 @@ return 1
 func (s *Store) Announce(ctx context.Context, server, address string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	err := keep.Run(ctx, s.client, []string{serverPrefix + server}, address, stored.Millis(ttl)).Err()
-	if err == nil {
-		err = join.Run(ctx, s.client, []string{serversKey}, server, stored.Millis(serversTTL)).Err()
-	}
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error { // One round trip, also if Redis does not know the scripts.
+		keep.Eval(ctx, p, []string{serverPrefix + server}, address, stored.Millis(ttl))
+		join.Eval(ctx, p, []string{serversKey}, server, stored.Millis(serversTTL))
+		return nil
+	})
 	if err != nil {
 		return stored.Unavailable("announce server", err)
 	}

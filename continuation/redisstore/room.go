@@ -64,16 +64,31 @@ func (s *Store) withRoom(ctx context.Context, write func() error) error {
 func (s *Store) Room(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
-	err := s.withRoom(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, roomLimit)
-		defer cancel()
-		// It changes nothing, and a full Redis refuses it.
-		return s.client.SetRange(ctx, key(id)+roomSuffix, 0, "").Err()
-	})
+	err := s.withRoom(ctx, func() error { return s.askRoom(ctx, id) })
 	if full(err) {
 		return stored.Unavailable("begin execution "+id, fmt.Errorf("%w: %w", continuation.ErrFull, err))
 	}
 	return nil
+}
+
+// askRoom sends a command that changes nothing and that a full Redis refuses. It waits for the answer no longer than
+// roomLimit. The command goes on until then, since one that is cut off costs its connection, and a slow Redis would
+// be asked for nothing but new ones.
+func (s *Store) askRoom(ctx context.Context, id string) error {
+	answer := make(chan error, 1)
+	s.asking.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandLimit)
+		defer cancel()
+		answer <- s.client.SetRange(ctx, key(id)+roomSuffix, 0, "").Err()
+	})
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(roomLimit):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // makeRoom removes the oldest journals of executions that have ended, and returns how many.
