@@ -227,7 +227,7 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// isMessage reports whether a line was meant to be a message: it is JSON and names the protocol, or is a list.
+// isMessage reports whether a line was meant to be a message: it is a JSON object with the member jsonrpc.
 func isMessage(line []byte) bool {
 	var m struct {
 		Version json.RawMessage `json:"jsonrpc"`
