@@ -267,7 +267,7 @@ func (z *zygote) say(m message, rights []byte) error {
 	}
 	if _, _, err := z.conn.WriteMsgUnix(data, rights, nil); err != nil {
 		if why := z.whyEnded(); why != "" {
-			return explain(fmt.Errorf("%s: %w", why, err))
+			return explain(fmt.Errorf("the zygote is gone: %s: %w", why, err))
 		}
 		return fmt.Errorf("speak to zygote: %w", err)
 	}
