@@ -158,5 +158,4 @@ def _work(config: Config, kind: str, stdout: int, stderr: int, control: int) -> 
         ready = worker.preload(kind)
         ready.fonts.update(libraries.font_lists(_CACHE_HOME))
     sandbox.take_descriptors(stdout, stderr, control)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     worker.run(socket.socket(fileno=3), ready)

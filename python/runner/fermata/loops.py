@@ -177,5 +177,8 @@ def install(calls: Pausing) -> None:
     """Make ``asyncio.run`` and its like use Loop, and threads wait by the same clock."""
     waits.use(calls.clock)
     policy = _Policy(calls)
+    if sys.version_info < (3, 14):
+        asyncio.set_event_loop_policy(policy)
+        return
     with _no_deprecation():
         asyncio.set_event_loop_policy(policy)

@@ -120,7 +120,7 @@ def _run(config: Config, kind: str, requests: socket.socket) -> None:
         memory.prepare()
     ready = worker.preload(kind)
     # The objects are kept, and inherited by workers, as long as this function runs.
-    _filling = _fill_holes() if scientific else []
+    _filling = fill_holes()
     gc.freeze()
     if scientific:
         memory.freeze()
@@ -170,8 +170,8 @@ def _run(config: Config, kind: str, requests: socket.socket) -> None:
                 os.close(unused)
 
 
-def _fill_holes() -> list[bytes]:
-    """Fill the free memory between the objects of the libraries.
+def fill_holes() -> list[bytes]:
+    """Fill the free memory between the objects of a process that others are forked from.
 
     The allocator would use it first, and a forked process would copy a page for nearly every
     object that it makes. With the holes filled, its objects are together on pages of their own.
@@ -238,7 +238,6 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
         linux.refuse_epoll()
     linux.filter_system_calls(bytes.fromhex(config.seccomp))
     verify()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Programs can read the variables of the functions that call them.
     vars(config).clear()
     worker.run(socket.socket(fileno=3), ready)

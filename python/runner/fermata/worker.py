@@ -9,6 +9,7 @@ import functools
 import gc
 import io
 import os
+import signal
 import socket
 import sys
 import threading
@@ -77,6 +78,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
     inputs = workspace.Inputs(os.getcwd())
     ready.figures.directory, ready.figures.warn = os.getcwd(), _write
     rehearse.while_idle(_runner(ready), stream, pending)
+    # With this handler, asyncio replaces it while an event loop runs. The rehearsal does without: when it ends,
+    # the signal module would format the loop's task, which costs a forked process some pages of memory.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)

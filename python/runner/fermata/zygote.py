@@ -58,6 +58,7 @@ def main() -> NoReturn:
     nurseries = {kind: nursery.start(config, kind, listener) for kind in (PLAIN, SCIENTIFIC)}
     # Every supervisor inherits the objects that exist now. Its garbage collections need not visit them.
     gc.collect()
+    _filling = nursery.fill_holes()
     gc.freeze()
     serve("zygote", Zygote(config, covers, listener, nurseries).run)
 
