@@ -27,21 +27,23 @@ from fermata.children import run
 sys.path.remove({runner!r})
 run(globals(), {told!r})
 """
+# What a child needs to know: members of the program's request.
+_TOLD: Final = frozenset(("code", "stubs", "package", "toolsets"))
 
 
 class Children:
     """Makes the children of the program import its module."""
 
     def __init__(self) -> None:
-        # What a child needs to know: the members of the program's request.
-        self._told: dict[str, Any] = {}
+        # The name of the program's file, and its request.
+        self._file = ""
+        self._request: dict[str, Any] = {}
         self._fork = False
         self._path = ""
 
     def expect(self, file: str, request: dict[str, Any]) -> None:
         """Note the program that runs now, and the name of its file."""
-        kept = ("code", "stubs", "package", "toolsets")
-        self._told = {"file": file} | {name: request[name] for name in kept if name in request}
+        self._file, self._request = file, request
 
     def prefer_fork(self) -> None:
         """Make Python fork children unless the program asks for something else.
@@ -65,7 +67,7 @@ class Children:
         @functools.wraps(prepare)
         def get_preparation_data(name: str) -> Any:
             data = prepare(name)
-            if self._told and "init_main_from_path" in data:
+            if self._file and "init_main_from_path" in data:
                 data["init_main_from_path"] = self._write()
             return data
 
@@ -77,7 +79,8 @@ class Children:
             # multiprocessing removes this directory at the end of the program.
             path = os.path.join(sys.modules["multiprocessing.util"].get_temp_dir(), "program.py")
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444), "w", encoding="ascii") as file:
-                file.write(_FILE.format(runner=_RUNNER, told=dumps(self._told)))
+                told = {"file": self._file} | {name: value for name, value in self._request.items() if name in _TOLD}
+                file.write(_FILE.format(runner=_RUNNER, told=dumps(told)))
             self._path = path
         return self._path
 

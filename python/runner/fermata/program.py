@@ -32,12 +32,12 @@ _MAX_NESTED: Final = 100
 class Loader:
     """What the module of a program has as its loader: Python asks it for the source of a file that does not exist."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    def __init__(self, source: str = "") -> None:
+        self.source = source
 
     def get_source(self, name: str) -> str:
         """Return the source of the program."""
-        return self._source
+        return self.source
 
 
 class Program:
@@ -63,7 +63,7 @@ class Program:
         try:
             module = parse(source)
             self._valued = valued and _keep_last(module)
-            self._code = _compile_whole(module)
+            self._code = _compile_whole(module) if _RETURN in source else _compile(module)
         except SyntaxError as error:
             _show_line(error, lines)
             raise
@@ -193,6 +193,10 @@ def _tree(source: str) -> ast.Module:
 def _compile(module: ast.Module) -> CodeType:
     code: CodeType = compile(module, FILENAME, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     return code
+
+
+# A program without this word has no return.
+_RETURN: Final = "return"
 
 
 def _compile_whole(module: ast.Module) -> CodeType:

@@ -81,6 +81,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
     # With this handler, asyncio replaces it while an event loop runs. The rehearsal does without: when it ends,
     # the signal module would format the loop's task, which costs a forked process some pages of memory.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Garbage collections of the program do not visit what exists before it.
+    gc.freeze()
+    main = [_new_main(os.path.join(os.getcwd(), NAME))]
     try:
         while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
@@ -94,9 +97,6 @@ def run(stream: socket.socket, ready: Ready) -> None:
         # An input file may have this name.
         with suppress(OSError):
             os.makedirs(directory, exist_ok=True)
-    # Garbage collections of the program do not visit what exists before it.
-    gc.freeze()
-    main = [_new_main()]
     done: dict[str, Any] = {}
     status = 0
     value: str | None = None
@@ -195,10 +195,9 @@ def _run_inside_loop(program: Program, namespace: dict[str, Any]) -> None:
 
 def _run_python(request: dict[str, Any], namespace: dict[str, Any], ready: Ready, pending: calls.Calls) -> str | None:
     """Run a Python program to its end and return its value as JSON, if it has one."""
-    file = os.path.join(os.getcwd(), NAME)
-    sys.argv = [file, *request.get("args", ())]
-    namespace.update(__file__=file, __loader__=Loader(request["code"]))
-    ready.children.expect(file, request)
+    sys.argv += request.get("args", ())
+    namespace["__loader__"].source = request["code"]
+    ready.children.expect(namespace["__file__"], request)
     if "toolsets" in request:
         toolsets.install(request["package"], request["toolsets"], pending)
     valued = request.get("value", False)
@@ -223,7 +222,6 @@ def _prepare_process() -> None:
     threading.excepthook = _show_thread_error
     # Numbers in the results of tools may have any length.
     sys.set_int_max_str_digits(0)
-    sys.argv = [""]
     sys.path.insert(0, os.getcwd())
     sys.stdin = open(0, encoding="utf-8", errors="replace")
     # Output is not buffered, since a program may be killed at any moment.
@@ -270,10 +268,11 @@ def _exit_status(code: object) -> int:
     return 1
 
 
-def _new_main() -> types.ModuleType:
-    """Make the module in which the program runs."""
+def _new_main(file: str) -> types.ModuleType:
+    """Make the module in which the program runs, whose file has this name."""
     module = types.ModuleType("__main__")
-    vars(module)["__builtins__"] = builtins
+    vars(module).update(__builtins__=builtins, __file__=file, __loader__=Loader())
+    sys.argv = [file]
     first, second = ending.MAIN
     sys.modules[first] = module
     if second in sys.modules:
