@@ -45,7 +45,7 @@ func (o opener) mcp(t *toolset, d *config.MCP) (source.Source, error) {
 		URL: d.URL, Headers: d.Headers, Shared: t.described.Shared, StartTimeout: d.StartTimeout,
 		Only: d.Only, Named: slices.Sorted(maps.Keys(d.Tools)),
 		Text: func(tool string) bool { return t.described.Rules(tool).Text },
-		Mask: t.masker.Text, Limits: o.gates.limits, Log: o.log,
+		Mask: t.masker.Text, Limits: o.gates.limits, Budget: o.gates.budget, Log: o.log,
 	}
 	s := mcpSource{}
 	if d.URL != "" {

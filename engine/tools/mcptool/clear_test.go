@@ -110,7 +110,7 @@ func TestClear(t *testing.T) {
 // TestLaunchIsRecorded shows that a command has its folder in Dir, with a record, until it has ended.
 func TestLaunchIsRecorded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mcp")
-	p, err := startProcess(&Options{Command: []string{"/bin/cat"}, Dir: dir, times: quick()})
+	p, err := startProcess(&Options{Command: []string{"/bin/cat"}, Dir: dir, times: quick()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

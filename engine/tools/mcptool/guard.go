@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/engine/tools/outgoing"
 )
 
 // An exchange is what is known about a request: whether the server may have got it, and the bytes of its
@@ -18,13 +20,50 @@ type exchange struct {
 	sent   atomic.Bool
 	status atomic.Int32 // The HTTP status of an answer that does not report success, or 0.
 	answer atomic.Pointer[jsonrpc.Response]
+
+	held    *outgoing.Holding // the memory of the answer while it is read over HTTP
+	refused atomic.Bool       // whether there was not enough memory for the answer
+
+	mu   sync.Mutex
+	line *outgoing.Holding // the memory of the answer of a process
+	over bool
+}
+
+// grow takes memory for an answer that is read over HTTP, until it has so many bytes. It reports false if there is
+// not enough.
+func (x *exchange) grow(bytes int64) bool {
+	ok := x.held.Grow(bytes)
+	if !ok {
+		x.refused.Store(true)
+	}
+	return ok
+}
+
+// keep takes over the memory of an answer until the end of the exchange.
+func (x *exchange) keep(line *outgoing.Holding) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		line.Release()
+		return
+	}
+	x.line = line
+}
+
+// end gives the memory of the answer back.
+func (x *exchange) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	x.held.Release()
+	x.line.Release()
 }
 
 type exchangeKey struct{}
 
-// withExchange returns a context for a request, and the exchange that will describe the request.
-func withExchange(ctx context.Context) (context.Context, *exchange) {
-	x := &exchange{}
+// withExchange returns a context for a request, and the exchange that will describe the request. It must be ended.
+func withExchange(ctx context.Context, held *outgoing.Holding) (context.Context, *exchange) {
+	x := &exchange{held: held}
 	return context.WithValue(ctx, exchangeKey{}, x), x
 }
 
@@ -46,6 +85,7 @@ type waiting struct {
 // other message ends the connection, is answered here, or is dropped.
 type guard struct {
 	inner   mcp.Connection
+	proc    *process      // the same, or nil over HTTP
 	patient time.Duration // for answers to requests of the server
 	probe   *probe        // or nil
 	pending chan received // gets the message for which a former call of Read waits, if there is one
@@ -90,20 +130,23 @@ func (g *guard) Write(ctx context.Context, m jsonrpc.Message) error {
 // Read implements mcp.Connection.
 func (g *guard) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
-		m, err := g.next(ctx)
-		if err != nil {
-			return nil, g.note(err)
+		r := g.next(ctx)
+		if r.err != nil {
+			r.held.Release()
+			return nil, g.note(r.err)
 		}
-		switch m := m.(type) {
+		switch m := r.message.(type) {
 		case *jsonrpc.Response:
 			if g.probe.drop(m) {
+				r.held.Release()
 				continue
 			}
-			if err := g.accept(m); err != nil {
+			if err := g.accept(m, r.held); err != nil {
 				return nil, err
 			}
 			return m, nil
 		case *jsonrpc.Request:
+			r.held.Release()
 			if err := g.hear(ctx, m); err != nil {
 				return nil, err
 			}
@@ -111,15 +154,17 @@ func (g *guard) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// accept takes an answer.
-func (g *guard) accept(m *jsonrpc.Response) error {
+// accept takes an answer, with the memory that it has.
+func (g *guard) accept(m *jsonrpc.Response, held *outgoing.Holding) error {
 	g.mu.Lock()
 	w, ok := g.waiting[m.ID]
 	delete(g.waiting, m.ID)
 	g.mu.Unlock()
 	if !ok {
+		held.Release()
 		return g.fail(errUnasked)
 	}
+	w.x.keep(held)
 	var told *jsonrpc.Error
 	if m.Error != nil && !errors.As(m.Error, &told) {
 		return nil // The SDK says by this that there will be no answer.

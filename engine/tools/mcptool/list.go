@@ -42,15 +42,16 @@ type definition struct {
 
 // list asks a server for its tools. It returns nil without an error if the server has said before that
 // the list does not change within this time.
-func list(ctx context.Context, s *mcp.ClientSession) ([]listed, error) {
+func list(ctx context.Context, s *session) ([]listed, error) {
 	var all []listed
 	size, cursors, names := 0, map[string]bool{}, map[string]int{}
 	for cursor, pages := "", 1; ; pages++ {
 		if pages > MaxPages {
 			return nil, errManyPages
 		}
-		ctx, x := withExchange(ctx)
-		_, err := s.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		ctx, x := withExchange(ctx, s.hold())
+		defer x.end() // The pages together are at most MaxList.
+		_, err := s.mcp.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		answer := x.answer.Load()
 		switch {
 		case answer == nil && err == nil:

@@ -56,12 +56,18 @@ func newSource(t *testing.T, o Options) *Source {
 // call makes a call of a principal, with a generous deadline.
 func call(t *testing.T, s *Source, principal, tool, input string) (string, error) {
 	t.Helper()
+	return callFor(t, s, source.Call{Tool: tool, Input: json.RawMessage(input), Principal: principal, MaxResult: 5 << 20})
+}
+
+// callFor makes a call with a generous deadline.
+func callFor(t *testing.T, s *Source, c source.Call) (string, error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := s.Tools(ctx); err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.Call(ctx, source.Call{Tool: tool, Input: json.RawMessage(input), Principal: principal, MaxResult: 5 << 20})
+	v, err := s.Call(ctx, c)
 	return string(v), err
 }
 

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"fermata/engine/tools/outgoing"
 )
 
 // The limits of an MCP server.
@@ -44,6 +46,7 @@ const (
 // times are the waits of a source. Tests have shorter ones.
 type times struct {
 	start, idle, stop, write, fresh time.Duration
+	room                            time.Duration // for the memory of a large message
 	backOff, backOffMax             time.Duration
 	probe                           time.Duration // for the answer to the first request of all
 	steady                          time.Duration // how long a session must live for its start not to count as failed
@@ -52,7 +55,7 @@ type times struct {
 var usual = times{
 	start: 30 * time.Second, idle: 5 * time.Minute, stop: 5 * time.Second, write: 5 * time.Second,
 	fresh: 5 * time.Minute, backOff: time.Second, backOffMax: 5 * time.Minute, steady: 10 * time.Second,
-	probe: 3 * time.Second,
+	probe: 3 * time.Second, room: 15 * time.Second,
 }
 
 // Options describe an MCP server. Either Command or URL is set.
@@ -95,6 +98,8 @@ type Options struct {
 
 	// Mask takes secrets out of what is logged. It may be nil.
 	Mask func(string) string
+	// Budget limits the bytes of the messages that are in memory. It may be nil.
+	Budget *outgoing.Budget
 	// Limits count sessions and processes together with other sources. It may be nil.
 	Limits *Limits
 	// Log gets what the command writes to its standard error, and changes of tools. It may be nil.

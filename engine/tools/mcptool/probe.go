@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"fermata/engine/tools/outgoing"
 )
 
 // A probe is the first request to a server that is a command: the SDK asks it by server/discover what it
@@ -48,19 +50,25 @@ func (p *probe) drop(m *jsonrpc.Response) bool {
 // A received is what the connection has read.
 type received struct {
 	message jsonrpc.Message
+	held    *outgoing.Holding // its memory, or nil
 	err     error
 }
 
+// read reads the next message of the server.
+func (g *guard) read(ctx context.Context) received {
+	m, err := g.inner.Read(ctx)
+	return received{m, g.proc.takeHeld(), err}
+}
+
 // next returns the next message of the server, or the answer to the probe if the server is silent.
-func (g *guard) next(ctx context.Context) (jsonrpc.Message, error) {
+func (g *guard) next(ctx context.Context) received {
 	if g.pending == nil {
 		if g.probe == nil || g.probe.over {
-			return g.inner.Read(ctx)
+			return g.read(ctx)
 		}
 		g.pending = make(chan received, 1)
 		go func(to chan<- received) { // until a message comes or the connection is closed
-			m, err := g.inner.Read(ctx)
-			to <- received{m, err}
+			to <- g.read(ctx)
 		}(g.pending)
 	}
 	for {
@@ -70,10 +78,10 @@ func (g *guard) next(ctx context.Context) (jsonrpc.Message, error) {
 			if _, answer := r.message.(*jsonrpc.Response); answer {
 				g.probe.over = true
 			}
-			return r.message, r.err
+			return r
 		case id := <-g.probe.late:
 			if answer := g.giveUp(id); answer != nil {
-				return answer, nil
+				return received{message: answer}
 			}
 		}
 	}

@@ -39,6 +39,7 @@ const (
 	errEnded         reason = "its process has ended, or it has closed the connection"
 	errNotYet        reason = "it is not ready yet, and still has time for its start"
 	errUnreachable   reason = "it cannot be reached, or does not speak the protocol"
+	errNoRoom        reason = "it sent a large message while this server was reading too many answers; try again later"
 	errClosed        reason = "this server is stopping"
 	errManySessions  reason = "too many MCP sessions of this principal are open; try again later"
 	errManyProcesses reason = "too many processes of MCP servers are running; try again later"

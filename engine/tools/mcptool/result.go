@@ -21,11 +21,17 @@ type result struct {
 	Requests   json.RawMessage   `json:"inputRequests"`
 }
 
-// value returns the value of an answer, as the program gets it.
+// value returns the value of an answer, as the program gets it, which has at most limit bytes.
 func value(raw json.RawMessage, text bool, limit int64) (json.RawMessage, error) {
-	if int64(len(raw)) > limit {
+	v, err := valueOf(raw, text)
+	if err == nil && int64(len(v)) > limit {
 		return nil, &source.CallError{Message: fmt.Sprintf("the result of the tool has more than %d bytes", limit)}
 	}
+	return v, err
+}
+
+// valueOf returns the value of an answer, however large it is.
+func valueOf(raw json.RawMessage, text bool) (json.RawMessage, error) {
 	var r result
 	if !jsontext.Value(raw).IsValid() {
 		return nil, &source.CallError{Message: "the result of the tool is not valid JSON"}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/engine/tools/outgoing"
 )
 
 // A session is a connection to an MCP server on behalf of one principal.
@@ -16,6 +18,7 @@ type session struct {
 	mcp   *mcp.ClientSession
 	guard *guard
 	proc  *process // nil over HTTP
+	hold  func() *outgoing.Holding
 	began time.Time
 	first []listed      // the tools as they were listed when it began
 	over  chan struct{} // closed when no call begins any more
@@ -35,15 +38,16 @@ type session struct {
 func open(ctx context.Context, o *Options, principal string) (s *session, err error) {
 	g := &guard{patient: o.times.write, waiting: map[jsonrpc.ID]waiting{}}
 	s = &session{times: o.times, guard: g, began: time.Now(), used: time.Now(), over: make(chan struct{}), evicted: make(chan struct{}), hidden: map[string]string{}}
+	s.hold = func() *outgoing.Holding { return o.Budget.Hold(principal) }
 	if o.URL != "" {
 		if g.inner, err = connectWeb(ctx, o, principal, g); err != nil {
 			return nil, err
 		}
 	} else {
-		if s.proc, err = startProcess(o); err != nil {
+		if s.proc, err = startProcess(o, s.hold); err != nil {
 			return nil, err
 		}
-		g.inner, g.probe = s.proc, newProbe(min(o.times.probe, o.times.start/2))
+		g.inner, g.proc, g.probe = s.proc, s.proc, newProbe(min(o.times.probe, o.times.start/2))
 	}
 	defer func() {
 		if err != nil {
@@ -63,14 +67,15 @@ func open(ctx context.Context, o *Options, principal string) (s *session, err er
 		Capabilities:   &mcp.ClientCapabilities{}, // none
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
-	ctx, x := withExchange(ctx)
+	ctx, x := withExchange(ctx, s.hold())
+	defer x.end()
 	if s.mcp, err = client.Connect(ctx, g, nil); err != nil {
 		if status := x.status.Load(); status != 0 {
 			err = errors.Join(statusReason(status), err)
 		}
 		return s, err
 	}
-	if s.first, err = list(ctx, s.mcp); err != nil {
+	if s.first, err = list(ctx, s); err != nil {
 		return s, err
 	}
 	s.asked, s.used = time.Now(), time.Now()

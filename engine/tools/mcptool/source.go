@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"fermata/engine/tools/outgoing"
 	"fermata/engine/tools/source"
 )
 
@@ -202,7 +203,8 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // This ends the stream of the answer, too.
-	ctx, x := withExchange(ctx)
+	ctx, x := withExchange(ctx, sn.hold())
+	defer x.end()
 	_, err = sn.mcp.CallTool(ctx, &mcp.CallToolParams{Name: c.Tool, Arguments: c.Input})
 	if answer := x.answer.Load(); answer != nil {
 		if answer.Error != nil {
@@ -233,6 +235,8 @@ func (s *Source) callIn(ctx context.Context, sn *session, c source.Call) (v json
 		f.Message = "the call was cancelled"
 	case status != 0:
 		f.Message = "the MCP server has failed: " + string(statusReason(status))
+	case x.refused.Load():
+		f.Message = string(outgoing.Busy)
 	case errors.As(sn.guard.reason(err), &r):
 		f.Message = "the connection to the MCP server has ended: " + string(r)
 	default:
@@ -255,7 +259,7 @@ func (s *Source) refresh(ctx context.Context, sn *session) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.o.times.start)
 	defer cancel()
-	tools, err := list(ctx, sn.mcp)
+	tools, err := list(ctx, sn)
 	if err != nil {
 		sn.guard.changed.Store(true) // The tools are listed again before the next call.
 		return err

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"fermata/engine/tools/outgoing"
 )
 
 // A process is an MCP server that this server has started, and the connection to it. Each message is one
@@ -34,17 +36,20 @@ type process struct {
 
 	mu sync.Mutex // held while a message is written
 
+	hold func() *outgoing.Holding
+	held *outgoing.Holding // the memory of the message that was read last. Only the goroutine that reads uses it
+
 	stray, said *lineLog // lines on its standard output that are no messages, and those on its standard error
 }
 
 // startProcess starts the command of the options in a session, a process group and a working
 // directory of its own.
-func startProcess(o *Options) (*process, error) {
+func startProcess(o *Options, hold func() *outgoing.Holding) (*process, error) {
 	dir, err := newFolder(o.Dir)
 	if err != nil {
 		return nil, errors.Join(errNoCommand, err)
 	}
-	p := &process{dir: dir, times: o.times, closing: make(chan struct{}), drained: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
+	p := &process{hold: hold, dir: dir, times: o.times, closing: make(chan struct{}), drained: make(chan struct{}), exited: make(chan struct{}), done: make(chan struct{})}
 	p.stray = &lineLog{o: o, where: "standard output"}
 	p.said = &lineLog{o: o, where: "standard error"}
 	if err := p.start(o); err != nil {
@@ -161,9 +166,10 @@ func (p *process) Close() error {
 // Read implements mcp.Connection.
 func (p *process) Read(context.Context) (jsonrpc.Message, error) {
 	for {
-		line, err := readLine(p.lines, MaxMessage)
+		p.takeHeld().Release()
+		line, err := readLine(p.lines, MaxMessage, p.grow)
 		switch {
-		case errors.Is(err, errLargeMessage):
+		case errors.Is(err, errLargeMessage), errors.Is(err, errNoRoom):
 			return nil, err
 		case err != nil:
 			p.drainedOnce.Do(func() { close(p.drained) })
@@ -181,6 +187,36 @@ func (p *process) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		p.stray.log(line) // It is a banner, or a log that was meant for the standard error.
 	}
+}
+
+// grow takes memory for a line. A process waits while there is not enough, since nobody knows which call the line
+// answers.
+func (p *process) grow(line int) error {
+	if p.held == nil {
+		p.held = p.hold()
+	}
+	late := time.Now().Add(p.times.room)
+	for !p.held.Grow(int64(line)) {
+		if time.Now().After(late) {
+			return errNoRoom
+		}
+		select {
+		case <-p.closing:
+			return errNoRoom
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// takeHeld returns the memory of the message that was read last, or nil. The caller must release it.
+func (p *process) takeHeld() *outgoing.Holding {
+	if p == nil {
+		return nil
+	}
+	held := p.held
+	p.held = nil
+	return held
 }
 
 // Write implements mcp.Connection.
@@ -209,13 +245,22 @@ func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 	return nil
 }
 
-// readLine reads a line of at most limit bytes, without its end.
-func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+// smallLine is up to how many bytes the memory of a line does not count.
+const smallLine = 64 << 10
+
+// readLine reads a line of at most limit bytes, without its end. Before it allocates memory for a line that is not
+// small, it calls grow with the number of bytes so far.
+func readLine(in *bufio.Reader, limit int, grow func(line int) error) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > limit {
 			return nil, errLargeMessage
+		}
+		if len(line)+len(part) > smallLine {
+			if err := grow(len(line) + len(part)); err != nil {
+				return nil, err
+			}
 		}
 		line = append(line, part...)
 		switch {

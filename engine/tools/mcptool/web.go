@@ -11,6 +11,8 @@ import (
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"fermata/engine/tools/outgoing"
 )
 
 // web makes the HTTP requests of a session for the SDK's transport. It limits the size of answers, and removes
@@ -63,16 +65,16 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == "text/event-stream" && resp.StatusCode == http.StatusOK {
-		resp.Body = &events{in: bufio.NewReader(resp.Body), body: resp.Body, guard: w.guard}
+		resp.Body = &events{in: bufio.NewReader(resp.Body), body: resp.Body, guard: w.guard, x: x}
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxMessage+1))
+	body, err := outgoing.ReadAll(resp.Body, MaxMessage, resp.ContentLength, x.grow)
+	if e, ok := errors.AsType[*outgoing.Error](err); ok && e.Reason == outgoing.Large {
+		return nil, w.guard.fail(errLargeMessage)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if len(body) > MaxMessage {
-		return nil, w.guard.fail(errLargeMessage)
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return resp, nil
@@ -102,6 +104,7 @@ type events struct {
 	in    *bufio.Reader
 	body  io.Closer
 	guard *guard
+	x     *exchange
 	left  []byte // of the present message
 	read  int
 }
@@ -128,7 +131,12 @@ func (e *events) next() ([]byte, error) {
 	var data []byte
 	message, size := true, 0
 	for {
-		line, err := readLine(e.in, MaxMessage-size)
+		line, err := readLine(e.in, MaxMessage-size, func(line int) error {
+			if !e.x.grow(int64(size + line)) {
+				return &outgoing.Error{Reason: outgoing.Busy}
+			}
+			return nil
+		})
 		if err != nil && !errors.Is(err, io.EOF) {
 			if errors.Is(err, errLargeMessage) {
 				err = e.guard.fail(errLargeMessage)

@@ -46,16 +46,11 @@ type Answer struct {
 	// that is larger than MaxFailed or cannot be read is left out.
 	Body []byte
 
-	budget    *Budget
-	principal string
-	taken     int64
+	held *Holding
 }
 
 // Release gives the bytes of the answer back to the budget.
-func (a *Answer) Release() {
-	a.budget.give(a.principal, a.taken)
-	a.taken = 0
-}
+func (a *Answer) Release() { a.held.Release() }
 
 // Do makes a call and reads the answer. A redirect of a GET or HEAD is followed within the origin;
 // any other is an error. All errors are *Error.
@@ -122,7 +117,7 @@ func (c *Client) follow(method string, from *url.URL, location string) (*url.URL
 // read reads the answer's body.
 func (c *Client) read(ctx context.Context, r Request, resp *http.Response) (*Answer, error) {
 	defer func() { _ = resp.Body.Close() }()
-	a := &Answer{Status: resp.StatusCode, Header: resp.Header, budget: c.budget, principal: r.Principal}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, held: c.budget.Hold(r.Principal)}
 	if resp.Body == http.NoBody {
 		return a, nil
 	}
@@ -132,7 +127,7 @@ func (c *Client) read(ctx context.Context, r Request, resp *http.Response) (*Ans
 	}
 	in, err := unpacked(resp, limit)
 	if err == nil {
-		err = a.fill(in, limit, resp.ContentLength)
+		a.Body, err = ReadAll(in, limit, resp.ContentLength, a.held.Grow)
 	}
 	switch {
 	case err != nil && failed: // The body is left out, since the status is what matters.
@@ -174,18 +169,19 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fill reads a body completely. Before it allocates memory, it takes that many bytes from the budget.
-func (a *Answer) fill(in io.Reader, limit, hint int64) error {
+// ReadAll reads a body completely, which may have up to limit bytes and perhaps has hint bytes. Before it allocates
+// memory, it calls grow with the number of bytes that the memory will have in all. If grow reports false, the error
+// has the reason Busy.
+func ReadAll(in io.Reader, limit, hint int64, grow func(bytes int64) bool) ([]byte, error) {
 	if hint > limit {
-		return &Error{Reason: Large, Limit: limit}
+		return nil, &Error{Reason: Large, Limit: limit}
 	}
 	size := min(max(hint+1, 4<<10), 64<<10, limit+1) // The hint comes from the endpoint and may be wrong.
 	var body []byte
 	for {
-		if !a.budget.take(a.principal, size-a.taken) {
-			return &Error{Reason: Busy}
+		if !grow(size) {
+			return nil, &Error{Reason: Busy}
 		}
-		a.taken = size
 		grown := make([]byte, len(body), size)
 		copy(grown, body)
 		body = grown
@@ -193,14 +189,13 @@ func (a *Answer) fill(in io.Reader, limit, hint int64) error {
 			n, err := in.Read(body[len(body):size])
 			body = body[:len(body)+n]
 			if int64(len(body)) > limit {
-				return &Error{Reason: Large, Limit: limit}
+				return nil, &Error{Reason: Large, Limit: limit}
 			}
 			if errors.Is(err, io.EOF) {
-				a.Body = body
-				return nil
+				return body, nil
 			}
 			if err != nil {
-				return err
+				return nil, err
 			}
 		}
 		size = min(2*size, limit+1)

@@ -44,3 +44,49 @@ func (b *Budget) give(principal string, n int64) {
 		delete(b.taken, principal)
 	}
 }
+
+// Hold returns a holding of a principal, which has nothing yet.
+func (b *Budget) Hold(principal string) *Holding { return &Holding{budget: b, principal: principal} }
+
+// A Holding is what a principal has taken from a budget for one answer. It is safe for concurrent use. A nil Holding
+// has no limit.
+type Holding struct {
+	budget    *Budget
+	principal string
+
+	mu       sync.Mutex
+	taken    int64
+	released bool
+}
+
+// Grow takes bytes until the holding has so many. If not enough are left, or the holding was released, it takes none
+// and reports false.
+func (h *Holding) Grow(bytes int64) bool {
+	if h == nil {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	more := bytes - h.taken
+	switch {
+	case h.released:
+		return false
+	case more <= 0:
+		return true
+	case !h.budget.take(h.principal, more):
+		return false
+	}
+	h.taken = bytes
+	return true
+}
+
+// Release gives everything back. From then on the holding takes nothing.
+func (h *Holding) Release() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.budget.give(h.principal, h.taken)
+	h.taken, h.released = 0, true
+}
