@@ -141,7 +141,7 @@ func TestPicture(t *testing.T) {
 	if !harness.HasLibraries() {
 		t.Skipf("%s has no numpy", harness.Python())
 	}
-	tb := newTab(t, serve(t, nil).URL)
+	tb := newTab(t, serve(t, harness.ProcessSetup().Libraries()).URL)
 	folder := t.TempDir()
 	tb.call(func(ctx context.Context) error {
 		_, err := chromedp.CallBrowser(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder})

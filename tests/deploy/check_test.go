@@ -74,10 +74,6 @@ func TestCheck(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("becomes other users, which takes root")
 	}
-	python, err := harness.BarePython()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name     string
 		settings harness.Settings
@@ -121,7 +117,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := harness.NewServer(harness.With(harness.Common, harness.Settings{"PYTHON": python}, c.settings))
+			s, err := harness.NewServer(harness.With(harness.Common, c.settings))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -77,7 +77,7 @@ func (s Setup) Libraries() Settings {
 	if s.Docker() {
 		return Settings{"DOCKER_IMAGE": fullImage}
 	}
-	return nil
+	return Settings{"PYTHON": Python()}
 }
 
 // Docker reports whether the sandboxes are containers.

@@ -27,6 +27,11 @@ func Main(m *testing.M) {
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
+	python, err := BarePython()
+	if err != nil {
+		panic(err)
+	}
+	Common["PYTHON"] = python
 	compared := compareAnswers()
 	code := m.Run()
 	if err := compared.mistakes(); err != nil {

@@ -21,12 +21,11 @@ func With(base Settings, changes ...Settings) Settings {
 // Secret signs the tokens of every server here.
 const Secret = "tests-0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 
-// Common are the settings of every server here.
+// Common are the settings of every server here. Main sets PYTHON to BarePython.
 var Common = Settings{
 	"ADDR":      "127.0.0.1:0",
 	"API_KEYS":  "alice:key-a,bob:key-b",
 	"SECRET":    Secret,
-	"PYTHON":    Python(),
 	"POOL_SIZE": "2",
 	// Most tests have one client, which may use the whole server. Tests of the limit set it.
 	"MAX_EXECUTIONS": "0",

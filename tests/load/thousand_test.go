@@ -37,9 +37,10 @@ const (
 // time and little memory, and then answers all of them. `make soak` runs it.
 func TestSoakPaused(t *testing.T) {
 	total := min(thousand, soakTotal(t))
-	server := harness.ServeAlone(t, harness.ProcessSetup(), harness.Settings{
+	setup := harness.ProcessSetup()
+	server := harness.ServeAlone(t, setup, harness.With(setup.Libraries(), harness.Settings{
 		"MAX_SANDBOXES": strconv.Itoa(total + 16), "PAUSE_TTL": "1h", "QUEUE_TIMEOUT": "60s",
-	})
+	}))
 	harness.Resting(server.Processes)
 	before := memoryInAll(t, server)
 
