@@ -96,7 +96,8 @@ func load(t *testing.T) []program {
 func TestPrograms(t *testing.T) { //nolint:tparallel // the group waits for its members, and the tools end after them
 	t.Parallel()
 	programs := load(t)
-	client := harness.Serve(t, harness.ProcessSetup(), harness.Settings{"POOL_SIZE": "4"}).Alice()
+	setup := harness.ProcessSetup()
+	client := harness.Serve(t, setup, harness.With(setup.Libraries(), harness.Settings{"POOL_SIZE": "4"})).Alice()
 	server := &server{client: client, tools: startTools(t), inputs: upload(t, client)}
 	t.Run("all", func(t *testing.T) {
 		for _, p := range programs {
