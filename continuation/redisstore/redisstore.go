@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -36,6 +37,7 @@ type Store struct {
 	log    *slog.Logger
 	index  *index
 	wakes  *wakes
+	loaded atomic.Bool    // whether Redis has the script put
 	asking sync.WaitGroup // the commands of askRoom
 }
 
@@ -252,6 +254,10 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	if err != nil {
 		return stored.Unavailable("ping", err)
+	}
+	if !s.loaded.Load() {
+		// The first write needs one round trip less then. If Redis loses the script, a write brings it along.
+		s.loaded.Store(put.Load(ctx, s.client).Err() == nil)
 	}
 	return nil
 }

@@ -110,7 +110,8 @@ export class List {
     }, { kind: "chip", "aria-label": `Remove the label ${brief(text, 80)}` })));
   }
 
-  // renew fetches the page again. An answer is ignored if another request was sent since.
+  // renew fetches the page again. An answer is ignored if another request was sent since, or the view was closed: the
+  // filters of a reader who has signed out are gone.
   async renew() {
     const turn = ++this.turn;
     const path = "executions" + query({
@@ -118,7 +119,7 @@ export class List {
     });
     try {
       const data = parse(await readText(await request(path, { signal: this.stopped.signal })));
-      if (turn !== this.turn) return;
+      if (this.stopped.signal.aborted || turn !== this.turn) return;
       this.data = data;
       this.notice.hidden = true;
     } catch (error) {
