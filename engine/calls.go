@@ -3,15 +3,11 @@ package engine
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -41,20 +37,6 @@ type checker struct {
 	large sync.Mutex
 }
 
-// accept checks the calls of a pause and gives each of them the id that the client sees. It
-// accepts only what a program can call through its stubs.
-func (k *checker) accept(calls *sandbox.Calls, record continuation.Record) (ending, error) {
-	if record.Round >= k.maxRounds {
-		return failed(TooManyRounds, "", k.maxRounds), nil
-	}
-	var e ending
-	err := k.gently(calls.Size(), func() (err error) {
-		e, err = checkCalls(calls.All(), record, k.maxCalls)
-		return err
-	})
-	return e, err
-}
-
 // gently checks calls of so many bytes: of large batches one at a time.
 func (k *checker) gently(size int, check func() error) error {
 	if size > largeBatch {
@@ -62,57 +44,6 @@ func (k *checker) gently(size int, check func() error) error {
 		defer k.large.Unlock()
 	}
 	return check()
-}
-
-// checkCalls checks calls, and stops at the first one that it refuses. An error means that no
-// worker of ours has sent them.
-func checkCalls(calls iter.Seq2[sandbox.Call, error], record continuation.Record, maxCalls int) (ending, error) {
-	known := map[int]continuation.Call{}
-	for _, c := range record.Pending {
-		if !c.Answered {
-			known[c.Number] = c
-		}
-	}
-	now := time.Now()
-	e := ending{state: Paused, size: weight(record)}
-	inspected := inspector{}
-	for c, err := range calls {
-		switch {
-		case err != nil:
-			return ending{}, err
-		case c.Toolset != "" || !slices.Contains(record.Tools, c.Tool):
-			return failed(UngrantedTool, detail(c.Name()), 0), nil
-		}
-		if err := inspected.meet(c); err != nil {
-			return ending{}, err
-		}
-		pending, again := known[c.Number]
-		issued := record.Issued + len(e.issued)
-		if !again {
-			issued++
-			pending = continuation.Call{Number: c.Number, ID: callID(issued), Started: now}
-		}
-		if issued > maxCalls {
-			return failed(TooManyCalls, "", maxCalls), nil
-		}
-		if refused, err := inspected.inspect(&c); err != nil || refused.state != "" {
-			return refused, err
-		}
-		if refused := mark(&pending, "", c); refused.state != "" {
-			return refused, nil
-		}
-		call := Call{ID: pending.ID, Name: c.Tool, Input: json.RawMessage(c.Input)}
-		if !again {
-			e.issued = append(e.issued, issuedCall{call, c.Line, false})
-			e.fresh++
-		}
-		e.calls, e.pending = append(e.calls, call), append(e.pending, pending)
-		e.size += int64(cap(c.Input) + len(c.Tool) + callOverhead)
-	}
-	if len(e.calls) == 0 {
-		return ending{}, errors.New("calls: none")
-	}
-	return e, nil
 }
 
 // mark notes in the record what a call is. A program that makes a call again, under the number of one that has not

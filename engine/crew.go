@@ -146,14 +146,6 @@ func (w *crew) run(s *served) {
 	}
 }
 
-// finished returns a channel that gets each call that has ended. The receiver must pass the call to end.
-func (w *crew) finished() <-chan *served {
-	if w == nil {
-		return nil
-	}
-	return w.done
-}
-
 // end moves a call that has ended to those whose results wait for the program.
 func (w *crew) end(s *served) {
 	delete(w.running, s.call.Number)

@@ -105,7 +105,7 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 			known[c.Number] = c
 		}
 	}
-	x := decider{dispatcher: d, plan: &p, cost: r.Cost, lanes: d.crew.lanes(), now: time.Now()}
+	x := decider{dispatcher: d, plan: &p, issued: r.Issued, cost: r.Cost, lanes: d.crew.lanes(), now: time.Now()}
 	inspected := inspector{}
 	for c, err := range calls.All() {
 		if err != nil {
@@ -152,6 +152,8 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 type decider struct {
 	*dispatcher
 	plan *plan
+	// issued is how many calls of the execution have begun or been asked for, including those of this plan.
+	issued int
 	// cost is what is spent and reserved, including the calls that begin in this plan.
 	cost int64
 	// lanes are the lanes in which a call runs, or begins in this plan.
@@ -161,8 +163,8 @@ type decider struct {
 	now     time.Time
 }
 
-// decide puts a call into the plan, or leaves it alone. An ending with a state means that the program has
-// changed a call that it had made before.
+// decide puts a call into the plan, or leaves it alone. An ending with a state means that the program has changed a
+// call that it had made before, or makes too many.
 func (x *decider) decide(p *proposal) ending {
 	again := p.call.ID != ""
 	if !again {
@@ -176,6 +178,7 @@ func (x *decider) decide(p *proposal) ending {
 		return refused
 	}
 	p.call.Server = p.server
+	before := len(x.plan.begin) + len(x.plan.asked)
 	switch {
 	case p.call.Stage == stageBegun && !p.tool.Idempotent:
 		x.fail(p, textRestarted)
@@ -189,6 +192,11 @@ func (x *decider) decide(p *proposal) ending {
 		x.plan.asked = append(x.plan.asked, p)
 	default:
 		x.begin(p)
+	}
+	if !again && len(x.plan.begin)+len(x.plan.asked) > before {
+		if x.issued++; x.issued > x.maxCalls {
+			return failed(TooManyCalls, "", x.maxCalls)
+		}
 	}
 	return ending{}
 }
@@ -320,11 +328,7 @@ func (d *dispatcher) pause(p plan, r continuation.Record, maxRounds int) ending 
 		return failed(TooManyRounds, "", maxRounds)
 	}
 	e := ending{state: Paused, size: weight(r)}
-	issued := number(p.asked, r.Issued)
-	if issued > d.maxCalls {
-		return failed(TooManyCalls, "", d.maxCalls)
-	}
-	e.fresh = issued - r.Issued
+	e.fresh = number(p.asked, r.Issued) - r.Issued
 	for _, asked := range p.asked {
 		call := Call{ID: asked.call.ID, Name: asked.Tool, Input: json.RawMessage(asked.Input), Toolset: asked.toolset}
 		if asked.waits() {

@@ -23,7 +23,7 @@ type execution struct {
 	pool      *sandbox.Pool // of the sandbox
 	members   *membership
 	checker   *checker
-	// mandate is what the program may call beyond plain tools of its client; nil if that is nothing.
+	// mandate is what the program may call beyond plain tools of its client.
 	mandate *mandate
 	lanes   *lanes
 	places  int
@@ -171,13 +171,10 @@ func (x *execution) run(d delivery) ending {
 }
 
 func (x *execution) stretch() *stretch {
-	s := &stretch{
+	return &stretch{
 		id: x.id, sandbox: x.sandbox, conversation: x.conversation, counted: x.counted, checker: x.checker, files: x.files, log: x.log,
+		dispatcher: &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x, x.lanes)},
 	}
-	if x.mandate != nil {
-		s.dispatcher = &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x, x.lanes)}
-	}
-	return s
 }
 
 // defaultPlaces is how many calls the server runs at the same time for one execution unless its

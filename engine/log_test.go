@@ -25,7 +25,7 @@ func TestLogTellsForgotten(t *testing.T) {
 		ID: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f", Session: "abcdefghijklmnopqrstu", Principal: "ada", State: string(Paused), Version: 1,
 		Created: time.Now(), Owner: "another.1",
 	}
-	l := e.newLedger(r, e.newChronicle(Start{Principal: "ada", Session: r.Session, Code: json.RawMessage(`""`)}, r, nil))
+	l := e.newLedger(r, e.newChronicle(Start{Principal: "ada", Session: r.Session, Code: json.RawMessage(`""`)}, r, &mandate{}))
 	l.chronicle.Note(&journal.Paused{Round: 1})
 	chapter, err := l.chronicle.Chapter(&r)
 	if err != nil {

@@ -46,12 +46,12 @@ func (t grantedTool) of() host.Tool {
 	return host.Tool{Name: policy.Name{Toolset: t.Toolset, Tool: t.Tool}, Approval: t.Approval, Lane: t.Lane, Cost: t.Cost, Idempotent: t.Idempotent}
 }
 
-// mandate returns the mandate of a start, or nil if the program may call nothing but plain tools of
-// its client. The caller must release it.
+// mandate returns the mandate of a start. It is empty if the program may call nothing but plain tools of its client.
+// The caller must release it.
 func (m *common) mandate(ctx context.Context, s Start) (*mandate, error) {
 	if len(s.Toolsets) == 0 && len(s.Traits) == 0 && !s.Sequential && s.MaxCost == nil && !s.Approvals {
 		if m.o.Toolsets == nil || !m.o.Toolsets.Sequential() {
-			return nil, nil //nolint:nilnil // no mandate is no error
+			return &mandate{}, nil
 		}
 	}
 	d := &mandate{granted: granted{Traits: s.Traits, Sequential: s.Sequential, MaxCost: s.MaxCost, Approvals: s.Approvals}}
@@ -74,10 +74,10 @@ func (m *common) mandate(ctx context.Context, s Start) (*mandate, error) {
 
 // inherited returns the mandate of an execution that another server has started.
 func (m *common) inherited(r continuation.Record) (*mandate, error) {
-	if len(r.Granted) == 0 {
-		return nil, nil //nolint:nilnil // no mandate is no error
-	}
 	d := new(mandate)
+	if len(r.Granted) == 0 {
+		return d, nil
+	}
 	if err := json.Unmarshal(r.Granted, &d.granted); err != nil {
 		return nil, fmt.Errorf("read what execution %s may call: %w", r.ID, err)
 	}
@@ -93,14 +93,14 @@ func (m *common) inherited(r continuation.Record) (*mandate, error) {
 
 // release ends the use of the mandate.
 func (d *mandate) release() {
-	if d != nil && d.grant != nil {
+	if d.grant != nil {
 		d.grant.Release()
 	}
 }
 
-// encode returns what the record keeps.
+// encode returns what the record keeps, which is nothing for an empty mandate.
 func (d *mandate) encode() (json.RawMessage, error) {
-	if d == nil {
+	if len(d.Tools) == 0 && len(d.Traits) == 0 && !d.Sequential && d.MaxCost == nil && !d.Approvals {
 		return nil, nil
 	}
 	text, err := json.Marshal(d.granted)
@@ -112,9 +112,6 @@ func (d *mandate) encode() (json.RawMessage, error) {
 
 // toolsets returns the names of the toolsets that the server runs for the program.
 func (d *mandate) toolsets() (keys []string) {
-	if d == nil {
-		return nil
-	}
 	for _, t := range d.Tools {
 		if !slices.Contains(keys, t.Toolset) {
 			keys = append(keys, t.Toolset)
@@ -125,7 +122,7 @@ func (d *mandate) toolsets() (keys []string) {
 
 // names returns the names of the tools that the program may call, those of its client first.
 func (d *mandate) names(own []string) []string {
-	if d == nil || len(d.Tools) == 0 {
+	if len(d.Tools) == 0 {
 		return own
 	}
 	names := slices.Clone(own)
@@ -139,7 +136,7 @@ func (d *mandate) names(own []string) []string {
 
 // find returns the granted tool of a toolset.
 func (d *mandate) find(toolset, tool string) (grantedTool, bool) {
-	if d == nil || toolset == "" {
+	if toolset == "" {
 		return grantedTool{}, false
 	}
 	i := slices.IndexFunc(d.Tools, func(t grantedTool) bool { return t.Toolset == toolset && t.Tool == tool })
@@ -151,16 +148,11 @@ func (d *mandate) find(toolset, tool string) (grantedTool, bool) {
 
 // owns reports whether a tool of the client belongs to a toolset of the client.
 func (d *mandate) owns(toolset, tool string) bool {
-	return d != nil && d.Traits[tool].Toolset == toolset
+	return d.Traits[tool].Toolset == toolset
 }
 
 // traits returns the traits of a client's tool.
-func (d *mandate) traits(tool string) Traits {
-	if d == nil {
-		return Traits{}
-	}
-	return d.Traits[tool]
-}
+func (d *mandate) traits(tool string) Traits { return d.Traits[tool] }
 
 // A ModuleError says why the client's own tools cannot be imported in the form for which the start asks.
 type ModuleError struct{ Err error }
@@ -204,9 +196,6 @@ func (s Start) own() ([]stubs.Toolset, error) {
 
 // modules adds to a program the toolsets that it can import.
 func (s Start) modules(p *sandbox.Program, d *mandate) error {
-	if d == nil {
-		return nil
-	}
 	sets, err := s.own()
 	if err != nil {
 		return err

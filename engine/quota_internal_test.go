@@ -27,12 +27,12 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := continuation.Record{ID: "x", State: string(Running)}
-	c := newConversation(m.newLedger(record, m.newChronicle(Start{}, record, nil)))
+	c := newConversation(m.newLedger(record, m.newChronicle(Start{}, record, &mandate{})))
 	c.segment = newSegment(0, "", 0)
 	if err := c.open(t.Context(), Start{}); err != nil {
 		t.Fatal(err)
 	}
-	x := m.newExecution(c, nil, counted, nil)
+	x := m.newExecution(c, nil, counted, &mandate{})
 	x.settle(ending{state: Completed})
 	if _, err := m.quota.admit("ada"); err != nil {
 		t.Errorf("admit = %v, want nil: the program has ended", err)

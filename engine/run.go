@@ -18,10 +18,9 @@ type stretch struct {
 	conversation *conversation
 	counted      *share
 	checker      *checker
-	// dispatcher decides about the calls of a program with a mandate. It is nil without one.
-	dispatcher *dispatcher
-	files      Files
-	log        *slog.Logger
+	dispatcher   *dispatcher
+	files        Files
+	log          *slog.Logger
 	// until is when the program has run for its whole budget.
 	until time.Time
 	// later are events that came while a file was placed, and are to be heard yet.
@@ -40,9 +39,7 @@ func (s *stretch) run(d delivery) ending {
 	if !rested {
 		e = s.wait(d, timer.C)
 	}
-	if s.dispatcher != nil {
-		s.dispatcher.crew.stop()
-	}
+	s.dispatcher.crew.stop()
 	e.rested = time.Now()
 	e.ran = min(e.rested.Sub(began), budget)
 	if e.state.terminal() {
@@ -78,10 +75,7 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 	unpublished := time.NewTimer(publishAfter)
 	defer unpublished.Stop()
 	soon := false // whether unpublished runs for output
-	var finished <-chan *served
-	if s.dispatcher != nil {
-		finished = s.dispatcher.crew.finished()
-	}
+	crew := s.dispatcher.crew
 	for {
 		for len(s.later) > 0 {
 			next := s.later[0]
@@ -103,14 +97,14 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 			} else if e, rested := s.hear(event); rested {
 				return e
 			}
-		case done := <-finished:
+		case done := <-crew.done:
 			if e, rested := s.served(done); rested {
 				return e
 			}
 			if !soon {
 				unpublished.Reset(publishResults)
 			}
-		case <-s.wakes():
+		case <-crew.wake:
 			if e, rested := s.goOn(true); rested {
 				return e
 			}
@@ -156,20 +150,14 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 	switch event := event.(type) {
 	case *sandbox.Calls:
 		s.conversation.rest()
-		if s.dispatcher != nil {
-			return s.rest(event)
-		}
-		e, err := s.checker.accept(event, s.conversation.copy())
-		// From here on hold counts the checked calls; the bytes of the frame count no more.
-		event.Release()
-		return s.rested(e, err), true
+		return s.rest(event)
 	case sandbox.Exit:
 		return exited(event), true
 	case sandbox.Ran:
 		s.conversation.spend(event.Time)
 		return ending{}, false
 	case sandbox.Stopped:
-		if s.dispatcher == nil || !s.dispatcher.crew.resting {
+		if !s.dispatcher.crew.resting {
 			return s.broken(sandbox.Broken{Err: errors.New("a running program has stopped")}), true
 		}
 		return ending{}, false // A part of it ran while it waited for the server.

@@ -18,14 +18,20 @@ import (
 	"fermata/engine/sandbox"
 )
 
-// asking returns an execution with this record, which can accept calls and do nothing else.
-func asking(record continuation.Record) *execution {
-	return &execution{checker: &checker{maxRounds: 20, maxCalls: 10}, conversation: newConversation(&ledger{record: record})}
+// accepted returns how an execution with this record accepts the calls in a text. Its program may call nothing but
+// plain tools of its client.
+func accepted(record continuation.Record, text string) (ending, error) {
+	return acceptedOf(10, record, sandbox.CallsOf([]byte(text)))
 }
 
-// accepted returns how an execution accepts the calls in a text.
-func accepted(x *execution, text string) (ending, error) {
-	return x.checker.accept(sandbox.CallsOf([]byte(text)), x.conversation.copy())
+// acceptedOf does the same for an execution that may make so many calls.
+func acceptedOf(maxCalls int, record continuation.Record, calls *sandbox.Calls) (ending, error) {
+	d := &dispatcher{mandate: &mandate{}, maxCalls: maxCalls, crew: &crew{}}
+	p, e, err := d.plan(calls, record)
+	if err != nil || e.state != "" {
+		return e, err
+	}
+	return d.pause(p, record, 20), nil
 }
 
 func TestAccept(t *testing.T) {
@@ -66,7 +72,7 @@ func TestAccept(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := accepted(asking(record), c.payload)
+			got, err := accepted(record, c.payload)
 			if err != nil || got.state != Paused {
 				t.Fatalf("accept = %q, %v, want paused", got.state, err)
 			}
@@ -90,9 +96,8 @@ func sameCall(a, b Call) bool {
 }
 
 func TestAcceptMoreThanThreeDigits(t *testing.T) {
-	x := asking(continuation.Record{Tools: []string{"t"}, Issued: 998})
-	x.checker.maxCalls = 2000
-	got, err := accepted(x, `[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`)
+	record := continuation.Record{Tools: []string{"t"}, Issued: 998}
+	got, err := acceptedOf(2000, record, sandbox.CallsOf([]byte(`[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`)))
 	if err != nil || len(got.calls) != 2 || got.calls[0].ID != "call_999" || got.calls[1].ID != "call_1000" {
 		t.Errorf("accept = %v, %v, want call_999 and call_1000", got.calls, err)
 	}
@@ -117,7 +122,7 @@ func TestAcceptMalformed(t *testing.T) {
 		`[{"n":1,"tool":"t","input":{}}`,
 		`[{"n":1,"tool":"t","input":` + strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000) + "}]",
 	} {
-		got, err := accepted(asking(continuation.Record{Tools: []string{"t"}}), payload)
+		got, err := accepted(continuation.Record{Tools: []string{"t"}}, payload)
 		if err == nil {
 			t.Errorf("accept(%.60q) = %q %v, want an error", payload, got.state, got.calls)
 		}
@@ -161,7 +166,7 @@ func TestAcceptRefused(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := accepted(asking(c.record), c.payload)
+			got, err := accepted(c.record, c.payload)
 			if err != nil || got.state != c.want.state || got.reason != c.want.reason ||
 				got.detail != c.want.detail || got.code != c.want.code {
 				t.Errorf("accept = %+v, %v, want %+v", got, err, c.want)
@@ -202,7 +207,7 @@ func TestAcceptForged(t *testing.T) {
 		{"one name in two objects", []string{`{"a":{"a":[{"a":1},{"a":1}]}}`}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := accepted(asking(continuation.Record{Tools: []string{"t"}}), calls(c.inputs...))
+			got, err := accepted(continuation.Record{Tools: []string{"t"}}, calls(c.inputs...))
 			if err != nil || got.detail != c.want || (c.want == "") != (got.state == Paused) || c.want != "" && got.reason != ProtocolBroken {
 				t.Errorf("accept = %q %q %q, %v, want the detail %q", got.state, got.reason, got.detail, err, c.want)
 			}
@@ -220,7 +225,7 @@ func TestAcceptReplacesWhatIsNoText(t *testing.T) {
 		`{"a":"\\ud800"}`:             `{"a":"\\ud800"}`,
 		`{ "a" : [ 1.0 , "\u00e9" ]}`: `{"a":[1.0,"\u00e9"]}`,
 	} {
-		got, err := accepted(asking(continuation.Record{Tools: []string{"t"}}), `[{"n":1,"tool":"t","input":`+input+`}]`)
+		got, err := accepted(continuation.Record{Tools: []string{"t"}}, `[{"n":1,"tool":"t","input":`+input+`}]`)
 		if err != nil || len(got.calls) != 1 || string(got.calls[0].Input) != want {
 			t.Errorf("accept of the input %s = %s, %v, want %s", input, got.calls, err, want)
 		}
@@ -234,10 +239,9 @@ func TestAcceptStopsAtTheLimit(t *testing.T) {
 		fmt.Fprintf(&b, `,{"n":%d,"tool":"t","input":{}}`, n)
 	}
 	calls := sandbox.CallsOf([]byte("[" + b.String()[1:] + "]"))
-	x := asking(continuation.Record{Tools: []string{"t"}})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, err := x.checker.accept(calls, x.conversation.copy())
+	got, err := acceptedOf(10, continuation.Record{Tools: []string{"t"}}, calls)
 	runtime.ReadMemStats(&after)
 	if err != nil || got.reason != TooManyCalls {
 		t.Fatalf("accept = %q %q, %v, want too many calls", got.state, got.reason, err)
@@ -252,7 +256,7 @@ func TestAcceptUpToTheLimits(t *testing.T) {
 		Tools: []string{"t"}, Round: 19, Issued: 9,
 		Pending: []continuation.Call{{Number: 1, ID: "call_009"}},
 	}
-	got, err := accepted(asking(record), `[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`)
+	got, err := accepted(record, `[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`)
 	if err != nil || got.state != Paused || len(got.issued) != 1 {
 		t.Errorf("accept = %q, %d issued, %v, want paused with 1: the call asked again is not new", got.state, len(got.issued), err)
 	}
@@ -356,7 +360,7 @@ func FuzzCalls(f *testing.F) {
 	f.Add([]byte("[{\"n\":1,\"tool\":\"t\",\"input\":{\"\xff\":1}}]"))
 	record := continuation.Record{Tools: []string{"t"}, Issued: 2, Pending: []continuation.Call{{Number: 2, ID: "call_002"}}}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		e, err := accepted(asking(record), string(payload))
+		e, err := accepted(record, string(payload))
 		if err != nil || e.state == Failed {
 			return
 		}

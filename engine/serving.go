@@ -153,7 +153,6 @@ func (l *ledger) amend(ctx context.Context, change func(*continuation.Record)) e
 // rest decides about the calls of a program that has come to rest, and lets those begin that the server
 // runs. It reports false if the program goes on, or waits for the server.
 func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
-	defer calls.Release()
 	d := s.dispatcher
 	record := s.conversation.copy()
 	var p plan
@@ -161,6 +160,7 @@ func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
 		p, e, err = d.plan(calls, record)
 		return err
 	})
+	calls.Release() // From here on the calls themselves are counted, and the bytes of the frame no more.
 	if err != nil || e.state == Failed {
 		return s.rested(e, err), true
 	}
@@ -170,21 +170,12 @@ func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
 	if len(p.begin) == 0 && d.crew.idle() {
 		return s.rested(d.pause(p, record, s.checker.maxRounds), nil), true
 	}
-	return s.begin(p, record)
+	return s.begin(p)
 }
 
 // begin lets the calls of a plan begin, and gives the program the results that are there.
-func (s *stretch) begin(p plan, record continuation.Record) (ending, bool) {
+func (s *stretch) begin(p plan) (ending, bool) {
 	if len(p.begin) > 0 {
-		fresh := 0
-		for _, b := range p.begin {
-			if b.call.ID == "" {
-				fresh++
-			}
-		}
-		if record.Issued+fresh > s.checker.maxCalls {
-			return s.kill(failed(TooManyCalls, "", s.checker.maxCalls)), true
-		}
 		if err := s.conversation.beginCalls(p); err != nil {
 			return s.lostOwner(err)
 		}
@@ -221,20 +212,12 @@ func (s *stretch) served(first *served) (ending, bool) {
 		s.conversation.endCall(next)
 		w.end(next)
 		select {
-		case next = <-w.finished():
+		case next = <-w.done:
 		default:
 			next = nil
 		}
 	}
 	return s.goOn(false)
-}
-
-// wakes returns a channel that gets a value when a timer of a program that waits for the server is due.
-func (s *stretch) wakes() <-chan time.Time {
-	if s.dispatcher == nil {
-		return nil
-	}
-	return s.dispatcher.crew.wake
 }
 
 // goOn gives a program that rests the results that are there. If a timer of the program is due, it goes on

@@ -28,7 +28,7 @@ func runningWith(t *testing.T, store func(continuation.Store) continuation.Store
 	for _, call := range pending {
 		r.Cost += call.Cost
 	}
-	c := newConversation(m.newLedger(r, m.newChronicle(Start{}, r, nil)))
+	c := newConversation(m.newLedger(r, m.newChronicle(Start{}, r, &mandate{})))
 	if err := c.open(t.Context(), Start{}); err != nil {
 		t.Fatal(err)
 	}

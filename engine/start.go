@@ -55,10 +55,13 @@ func (s Start) program(d *mandate, toolsets string) (*sandbox.Program, error) {
 			p.Directories = []string{directory}
 		}
 	}
-	if d != nil {
+	if err := s.modules(p, d); err != nil {
+		return nil, err
+	}
+	if len(p.Toolsets) > 0 {
 		p.Package = cmp.Or(toolsets, defaultPackage)
 	}
-	return p, s.modules(p, d)
+	return p, nil
 }
 
 // defaultPackage is the package from which programs import toolsets, unless the settings name another.
@@ -109,7 +112,7 @@ func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
 	defer done()
 	from := new(outset)
 	defer func() {
-		if !from.used {
+		if from.mandate != nil && !from.used {
 			from.mandate.release()
 		}
 	}()
