@@ -43,7 +43,7 @@ func (s Start) program(d *mandate, toolsets string) (*sandbox.Program, error) {
 	}
 	p := &sandbox.Program{
 		Mode: string(s.Mode), Code: s.Code, Stubs: source, Tools: toolNames(s.Tools), Args: s.Args,
-		Value: s.Mode == Python && (s.Contract == Programmatic || s.Contract == MCP),
+		Value: s.Mode == Python && s.WantValue,
 	}
 	if s.Mode == Bash {
 		for _, t := range s.Tools {

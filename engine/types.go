@@ -100,6 +100,8 @@ type Start struct {
 	// are the members outputs and timeline of the request, for the journal.
 	Outputs                   *outputs.Contract
 	SentOutputs, SentTimeline json.RawMessage
+	// WantValue says that the value which a Python program returns, or leaves on its last line, comes back in the Outcome.
+	WantValue bool
 	// Include says that the answer about the end is to carry the timeline; it comes back in the Outcome.
 	Include bool
 	// Contract names the contract of the request. Title, Labels and Parent, the id of the call on

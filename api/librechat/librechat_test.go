@@ -211,8 +211,9 @@ func TestStartPassesTheProgramOn(t *testing.T) {
 			{Name: "get-weather", Description: `Say "hi"`, Parameters: json.RawMessage(`{"b":1.0,"a":12345678901234567890}`)},
 			{Name: "名前"},
 		},
-		Timeout:  1501 * time.Millisecond,
-		Contract: engine.Programmatic,
+		Timeout:   1501 * time.Millisecond,
+		Contract:  engine.Programmatic,
+		WantValue: true,
 	}}
 	if diff := cmp.Diff(wanted, e.starts); diff != "" {
 		t.Errorf("Start was asked (-want +got):\n%s", diff)

@@ -88,6 +88,7 @@ func (p *programs) startOf(c echo.Context, r received, read func(request) (progr
 		Staging:   at.staging,
 		Scope:     at.scope,
 		Contract:  contractOf(program),
+		WantValue: program.callsTools,
 		Title:     about.title,
 		Labels:    about.labels,
 		Parent:    about.parent,

@@ -119,7 +119,7 @@ func (f *face) startOf(ctx context.Context, r *sdk.CallToolRequest, p program) (
 	}
 	start := engine.Start{
 		Principal: f.who.ID, Session: session, Code: code, Toolsets: p.Toolsets, Timeout: p.timeout,
-		Approvals: f.canApprove(r), Keep: p.Wait != nil, RequestID: f.request, Depth: f.depth, Inputs: inputs, Scope: scope, Contract: engine.MCP,
+		Approvals: f.canApprove(r), Keep: p.Wait != nil, RequestID: f.request, Depth: f.depth, Inputs: inputs, Scope: scope, Contract: engine.MCP, WantValue: true,
 	}
 	if p.Language == "bash" {
 		start.Mode = engine.Bash
