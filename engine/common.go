@@ -10,11 +10,11 @@ type common struct {
 	quota   *quota
 	checker *checker
 	tally   tally
-	lanes   lanes
+	caller  caller
 }
 
 func newCommon(o Options) *common {
-	return &common{
+	m := &common{
 		o:       o,
 		members: newMembership(o),
 		pool: sandbox.NewPool(sandbox.PoolOptions{
@@ -24,4 +24,6 @@ func newCommon(o Options) *common {
 		quota:   newQuota(o),
 		checker: &checker{maxRounds: o.MaxRounds, maxCalls: o.MaxCalls},
 	}
+	m.caller.o = &m.o
+	return m
 }

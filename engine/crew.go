@@ -23,9 +23,8 @@ type crew struct {
 	mandate              *mandate
 	// depth is the number of toolsets through which the request that started the program has come.
 	depth   int
-	shared  *lanes
+	caller  *caller
 	counted *share
-	o       *Options
 	ctx     context.Context //nolint:containedctx // calls end with the stretch, and no request
 	cancel  context.CancelFunc
 	working sync.WaitGroup
@@ -66,10 +65,10 @@ type served struct {
 	details *envelope.Details
 }
 
-func newCrew(x *execution, shared *lanes) *crew {
+func newCrew(x *execution, shared *caller) *crew {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &crew{
-		principal: x.principal, execution: x.id, mandate: x.mandate, depth: x.conversation.copy().Depth, shared: shared, counted: x.counted, o: x.conversation.o, ctx: ctx, cancel: cancel,
+		principal: x.principal, execution: x.id, mandate: x.mandate, depth: x.conversation.copy().Depth, caller: shared, counted: x.counted, ctx: ctx, cancel: cancel,
 		running: map[int]*served{}, ready: map[int]*served{}, done: make(chan *served),
 	}
 }
@@ -115,34 +114,19 @@ func (w *crew) begin(p plan) {
 
 // run makes one call.
 func (w *crew) run(s *served) {
-	if s.tool.Lane != "" {
-		leave, err := w.shared.enterWithin(w.ctx, w.mandate.grant.Timeout(s.tool.Toolset), laneOf{w.principal, s.tool.Lane})
-		if err != nil {
-			s.message = err.Error()
-			return
-		}
-		defer leave()
-	}
-	refund, err := w.o.spend(w.ctx, w.principal, w.mandate.grant, s.call.Cost)
-	if err != nil {
-		s.message = err.Error()
-		return
-	}
-	defer func() {
-		if s.message != "" && !s.unknown {
-			refund()
-		}
-	}()
-	result, err := w.mandate.grant.Call(w.ctx, tools.Request{
+	result, made, err := w.caller.call(w.ctx, w.mandate.grant, charge{w.principal, s.tool.Lane, s.call.Cost}, tools.Request{
 		Toolset: s.tool.Toolset, Tool: s.tool.Tool, Input: s.input, Key: journal.CallKey(w.execution, s.call.ID), Depth: w.depth,
 	})
-	if err == nil {
+	failed, known := errors.AsType[*source.CallError](err)
+	switch {
+	case err == nil:
 		s.output, s.envelope = result.Output, result.Envelope
-		return
-	}
-	s.message, s.unknown = "the call has failed", true
-	if failed, ok := errors.AsType[*source.CallError](err); ok {
+	case !made:
+		s.message = err.Error()
+	case known:
 		s.message, s.unknown, s.details = failed.Message, failed.Unknown, failed.Details
+	default:
+		s.message, s.unknown = "the call has failed", true
 	}
 }
 

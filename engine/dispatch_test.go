@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"fermata/continuation"
@@ -393,93 +391,6 @@ func TestSettlement(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestLanes lets calls through a lane one at a time, in the order of their arrival.
-func TestLanes(t *testing.T) {
-	var l lanes
-	leave, err := l.enter(t.Context(), laneOf{"ada", "orders"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := l.enter(t.Context(), laneOf{"bob", "orders"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other()
-	order := make(chan int, 3)
-	for i := range 3 {
-		entered := l.length(laneOf{"ada", "orders"})
-		go func() {
-			leave, err := l.enter(t.Context(), laneOf{"ada", "orders"})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			order <- i
-			leave()
-		}()
-		for l.length(laneOf{"ada", "orders"}) == entered {
-		}
-	}
-	leave()
-	for i := range 3 {
-		if got := <-order; got != i {
-			t.Errorf("call %d was let in as number %d", got, i)
-		}
-	}
-}
-
-// length returns how many calls wait in a lane.
-func (l *lanes) length(lane laneOf) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.waiting[lane])
-}
-
-// TestLaneLimits fills a lane, and waits for it longer than a call may.
-func TestLaneLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l lanes
-		lane := laneOf{"ada", "orders"}
-		leave, err := l.enter(t.Context(), lane)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, maxLane)
-		for range maxLane - 1 {
-			go func() {
-				_, err := l.enterWithin(ctx, time.Hour, lane)
-				ended <- err
-			}()
-		}
-		go func() {
-			_, err := l.enterWithin(t.Context(), time.Minute, lane)
-			ended <- err
-		}()
-		synctest.Wait()
-		if _, err := l.enterWithin(t.Context(), time.Hour, lane); err == nil || err.Error() != fmt.Sprintf(textLaneFull, maxLane, "orders") {
-			t.Errorf("one more: %v", err)
-		}
-		if _, err := l.enterWithin(t.Context(), time.Hour, laneOf{"bob", "orders"}); err != nil {
-			t.Errorf("another principal's: %v", err)
-		}
-		if err := <-ended; err == nil || err.Error() != fmt.Sprintf(textLaneBusy, "orders") {
-			t.Errorf("a call whose time is over: %v", err)
-		}
-		cancel()
-		for range maxLane - 1 {
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				t.Errorf("a call whose program has ended: %v", err)
-			}
-		}
-		leave()
-		if leave, err = l.enter(t.Context(), lane); err != nil {
-			t.Errorf("the lane is not free again: %v", err)
-		}
-		leave()
-	})
 }
 
 // TestOwnToolsets puts the client's own tools into the form of toolsets.

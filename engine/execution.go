@@ -25,7 +25,7 @@ type execution struct {
 	checker   *checker
 	// mandate is what the program may call beyond plain tools of its client.
 	mandate *mandate
-	lanes   *lanes
+	caller  *caller
 	places  int
 	files   Files
 	log     *slog.Logger
@@ -57,7 +57,7 @@ func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share,
 		members:      m.members,
 		checker:      m.checker,
 		mandate:      d,
-		lanes:        &m.lanes,
+		caller:       &m.caller,
 		places:       cmp.Or(m.o.ToolConcurrency, defaultPlaces),
 		files:        m.o.Files,
 		log:          m.o.Log,
@@ -173,7 +173,7 @@ func (x *execution) run(d delivery) ending {
 func (x *execution) stretch() *stretch {
 	return &stretch{
 		id: x.id, sandbox: x.sandbox, conversation: x.conversation, counted: x.counted, checker: x.checker, files: x.files, log: x.log,
-		dispatcher: &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x, x.lanes)},
+		dispatcher: &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x, x.caller)},
 	}
 }
 

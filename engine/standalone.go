@@ -156,27 +156,13 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	return answer, nil
 }
 
-// call waits for the lane of a call, reserves its cost, and makes the call.
+// call makes a call if its principal may pay for it.
 func (s *standaloneCalls) call(ctx context.Context, grant *host.Grant, principal string, r tools.Request) (tools.Result, error) {
 	tool := grant.Tools[0]
 	if most := grant.MaxCost; most != nil && tool.Cost > *most {
 		return tools.Result{}, fmt.Errorf(textTooDear, tool.Cost, *most)
 	}
-	if tool.Lane != "" {
-		leave, err := s.lanes.enterWithin(ctx, grant.Timeout(tool.Toolset), laneOf{principal, tool.Lane})
-		if err != nil {
-			return tools.Result{}, err
-		}
-		defer leave()
-	}
-	refund, err := s.o.spend(ctx, principal, grant, tool.Cost)
-	if err != nil {
-		return tools.Result{}, err
-	}
-	result, err := grant.Call(ctx, r)
-	if failed, ok := errors.AsType[*source.CallError](err); ok && !failed.Unknown {
-		refund()
-	}
+	result, _, err := s.caller.call(ctx, grant, charge{principal, tool.Lane, tool.Cost}, r)
 	return result, err
 }
 

@@ -1,4 +1,6 @@
-package engine
+// Package lanes keeps calls from overlapping: in each lane of a principal one call runs at a time, in the order of
+// arrival.
+package lanes
 
 import (
 	"context"
@@ -9,45 +11,44 @@ import (
 	"time"
 )
 
-// maxLane is how many calls of one principal may wait for one lane.
-const maxLane = 100
+// Most is how many calls of one principal may wait for one lane.
+const Most = 100
 
-// errLaneFull means that too many calls wait for a lane.
-var errLaneFull = errors.New("engine: too many calls wait for the lane")
+// errFull means that too many calls wait for a lane.
+var errFull = errors.New("lanes: too many calls wait for the lane")
 
 // The errors of calls that did not get their lane.
 const (
-	textLaneFull = "the call is not made: %d calls of this principal wait for the lane %s already"
-	textLaneBusy = "the call is not made: the lane %s was busy until the time for this call was over"
-	textLaneLeft = "the call is not made: it waited for the lane %s (%w)"
+	textFull = "the call is not made: %d calls of this principal wait for the lane %s already"
+	textBusy = "the call is not made: the lane %s was busy until the time for this call was over"
+	textLeft = "the call is not made: it waited for the lane %s (%w)"
 )
 
-// lanes keep calls from overlapping: in each lane of a principal one call runs at a time, in the order of
-// arrival.
-type lanes struct {
+// Lanes are all lanes. The zero value is ready for use.
+type Lanes struct {
 	mu sync.Mutex
 	// waiting has an entry for each lane that is taken: the calls that wait for it.
-	waiting map[laneOf][]chan struct{}
+	waiting map[Lane][]chan struct{}
 }
 
-// A laneOf identifies a lane.
-type laneOf struct{ principal, lane string }
+// A Lane is a lane of a principal.
+type Lane struct{ Principal, Name string }
 
 // enter waits until the lane is free or ctx ends. The caller must call leave to free the lane.
-func (l *lanes) enter(ctx context.Context, lane laneOf) (leave func(), err error) {
+func (l *Lanes) enter(ctx context.Context, lane Lane) (leave func(), err error) {
 	l.mu.Lock()
 	queue, busy := l.waiting[lane]
 	switch {
 	case !busy:
 		if l.waiting == nil {
-			l.waiting = map[laneOf][]chan struct{}{}
+			l.waiting = map[Lane][]chan struct{}{}
 		}
 		l.waiting[lane] = nil
 		l.mu.Unlock()
 		return func() { l.leave(lane) }, nil
-	case len(queue) >= maxLane:
+	case len(queue) >= Most:
 		l.mu.Unlock()
-		return nil, errLaneFull
+		return nil, errFull
 	}
 	mine := make(chan struct{})
 	l.waiting[lane] = append(queue, mine)
@@ -63,25 +64,26 @@ func (l *lanes) enter(ctx context.Context, lane laneOf) (leave func(), err error
 	return nil, context.Cause(ctx)
 }
 
-// enterWithin is like enter, but waits no longer than limit. The error says why the call is not made.
-func (l *lanes) enterWithin(ctx context.Context, limit time.Duration, lane laneOf) (leave func(), err error) {
+// Enter waits until the lane is free, but no longer than limit. The caller must call leave to free the lane. The error
+// says why the call is not made.
+func (l *Lanes) Enter(ctx context.Context, limit time.Duration, lane Lane) (leave func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	leave, err = l.enter(bounded, lane)
 	switch {
 	case err == nil:
 		return leave, nil
-	case errors.Is(err, errLaneFull):
-		return nil, fmt.Errorf(textLaneFull, maxLane, lane.lane)
+	case errors.Is(err, errFull):
+		return nil, fmt.Errorf(textFull, Most, lane.Name)
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf(textLaneLeft, lane.lane, context.Cause(ctx))
+		return nil, fmt.Errorf(textLeft, lane.Name, context.Cause(ctx))
 	default:
-		return nil, fmt.Errorf(textLaneBusy, lane.lane)
+		return nil, fmt.Errorf(textBusy, lane.Name)
 	}
 }
 
 // forget removes a call from those that wait, and reports whether it was among them.
-func (l *lanes) forget(lane laneOf, mine chan struct{}) bool {
+func (l *Lanes) forget(lane Lane, mine chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.waiting[lane], mine)
@@ -93,7 +95,7 @@ func (l *lanes) forget(lane laneOf, mine chan struct{}) bool {
 }
 
 // leave gives the lane to the call that has waited longest.
-func (l *lanes) leave(lane laneOf) {
+func (l *Lanes) leave(lane Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	queue := l.waiting[lane]
