@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/requests"
 )
 
 // cancelTimeout bounds how long the other servers may take to handle a Cancel. Clients wait for
@@ -19,7 +20,7 @@ const cancelTimeout = 1500 * time.Millisecond
 // A canceller cancels requests, and executions.
 type canceller struct {
 	*common
-	requests   *requests
+	requests   *requests.Table
 	executions *executionTable
 	standalone *standaloneCalls
 	successor  *successor
@@ -33,10 +34,11 @@ func (c *canceller) cancel(ctx context.Context, which Cancel) (Cancelling, error
 	case which.Execution != "":
 		return c.cancelExecution(ctx, which)
 	}
-	state, err := c.requests.cancel(which.Principal, which.RequestID)
+	known, err := c.requests.Cancel(which.Principal, which.RequestID)
 	if err != nil {
-		return "", err
+		return "", ErrForbidden
 	}
+	state := map[requests.State]Cancelling{requests.Unknown: CancelUnknown, requests.InFlight: CancelRequested, requests.Answered: CancelCompleted}[known]
 	if state == CancelCompleted {
 		// The request had its answer, and has perhaps left its execution paused. Or its client has
 		// gone away, and what it has continued still runs.

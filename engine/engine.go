@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/requests"
 )
 
 // An Engine keeps executions. It is safe for concurrent use.
@@ -33,7 +34,7 @@ type Engine struct {
 // happens when the store is back. New returns when the first sandbox is ready, and fails if
 // this machine cannot make one.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	m, executions, inFlight := newCommon(o), newExecutionTable(), new(requests)
+	m, executions, inFlight := newCommon(o), newExecutionTable(), new(requests.Table)
 	alone := &standaloneCalls{common: m}
 	heir := newSuccessor(ctx, m, executions)
 	e := &Engine{

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/requests"
 )
 
 // A resumer continues paused executions.
 type resumer struct {
 	signer   *continuation.Signer
-	requests *requests
+	requests *requests.Table
 	router   *router
 }
 
@@ -35,7 +36,7 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 	if claims.Principal != r.Principal {
 		return Outcome{}, ErrForbidden
 	}
-	known, done, err := c.requests.begin(ctx, r.Principal, r.RequestID)
+	known, done, err := c.requests.Begin(ctx, r.Principal, r.RequestID)
 	switch {
 	case errors.Is(err, ErrRequestInUse) && r.HandedOver:
 		// The server that handed the request over has lost our answer and asks again.
@@ -60,8 +61,8 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 	} else {
 		outcome, err = patiently(known, try)
 	}
-	if err != nil && errors.Is(context.Cause(known), errCancelled) {
-		err = errCancelled
+	if err != nil && errors.Is(context.Cause(known), requests.ErrCancelled) {
+		err = requests.ErrCancelled
 	}
 	return answerCancelled(claims.Session, outcome, err)
 }

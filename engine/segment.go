@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/requests"
 )
-
-// errCancelled is the cause of a request that was cancelled.
-var errCancelled = errors.New("engine: request was cancelled")
 
 // A segment is the part of an execution between a request and the pause or the end that
 // answers it.
@@ -60,11 +58,19 @@ func (s *segment) await(ctx context.Context, cancel func()) (Outcome, error) {
 		return s.outcome, s.err
 	case <-ctx.Done():
 	}
-	if err := context.Cause(ctx); !errors.Is(err, errCancelled) {
+	if err := context.Cause(ctx); !errors.Is(err, requests.ErrCancelled) {
 		s.audience.leave()
 		return Outcome{}, err
 	}
 	cancel()
 	<-s.done
 	return s.outcome, s.err
+}
+
+// answerCancelled turns requests.ErrCancelled into the outcome of a cancelled execution.
+func answerCancelled(session string, outcome Outcome, err error) (Outcome, error) {
+	if errors.Is(err, requests.ErrCancelled) {
+		return Outcome{State: Cancelled, Execution: outcome.Execution, Session: session}, nil
+	}
+	return outcome, err
 }

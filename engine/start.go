@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/requests"
 	"fermata/engine/sandbox"
 	"fermata/stubs"
 )
@@ -99,13 +100,13 @@ func (s Start) discard(ctx context.Context) {
 type starter struct {
 	*common
 	executions *executionTable
-	requests   *requests
+	requests   *requests.Table
 	successor  *successor
 }
 
 // start is Engine.Start.
 func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
-	ctx, done, err := st.requests.begin(ctx, s.Principal, s.RequestID)
+	ctx, done, err := st.requests.Begin(ctx, s.Principal, s.RequestID)
 	if err != nil {
 		return answerCancelled(s.Session, Outcome{}, err)
 	}

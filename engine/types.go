@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fermata/engine/outputs"
+	"fermata/engine/requests"
 	"fermata/engine/sandbox"
 	"fermata/stubs"
 )
@@ -18,6 +19,9 @@ import (
 var (
 	// ErrExpired means that the execution has ended, or that its record is gone.
 	ErrExpired = errors.New("engine: execution is over")
+	// ErrRequestInUse means that another request in flight has this id, or that the id belongs to a request of another
+	// principal.
+	ErrRequestInUse = requests.ErrInUse
 	// ErrForbidden means that the execution belongs to another principal.
 	ErrForbidden = errors.New("engine: another principal's execution")
 	// ErrInFlight means that another continuation of the execution is running.

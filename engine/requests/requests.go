@@ -1,4 +1,6 @@
-package engine
+// Package requests remembers the ids that clients have given to requests, so that a request can be cancelled before it
+// comes and while it is in flight.
+package requests
 
 import (
 	"context"
@@ -7,9 +9,27 @@ import (
 	"time"
 )
 
-// ErrRequestInUse means that another request in flight has this id, or that the id belongs to a
-// request of another principal.
-var ErrRequestInUse = errors.New("engine: request id is in use")
+var (
+	// ErrInUse means that another request in flight has this id, or that the id belongs to a request of another
+	// principal.
+	ErrInUse = errors.New("requests: id is in use")
+	// ErrCancelled is the cause of a request that was cancelled.
+	ErrCancelled = errors.New("requests: request was cancelled")
+	// ErrForeign means that the request to cancel is another principal's.
+	ErrForeign = errors.New("requests: request of another principal")
+)
+
+// A State is where a request stood when it was cancelled.
+type State int
+
+const (
+	// Unknown: it had not come. If it comes later, it is refused.
+	Unknown State = iota
+	// InFlight: its context has ended.
+	InFlight
+	// Answered: it had its answer.
+	Answered
+)
 
 const (
 	// rememberTime is how long the id of a request is remembered after its answer, or after a
@@ -22,8 +42,8 @@ const (
 	tidyInterval = time.Second
 )
 
-// requests remembers the ids that clients have given to requests.
-type requests struct {
+// A Table is the memory of one server. The zero value is ready for use.
+type Table struct {
 	mu sync.Mutex
 	// byID are the requests that have come.
 	byID map[string]*request
@@ -53,9 +73,9 @@ type pastRequest struct {
 	forget   time.Time
 }
 
-// begin notes that a request is in flight until done is called. A Cancel ends the context that
-// begin returns. errCancelled means that the request was cancelled before it came.
-func (q *requests) begin(ctx context.Context, principal, id string) (_ context.Context, done func(), err error) {
+// Begin notes that a request is in flight until done is called. Cancel ends the context that
+// Begin returns. ErrCancelled means that the request was cancelled before it came.
+func (q *Table) Begin(ctx context.Context, principal, id string) (_ context.Context, done func(), err error) {
 	if id == "" {
 		return ctx, func() {}, nil
 	}
@@ -63,10 +83,10 @@ func (q *requests) begin(ctx context.Context, principal, id string) (_ context.C
 	defer q.mu.Unlock()
 	q.tidy()
 	if q.early[earlyRequest{principal, id}] {
-		return nil, nil, errCancelled
+		return nil, nil, ErrCancelled
 	}
 	if known := q.byID[id]; known != nil && (known.cancel != nil || known.principal != principal) {
-		return nil, nil, ErrRequestInUse
+		return nil, nil, ErrInUse
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &request{principal: principal, cancel: cancel}
@@ -83,9 +103,9 @@ func (q *requests) begin(ctx context.Context, principal, id string) (_ context.C
 	}, nil
 }
 
-// cancel cancels a request that is in flight. If the request has not come yet, cancel notes that
+// Cancel cancels a request that is in flight. If the request has not come yet, Cancel notes that
 // it must not run.
-func (q *requests) cancel(principal, id string) (Cancelling, error) {
+func (q *Table) Cancel(principal, id string) (State, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tidy()
@@ -98,19 +118,19 @@ func (q *requests) cancel(principal, id string) (Cancelling, error) {
 			q.early[early] = true
 			q.remember(pastRequest{early, nil, time.Now().Add(rememberTime)})
 		}
-		return CancelUnknown, nil
+		return Unknown, nil
 	case known.principal != principal:
-		return "", ErrForbidden
+		return 0, ErrForeign
 	case known.cancel != nil:
-		known.cancel(errCancelled)
-		return CancelRequested, nil
+		known.cancel(ErrCancelled)
+		return InFlight, nil
 	default:
-		return CancelCompleted, nil
+		return Answered, nil
 	}
 }
 
 // remember notes a request that is not in flight any more. mu is held.
-func (q *requests) remember(p pastRequest) {
+func (q *Table) remember(p pastRequest) {
 	if q.past == nil {
 		q.past = map[string][]pastRequest{}
 	}
@@ -128,7 +148,7 @@ func (q *requests) remember(p pastRequest) {
 }
 
 // tidy forgets old requests. mu is held.
-func (q *requests) tidy() {
+func (q *Table) tidy() {
 	now := time.Now()
 	if now.Sub(q.tidied) < tidyInterval {
 		return
@@ -144,7 +164,7 @@ func (q *requests) tidy() {
 }
 
 // forget forgets the n oldest requests of a principal. mu is held.
-func (q *requests) forget(principal string, n int) {
+func (q *Table) forget(principal string, n int) {
 	own := q.past[principal]
 	for _, p := range own[:n] {
 		switch {
@@ -159,12 +179,4 @@ func (q *requests) forget(principal string, n int) {
 	if q.past[principal] = own[n:]; len(own) == n {
 		delete(q.past, principal)
 	}
-}
-
-// answerCancelled turns errCancelled into the outcome of a cancelled execution.
-func answerCancelled(session string, outcome Outcome, err error) (Outcome, error) {
-	if errors.Is(err, errCancelled) {
-		return Outcome{State: Cancelled, Execution: outcome.Execution, Session: session}, nil
-	}
-	return outcome, err
 }
