@@ -1,16 +1,27 @@
 package engine
 
-import "fermata/engine/sandbox"
+import (
+	"fermata/engine/quota"
+	"fermata/engine/sandbox"
+)
 
 // A common is what the executions of this server have in common.
 type common struct {
 	o       Options
 	members *membership
 	pool    *sandbox.Pool
-	quota   *quota
+	quota   *quota.Quota
 	checker *checker
 	tally   tally
 	caller  caller
+}
+
+// newQuota returns the quota of a server.
+func newQuota(o Options) *quota.Quota {
+	return quota.New(quota.Limits{
+		Running: o.MaxRunning, Paused: o.MaxPaused, Executions: o.MaxExecutions, Stored: o.MaxStored,
+		Calls: maxStandalone, Asked: maxAskedOfAll,
+	})
 }
 
 func newCommon(o Options) *common {

@@ -352,7 +352,7 @@ func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.
 	if !repeatable(r) {
 		return nil
 	}
-	if !c.quota.keep(r.Principal, weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
+	if !c.quota.Keep(r.Principal, weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
 		// A retry is told that the execution is over, as when the answer has expired.
 		c.o.Log.Warn("an answer is not kept: too much is stored for its principal", "execution", c.id)
 		return nil

@@ -242,7 +242,7 @@ func (x *decider) ask(p *proposal, approval string) {
 	case asked >= maxAsked:
 		x.leave(p)
 		return
-	case !x.crew.counted.ask(asked+1, p.call.Stage != ""):
+	case !x.crew.counted.Ask(asked+1, p.call.Stage != ""):
 		x.fail(p, fmt.Sprintf(textManyAsk, maxAskedOfAll))
 		return
 	}

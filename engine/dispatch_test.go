@@ -62,7 +62,7 @@ func dispatching(t *testing.T, change func(*mandate)) *dispatcher {
 	}
 	return &dispatcher{
 		mandate: d, places: 3, maxCalls: 100,
-		crew: &crew{mandate: d, counted: newQuota(Options{}).adopt("ada", 0), running: map[int]*served{}, ready: map[int]*served{}},
+		crew: &crew{mandate: d, counted: newQuota(Options{}).Adopt("ada", 0), running: map[int]*served{}, ready: map[int]*served{}},
 	}
 }
 
@@ -293,17 +293,18 @@ func TestPlanLimits(t *testing.T) {
 			t.Errorf("%s: %d begin, %d fail: %s", call, begin, fail, refusal)
 		}
 	}
-	d := dispatching(t, nil)
+	d, q := dispatching(t, nil), newQuota(Options{})
+	d.crew.counted = q.Adopt("ada", 0)
 	if _, fail, asked, _ := plans(d, continuation.Record{}, "shop.ask", maxAsked+5); asked != maxAsked || fail != 0 {
 		t.Errorf("%d calls are asked for, %d fail, want %d and 0", asked, fail, maxAsked)
 	}
-	other := d.crew.counted.q.adopt("ada", 0)
-	if !other.ask(maxAskedOfAll-maxAsked, false) || other.ask(maxAskedOfAll-maxAsked+1, false) {
+	other := q.Adopt("ada", 0)
+	if !other.Ask(maxAskedOfAll-maxAsked, false) || other.Ask(maxAskedOfAll-maxAsked+1, false) {
 		t.Error("the calls of one execution that wait for approval are not counted for the other")
 	}
-	other.ask(maxAskedOfAll-10, true) // They count as after a take-over.
-	d.crew.counted.move(Paused)
-	d.crew.counted.move(Running)
+	other.Ask(maxAskedOfAll-10, true) // They count as after a take-over.
+	d.crew.counted.Pause()
+	d.crew.counted.Run()
 	_, fail, asked, refusal := plans(d, continuation.Record{}, "shop.ask", 12)
 	if asked != 10 || fail != 2 || refusal != fmt.Sprintf(textManyAsk, maxAskedOfAll) {
 		t.Errorf("%d calls are asked for, %d fail: %s", asked, fail, refusal)
@@ -312,13 +313,13 @@ func TestPlanLimits(t *testing.T) {
 	known := continuation.Record{Issued: 1, Pending: []continuation.Call{
 		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: stageAsked, Digest: digest[:], Server: true},
 	}}
-	other.ask(maxAskedOfAll, true)
+	other.Ask(maxAskedOfAll, true)
 	if _, fail, asked, _ := plans(d, known, "shop.ask", 1); asked != 1 || fail != 0 {
 		t.Errorf("of a call that was asked for before %d are asked for, %d fail", asked, fail)
 	}
-	other.drop()
-	d.crew.counted.drop()
-	if len(d.crew.counted.q.held) != 0 {
+	other.Drop()
+	d.crew.counted.Drop()
+	if q.Principals() != 0 {
 		t.Error("the principal is not forgotten")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/engine/quota"
 	"fermata/engine/sandbox"
 )
 
@@ -32,7 +33,7 @@ type execution struct {
 	// conversation has the record of the execution and the requests for it.
 	conversation *conversation
 	// counted is the execution's share of its principal's quota.
-	counted *share
+	counted *quota.Share
 	// stored is how many bytes counted holds for the latest pause. Only the execution's
 	// goroutine uses it.
 	stored int64
@@ -47,7 +48,7 @@ type execution struct {
 	pausedUntil atomic.Pointer[time.Time]
 }
 
-func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *share, d *mandate) *execution {
+func (m *common) newExecution(c *conversation, sb *sandbox.Conn, counted *quota.Share, d *mandate) *execution {
 	return &execution{
 		id:           c.record.ID,
 		principal:    c.record.Principal,
@@ -147,7 +148,7 @@ func (x *execution) skipRepeated() {
 // end gives back what the execution holds: its sandbox and its share of the quota.
 func (x *execution) end() {
 	x.mandate.release()
-	x.counted.drop()
+	x.counted.Drop()
 	defer x.conversation.publisher.end()
 	defer x.conversation.saveLate(x.conversation.cancelled)
 	if x.conversation.owned() {
@@ -160,7 +161,7 @@ func (x *execution) end() {
 // run runs the program until it comes to rest again. d sets it going.
 func (x *execution) run(d delivery) ending {
 	x.pool.Running(1)
-	x.counted.move(Running)
+	x.counted.Run()
 	x.counted.Release(x.stored)
 	if x.flooded != nil {
 		return *x.flooded // The results that the claim has brought come too late for the program.
@@ -185,7 +186,11 @@ const defaultPlaces = 16
 // execution goes on, paused.
 func (x *execution) settle(e ending) bool {
 	// The quota first: a client that has the answer may start another execution at once.
-	x.counted.move(e.state)
+	if e.state == Paused {
+		x.counted.Pause()
+	} else {
+		x.counted.Drop()
+	}
 	return x.conversation.settle(e)
 }
 
@@ -204,7 +209,7 @@ func (x *execution) leave(to State, why string) (delivery, bool) {
 // pause waits until a request claims the round, and returns what the program goes on with. It
 // reports false if the execution ended instead.
 func (x *execution) pause() (delivery, bool) {
-	x.counted.move(Paused)
+	x.counted.Pause()
 	record := x.conversation.copy()
 	x.pausedUntil.Store(&record.Deadline)
 	defer x.pausedUntil.Store(nil)

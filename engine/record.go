@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/quota"
 )
 
 // recordSlack is how long the store keeps a record beyond the deadline in it. The owner of
@@ -22,7 +23,7 @@ type ledger struct {
 	id      string
 	o       *Options
 	members *membership
-	quota   *quota
+	quota   *quota.Quota
 	tally   *tally
 	// chronicle notes what each write of the record brings to the journal. publisher writes what
 	// has no change of the state to wait for.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fermata/engine/outputs"
+	"fermata/engine/quota"
 	"fermata/engine/sandbox"
 )
 
@@ -16,7 +17,7 @@ type stretch struct {
 	id           string
 	sandbox      *sandbox.Conn
 	conversation *conversation
-	counted      *share
+	counted      *quota.Share
 	checker      *checker
 	dispatcher   *dispatcher
 	files        Files
@@ -134,8 +135,8 @@ func (s *stretch) sandboxLost(err error) ending {
 // broken kills a program whose sandbox has sent something that breaks the protocol. If the
 // worker has sent it, the program counts as failed; if the supervisor has, the sandbox as lost.
 func (s *stretch) broken(b sandbox.Broken) ending {
-	if stored, ok := errors.AsType[*storedError](b.Err); ok {
-		return s.kill(failed(TooMuchStored, "", int(stored.limit)))
+	if stored, ok := errors.AsType[*quota.StoredError](b.Err); ok {
+		return s.kill(failed(TooMuchStored, "", int(stored.Max)))
 	}
 	level, reason := slog.LevelWarn, SandboxLost
 	if b.ByProgram {

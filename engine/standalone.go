@@ -95,7 +95,7 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	if err := s.o.Store.Room(ctx, c.Principal); err != nil {
 		return ToolResult{}, fmt.Errorf("call a tool: %w", err)
 	}
-	leave, err := s.quota.call(c.Principal)
+	leave, err := s.quota.Call(c.Principal)
 	if err != nil {
 		return ToolResult{}, err
 	}

@@ -284,7 +284,7 @@ func TestCallToolShare(t *testing.T) {
 	if got, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`)); err != nil || got.Error != "" {
 		t.Errorf("a call after them: got %+v, %v, want a result", got, err)
 	}
-	if n := len(e.quota.held); n != 0 {
+	if n := e.quota.Principals(); n != 0 {
 		t.Errorf("the quota counts %d principals that have nothing", n)
 	}
 }

@@ -261,14 +261,14 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 	if err != nil {
 		return nil, nil, err
 	}
-	counted, err := st.quota.admit(s.Principal)
+	counted, err := st.quota.Admit(s.Principal)
 	if err != nil {
 		return nil, nil, err
 	}
 	begun := false
 	defer func() {
 		if !begun {
-			counted.drop()
+			counted.Drop()
 			s.discard(ctx)
 		}
 	}()

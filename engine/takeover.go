@@ -97,13 +97,13 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 		// It goes on without: the calls that it makes then end it.
 		s.o.Log.Warn("cannot read what an execution may call", "execution", record.ID, "err", err)
 	}
-	x := s.newExecution(c, sb, s.quota.adopt(record.Principal, stored), mandate)
+	x := s.newExecution(c, sb, s.quota.Adopt(record.Principal, stored), mandate)
 	x.stored = stored
-	x.counted.ask(asked(record.Pending), true)
+	x.counted.Ask(asked(record.Pending), true)
 	sb.CountBy(x.counted)
 	if err := s.executions.register(x.id, x); err != nil {
 		mandate.release()
-		x.counted.drop()
+		x.counted.Drop()
 		s.pool.Abandon(sb)
 		return nil, err
 	}

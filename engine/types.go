@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fermata/engine/outputs"
+	"fermata/engine/quota"
 	"fermata/engine/requests"
 	"fermata/engine/sandbox"
 	"fermata/stubs"
@@ -27,7 +28,7 @@ var (
 	// ErrInFlight means that another continuation of the execution is running.
 	ErrInFlight = errors.New("engine: another continuation is in flight")
 	// ErrTooMany means that the principal already has as many executions as it may have.
-	ErrTooMany = errors.New("engine: too many executions of the principal")
+	ErrTooMany = quota.ErrTooMany
 	// ErrKeyReused means that a start with another payload has the same key.
 	ErrKeyReused = errors.New("engine: key of another start")
 	// ErrKeySpent means that the execution of this key has been continued, so that the answer
@@ -282,28 +283,11 @@ type ApprovalError struct {
 
 func (e *ApprovalError) Error() string { return "engine: " + e.CallID + " " + e.Problem }
 
-// A TooManyError refuses a start of a principal that already has Max executions, as many as it
-// may have. It is an ErrTooMany.
-type TooManyError struct {
-	Max int
-}
-
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("engine: at most %d executions of the principal are allowed", e.Max)
-}
-
-// Unwrap returns ErrTooMany.
-func (e *TooManyError) Unwrap() error { return ErrTooMany }
-
-// A TooManyCallsError refuses a call without a program of a principal that has Max of them under way,
-// as many as it may have.
-type TooManyCallsError struct {
-	Max int
-}
-
-func (e *TooManyCallsError) Error() string {
-	return fmt.Sprintf("engine: at most %d calls without a program of the principal are allowed at once", e.Max)
-}
+// The errors of a principal that has as much as it may have.
+type (
+	TooManyError      = quota.TooManyError
+	TooManyCallsError = quota.TooManyCallsError
+)
 
 // A FullError refuses a start that has waited in vain, since every sandbox is in use. It is an
 // ErrNoCapacity.
@@ -320,13 +304,6 @@ func (e *FullError) Error() string {
 
 // Unwrap returns the cause, which wraps ErrNoCapacity.
 func (e *FullError) Unwrap() error { return e.cause }
-
-// A storedError means that more than limit bytes would be stored for a principal.
-type storedError struct{ limit int64 }
-
-func (e *storedError) Error() string {
-	return fmt.Sprintf("engine: more than %d bytes would be stored for the principal", e.limit)
-}
 
 // A State is a state of an execution.
 type State string
