@@ -323,8 +323,8 @@ func (p *approver) approve(ctx context.Context, a Approval) error {
 		case State(record.State).terminal():
 			return overOf(record)
 		}
-		if record.Owner != p.members.instance {
-			if address, err := p.members.locate(ctx, record.Owner); err == nil {
+		if record.Owner != p.members.Instance() {
+			if address, err := p.members.Locate(ctx, record.Owner); err == nil {
 				return p.handOver(ctx, address, a)
 			} else if !errors.Is(err, continuation.ErrNotFound) {
 				return err

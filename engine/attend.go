@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/cluster"
 )
 
 // clearPatience is how long New waits until what an earlier server left is cleared up.
@@ -16,7 +17,7 @@ const clearPatience = 4 * time.Second
 // An attendant keeps this server a member of its group: it renews the lease, and has the sweeper
 // clear up after dead servers.
 type attendant struct {
-	members *membership
+	members *cluster.Member
 	sweeper *sweeper
 	log     *slog.Logger
 	// attending ends attend, which runs between begin and end; attended waits for it.
@@ -27,8 +28,8 @@ type attendant struct {
 // join makes this server a member of its group and begins to clear up what earlier servers
 // left.
 func (a *attendant) join(ctx context.Context) error {
-	if !a.members.alone() {
-		if err := a.members.renew(ctx); err != nil {
+	if !a.members.Alone() {
+		if err := a.members.Renew(ctx); err != nil {
 			return a.storeAway(ctx, err)
 		}
 	}
@@ -65,14 +66,14 @@ func (a *attendant) begin(ctx context.Context) {
 
 // attend renews the lease and clears up after dead servers until ctx ends.
 func (a *attendant) attend(ctx context.Context) {
-	renewal, sweep := time.NewTicker(leaseRenewal), time.NewTicker(sweepInterval)
+	renewal, sweep := time.NewTicker(cluster.RenewEvery), time.NewTicker(sweepInterval)
 	defer renewal.Stop()
 	defer sweep.Stop()
 	for {
 		select {
 		case <-renewal.C:
-			if !a.members.alone() {
-				if err := a.members.renew(ctx); err != nil {
+			if !a.members.Alone() {
+				if err := a.members.Renew(ctx); err != nil {
 					a.log.Warn("cannot renew the lease", "err", err)
 					continue
 				}
@@ -82,7 +83,7 @@ func (a *attendant) attend(ctx context.Context) {
 			}
 			// When this server started, it could not find out what earlier servers had left.
 		case <-sweep.C:
-			if a.members.alone() {
+			if a.members.Alone() {
 				continue
 			}
 		case <-ctx.Done():
@@ -104,7 +105,7 @@ func (a *attendant) end() {
 	}
 	a.attended.Wait()
 	a.sweeper.sweeping.Wait()
-	if err := a.members.withdraw(); err != nil {
+	if err := a.members.Withdraw(); err != nil {
 		a.log.Warn("cannot withdraw from the other servers", "err", err)
 	}
 }

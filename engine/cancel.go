@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/cluster"
 	"fermata/engine/requests"
 )
 
@@ -46,7 +46,7 @@ func (c *canceller) cancel(ctx context.Context, which Cancel) (Cancelling, error
 			state = state.or(x.conversation.abort(ctx))
 		}
 	}
-	if which.HandedOver || c.members.alone() || c.o.Peers == nil {
+	if which.HandedOver || c.members.Alone() || c.o.Peers == nil {
 		return state, nil
 	}
 	return c.cancelElsewhere(ctx, which, state)
@@ -70,39 +70,11 @@ func (c *canceller) cancelElsewhere(ctx context.Context, which Cancel, state Can
 	return state, nil
 }
 
-// askOthers asks all other servers at once, for cancelTimeout at most. It returns what they have
-// answered, and the errors of those that have not.
-func askOthers[A any](ctx context.Context, m *membership, ask func(ctx context.Context, address string) (A, error)) ([]A, error) {
+// askOthers asks all other servers at once, for cancelTimeout at most.
+func askOthers[A any](ctx context.Context, m *cluster.Member, ask func(ctx context.Context, address string) (A, error)) ([]A, error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	servers, err := m.registry.Servers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	maps.DeleteFunc(servers, func(instance, _ string) bool {
-		return instance == m.instance || m.succeeds(instance)
-	})
-	type reply struct {
-		answer A
-		err    error
-	}
-	replies := make(chan reply, len(servers))
-	for _, address := range servers {
-		go func() {
-			answer, err := ask(ctx, address)
-			replies <- reply{answer, err}
-		}()
-	}
-	var answers []A
-	var silent []error
-	for range servers {
-		if r := <-replies; r.err != nil {
-			silent = append(silent, r.err)
-		} else {
-			answers = append(answers, r.answer)
-		}
-	}
-	return answers, errors.Join(silent...)
+	return cluster.AskOthers(ctx, m, ask)
 }
 
 // cancelToken ends the execution that a token is for.
@@ -146,8 +118,8 @@ func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelli
 		case State(record.State).terminal():
 			return CancelCompleted, nil
 		}
-		if record.Owner != c.members.instance && !which.HandedOver && c.o.Peers != nil {
-			address, err := c.members.locate(ctx, record.Owner)
+		if record.Owner != c.members.Instance() && !which.HandedOver && c.o.Peers != nil {
+			address, err := c.members.Locate(ctx, record.Owner)
 			if err == nil {
 				ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 				defer cancel()

@@ -34,7 +34,7 @@ func (c *canceller) cancelSession(ctx context.Context, which CancelSession) (can
 	state = CancelUnknown
 	done := c.cancelSessionHere(ctx, which)
 	var silent error
-	if !c.members.alone() && c.o.Peers != nil {
+	if !c.members.Alone() && c.o.Peers != nil {
 		var others []map[string]Cancelling
 		others, silent = askOthers(ctx, c.members, func(ctx context.Context, address string) (map[string]Cancelling, error) {
 			return c.o.Peers.CancelSession(ctx, address, which)

@@ -54,7 +54,7 @@ func (m *common) newChronicle(s Start, r continuation.Record, d *mandate) *chron
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
 		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
 		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: d.names(r.Tools),
-		Server: journal.ServerName(m.members.instance),
+		Server: journal.ServerName(m.members.Instance()),
 	}, lines)
 	started := &journal.Started{
 		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools, Toolsets: d.toolsets(),
@@ -86,7 +86,7 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*chronic
 			return nil, err
 		}
 	}
-	s.Server = journal.ServerName(m.members.instance)
+	s.Server = journal.ServerName(m.members.Instance())
 	w, err := journal.Continue(m.o.Journal, r, s)
 	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}, err
 }

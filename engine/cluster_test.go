@@ -195,7 +195,7 @@ func TestFencing(t *testing.T) {
 			paused, x := p.start(t, "a.1")
 			ref := x.sandbox.Ref
 			p.phonebook.lose("a.1")
-			p.engines["a.1"].members.until.Store(0) // as if it had been away for long
+			p.engines["a.1"].members.Lapse() // as if it had been away for long
 			if got, err := p.takeOver(t, x.id); err != nil {
 				t.Fatalf("takeOver = %v, %v", got, err)
 			}
@@ -249,7 +249,7 @@ func TestTakenOverAtOnce(t *testing.T) {
 	p.meetings["b.1"].expected.Store(takeOvers / 2)
 	heir := p.engines["b.1"]
 	p.phonebook.lose("a.1")
-	p.engines["a.1"].members.until.Store(0)
+	p.engines["a.1"].members.Lapse()
 	for range 2 { // The first sweep only notes which servers are absent.
 		if err := heir.attendant.sweeper.sweep(t.Context()); err != nil {
 			t.Fatal(err)
@@ -297,7 +297,7 @@ func TestClocksApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.phonebook.lose("a.1")
-			p.engines["a.1"].members.until.Store(0) // as if it had been away for long
+			p.engines["a.1"].members.Lapse() // as if it had been away for long
 			if _, err := p.takeOver(t, x.id); err != nil {
 				t.Fatal(err)
 			}
@@ -315,7 +315,7 @@ func TestTakeOverOnce(t *testing.T) {
 	p := newPair(t, time.Minute)
 	paused, x := p.start(t, "a.1")
 	p.phonebook.lose("a.1")
-	p.engines["a.1"].members.until.Store(0)
+	p.engines["a.1"].members.Lapse()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	passed := 0

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fermata/engine/cluster"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"
 )
@@ -8,7 +9,7 @@ import (
 // A common is what the executions of this server have in common.
 type common struct {
 	o       Options
-	members *membership
+	members *cluster.Member
 	pool    *sandbox.Pool
 	quota   *quota.Quota
 	checker *checker
@@ -27,7 +28,7 @@ func newQuota(o Options) *quota.Quota {
 func newCommon(o Options) *common {
 	m := &common{
 		o:       o,
-		members: newMembership(o),
+		members: cluster.New(cluster.Options{Registry: o.Registry, Instance: o.Instance, Address: o.Address, Exclusive: o.Exclusive}),
 		pool: sandbox.NewPool(sandbox.PoolOptions{
 			Provider: o.Provider, Limits: o.Limits, Log: o.Log, Sizes: o.PoolSizes,
 			Ceiling: o.MaxSandboxes, MaxIdle: o.MaxIdle, Waited: o.Waited, Made: o.Made,

@@ -135,7 +135,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 		full = ErrNoCapacity
 	}
 	err := e.o.Store.Ping(ctx)
-	if err == nil && !e.members.announced() {
+	if err == nil && !e.members.Announced() {
 		// The store answers, but it does not accept writes, or has not yet accepted one.
 		err = fmt.Errorf("lease of this server: %w", continuation.ErrUnavailable)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/engine/cluster"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"
 )
@@ -22,7 +23,7 @@ type execution struct {
 	session   string
 	sandbox   *sandbox.Conn
 	pool      *sandbox.Pool // of the sandbox
-	members   *membership
+	members   *cluster.Member
 	checker   *checker
 	// mandate is what the program may call beyond plain tools of its client.
 	mandate *mandate
@@ -237,7 +238,7 @@ func (x *execution) pause() (delivery, bool) {
 			x.conversation.spend(m.stop(time.Now()))
 			return d, true
 		case <-rest.C:
-			if !x.members.holds() {
+			if !x.members.Holds() {
 				rest.Reset(stopRetry) // Another server may have taken the execution over.
 				continue
 			}

@@ -50,7 +50,7 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 	w.Expire(at.Open, &journal.Ended{Rounds: at.Rounds, Calls: at.Calls, Ran: summary.Ran})
 	r := continuation.Record{
 		ID: id, Session: summary.Session, Principal: stored.Principal, State: string(Expired), Version: 1, Created: stored.Created,
-		Owner: s.members.instance,
+		Owner: s.members.Instance(),
 	}
 	// Of several servers that notice, the first one writes.
 	err = s.newLedger(r, &chronicle{Writer: w, id: id}).put(ctx, &r)

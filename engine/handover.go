@@ -42,8 +42,8 @@ func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 		outcome, err := kept(record, claims, r)
 		return nil, outcome, err
 	}
-	if record.Owner != t.members.instance {
-		address, err := t.members.locate(ctx, record.Owner)
+	if record.Owner != t.members.Instance() {
+		address, err := t.members.Locate(ctx, record.Owner)
 		if err == nil {
 			if r.Began != nil {
 				r.Began(record.ID, record.Events)

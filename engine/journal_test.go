@@ -333,7 +333,7 @@ func TestJournalOfTakeOvers(t *testing.T) {
 		<-gone
 		p.views["a.1"].Print(p.engines["a.1"].executions.find(id).sandbox.Ref, "b")
 		p.phonebook.lose("a.1")
-		p.engines["a.1"].members.until.Store(0)
+		p.engines["a.1"].members.Lapse()
 		x, err := p.takeOver(t, id)
 		if err != nil {
 			t.Fatal(err)
@@ -358,7 +358,7 @@ func TestJournalOfTakeOvers(t *testing.T) {
 		store := p.engines["b.1"].o.Store
 		p.views["a.1"].Print(p.engines["a.1"].executions.find(id).sandbox.Ref, "b")
 		p.phonebook.lose("a.1")
-		p.engines["a.1"].members.until.Store(0)
+		p.engines["a.1"].members.Lapse()
 		if _, err := p.takeOver(t, id); err != nil {
 			t.Fatal(err)
 		}
@@ -387,7 +387,7 @@ func TestTakeOverWithoutASummary(t *testing.T) {
 	store := b.o.Store
 	b.o.Store = forgetful{store}
 	p.phonebook.lose("a.1")
-	p.engines["a.1"].members.until.Store(0)
+	p.engines["a.1"].members.Lapse()
 	if _, err := p.takeOver(t, x.id); err != nil {
 		t.Fatal(err)
 	}

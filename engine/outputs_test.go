@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"fermata/continuation"
+	"fermata/engine/cluster"
 	"fermata/engine/outputs"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"
@@ -89,7 +90,7 @@ func collectedFor(t *testing.T, c *outputs.Contract, inputs []InputFile, replies
 	s := &stretch{
 		files:        kept,
 		log:          slog.New(slog.DiscardHandler),
-		conversation: newConversation(&ledger{members: &membership{}, record: continuation.Record{Session: "own", Inputs: encoded, Outputs: contract}}),
+		conversation: newConversation(&ledger{members: &cluster.Member{}, record: continuation.Record{Session: "own", Inputs: encoded, Outputs: contract}}),
 		sandbox:      conn,
 	}
 	e = ending{printed: &printed{}, leftFiles: true}

@@ -7,6 +7,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
+	"fermata/engine/cluster"
 )
 
 // A client that has the answer of an ended execution can start the next one at once.
@@ -17,7 +18,7 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	m := &common{
-		o: Options{Store: store, Log: slog.New(slog.DiscardHandler)}, members: &membership{}, quota: newQuota(Options{MaxRunning: 1}),
+		o: Options{Store: store, Log: slog.New(slog.DiscardHandler)}, members: &cluster.Member{}, quota: newQuota(Options{MaxRunning: 1}),
 	}
 	counted, err := m.quota.Admit("ada")
 	if err != nil {

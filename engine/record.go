@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fermata/continuation"
+	"fermata/engine/cluster"
 	"fermata/engine/quota"
 )
 
@@ -22,7 +23,7 @@ const recordSlack = 30 * time.Second
 type ledger struct {
 	id      string
 	o       *Options
-	members *membership
+	members *cluster.Member
 	quota   *quota.Quota
 	tally   *tally
 	// chronicle notes what each write of the record brings to the journal. publisher writes what
@@ -69,7 +70,7 @@ func (l *ledger) own(ctx context.Context, change func(*continuation.Record)) err
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := l.record
-	next.Owner = l.members.instance
+	next.Owner = l.members.Instance()
 	next.Version++
 	change(&next)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -158,7 +159,7 @@ func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
 		var stored continuation.Record
 		stored, err = l.o.Store.Get(ctx, l.id)
 		switch {
-		case err == nil && stored.Owner == l.members.instance:
+		case err == nil && stored.Owner == l.members.Instance():
 			next.Version = stored.Version + 1
 			if err = l.chronicle.found(stored); err == nil {
 				err = l.put(ctx, next)
@@ -226,7 +227,7 @@ func (l *ledger) owned() bool {
 		return false
 	default:
 	}
-	if l.members.holds() {
+	if l.members.Holds() {
 		return true // Without mu: a program is killed in time also while the store hangs.
 	}
 	l.mu.Lock()
@@ -237,7 +238,7 @@ func (l *ledger) owned() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	record, err := l.o.Store.Get(ctx, l.id)
-	if err == nil && record.Owner != l.members.instance {
+	if err == nil && record.Owner != l.members.Instance() {
 		l.lose()
 	}
 	return err == nil && l.standing != lost

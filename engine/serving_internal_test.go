@@ -11,6 +11,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
+	"fermata/engine/cluster"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )
@@ -23,7 +24,7 @@ func runningWith(t *testing.T, store func(continuation.Store) continuation.Store
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = kept.Close() })
-	m := &common{o: Options{Store: store(kept), Log: slog.New(slog.DiscardHandler)}, members: &membership{}, quota: newQuota(Options{})}
+	m := &common{o: Options{Store: store(kept), Log: slog.New(slog.DiscardHandler)}, members: &cluster.Member{}, quota: newQuota(Options{})}
 	r := continuation.Record{ID: "x", State: string(Running), Pending: pending, Issued: len(pending)}
 	for _, call := range pending {
 		r.Cost += call.Cost

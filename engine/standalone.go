@@ -88,7 +88,7 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	if s.o.Toolsets == nil {
 		return ToolResult{}, &policy.UnknownError{Asked: c.Toolset}
 	}
-	if !s.members.announced() {
+	if !s.members.Announced() {
 		// The store does not accept writes, and a call must be recorded before it is sent.
 		return ToolResult{}, fmt.Errorf("call a tool: %w", continuation.ErrUnavailable)
 	}
@@ -171,7 +171,7 @@ func (s *standaloneCalls) newCall(c ToolCall, tool host.Tool) (continuation.Reco
 	now := time.Now()
 	r := continuation.Record{
 		ID: uuid.NewString(), Principal: c.Principal, State: string(Running), Created: now, Since: now,
-		Deadline: now.Add(standaloneTimeout), Budget: standaloneTimeout, Owner: s.members.instance, Issued: 1, Cost: tool.Cost,
+		Deadline: now.Add(standaloneTimeout), Budget: standaloneTimeout, Owner: s.members.Instance(), Issued: 1, Cost: tool.Cost,
 		Pending: []continuation.Call{{Number: 1, ID: standaloneID, Started: now, Toolset: c.Toolset, Tool: c.Tool, Cost: tool.Cost}},
 	}
 	summary := journal.Summary{

@@ -221,7 +221,7 @@ func (st *starter) started(ctx context.Context, record continuation.Record, s St
 		case len(record.Answer) > 0 || State(record.State).terminal():
 			outcome, err := lastAnswer(record)
 			return nil, outcome, err
-		case record.Owner == st.members.instance || !st.members.lives(ctx, record.Owner):
+		case record.Owner == st.members.Instance() || !st.members.Lives(ctx, record.Owner):
 			x, err := st.successor.takeOver(ctx, record)
 			return x, Outcome{}, err
 		case st.executions.isClosed():
@@ -249,7 +249,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 	if err := st.prepare(ctx, s, from); err != nil {
 		return nil, nil, err
 	}
-	if !st.members.announced() {
+	if !st.members.Announced() {
 		// The store does not accept writes, so a pause could not be recorded either.
 		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
 	}
@@ -307,7 +307,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		Created:   time.Now(),
 		Deadline:  time.Now().Add(s.Timeout),
 		Budget:    s.Timeout,
-		Owner:     st.members.instance,
+		Owner:     st.members.Instance(),
 		Sandbox:   sb.Ref,
 		Marker:    sb.Marker,
 		Tools:     from.program.Tools,

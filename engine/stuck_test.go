@@ -17,6 +17,7 @@ import (
 
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
+	"fermata/engine/cluster"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"
 )
@@ -278,8 +279,8 @@ func TestSilentProvider(t *testing.T) {
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("New took %v, want at most 10s", took)
 		}
-		time.Sleep(2 * leaseTime)
-		if !e.members.announced() {
+		time.Sleep(2 * cluster.LeaseTime)
+		if !e.members.Announced() {
 			t.Error("the lease has ended since the provider is silent")
 		}
 		provider.set(func() { provider.silent = false })

@@ -56,13 +56,13 @@ func (w *sweeper) sweep(ctx context.Context) error {
 	here := w.executions.sandboxes()
 	absent, orphans := map[string]bool{}, map[string]bool{}
 	for _, s := range found {
-		if here[s.Ref] || s.Server == w.members.instance || w.pool.Stuck(s.Ref) {
+		if here[s.Ref] || s.Server == w.members.Instance() || w.pool.Stuck(s.Ref) {
 			continue
 		}
 		if _, known := absent[s.Server]; !known {
-			absent[s.Server] = !w.members.lives(ctx, s.Server)
+			absent[s.Server] = !w.members.Lives(ctx, s.Server)
 		}
-		if absent[s.Server] && (w.members.succeeds(s.Server) || w.absent[s.Server]) {
+		if absent[s.Server] && (w.members.Succeeds(s.Server) || w.absent[s.Server]) {
 			orphans[s.Ref] = true
 		}
 	}
@@ -92,9 +92,9 @@ func (w *sweeper) inherit(ctx context.Context, orphans map[string]bool) error {
 		if State(record.State).terminal() {
 			continue
 		}
-		ours := orphans[record.Sandbox] || w.members.succeeds(record.Owner)
+		ours := orphans[record.Sandbox] || w.members.Succeeds(record.Owner)
 		delete(orphans, record.Sandbox)
-		if ours && record.Owner != w.members.instance && !w.members.lives(ctx, record.Owner) {
+		if ours && record.Owner != w.members.Instance() && !w.members.Lives(ctx, record.Owner) {
 			inherited = append(inherited, record)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	if err != nil {
 		return nil, err
 	}
-	if !here && !s.members.succeeds(record.Owner) && record.Owner != s.members.instance {
+	if !here && !s.members.Succeeds(record.Owner) && record.Owner != s.members.Instance() {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, record.Sandbox)
 	}
 	chronicle, err := s.continued(ctx, record)

@@ -64,7 +64,7 @@ func TestEndOfAnUndeliveredExecution(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.phonebook.lose("a.1")
-	p.engines["a.1"].members.until.Store(0)
+	p.engines["a.1"].members.Lapse()
 	y, err := p.takeOver(t, x.id)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestEndWhileTheLeaseHasEnded(t *testing.T) {
 				p.phonebook.mu.Lock()
 				p.phonebook.away["a.1"] = true
 				p.phonebook.mu.Unlock()
-				a.members.until.Store(0)
+				a.members.Lapse()
 				return err
 			}
 			if away.Load() {
@@ -255,7 +255,7 @@ func TestRecordOfAnEarlierPause(t *testing.T) {
 	p.meetings["b.1"].Provider = &saying{Provider: p.meetings["b.1"].Provider, state: sandbox.Paused, round: 2}
 	_, x := p.start(t, "a.1")
 	p.phonebook.lose("a.1")
-	p.engines["a.1"].members.until.Store(0)
+	p.engines["a.1"].members.Lapse()
 	y, err := p.takeOver(t, x.id)
 	if err != nil {
 		t.Fatal(err)
