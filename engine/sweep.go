@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fermata/continuation"
 )
 
@@ -115,18 +117,13 @@ func (w *sweeper) inherit(ctx context.Context, orphans map[string]bool) error {
 
 // sideBySide calls do for each of all, for up to takeOvers of them at once, until ctx ends.
 func sideBySide[T any](ctx context.Context, all iter.Seq[T], do func(T)) {
-	var doing sync.WaitGroup
-	defer doing.Wait()
-	slots := make(chan struct{}, takeOvers)
+	var group errgroup.Group
+	group.SetLimit(takeOvers)
 	for one := range all {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return
+		if ctx.Err() != nil {
+			break
 		}
-		doing.Go(func() {
-			defer func() { <-slots }()
-			do(one)
-		})
+		group.Go(func() error { do(one); return nil })
 	}
+	_ = group.Wait() // There are no errors.
 }

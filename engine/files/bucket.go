@@ -7,9 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -161,18 +162,12 @@ func (b *bucket) discard(ctx context.Context, key string) {
 // each request, and returns the errors in this order.
 func inParallel(n int, do func(i int) error) []error {
 	const atOnce = 16
-	var (
-		group sync.WaitGroup
-		errs  = make([]error, n)
-		free  = make(chan struct{}, atOnce)
-	)
+	errs := make([]error, n)
+	var group errgroup.Group
+	group.SetLimit(atOnce)
 	for i := range n {
-		free <- struct{}{}
-		group.Go(func() {
-			errs[i] = do(i)
-			<-free
-		})
+		group.Go(func() error { errs[i] = do(i); return nil })
 	}
-	group.Wait()
+	_ = group.Wait() // The errors are in the list.
 	return errs
 }
