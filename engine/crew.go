@@ -66,10 +66,10 @@ type served struct {
 	details *envelope.Details
 }
 
-func newCrew(x *execution, shared *caller) *crew {
+func newCrew(x *execution) *crew {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &crew{
-		principal: x.principal, execution: x.id, mandate: x.mandate, depth: x.conversation.copy().Depth, caller: shared, counted: x.counted, ctx: ctx, cancel: cancel,
+		principal: x.principal, execution: x.id, mandate: x.mandate, depth: x.conversation.copy().Depth, caller: x.caller, counted: x.counted, ctx: ctx, cancel: cancel,
 		running: map[int]*served{}, ready: map[int]*served{}, done: make(chan *served),
 	}
 }

@@ -175,7 +175,7 @@ func (x *execution) run(d delivery) ending {
 func (x *execution) stretch() *stretch {
 	return &stretch{
 		id: x.id, sandbox: x.sandbox, conversation: x.conversation, counted: x.counted, checker: x.checker, files: x.files, log: x.log,
-		dispatcher: &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x, x.caller)},
+		dispatcher: &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x)},
 	}
 }
 
