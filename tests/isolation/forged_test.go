@@ -56,6 +56,10 @@ func TestForgedFramesCostLittle(t *testing.T) {
 	harness.OverSetups(t, harness.EachSandbox, func(t *testing.T, s harness.Setup) {
 		server := harness.ServeAlone(t, s, nil)
 		alice, bob := server.Alice(), server.Bob()
+		frames := frames
+		if s.Docker() {
+			frames = frames[3:] // The server reads all frames with the same code.
+		}
 		for _, f := range frames {
 			t.Run(f.name, func(t *testing.T) {
 				bob.Post(t, harness.Program{Code: "print(1)"}).Completes(t, "1\n")

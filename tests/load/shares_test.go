@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -42,13 +43,15 @@ func TestClientsTakeTurns(t *testing.T) {
 		const sandboxes, many = 4, 200
 		server := harness.ServeAlone(t, s, harness.Settings{"MAX_SANDBOXES": strconv.Itoa(sandboxes), "QUEUE_TIMEOUT": "60s"})
 		alice, bob := server.Alice(), server.Bob()
+		ctx, leave := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		defer wg.Wait()
+		defer leave() // Nobody needs the rest.
 		ended := make(chan harness.Answer, many)
 		for range many {
 			wg.Go(func() {
-				a, err := alice.Send(t.Context(), harness.Program{Code: "import time; time.sleep(0.3); print(1)"})
-				if err != nil && t.Context().Err() == nil {
+				a, err := alice.Send(ctx, harness.Program{Code: "import time; time.sleep(0.3); print(1)"})
+				if err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 				ended <- a
