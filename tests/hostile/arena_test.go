@@ -44,7 +44,7 @@ type besieged struct {
 // Docker. If FERMATA_HOSTILE_TIME leaves time, it adds a user with a range of users, and gVisor.
 func overBesieged(t *testing.T, test func(t *testing.T, b besieged)) {
 	t.Parallel()
-	process := harness.With(harness.Common, hostileSettings)
+	process := harness.With(harness.Common, harness.ProcessSetup().Libraries(), hostileSettings)
 	docker := harness.With(process, harness.DockerSettings, harness.Settings{"POOL_SIZE": "4"})
 	long := hostileTime(t) > 0
 	ways := []besieged{{name: "process", settings: process, atOnce: 1}}
