@@ -76,7 +76,7 @@ func checkStub(t *testing.T, got stub, tool Tool) {
 	if want := valid(tool.Name); got.Name != want {
 		t.Errorf("name = %q, want %q", got.Name, want)
 	}
-	if want := Identifier(tool.Name); got.Identifier != want {
+	if want := identifierOf(tool.Name); got.Identifier != want {
 		t.Errorf("identifier = %q, want %q", got.Identifier, want)
 	}
 	want := valid(tool.Description)
@@ -86,6 +86,17 @@ func checkStub(t *testing.T, got stub, tool Tool) {
 	if !strings.HasPrefix(got.Doc, want) {
 		t.Errorf("docstring = %q, want it to begin with %q", got.Doc, want)
 	}
+}
+
+// identifierOf returns the identifier of a tool among others with other names. A name without a character that Python
+// allows is one nevertheless, which no program can write.
+func identifierOf(name string) string {
+	for _, identifier := range []string{Identifier(name), letterIdentifier(name)} {
+		if identifier != "" {
+			return identifier
+		}
+	}
+	return valid(name)
 }
 
 // valid returns s with every byte that is not UTF-8 replaced.
@@ -403,6 +414,7 @@ func FuzzPython(f *testing.F) {
 		`{"properties":{"extra":{"enum":[-1,"\\N{BULLET}"]},"\u0000":{"description":"\u2028\r\n.."}}}`,
 	} {
 		f.Add("get-weather", "Weather.", schema)
+		f.Add("!", "No letter.", schema)
 		f.Add("a\"b'\\", "\"\"\"\n\\N{BULLET}\x00\U0001F600\u2028\\", schema)
 	}
 	f.Fuzz(func(t *testing.T, name, description, schema string) {
@@ -412,7 +424,7 @@ func FuzzPython(f *testing.F) {
 			t.Fatal(err)
 		}
 		stubs := j.judge(t, source)
-		if id := Identifier(name); id == "" || isModuleGlobal(id) {
+		if id := identifierOf(name); id == "" || isModuleGlobal(id) {
 			if len(stubs) != 0 {
 				t.Fatalf("%q has a stub", name)
 			}
