@@ -94,27 +94,30 @@ func TestKilledWhileRunning(t *testing.T) {
 		pause, start := c.Pause(t, p), make(chan error, 2)
 		seen := tells(t, c, nil, pause)
 		go func() {
-			_, err := c.Send(t.Context(), pause.Continue(harness.Echo))
+			_, err := c.Send(t.Context(), harness.Program{Code: "import time\nprint('begun')\ntime.sleep(60)", Labels: harness.Labels{"lost": "yes"}})
 			start <- err
 		}()
+		var lost []string
+		err := harness.Within(harness.StartTimeout, func() (err error) {
+			if lost, err = c.Labelled(t.Context(), "lost", "yes"); err == nil && len(lost) != 1 {
+				err = fmt.Errorf("the program that is to be lost is %q, want one", lost)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		go func() {
-			_, err := c.Send(t.Context(), harness.Program{Code: "import time\nprint('begun')\ntime.sleep(60)", Labels: harness.Labels{"lost": "yes"}})
+			_, err := c.Send(t.Context(), pause.Continue(harness.Echo))
 			start <- err
 		}()
 		// Another continuation gets 409 as soon as the first one is in flight. Before that it
 		// changes nothing, since no call has this id.
 		other := harness.Continuation{Token: pause.Token, Results: []harness.Result{{CallID: "call_999"}}}
-		var lost []string
-		err := harness.Within(harness.StartTimeout, func() error {
+		err = harness.Within(harness.StartTimeout, func() error {
 			a, err := c.Send(t.Context(), other)
 			if err == nil && a.HTTPStatus != http.StatusConflict {
 				err = fmt.Errorf("got %v, want 409", a)
-			}
-			if err == nil {
-				lost, err = c.Labelled(t.Context(), "lost", "yes")
-			}
-			if err == nil && len(lost) != 1 {
-				err = fmt.Errorf("the program that is to be lost is %q, want one", lost)
 			}
 			return err
 		})
