@@ -283,9 +283,10 @@ type ApprovalError struct {
 
 func (e *ApprovalError) Error() string { return "engine: " + e.CallID + " " + e.Problem }
 
-// The errors of a principal that has as much as it may have.
 type (
-	TooManyError      = quota.TooManyError
+	// A TooManyError refuses a start of a principal that has as many executions as it may have.
+	TooManyError = quota.TooManyError
+	// A TooManyCallsError does so for a call without a program.
 	TooManyCallsError = quota.TooManyCallsError
 )
 

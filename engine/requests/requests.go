@@ -23,11 +23,11 @@ var (
 type State int
 
 const (
-	// Unknown: it had not come. If it comes later, it is refused.
+	// Unknown means that it had not come. If it comes later, it is refused.
 	Unknown State = iota
-	// InFlight: its context has ended.
+	// InFlight means that its context has ended.
 	InFlight
-	// Answered: it had its answer.
+	// Answered means that it had its answer.
 	Answered
 )
 
