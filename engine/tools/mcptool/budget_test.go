@@ -95,3 +95,21 @@ func TestLimitOfResults(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOfSeveralAnswers shows that an exchange gives the memory of each of its answers back, and that one which
+// nobody ends keeps none.
+func TestMemoryOfSeveralAnswers(t *testing.T) {
+	budget := outgoing.NewBudget(1 << 20)
+	_, x := withExchange(t.Context(), nil)
+	for _, one := range []*exchange{x, x, exchangeOf(t.Context())} {
+		line := budget.Hold("alice")
+		if !line.Grow(1 << 18) {
+			t.Fatal("an earlier answer has all memory")
+		}
+		one.keep(line)
+	}
+	x.end()
+	if _, whole := fill(budget); !whole {
+		t.Error("the memory of an answer was not given back")
+	}
+}

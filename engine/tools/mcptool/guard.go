@@ -39,7 +39,8 @@ func (x *exchange) grow(bytes int64) bool {
 	return ok
 }
 
-// keep takes over the memory of an answer until the end of the exchange.
+// keep takes over the memory of an answer until the end of the exchange. An exchange may have several requests, and has
+// the memory of the latest answer.
 func (x *exchange) keep(line *outgoing.Holding) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -47,6 +48,7 @@ func (x *exchange) keep(line *outgoing.Holding) {
 		line.Release()
 		return
 	}
+	x.line.Release()
 	x.line = line
 }
 
@@ -72,7 +74,7 @@ func exchangeOf(ctx context.Context) *exchange {
 	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return x
 	}
-	return &exchange{}
+	return &exchange{over: true}
 }
 
 // A waiting request has been sent and not been answered.
