@@ -178,6 +178,7 @@ def install(calls: Pausing) -> None:
     waits.use(calls.clock)
     policy = _Policy(calls)
     if sys.version_info < (3, 14):
+        # Even a context manager that does nothing costs each forked process some pages of memory.
         asyncio.set_event_loop_policy(policy)
         return
     with _no_deprecation():
