@@ -73,8 +73,9 @@ class Arguments:
         if self._names and kwargs:
             kwargs = self._renamed(kwargs)
         input = self._placed(args, kwargs) if args else kwargs
-        if self._closed or not self._anything:
-            known = self._known
+        known = self._known
+        # A tool without a schema has no argument that another one could be like.
+        if self._closed or known and not self._anything:
             for name in input:
                 if name not in known:
                     self._check_unknown(name, input)

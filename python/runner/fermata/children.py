@@ -50,6 +50,9 @@ class Children:
 
         A program that awaits at its top level is not written to be imported.
         """
+        if sys.version_info < (3, 14):
+            # There, Linux forks by default.
+            return
         self._fork = True
         if (context := sys.modules.get(CONTEXT)) is not None:
             self.imported(context)
@@ -105,6 +108,7 @@ def run(namespace: dict[str, Any], told: str) -> None:
     ready.children.imported(sys.modules[SPAWN])
     pending = calls.Calls(socket.socketpair()[0])
     pending.refuse_all()
+    pending.forgotten.watch()
     if "toolsets" in request:
         toolsets.install(request["package"], request["toolsets"], pending)
     del namespace["run"]

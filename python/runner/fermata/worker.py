@@ -84,6 +84,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
     # Garbage collections of the program do not visit what exists before it.
     gc.freeze()
     main = [_new_main(os.path.join(os.getcwd(), NAME))]
+    request: dict[str, Any] = {}
+    ready.children.expect(vars(main[0])["__file__"], request)
+    pending.forgotten.watch()
     try:
         while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
@@ -92,7 +95,7 @@ def run(stream: socket.socket, ready: Ready) -> None:
     kind, payload = frame
     if kind != frames.PROGRAM:
         os._exit(1)
-    request = loads(payload)
+    request |= loads(payload)
     for directory in request.get("directories", ()):
         # An input file may have this name.
         with suppress(OSError):
@@ -157,7 +160,6 @@ def run_program(
     hidden = tool_names.hidden(defined, names)
     seconds = tool_names.second(defined, hidden)
     namespace.update(defined | seconds)
-    pending.forgotten.watch()
     program = Program(code, valued)
     if hidden:
         _write(tool_names.warning(hidden, seconds, names, program.code))
@@ -197,7 +199,6 @@ def _run_python(request: dict[str, Any], namespace: dict[str, Any], ready: Ready
     """Run a Python program to its end and return its value as JSON, if it has one."""
     sys.argv += request.get("args", ())
     namespace["__loader__"].source = request["code"]
-    ready.children.expect(namespace["__file__"], request)
     if "toolsets" in request:
         toolsets.install(request["package"], request["toolsets"], pending)
     valued = request.get("value", False)
