@@ -67,11 +67,11 @@ def run(stream: socket.socket, ready: Ready) -> None:
 
     ``stream`` is connected to the supervisor. ``ready`` is what preload has returned.
     """
-    _prepare_process()
     whereabouts.answer_on(stream)
     ready_frame = {"python": sys.version.split()[0], "pid": os.getpid()}
     stream.sendall(frames.encode(frames.READY, dumps(ready_frame).encode()))
     # The following steps are done while the server sends the program.
+    _prepare_process()
     pending = calls.Calls(stream)
     pending.stops_alarms = True
     loops.install(pending)
