@@ -149,7 +149,7 @@ const (
 type Result struct {
 	// CallID is the id of a pending call.
 	CallID string
-	// Value is the result as it was sent; empty stands for null.
+	// Value is the result as JSON, in which no text has half a surrogate pair; empty stands for null.
 	Value json.RawMessage
 	// Failed is true if the tool failed. Message is then the text of the exception that the
 	// program sees, a JSON string or empty.

@@ -289,18 +289,12 @@ func decode(body []byte, limits Limits) (request, error) {
 		}
 		return request{}, errNotAnObject
 	}
-	r := request{
-		Results: array[resultMembers]{limit: limits.Results, members: resultNames},
-		Tools:   array[toolMembers]{limit: limits.Tools, members: toolNames},
-		Files:   array[fileMembers]{limit: MaxFiles, members: fileNames},
+	r, err := readBody(body, limits)
+	if err != nil {
+		// An escape of half a surrogate pair is no error, since a string in Python can contain it.
+		r, err = readBody(body, limits, jsontext.AllowInvalidUTF8(true))
+		r.makeResultsWhole()
 	}
-	err := json.Unmarshal(body, &r,
-		// The bytes are UTF-8. This allows an escape of half a surrogate pair, which a
-		// string in Python can contain.
-		jsontext.AllowInvalidUTF8(true),
-		// Of several equal names the last one counts, as in the JSON libraries of clients.
-		jsontext.AllowDuplicateNames(true),
-		json.WithUnmarshalers(json.UnmarshalFromFunc(sliceOf(body))))
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return request{}, api.BadRequestf("request body is not valid JSON at byte %d", syntax.ByteOffset)
 	}
@@ -308,6 +302,33 @@ func decode(body []byte, limits Limits) (request, error) {
 		return request{}, api.ErrNotJSON
 	}
 	return r, nil
+}
+
+func readBody(body []byte, limits Limits, options ...json.Options) (request, error) {
+	r := request{
+		Results: array[resultMembers]{limit: limits.Results, members: resultNames},
+		Tools:   array[toolMembers]{limit: limits.Tools, members: toolNames},
+		Files:   array[fileMembers]{limit: MaxFiles, members: fileNames},
+	}
+	// Of several equal names the last one counts, as in the JSON libraries of clients.
+	options = append(options, jsontext.AllowDuplicateNames(true), json.WithUnmarshalers(json.UnmarshalFromFunc(sliceOf(body))))
+	err := json.Unmarshal(body, &r, options...)
+	return r, err
+}
+
+// makeResultsWhole replaces half a surrogate pair in a result by U+FFFD, since a program could not write it to a file.
+func (r *request) makeResultsWhole() {
+	for i := range r.Results.entries {
+		entry := &r.Results.entries[i]
+		for _, value := range []*jsontext.Value{&entry.Result, &entry.ErrorMessage, &entry.Guessed, &entry.Reason} {
+			if len(*value) == 0 || value.IsValid(jsontext.AllowDuplicateNames(true)) {
+				continue
+			}
+			*value = bytes.Clone(*value)
+			// It is JSON, so there is no error.
+			_ = value.Format(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(false))
+		}
+	}
 }
 
 // sliceOf returns a decoder of raw values that makes them slices of body. The library would

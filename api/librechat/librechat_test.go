@@ -260,7 +260,7 @@ func TestStartMakesFreshSessions(t *testing.T) {
 func TestResumePassesTheResultsOn(t *testing.T) {
 	e := completed()
 	body := `{"continuation_token":"t.o/k","code":5,"tools":5,"timeout":"x","files":5,"lang":"bash","tool_results":[
-		{"call_id":"call_002","result": {"n":1.0, "big":123456789012345678901, "s":"\ud800\u00e9"} },
+		{"call_id":"call_002","result": {"n":1.0, "big":123456789012345678901, "s":"\u00e9"} },
 		{"call_id":"call_001","is_error":true,"error_message":"no \ud83d\ude00","result":1},
 		{"call_id":"call_1000","is_error":true,"error_message":null},
 		{"call_id":"call_100000","is_error":true,"error_message":"","more":1},
@@ -277,7 +277,7 @@ func TestResumePassesTheResultsOn(t *testing.T) {
 		Token:     "t.o/k",
 		Request:   hex.EncodeToString(hash[:]),
 		Results: []engine.Result{
-			{CallID: "call_002", Value: json.RawMessage(`{"n":1.0, "big":123456789012345678901, "s":"\ud800\u00e9"}`), Given: true},
+			{CallID: "call_002", Value: json.RawMessage(`{"n":1.0, "big":123456789012345678901, "s":"\u00e9"}`), Given: true},
 			{CallID: "call_001", Failed: true, Message: json.RawMessage(`"no \ud83d\ude00"`), Value: json.RawMessage("1"), Given: true},
 			{CallID: "call_1000", Failed: true},
 			{CallID: "call_100000", Failed: true},
@@ -289,6 +289,26 @@ func TestResumePassesTheResultsOn(t *testing.T) {
 	}}
 	if diff := cmp.Diff(wanted, e.resumes); diff != "" {
 		t.Errorf("Resume was asked (-want +got):\n%s", diff)
+	}
+}
+
+// What a program cannot write to a file is replaced; what is beside it keeps its meaning.
+func TestHalvesOfSurrogatePairs(t *testing.T) {
+	e := completed()
+	body := `{"continuation_token":"t.o/k","tool_results":[
+		{"call_id":"call_001","result": {"n":1.0, "big":123456789012345678901, "s":"\ud800\u00e9\ud83d\ude00"} },
+		{"call_id":"call_002","result": [1.50, "\ud83d\ude00"]},
+		{"call_id":"call_003","is_error":true,"error_message":"no \ud83d"}]}`
+	if status, answer := post(t, e, body); status != http.StatusOK {
+		t.Fatalf("got %d %s, want 200", status, answer)
+	}
+	wanted := []engine.Result{
+		{CallID: "call_001", Value: json.RawMessage("{\"n\":1.0,\"big\":123456789012345678901,\"s\":\"\uFFFDé😀\"}"), Given: true},
+		{CallID: "call_002", Value: json.RawMessage(`[1.50, "\ud83d\ude00"]`), Given: true},
+		{CallID: "call_003", Failed: true, Message: json.RawMessage("\"no \uFFFD\"")},
+	}
+	if diff := cmp.Diff(wanted, e.resumes[0].Results); diff != "" {
+		t.Errorf("Resume was asked with (-want +got):\n%s", diff)
 	}
 }
 

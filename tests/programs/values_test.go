@@ -208,6 +208,10 @@ func TestResultValues(t *testing.T) {
 		{"a name twice", `{"a":1,"a":2}`, `{"a": 2}`},
 		{"spaces", " { \"a\" :\n [ 1 , 2 ] } ", `{"a": [1, 2]}`},
 		{"half a surrogate pair", `"\ud800"`, `"\ufffd"`},
+		{
+			"many halves", `{"\ud800":["cut \ud83c","\ud83d\ude00","\\ud83c","\ude00\uD83D","\ud83d\ud83d\ude00","\uD83C\u0041",1.0,"\ufb01"]}`,
+			`{"\ufffd": ["cut \ufffd", "\U0001f600", "\\ud83c", "\ufffd\ufffd", "\ufffd\U0001f600", "\ufffdA", 1.0, "\ufb01"]}`,
+		},
 		{"an emoji, escaped", `"\ud83d\ude00"`, `"\U0001f600"`},
 		{"an emoji", `"😀"`, `"\U0001f600"`},
 		{"NUL and others", `"\u0000\u001f\u007f\u2028"`, `"\x00\x1f\x7f\u2028"`},

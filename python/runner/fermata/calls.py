@@ -16,7 +16,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from json import dumps
+from json import dumps, loads
 from math import ceil
 from typing import Any, Final
 
@@ -125,7 +125,7 @@ class Calls:
         self._stream = stream
         self._process = os.getpid()
         # Reads the payload of RESULTS.
-        self._decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = values.decode
+        self._decode: Callable[[bytes], Iterable[Mapping[str, Any]]] = loads
         self._lock = threading.Lock()
         self.rest = Rest(self._lock)
         # Held from the moment when a batch is sent until its results are handed over.

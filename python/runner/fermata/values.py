@@ -53,20 +53,6 @@ def encode(value: Any) -> str:
     return text
 
 
-# An escape in JSON text. If it is half of a surrogate pair, it is in the group.
-_ESCAPE: Final = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
-)
-
-
-def decode(text: bytes) -> Any:
-    """Read JSON from elsewhere. Halves of surrogate pairs, which no file could take, become U+FFFD."""
-    # The first search is much the fastest, and most texts need no other.
-    if b"\\" in text and (b"\\ud" in text or b"\\uD" in text):
-        text = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
-    return loads(text)
-
-
 _STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKET: Final = re.compile(r"[][{}]")
 
