@@ -77,10 +77,9 @@ def run(stream: socket.socket, ready: Ready) -> None:
     loops.install(pending)
     inputs = workspace.Inputs(os.getcwd())
     ready.figures.directory, ready.figures.warn = os.getcwd(), _write
-    rehearse.while_idle(_runner(ready), stream, pending)
-    # With this handler, asyncio replaces it while an event loop runs. The rehearsal does without: when it ends,
-    # the signal module would format the loop's task, which costs a forked process some pages of memory.
+    # With this handler, asyncio replaces it while an event loop runs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    rehearse.while_idle(_runner(ready), stream, pending)
     # Garbage collections of the program do not visit what exists before it.
     gc.freeze()
     main = [_new_main(os.path.join(os.getcwd(), NAME))]
