@@ -90,8 +90,8 @@ def value(n: int, value: Any = None) -> dict[str, Any]:
 
 
 def test_one_call(pending: Calls, peer: Peer) -> None:
-    peer.answer(value(1, {"a": [1.0, 2**70, "\ud800", None]}))
-    assert asyncio.run(pending.invoke("get-weather", {"city": "é", "n": 1.0})) == {"a": [1.0, 2**70, "\ufffd", None]}
+    peer.answer(value(1, {"a": [1.0, 2**70, None]}))
+    assert asyncio.run(pending.invoke("get-weather", {"city": "é", "n": 1.0})) == {"a": [1.0, 2**70, None]}
     assert peer.batches() == [[{"n": 1, "tool": "get-weather", "input": {"city": "é", "n": 1.0}}]]
 
 
