@@ -47,7 +47,7 @@ func settlementOf(pending []continuation.Call, results []Result) (settlement, er
 	open := make(map[string]continuation.Call, len(pending))
 	for _, c := range pending {
 		open[c.ID] = c
-		if c.Stage == stageRefused {
+		if stateOf(c).refused() {
 			s.deliver(c, sandbox.Result{Value: quoted(refusedText(c.Reason)), Failed: true})
 		}
 	}
@@ -59,9 +59,9 @@ func settlementOf(pending []continuation.Call, results []Result) (settlement, er
 		// The call is not pending any more, so a second result for it is an error.
 		delete(open, r.CallID)
 		var err error
-		switch call.Stage {
-		case stageApproved, stageRefused: // Somebody has decided on the call meanwhile.
-		case stageAsked, stageOperator:
+		switch stateOf(call) {
+		case callApproved, callRefused, callTold: // Somebody has decided on the call meanwhile.
+		case callAsked, callOperator, callDecided:
 			err = s.decide(call, r)
 		default:
 			err = s.take(call, r)
@@ -76,7 +76,7 @@ func settlementOf(pending []continuation.Call, results []Result) (settlement, er
 // take takes the result of a call that needs no approval, or whose approval and result a server has taken
 // that has died since.
 func (s *settlement) take(call continuation.Call, r Result) error {
-	if r.Approve != nil && !call.Answered {
+	if r.Approve != nil && stateOf(call).open() {
 		return &ApprovalError{call.ID, "does not wait for approval"}
 	}
 	a := replyTo(call, r)
@@ -91,7 +91,7 @@ func (s *settlement) decide(call continuation.Call, r Result) error {
 	switch {
 	case r.Approve == nil && (call.Server || !answered):
 		return &ApprovalError{call.ID, "waits for approval: approve must be true or false"}
-	case call.Stage == stageOperator:
+	case stateOf(call) == callOperator:
 		return &ApprovalError{call.ID, "waits for the approval of an operator"}
 	case answered && call.Server:
 		return &ApprovalError{call.ID, "is run by the server: it takes approve and no result"}
@@ -112,7 +112,7 @@ func (s *settlement) decide(call continuation.Call, r Result) error {
 // bring delivers the result of a client.
 func (s *settlement) bring(call continuation.Call, a reply) {
 	if len(a.files) > 0 {
-		noted := call.Answered && call.Stage != stageHanded
+		noted := stateOf(call) == callAnswered
 		s.handed = append(s.handed, handing{a, len(s.results), call.Started, noted})
 	}
 	s.deliver(call, a.forSandbox())
@@ -144,21 +144,35 @@ func refusedText(reason string) string {
 	return textRefused + ": " + reason
 }
 
-// after returns the pending calls of a record after a settlement.
-func (s *settlement) after(pending []continuation.Call) []continuation.Call {
+// after returns the pending calls of a pause after a settlement.
+func (s *settlement) after(pending []continuation.Call) ([]continuation.Call, error) {
 	pending = slices.Clone(pending)
-	for i, call := range pending {
-		pending[i].Answered = s.answered[call.ID]
-		if slices.ContainsFunc(s.handed, func(h handing) bool { return h.CallID == call.ID }) {
-			pending[i].Stage = stageHanded
-		}
-		for _, d := range s.decisions {
-			if d.call.ID == call.ID && d.approve && d.answer == nil {
-				pending[i].Stage = stageApproved
-			}
+	for i := range pending {
+		call := &pending[i]
+		if err := moveCall(call, s.leads(*call)); err != nil {
+			return nil, err
 		}
 	}
-	return pending
+	return pending, nil
+}
+
+// leads returns to which state a settlement leads a call.
+func (s *settlement) leads(call continuation.Call) callState {
+	from := stateOf(call)
+	switch {
+	case slices.ContainsFunc(s.handed, func(h handing) bool { return h.CallID == call.ID }):
+		return callHanded
+	case slices.ContainsFunc(s.decisions, func(d decision) bool { return d.call.ID == call.ID && d.approve && d.answer == nil }):
+		return callApproved
+	case !s.answered[call.ID]:
+		return from
+	case from == callRefused:
+		return callTold
+	case from == callAsked:
+		return callDecided
+	default:
+		return callAnswered
+	}
 }
 
 // noteDecisions notes what a principal has decided in the journal.
@@ -196,17 +210,21 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 		return c.decided(a)
 	}
 	i := slices.IndexFunc(c.record.Pending, func(p continuation.Call) bool { return p.ID == a.Call })
-	if i < 0 || c.record.Pending[i].Stage != stageAsked && c.record.Pending[i].Stage != stageOperator {
+	if i < 0 || !stateOf(c.record.Pending[i]).waitsForApproval() {
 		return c.decided(a)
 	}
 	call := c.record.Pending[i]
-	if call.Stage == stageOperator && !a.Operator {
+	if stateOf(call) == callOperator && !a.Operator {
 		return ErrForbidden
 	}
-	pending := slices.Clone(c.record.Pending)
-	pending[i].Stage, pending[i].Reason = stageRefused, a.Reason
+	to := callRefused
 	if a.Approve {
-		pending[i].Stage = stageApproved
+		to = callApproved
+	}
+	pending := slices.Clone(c.record.Pending)
+	pending[i].Reason = a.Reason
+	if err := moveCall(&pending[i], to); err != nil {
+		return err
 	}
 	notes := c.chronicle.noteDecisions([]decision{{call: call, approve: a.Approve, reason: a.Reason}}, a.Principal)
 	if open(pending) {
@@ -227,7 +245,7 @@ func (c *conversation) decided(a Approval) error {
 		return ErrNoApproval
 	}
 	for _, p := range c.record.Pending {
-		if p.ID == a.Call && p.Stage == "" {
+		if state := stateOf(p); p.ID == a.Call && (state == callIssued || state == callAnswered) {
 			return ErrNoApproval
 		}
 	}
@@ -237,14 +255,15 @@ func (c *conversation) decided(a Approval) error {
 // open reports whether a call of a pause is left for the client.
 func open(pending []continuation.Call) bool {
 	return slices.ContainsFunc(pending, func(p continuation.Call) bool {
-		return !p.Answered && p.Stage != stageApproved && p.Stage != stageRefused
+		state := stateOf(p)
+		return state.open() && state != callApproved && state != callRefused
 	})
 }
 
 // asked returns how many of the calls wait for approval.
 func asked(pending []continuation.Call) (n int) {
 	for _, p := range pending {
-		if !p.Answered && (p.Stage == stageAsked || p.Stage == stageOperator) {
+		if stateOf(p).waitsForApproval() {
 			n++
 		}
 	}
@@ -264,10 +283,14 @@ func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, no
 	if err != nil {
 		return err
 	}
+	after, err := s.after(pending)
+	if err != nil {
+		return err
+	}
 	waited := time.Since(c.record.Since)
 	notes = append(notes, c.chronicle.Note(&journal.Resumed{Round: c.record.Round, Waited: journal.Since(c.record.Since)})...)
 	err = c.commit(ctx, Running, func(next *continuation.Record) {
-		next.Pending = s.after(pending)
+		next.Pending = after
 		next.Request, next.Answer = decidedRequest, nil
 		next.Deadline = time.Now().Add(next.Budget - next.Spent)
 	})
@@ -290,7 +313,7 @@ func (c *conversation) redeliver() (delivery, bool) {
 	}
 	var results []sandbox.Result
 	for _, p := range c.record.Pending {
-		if p.Stage == stageRefused {
+		if stateOf(p).refused() {
 			results = append(results, sandbox.Result{Number: p.Number, Value: quoted(refusedText(p.Reason)), Failed: true})
 		}
 	}

@@ -113,7 +113,7 @@ const textGivenUp = "the program does not wait for this call any more"
 func (c *chronicle) notePause(r continuation.Record, e ending, expires time.Time) {
 	for _, call := range r.Pending {
 		waits := slices.ContainsFunc(e.pending, func(p continuation.Call) bool { return p.ID == call.ID })
-		if !call.Answered && !waits {
+		if stateOf(call).open() && !waits {
 			c.Note(c.failure(call.ID, textGivenUp, journal.Since(call.Started)))
 		}
 	}
@@ -207,7 +207,8 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 		}
 	}
 	for _, call := range r.Pending {
-		if (!call.Answered || call.Stage == stageHanded) && call.Stage != stageRefused { // The journal has the failure of a refused call already.
+		// The journal has the failure of a refused call already.
+		if state := stateOf(call); (state.open() || state == callHanded) && !state.refused() {
 			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), journal.Since(call.Started)))
 		}
 	}

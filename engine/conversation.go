@@ -209,10 +209,14 @@ func (c *conversation) claim(ctx context.Context, r Resume, brought settlement) 
 	if limit := c.o.MaxResults; limit > 0 && received > limit {
 		return &ResultsError{Size: received, Limit: limit}
 	}
+	after, err := brought.after(c.record.Pending)
+	if err != nil {
+		return err
+	}
 	c.chronicle.noteClaim(c.record, r.Request, brought)
-	err := c.commit(ctx, Running, func(next *continuation.Record) {
+	err = c.commit(ctx, Running, func(next *continuation.Record) {
 		next.Received = received
-		next.Pending = brought.after(next.Pending)
+		next.Pending = after
 		next.Request, next.Answer = r.Request, nil
 		next.Deadline = time.Now().Add(next.Budget - next.Spent)
 	})

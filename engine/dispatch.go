@@ -13,17 +13,6 @@ import (
 	"fermata/engine/tools/config"
 )
 
-// The stages, in a record, of a call that the server runs, that needs approval, or that hands files over.
-// Their texts are stored and must not change.
-const (
-	stageAsked    = "asked"    // it waits for approval
-	stageOperator = "operator" // it waits for the approval of an operator
-	stageApproved = "approved" // it may begin when the program makes it again
-	stageRefused  = "refused"  // the program is told when it goes on
-	stageBegun    = "begun"    // the server runs it
-	stageHanded   = "handed"   // its result hands files over, which are being kept
-)
-
 const (
 	// maxApproved is the maximum size, in bytes, of the input of a call that can be approved. It is small
 	// because a person reads it.
@@ -101,7 +90,7 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 	p := plan{awaited: map[int]bool{}}
 	known := map[int]continuation.Call{}
 	for _, c := range r.Pending {
-		if !c.Answered {
+		if stateOf(c).open() {
 			known[c.Number] = c
 		}
 	}
@@ -134,8 +123,8 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 				return p, refused, err
 			}
 			next.call = known[c.Number]
-			if refused := x.decide(next); refused.state != "" {
-				return p, refused, nil
+			if refused := x.decide(next); refused.state != "" || x.err != nil {
+				return p, refused, x.err
 			}
 		}
 	}
@@ -161,13 +150,15 @@ type decider struct {
 	// waiting counts the calls that are left alone.
 	waiting int
 	now     time.Time
+	// err is the first move of a call that its state does not allow.
+	err error
 }
 
 // decide puts a call into the plan, or leaves it alone. An ending with a state means that the program has changed a
 // call that it had made before, or makes too many.
 func (x *decider) decide(p *proposal) ending {
-	again := p.call.ID != ""
-	if !again {
+	from := stateOf(p.call)
+	if from == callNew {
 		p.call = continuation.Call{Number: p.Number, Started: x.now}
 	}
 	if p.call.Envelope, p.call.Path = !p.server && x.mandate.traits(p.Tool).Envelope, ""; p.call.Envelope {
@@ -180,20 +171,20 @@ func (x *decider) decide(p *proposal) ending {
 	p.call.Server = p.server
 	before := len(x.plan.begin) + len(x.plan.asked)
 	switch {
-	case p.call.Stage == stageBegun && !p.tool.Idempotent:
+	case from == callBegun && !p.tool.Idempotent:
 		x.fail(p, textRestarted)
 	case err != nil:
 		x.fail(p, err.Error())
-	case approval != "" && p.call.Stage != stageApproved && p.call.Stage != stageBegun:
+	case approval != "" && (from == callNew || from.waitsForApproval()):
 		x.ask(p, approval)
 	case !p.server:
-		p.unbegun = p.call.Stage == stageApproved
-		p.call.Stage = ""
+		p.unbegun = from == callApproved
+		x.move(p, callIssued)
 		x.plan.asked = append(x.plan.asked, p)
 	default:
 		x.begin(p)
 	}
-	if !again && len(x.plan.begin)+len(x.plan.asked) > before {
+	if from == callNew && len(x.plan.begin)+len(x.plan.asked) > before {
 		if x.issued++; x.issued > x.maxCalls {
 			return failed(TooManyCalls, "", x.maxCalls)
 		}
@@ -226,7 +217,7 @@ func (x *decider) approval(p *proposal) (string, error) {
 
 // ask puts a call that needs approval into the plan.
 func (x *decider) ask(p *proposal, approval string) {
-	asked := 0
+	from, asked := stateOf(p.call), 0
 	for _, other := range x.plan.asked {
 		if other.waits() {
 			asked++
@@ -242,22 +233,30 @@ func (x *decider) ask(p *proposal, approval string) {
 	case asked >= maxAsked:
 		x.leave(p)
 		return
-	case !x.crew.counted.Ask(asked+1, p.call.Stage != ""):
+	case !x.crew.counted.Ask(asked+1, from != callNew):
 		x.fail(p, fmt.Sprintf(textManyAsk, maxAskedOfAll))
 		return
 	}
-	if p.call.Stage == "" {
-		p.call.Stage = stageAsked
-		if approval == config.ApprovalOperator {
-			p.call.Stage = stageOperator
-		}
+	switch {
+	case from != callNew: // Whoever was to decide is.
+	case approval == config.ApprovalOperator:
+		x.move(p, callOperator)
+	default:
+		x.move(p, callAsked)
 	}
 	x.take(p)
 	x.plan.asked = append(x.plan.asked, p)
 }
 
 // waits reports whether the call waits for approval.
-func (p *proposal) waits() bool { return p.call.Stage == stageAsked || p.call.Stage == stageOperator }
+func (p *proposal) waits() bool { return stateOf(p.call).waitsForApproval() }
+
+// move puts a call into a state.
+func (x *decider) move(p *proposal, to callState) {
+	if err := moveCall(&p.call, to); err != nil && x.err == nil {
+		x.err = err
+	}
+}
 
 // take takes the lane of a call, and reports whether it was free.
 func (x *decider) take(p *proposal) bool {
@@ -291,8 +290,8 @@ func (x *decider) begin(p *proposal) {
 		return
 	}
 	x.cost = spent + p.tool.Cost
-	p.unbegun = p.call.Stage != stageBegun
-	p.call.Stage, p.call.Cost = stageBegun, p.tool.Cost
+	p.unbegun, p.call.Cost = stateOf(p.call) != callBegun, p.tool.Cost
+	x.move(p, callBegun)
 	x.plan.begin = append(x.plan.begin, p)
 }
 
@@ -305,7 +304,7 @@ func (x *decider) leave(p *proposal) {
 
 // fail puts a call into the plan as one that fails at once.
 func (x *decider) fail(p *proposal, why string) {
-	p.unbegun = p.call.Stage != stageBegun
+	p.unbegun = stateOf(p.call) != callBegun
 	p.refusal = why
 	x.plan.begin = append(x.plan.begin, p)
 }
@@ -342,7 +341,7 @@ func (d *dispatcher) pause(p plan, r continuation.Record, maxRounds int) ending 
 	}
 	// One whose lane has a call that waits for approval begins later, and must not need another approval then.
 	for _, call := range r.Pending {
-		if call.Stage == stageApproved && p.awaited[call.Number] && !p.asks(call.Number) {
+		if stateOf(call) == callApproved && p.awaited[call.Number] && !p.asks(call.Number) {
 			e.pending = append(e.pending, call)
 			e.size += callOverhead
 		}

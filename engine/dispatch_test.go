@@ -131,16 +131,17 @@ func TestPlan(t *testing.T) {
 		"beyond the bound of costs":   {func(d *mandate) { d.MaxCost = new(int64(5)) }, nil, 3, []string{"shop.buy", "shop.look"}, "1 fails: " + fmt.Sprintf(textTooCostly, 3, 5, 3) + "; 2 begins"},
 		"approval":                    {nil, nil, 0, []string{"shop.ask", "careful", "shop.boss"}, "1 is asked; 2 is asked; 3 is operator"},
 		"approval, nobody to ask":     {func(d *mandate) { d.Approvals = false }, nil, 0, []string{"shop.ask", "careful"}, "1 fails: " + textNoApprovals + "; 2 fails: " + textNoApprovals},
-		"approved":                    {nil, pending("ask", stageApproved, true), 0, []string{"shop.ask"}, "1 begins"},
-		"approved, a client's":        {nil, pending("careful", stageApproved, false), 0, []string{"careful"}, "1 is for the client"},
-		"asked again":                 {nil, pending("ask", stageAsked, true), 0, []string{"shop.ask"}, "1 is asked"},
-		"begun and not to be doubled": {nil, pending("buy", stageBegun, true), 0, []string{"shop.buy"}, "1 fails: " + textRestarted},
-		"begun and idempotent":        {nil, pending("look", stageBegun, true), 0, []string{"shop.look"}, "1 begins"},
-		"another tool than approved":  {nil, pending("ask", stageApproved, true), 0, []string{"shop.boss"}, "it sent another input for a call that it had made before"},
+		"approved":                    {nil, pending("ask", "approved", true), 0, []string{"shop.ask"}, "1 begins"},
+		"approved, a client's":        {nil, pending("careful", "approved", false), 0, []string{"careful"}, "1 is for the client"},
+		"a client's, approved before": {nil, pending("careful", "", false), 0, []string{"careful"}, "1 is for the client"},
+		"asked again":                 {nil, pending("ask", "asked", true), 0, []string{"shop.ask"}, "1 is asked"},
+		"begun and not to be doubled": {nil, pending("buy", "begun", true), 0, []string{"shop.buy"}, "1 fails: " + textRestarted},
+		"begun and idempotent":        {nil, pending("look", "begun", true), 0, []string{"shop.look"}, "1 begins"},
+		"another tool than approved":  {nil, pending("ask", "approved", true), 0, []string{"shop.boss"}, "it sent another input for a call that it had made before"},
 		"a client's, once more":       {nil, []continuation.Call{{Number: 1, ID: "call_001", Toolset: "own", Tool: "mine", Digest: empty[:]}}, 0, []string{"mine"}, "1 is for the client"},
 		"of a server without digests": {nil, []continuation.Call{{Number: 1, ID: "call_001"}}, 0, []string{"mine"}, "1 is for the client"},
 		"another tool of the client":  {nil, pending("mine", "", false), 0, []string{"careful"}, "it sent another input for a call that it had made before"},
-		"a server's, then a client's": {nil, pending("look", stageBegun, true), 0, []string{"mine"}, "it sent another input for a call that it had made before"},
+		"a server's, then a client's": {nil, pending("look", "begun", true), 0, []string{"mine"}, "it sent another input for a call that it had made before"},
 		"a tool that is not granted":  {nil, nil, 0, []string{"shop.steal"}, "shop.steal"},
 		"a toolset that is another's": {nil, nil, 0, []string{"shop.mine"}, "shop.mine"},
 		"a server's as a client's":    {nil, nil, 0, []string{"look"}, "look"},
@@ -167,7 +168,7 @@ func TestPauseKeepsApprovals(t *testing.T) {
 	call := func(n int, stage string) continuation.Call {
 		return continuation.Call{Number: n, ID: callID(n), Toolset: "shop", Tool: "ship", Stage: stage, Digest: digest[:], Server: true}
 	}
-	r := continuation.Record{Issued: 3, Pending: []continuation.Call{call(1, stageAsked), call(2, stageApproved), call(3, stageApproved)}}
+	r := continuation.Record{Issued: 3, Pending: []continuation.Call{call(1, "asked"), call(2, "approved"), call(3, "approved")}}
 	d := dispatching(t, nil)
 	p, _, err := d.plan(callsOf("shop.ship", "shop.ship"), r)
 	if got := planned(p); got != "1 is asked" || err != nil {
@@ -181,7 +182,7 @@ func TestPauseKeepsApprovals(t *testing.T) {
 	for _, c := range e.pending {
 		stages[c.ID] = c.Stage
 	}
-	if want := map[string]string{"call_001": stageAsked, "call_002": stageApproved}; !maps.Equal(stages, want) {
+	if want := map[string]string{"call_001": "asked", "call_002": "approved"}; !maps.Equal(stages, want) {
 		t.Errorf("the record has %v, want %v", stages, want)
 	}
 }
@@ -311,7 +312,7 @@ func TestPlanLimits(t *testing.T) {
 	}
 	digest := sha256.Sum256([]byte("{}"))
 	known := continuation.Record{Issued: 1, Pending: []continuation.Call{
-		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: stageAsked, Digest: digest[:], Server: true},
+		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: "asked", Digest: digest[:], Server: true},
 	}}
 	other.Ask(maxAskedOfAll, true)
 	if _, fail, asked, _ := plans(d, known, "shop.ask", 1); asked != 1 || fail != 0 {
@@ -341,14 +342,14 @@ func TestPlanBroken(t *testing.T) {
 func TestSettlement(t *testing.T) {
 	yes, no := new(true), new(false)
 	pending := []continuation.Call{
-		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: stageAsked, Server: true},
-		{Number: 2, ID: "call_002", Tool: "careful", Stage: stageAsked},
+		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: "asked", Server: true},
+		{Number: 2, ID: "call_002", Tool: "careful", Stage: "asked"},
 		{Number: 3, ID: "call_003", Tool: "mine"},
-		{Number: 4, ID: "call_004", Tool: "boss", Stage: stageOperator, Server: true},
-		{Number: 5, ID: "call_005", Tool: "ask", Stage: stageRefused, Server: true, Reason: "too late"},
-		{Number: 6, ID: "call_006", Tool: "ask", Stage: stageApproved, Server: true},
+		{Number: 4, ID: "call_004", Tool: "boss", Stage: "operator", Server: true},
+		{Number: 5, ID: "call_005", Tool: "ask", Stage: "refused", Server: true, Reason: "too late"},
+		{Number: 6, ID: "call_006", Tool: "ask", Stage: "approved", Server: true},
 		// A server that has died has taken these results, with the approvals of their calls.
-		{Number: 7, ID: "call_007", Tool: "careful", Stage: stageHanded, Answered: true},
+		{Number: 7, ID: "call_007", Tool: "careful", Stage: "handed", Answered: true},
 		{Number: 8, ID: "call_008", Tool: "careful", Answered: true},
 	}
 	for name, c := range map[string]struct {

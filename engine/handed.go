@@ -99,7 +99,9 @@ func (s *stretch) receive(d delivery) (ending, bool) {
 			d.results[h.index].Number = number
 		}
 		if !h.noted {
-			s.conversation.noteReply(h)
+			if err := s.conversation.noteReply(h); err != nil {
+				return s.broken(sandbox.Broken{Err: err}), true
+			}
 		}
 	}
 	if err := s.conversation.writeReplies(); err != nil {
@@ -109,16 +111,20 @@ func (s *stretch) receive(d delivery) (ending, bool) {
 }
 
 // noteReply notes a result of a client in the journal. Its files were kept after the round was claimed.
-func (c *conversation) noteReply(h handing) {
+func (c *conversation) noteReply(h handing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.chronicle.Note(c.chronicle.outcomeOf(h.reply, h.started))
-	c.record.Pending = slices.Clone(c.record.Pending)
-	for i, call := range c.record.Pending {
-		if call.ID == h.CallID {
-			c.record.Pending[i].Stage = ""
+	pending := slices.Clone(c.record.Pending)
+	for i := range pending {
+		if pending[i].ID == h.CallID {
+			if err := moveCall(&pending[i], callAnswered); err != nil {
+				return err
+			}
 		}
 	}
+	c.record.Pending = pending
+	return nil
 }
 
 // writeReplies records the results of a client that have handed files over. If the store is not available,

@@ -42,7 +42,7 @@ func (e *Engine) Latest(ctx context.Context, principal, execution string) (Lates
 		}
 	}
 	for _, call := range record.Pending {
-		if State(record.State) == Paused && call.Stage == stageAsked {
+		if State(record.State) == Paused && stateOf(call) == callAsked {
 			l.Open = append(l.Open, call.ID)
 		}
 	}

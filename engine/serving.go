@@ -38,7 +38,7 @@ func (c *conversation) beginCalls(p plan) error {
 	for _, call := range c.record.Pending {
 		i := slices.IndexFunc(p.begin, func(b *proposal) bool { return b.Number == call.Number })
 		switch {
-		case i < 0 && !call.Answered:
+		case i < 0 && stateOf(call).open():
 			others = append(others, call)
 		case i >= 0 && p.begin[i].refusal == "":
 			reserved -= call.Cost // A former server has reserved it. If the call is not repeated it may have taken effect.
@@ -106,7 +106,7 @@ func (c *conversation) missed(awaited map[int]bool, w *crew) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool {
-		if p.Stage != stageBegun || awaited[p.Number] || w.has(p.Number) {
+		if stateOf(p) != callBegun || awaited[p.Number] || w.has(p.Number) {
 			return false
 		}
 		c.chronicle.Note(&journal.CallCompleted{

@@ -48,7 +48,7 @@ func proposed(call continuation.Call, refusal string) *proposal {
 
 // A call whose server has died may have taken effect, so that it costs what it costs.
 func TestCostOfCallsThatMayHaveBeenMade(t *testing.T) {
-	once, again := begun(1, stageBegun, 5), begun(2, stageBegun, 3)
+	once, again := begun(1, "begun", 5), begun(2, "begun", 3)
 	c := runningWith(t, func(s continuation.Store) continuation.Store { return s }, once, again)
 	if err := c.beginCalls(plan{begin: []*proposal{proposed(once, textRestarted), proposed(again, "")}}); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestCostOfCallsThatMayHaveBeenMade(t *testing.T) {
 
 // The journal has one end of a call that fails because it cannot be recorded.
 func TestCallsWithoutAStore(t *testing.T) {
-	approved := begun(1, stageApproved, 0)
+	approved := begun(1, "approved", 0)
 	away := true
 	c := runningWith(t, func(s continuation.Store) continuation.Store {
 		return &hooked{Store: s, put: func(ctx context.Context, r continuation.Record, ttl time.Duration, chapter continuation.Chapter) error {
