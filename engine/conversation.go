@@ -400,17 +400,13 @@ func (c *conversation) save(ctx context.Context) error {
 	if !c.standing.unsaved() {
 		return nil
 	}
-	next := c.record
-	if err := c.write(ctx, &next); err != nil {
+	if err := c.rewrite(ctx); err != nil {
 		return err
 	}
-	c.record = next
-	c.tally.note(c.untold)
-	c.untold = nil
 	if s := c.segment; s != nil {
 		c.segment = answered(s.round, s.request, s.outcome, nil)
 	}
-	return c.stand(standingIn(State(next.State), true))
+	return nil
 }
 
 // saveLate writes the record of an end that the store did not accept, as soon as the store is

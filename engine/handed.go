@@ -123,7 +123,7 @@ func (c *conversation) noteReply(h handing) error {
 			}
 		}
 	}
-	c.record.Pending = pending
+	c.note(func(r *continuation.Record) { r.Pending = pending })
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (c *conversation) writeReplies() error {
 	if c.standing != running {
 		return ErrOwnerAway
 	}
-	err := c.amend(context.Background(), func(*continuation.Record) {})
+	err := c.amend(context.Background(), asItIs)
 	if errors.Is(err, continuation.ErrUnavailable) {
 		return nil
 	}
@@ -259,7 +259,9 @@ func (c *conversation) noteHanded(event *journal.ArtifactStored, kept *handedFil
 	}
 	list, err := handedOf(c.record)
 	if err == nil {
-		c.record.Handed, err = json.Marshal(append(list, *kept))
+		var handed []byte
+		handed, err = json.Marshal(append(list, *kept))
+		c.note(func(r *continuation.Record) { r.Handed = handed })
 	}
 	if err != nil {
 		panic(err) // It does not happen: what was decoded from the record can be encoded.

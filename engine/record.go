@@ -19,7 +19,9 @@ import (
 const recordSlack = 30 * time.Second
 
 // A ledger keeps the record of one execution, and where the execution stands on this server.
-// The stored record changes in own, commit, save and catchUp, and nowhere else.
+//
+// The record changes in two ways. note changes what the next write brings along; own, commit, rewrite and amend
+// write to the store. Nothing else changes it but endForgotten, which writes the record of an execution that has none.
 type ledger struct {
 	id      string
 	o       *Options
@@ -82,6 +84,21 @@ func (l *ledger) own(ctx context.Context, change func(*continuation.Record)) err
 	return nil
 }
 
+// note changes the record here, except for its state. The next write stores it. mu is held.
+func (l *ledger) note(change func(*continuation.Record)) { change(&l.record) }
+
+// amend writes a change of the record that leaves its state as it is. mu is held.
+func (l *ledger) amend(ctx context.Context, change func(*continuation.Record)) error {
+	next := l.record
+	next.Version++
+	change(&next)
+	if err := l.write(ctx, &next); err != nil {
+		return err
+	}
+	l.record = next
+	return nil
+}
+
 // commit moves the execution to its next state, applies change to its record, writes the
 // record, and notes the events that tell what happened. Nothing else changes the state of an
 // execution. If the store is away, commit returns its error, but makes the move all the same,
@@ -114,6 +131,18 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	}
 	l.tally.note(events)
 	return nil
+}
+
+// rewrite writes the record of a move that the store did not accept. mu is held.
+func (l *ledger) rewrite(ctx context.Context) error {
+	next := l.record
+	if err := l.write(ctx, &next); err != nil {
+		return err
+	}
+	l.record = next
+	l.tally.note(l.untold)
+	l.untold = nil
+	return l.stand(standingIn(State(next.State), true))
 }
 
 // recorded reports whether a record of the execution was written, or was to be written while the
@@ -209,14 +238,11 @@ func (l *ledger) catchUp() error {
 	if !l.chronicle.Waits() {
 		return nil
 	}
-	next := l.record
-	next.Version++
-	if err := l.write(context.Background(), &next); err != nil {
-		return err
-	}
-	l.record = next
-	return nil
+	return l.amend(context.Background(), asItIs)
 }
+
+// asItIs changes nothing in a record that is written for the sake of the journal.
+func asItIs(*continuation.Record) {}
 
 // owned reports whether this server may act on the sandbox. A server whose lease has ended asks
 // the store who the owner is. If the store does not answer, this server leaves the sandbox alone:
@@ -271,5 +297,5 @@ func (l *ledger) budget() time.Duration {
 func (l *ledger) spend(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.record.Spent += d
+	l.note(func(r *continuation.Record) { r.Spent += d })
 }

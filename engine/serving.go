@@ -48,7 +48,7 @@ func (c *conversation) beginCalls(p plan) error {
 		next.Pending, next.Issued, next.Cost = slices.Concat(begun, others), issued, next.Cost+reserved
 	})
 	if errors.Is(err, continuation.ErrUnavailable) {
-		c.record.Pending, c.record.Issued = others, issued
+		c.note(func(r *continuation.Record) { r.Pending, r.Issued = others, issued })
 		for _, b := range p.begin {
 			if b.refusal == "" {
 				b.refusal = textStoreAway
@@ -65,7 +65,7 @@ func (c *conversation) beginCalls(p plan) error {
 func (c *conversation) endCall(s *served) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool { return p.Number == s.call.Number })
+	c.forget(func(p continuation.Call) bool { return p.Number == s.call.Number })
 	received := c.record.Received + max(s.size, int64(len(s.output)))
 	if limit := c.o.MaxResults; s.message == "" && limit > 0 && received > limit {
 		s.message, s.output = (&ResultsError{Size: received, Limit: limit}).told(), nil
@@ -75,7 +75,7 @@ func (c *conversation) endCall(s *served) {
 	c.tally.call(s.message != "")
 	took := journal.Since(s.call.Started)
 	if s.message != "" && !s.unknown {
-		c.record.Cost -= s.call.Cost
+		c.note(func(r *continuation.Record) { r.Cost -= s.call.Cost })
 	}
 	switch {
 	case s.givenUp:
@@ -84,10 +84,15 @@ func (c *conversation) endCall(s *served) {
 		c.chronicle.Note(c.chronicle.failureTold(s.call.ID, s.message, s.details, took))
 		return
 	}
-	c.record.Received = received
+	c.note(func(r *continuation.Record) { r.Received = received })
 	c.chronicle.Note(&journal.CallCompleted{
 		Call: s.call.ID, Record: c.chronicle.recordName(s.call.ID), Output: c.chronicle.Value(s.output), Took: took, Cost: s.tool.Cost,
 	})
+}
+
+// forget takes the calls that have ended out of the record. The caller holds mu.
+func (c *conversation) forget(ended func(continuation.Call) bool) {
+	c.note(func(r *continuation.Record) { r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), ended) })
 }
 
 // givenUp notes the calls that the server runs on, though the program does not wait for them any more.
@@ -95,7 +100,7 @@ func (c *conversation) givenUp(calls []*served) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range calls {
-		c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool { return p.Number == s.call.Number })
+		c.forget(func(p continuation.Call) bool { return p.Number == s.call.Number })
 		c.chronicle.Note(c.chronicle.failure(s.call.ID, textGivenUp, journal.Since(s.call.Started)))
 	}
 }
@@ -105,7 +110,7 @@ func (c *conversation) givenUp(calls []*served) {
 func (c *conversation) missed(awaited map[int]bool, w *crew) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.record.Pending = slices.DeleteFunc(slices.Clone(c.record.Pending), func(p continuation.Call) bool {
+	c.forget(func(p continuation.Call) bool {
 		if stateOf(p) != callBegun || awaited[p.Number] || w.has(p.Number) {
 			return false
 		}
@@ -136,18 +141,6 @@ func (c *chronicle) begun(call issuedCall) *journal.CallStarted {
 		Call: call.ID, Record: c.recordName(call.ID), Tool: call.Name, Toolset: call.Toolset, Runner: runner,
 		Input: c.Value(call.Input), Line: c.Line(call.line),
 	}
-}
-
-// amend writes a change of the record that leaves its state as it is. mu is held.
-func (l *ledger) amend(ctx context.Context, change func(*continuation.Record)) error {
-	next := l.record
-	next.Version++
-	change(&next)
-	if err := l.write(ctx, &next); err != nil {
-		return err
-	}
-	l.record = next
-	return nil
 }
 
 // rest decides about the calls of a program that has come to rest, and lets those begin that the server
