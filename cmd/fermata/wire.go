@@ -27,8 +27,10 @@ import (
 	toolsetroutes "fermata/api/toolsets"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/files"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
+	"fermata/engine/tools/host"
 	"fermata/engine/usage"
 )
 
@@ -97,6 +99,31 @@ type served struct {
 // pinging asks a store whether it answers.
 type pinging = func(context.Context) error
 
+// parts are the parts of a server, in the order in which they are opened.
+type parts struct {
+	*settings
+	log          *slog.Logger
+	watched      *metrics
+	dir, stateID string
+	keys         keys
+	store        continuation.Store
+	registry     peer.Directory
+	files        *files.Store
+	provider     sandbox.Provider
+	maxIdle      time.Duration
+	toolsets     *host.Host
+	used         *usage.Counter
+	executions   *engine.Engine
+}
+
+// keys sign what a server gives away, and check what comes back.
+type keys struct {
+	signer   *continuation.Signer
+	peers    peer.Key
+	sessions mcp.Key
+	verifier *auth.JWT
+}
+
 // wire opens the parts of a server and connects them. The caller must close opened when no
 // request is being handled any more. After an error nothing is left open. From the end of ctx on
 // the server says that it is not ready; streams end with serving. watched shows what the parts do.
@@ -109,16 +136,16 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 			opened = nil
 		}
 	}()
-	dir, err := s.Executions.stateDir(log)
-	if err != nil {
+	p := parts{settings: s, log: log, watched: watched}
+	var release func() error
+	if p.dir, err = s.Executions.stateDir(log); err != nil {
 		return handlers, opened, err
 	}
-	stateID, release, err := lockStateDir(dir)
-	if err != nil {
+	if p.stateID, release, err = lockStateDir(p.dir); err != nil {
 		return handlers, opened, err
 	}
 	opened.add("state directory", func(context.Context) error { return release() })
-	commands := filepath.Join(dir, "mcp")
+	commands := filepath.Join(p.dir, "mcp")
 	clearCommands(commands, log)
 	if s.HTTP.MetricsAddr != "" {
 		// Metrics are opened before the other parts and closed after them, to show how those
@@ -130,167 +157,183 @@ func (s *settings) wire(ctx, serving context.Context, log *slog.Logger, watched 
 		listeners = append(listeners, at)
 		opened.add("metrics", stop)
 	}
-	instance := stateID + "." + uuid.NewString()
-	secrets, err := s.Executions.secrets(dir)
-	if err != nil {
+	if p.keys, err = p.makeKeys(); err != nil {
 		return handlers, opened, err
 	}
-	signer, err := continuation.NewSigner(secrets)
-	if err != nil {
-		return handlers, opened, fmt.Errorf("%w (FERMATA_SECRET): make one with openssl rand -hex 32", err)
-	}
-	peerKey, err := peer.NewKey(secrets)
-	if err != nil {
+	if p.store, p.registry, err = s.Servers.store(p.dir, &s.Journal, log); err != nil { //nolint:contextcheck // the store lives until it is closed
 		return handlers, opened, err
 	}
-	sessions, err := mcp.NewKey(secrets)
-	if err != nil {
+	opened.add("store", func(context.Context) error { return p.store.Close() })
+	found(p.store.Ping)
+	if p.files, err = s.Files.open(ctx, log, p.dir); err != nil {
 		return handlers, opened, err
 	}
-	verifier, err := s.JWT.verifier(log)
-	if err != nil {
+	opened.add("files", func(context.Context) error { return p.files.Close() })
+	instance := p.stateID + "." + uuid.NewString()
+	if p.provider, p.maxIdle, err = s.provider(ctx, log, p.dir, p.installation(), instance); err != nil {
 		return handlers, opened, err
 	}
-	store, registry, err := s.Servers.store(dir, &s.Journal, log) //nolint:contextcheck // the store lives until it is closed
-	if err != nil {
+	opened.add("sandboxes", func(context.Context) error { return p.provider.Close() })
+	forbidden := slices.Concat([]net.Addr{addr}, listeners, s.Servers.redisAddresses(ctx))
+	var closing func(context.Context) error
+	if p.toolsets, closing, err = s.Tools.open(ctx, log, commands, s.isPrincipal, forbidden...); err != nil {
 		return handlers, opened, err
 	}
-	opened.add("store", func(context.Context) error { return store.Close() })
-	found(store.Ping)
-	files, err := s.Files.open(ctx, log, dir)
-	if err != nil {
+	if p.toolsets != nil {
+		opened.add("toolsets", closing)
+	}
+	p.used = usage.New(usage.Options{Store: p.store, Life: s.Tools.UsageLife, Log: log}) //nolint:contextcheck // it writes until it is closed
+	opened.add("usage", p.used.Close)
+	if p.executions, err = p.engine(ctx, instance, addr); err != nil {
 		return handlers, opened, err
 	}
-	opened.add("files", func(context.Context) error { return files.Close() })
-	installation := stateID
-	if registry != nil {
-		// Every server of the group may take over a container of another one.
-		installation = peerKey.Group(s.Servers.redisPlace())
-	}
-	provider, maxIdle, err := s.provider(ctx, log, dir, installation, instance)
-	if err != nil {
+	opened.add("engine", p.executions.Close)
+	watched.watch(p.executions.Stats)
+	if handlers, err = p.faces(ctx, serving); err != nil {
 		return handlers, opened, err
 	}
-	opened.add("sandboxes", func(context.Context) error { return provider.Close() })
-	handlers.about = s.about(ctx, dir, provider)
-	var signed continuation.Registry
-	if registry != nil {
-		signed = peer.NewRegistry(registry, peerKey, s.Files.bucket(), log)
-	}
-	address, err := s.Servers.peerAddress(addr)
+	opened.add("programs of agents", handlers.agents.Close)
+	handlers.about = s.about(ctx, p.dir, p.provider)
+	return handlers, opened, nil
+}
+
+// makeKeys makes the keys of a server from its secrets, which may be in its state directory.
+func (p *parts) makeKeys() (k keys, err error) {
+	secrets, err := p.Executions.secrets(p.dir)
 	if err != nil {
-		return handlers, opened, err
+		return k, err
 	}
-	toolsets, closeToolsets, err := s.Tools.open(ctx, log, commands, s.isPrincipal, slices.Concat([]net.Addr{addr}, listeners, s.Servers.redisAddresses(ctx))...)
+	if k.signer, err = continuation.NewSigner(secrets); err != nil {
+		return k, fmt.Errorf("%w (FERMATA_SECRET): make one with openssl rand -hex 32", err)
+	}
+	if k.peers, err = peer.NewKey(secrets); err != nil {
+		return k, err
+	}
+	if k.sessions, err = mcp.NewKey(secrets); err != nil {
+		return k, err
+	}
+	k.verifier, err = p.JWT.verifier(p.log)
+	return k, err
+}
+
+// installation returns what the sandboxes of a server belong to. Every server of a group may take over a container of
+// another one.
+func (p *parts) installation() string {
+	if p.registry == nil {
+		return p.stateID
+	}
+	return p.keys.peers.Group(p.Servers.redisPlace())
+}
+
+// engine starts the engine. addr is where clients reach the server.
+func (p *parts) engine(ctx context.Context, instance string, addr net.Addr) (*engine.Engine, error) {
+	address, err := p.Servers.peerAddress(addr)
 	if err != nil {
-		return handlers, opened, err
+		return nil, err
 	}
-	var granting engine.Toolsets
-	if toolsets != nil {
-		granting = toolsets
-		opened.add("toolsets", closeToolsets)
-	}
-	used := usage.New(usage.Options{Store: store, Life: s.Tools.UsageLife, Log: log}) //nolint:contextcheck // it writes until it is closed
-	opened.add("usage", used.Close)
-	executions, err := engine.New(ctx, engine.Options{
-		Provider: provider,
-		Store:    store,
-		Signer:   signer,
+	options := engine.Options{
+		Provider: p.provider,
+		Store:    p.store,
+		Signer:   p.keys.signer,
 		Instance: instance,
 		// Process sandboxes live below this server's state directory, so no other server can
 		// reach them. Containers can be reached by every server that uses the same Docker
 		// daemon.
-		Exclusive:    s.Sandbox.Provider == "process",
-		Registry:     signed,
+		Exclusive:    p.Sandbox.Provider == "process",
 		Address:      address,
-		Peers:        peer.NewClient(peerKey, maxPeerAnswer+2*maxEscape*int64(s.Sandbox.Output)),
-		KeepPaused:   s.Servers.Drain == "keep",
-		Log:          log,
-		PauseTTL:     s.Executions.PauseTTL,
-		ApprovalTTL:  s.Executions.ApprovalTTL,
-		KeepAnswers:  s.Executions.Keep,
-		WallClock:    s.Executions.TimeoutClock == "wall",
-		MaxRounds:    s.Executions.MaxRounds,
-		MaxCalls:     s.Executions.MaxCalls,
-		MaxResults:   int64(s.Executions.MaxResults),
-		PoolSizes:    s.Sandbox.poolSizes(),
-		MaxIdle:      maxIdle,
-		MaxSandboxes: s.Sandbox.MaxSandboxes,
-		MaxRunning:   s.Executions.MaxRunning,
-		MaxPaused:    s.Executions.MaxPaused,
-		QueueTimeout: s.Sandbox.QueueTimeout,
-		Waited:       seconds(watched.waits),
-		Made:         seconds(watched.made),
+		Peers:        peer.NewClient(p.keys.peers, maxPeerAnswer+2*maxEscape*int64(p.Sandbox.Output)),
+		KeepPaused:   p.Servers.Drain == "keep",
+		Log:          p.log,
+		PauseTTL:     p.Executions.PauseTTL,
+		ApprovalTTL:  p.Executions.ApprovalTTL,
+		KeepAnswers:  p.Executions.Keep,
+		WallClock:    p.Executions.TimeoutClock == "wall",
+		MaxRounds:    p.Executions.MaxRounds,
+		MaxCalls:     p.Executions.MaxCalls,
+		MaxResults:   int64(p.Executions.MaxResults),
+		PoolSizes:    p.Sandbox.poolSizes(),
+		MaxIdle:      p.maxIdle,
+		MaxSandboxes: p.Sandbox.MaxSandboxes,
+		MaxRunning:   p.Executions.MaxRunning,
+		MaxPaused:    p.Executions.MaxPaused,
+		QueueTimeout: p.Sandbox.QueueTimeout,
+		Waited:       seconds(p.watched.waits),
+		Made:         seconds(p.watched.made),
 
-		Files:        files,
-		MaxInputSize: s.Sandbox.inputSize(),
-		Journal:      s.Journal.options(),
+		Files:        p.files,
+		MaxInputSize: p.Sandbox.inputSize(),
+		Journal:      p.Journal.options(),
 		Words:        librechat.Words{},
 
-		Toolsets:        granting,
-		Package:         s.Tools.Package,
-		ToolConcurrency: s.Tools.Concurrency,
-		Used:            used.Used,
+		Package:         p.Tools.Package,
+		ToolConcurrency: p.Tools.Concurrency,
+		Used:            p.used.Used,
 
-		MaxExecutions: s.maxExecutions(),
-		MaxStored:     int64(s.Executions.MaxStored),
-		Limits:        s.limits(),
-	})
+		MaxExecutions: p.maxExecutions(),
+		MaxStored:     int64(p.Executions.MaxStored),
+		Limits:        p.limits(),
+	}
+	// An interface with a nil pointer in it is not nil.
+	if p.registry != nil {
+		options.Registry = peer.NewRegistry(p.registry, p.keys.peers, p.Files.bucket(), p.log)
+	}
+	if p.toolsets != nil {
+		options.Toolsets = p.toolsets
+	}
+	executions, err := engine.New(ctx, options)
 	if errors.Is(err, sandbox.ErrOutOfMemory) {
-		err = fmt.Errorf("%w (FERMATA_MEMORY, which is %s, is too small for the interpreter and its libraries)", err, humanize.IBytes(uint64(s.Sandbox.Memory)))
+		err = fmt.Errorf("%w (FERMATA_MEMORY, which is %s, is too small for the interpreter and its libraries)", err, humanize.IBytes(uint64(p.Sandbox.Memory)))
 	}
 	if err != nil {
-		return handlers, opened, fmt.Errorf("start engine: %w", err)
+		return nil, fmt.Errorf("start engine: %w", err)
 	}
-	opened.add("engine", executions.Close)
-	watched.watch(executions.Stats)
-	options := s.options(log, watched)
-	options.Auth = auth.New(s.HTTP.keys(), verifier)
+	return executions, nil
+}
+
+// faces registers the routes of a server. Its streams end with serving.
+//
+//nolint:contextcheck // each request has a context of its own, and Ready waits for nothing
+func (p *parts) faces(ctx, serving context.Context) (handlers served, err error) {
+	options := p.options(p.log, p.watched)
+	options.Auth = auth.New(p.HTTP.keys(), p.keys.verifier)
 	clients := api.New(options)
-	clients.Health(version(), draining(ctx), executions.Ready, func(context.Context) error { return files.Ready() }) //nolint:contextcheck // Ready waits for nothing
-	history := journal.NewHistory(store, executions.EndForgotten)
-	readers := api.NewReaders(s.HTTP.MaxReaders, watched.readers())
-	contract := s.librechat(executions, files)
-	blocks := timelines.New(history, files, s.Journal.Timeline)
+	clients.Health(version(), draining(ctx), p.executions.Ready, func(context.Context) error { return p.files.Ready() })
+	history := journal.NewHistory(p.store, p.executions.EndForgotten)
+	readers := api.NewReaders(p.HTTP.MaxReaders, p.watched.readers())
+	blocks := timelines.New(history, p.files, p.Journal.Timeline)
+	contract := p.librechat()
 	contract.History, contract.Readers, contract.Timelines = history, readers, blocks
-	if toolsets != nil {
-		contract.Keys = toolsets.Keys
-	}
-	librechat.Register(clients, contract)                                                                                         //nolint:contextcheck // each request has a context of its own
-	live.Register(clients, live.Options{History: history, Executions: executions, Readers: readers, Draining: serving, Log: log}) //nolint:contextcheck // each request has a context of its own
-	blocks.Register(clients, log)                                                                                                 //nolint:contextcheck // each request has a context of its own
-	routes := toolsetroutes.Options{Calls: executions, Body: int64(s.HTTP.MaxBody)}
-	if toolsets != nil {
-		routes.Toolsets = toolsets
-	}
-	toolsetroutes.Register(clients, routes)    //nolint:contextcheck // each request has a context of its own
-	toolsetroutes.RegisterUsage(clients, used) //nolint:contextcheck // each request has a context of its own
+	routes := toolsetroutes.Options{Calls: p.executions, Body: int64(p.HTTP.MaxBody)}
 	agents := mcp.Options{
-		Executions: executions, Files: files, History: history, Package: s.Tools.Package,
-		Readers: readers, Key: sessions, Version: version(), Log: log,
+		Executions: p.executions, Files: p.files, History: history, Package: p.Tools.Package,
+		Readers: readers, Key: p.keys.sessions, Version: version(), Log: p.log,
 	}
-	if toolsets != nil {
-		agents.Toolsets = agentTools{toolsets}
+	if p.toolsets != nil {
+		contract.Keys, routes.Toolsets, agents.Toolsets = p.toolsets.Keys, p.toolsets, agentTools{p.toolsets}
 	}
 	handlers.agents = mcp.New(agents)
-	opened.add("programs of agents", handlers.agents.Close)
-	mcp.Register(clients, handlers.agents) //nolint:contextcheck // each request has a context of its own
-	if s.HTTP.Console == "on" {
+	librechat.Register(clients, contract)
+	live.Register(clients, live.Options{History: history, Executions: p.executions, Readers: readers, Draining: serving, Log: p.log})
+	blocks.Register(clients, p.log)
+	toolsetroutes.Register(clients, routes)
+	toolsetroutes.RegisterUsage(clients, p.used)
+	mcp.Register(clients, handlers.agents)
+	if p.HTTP.Console == "on" {
 		if err := console.Register(clients); err != nil {
-			return handlers, opened, err
+			return handlers, errors.Join(err, handlers.agents.Close(ctx))
 		}
 	}
-	reference.Register(clients, reference.Options{Version: version(), Console: s.HTTP.Console == "on"})
+	reference.Register(clients, reference.Options{Version: version(), Console: p.HTTP.Console == "on"})
 	servers := clients
-	if s.Servers.PeerAddr != "" {
+	if p.Servers.PeerAddr != "" {
 		servers = api.New(options)
 		handlers.peers = servers
 	}
-	if registry != nil || s.Servers.PeerAddr != "" {
-		peer.Register(servers, executions, peerKey, peer.Limits{Body: int64(s.HTTP.MaxBody), Results: s.Executions.MaxCalls})
+	if p.registry != nil || p.Servers.PeerAddr != "" {
+		peer.Register(servers, p.executions, p.keys.peers, peer.Limits{Body: int64(p.HTTP.MaxBody), Results: p.Executions.MaxCalls})
 	}
 	handlers.handler = clients
-	return handlers, opened, nil
+	return handlers, nil
 }
 
 // options returns the settings that all contracts share, except for who may use them.
@@ -315,20 +358,20 @@ func draining(signalled context.Context) func(context.Context) error {
 }
 
 // librechat returns the settings of LibreChat's contract.
-func (s *settings) librechat(executions librechat.Executions, files librechat.Files) librechat.Options {
+func (p *parts) librechat() librechat.Options {
 	o := librechat.Options{
-		Executions:  executions,
-		Files:       files,
-		Errors:      s.HTTP.ErrorStyle,
-		NoTimelines: s.Journal.Mode != journal.Full,
+		Executions:  p.executions,
+		Files:       p.files,
+		Errors:      p.HTTP.ErrorStyle,
+		NoTimelines: p.Journal.Mode != journal.Full,
 		Limits: librechat.Limits{
-			Body:        int64(s.HTTP.MaxBody),
-			Tools:       s.Executions.MaxTools,
-			Results:     s.Executions.MaxCalls,
-			ResultBytes: int(s.Executions.MaxResult),
+			Body:        int64(p.HTTP.MaxBody),
+			Tools:       p.Executions.MaxTools,
+			Results:     p.Executions.MaxCalls,
+			ResultBytes: int(p.Executions.MaxResult),
 		},
 	}
-	if s.Files.bucket() {
+	if p.Files.bucket() {
 		o.UploadMemory = bucketPart
 	}
 	return o
