@@ -131,10 +131,19 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	if c.Began != nil {
 		c.Began(conversation.id)
 	}
+	answer, state, err := s.run(ctx, grant, c, conversation.chronicle.Summary().RecordNameOf(standaloneID))
+	s.tally.call(err != nil)
+	s.endCall(conversation, state, answer)
+	if refused, ok := errors.AsType[*SpentError](err); ok {
+		return ToolResult{}, refused
+	}
+	return answer, nil
+}
+
+// run runs a call, and returns its answer and how it has ended. name is the call's in the records.
+func (s *standaloneCalls) run(ctx context.Context, grant *host.Grant, c ToolCall, name string) (ToolResult, State, error) {
 	began := time.Now()
-	name := conversation.chronicle.Summary().RecordNameOf(standaloneID)
 	result, err := s.call(ctx, grant, c.Principal, tools.Request{Toolset: c.Toolset, Tool: c.Tool, Input: c.Input, Key: name, Depth: c.Depth})
-	refused, _ := errors.AsType[*SpentError](err)
 	answer := ToolResult{ID: name, Output: result.Output, Took: time.Since(began), Cost: result.Cost}
 	state := Completed
 	switch {
@@ -148,12 +157,7 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 	case s.o.Used != nil:
 		s.o.Used(c.Principal, c.Toolset, result.Cost)
 	}
-	s.tally.call(err != nil)
-	s.endCall(conversation, state, answer)
-	if refused != nil {
-		return ToolResult{}, refused
-	}
-	return answer, nil
+	return answer, state, err
 }
 
 // call makes a call if its principal may pay for it.

@@ -249,12 +249,8 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 	if err := st.prepare(ctx, s, from); err != nil {
 		return nil, nil, err
 	}
-	if !st.members.Announced() {
-		// The store does not accept writes, so a pause could not be recorded either.
-		return nil, nil, fmt.Errorf("start an execution: %w", continuation.ErrUnavailable)
-	}
 	id := s.execution()
-	if err := st.o.Store.Room(ctx, id); err != nil {
+	if err := st.recordable(ctx, id); err != nil {
 		return nil, nil, fmt.Errorf("start an execution: %w", err)
 	}
 	inputs, err := encodeInputs(s.Inputs, st.o.MaxInputSize)
@@ -272,33 +268,83 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 			s.discard(ctx)
 		}
 	}()
-	waiting, cancel := context.WithTimeoutCause(ctx, st.o.QueueTimeout, errQueue)
+	sb, waited, err := st.take(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if !begun {
+			st.pool.Release(sb)
+		}
+	}()
+	sb.CountBy(counted)
+	if inputs, err = s.stage(ctx, inputs, st.o.MaxInputSize); err != nil {
+		return nil, nil, err
+	}
+	record, err := st.newRecord(id, s, from, inputs, sb)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := newConversation(st.newLedger(record, st.newChronicle(s, record, from.mandate)))
+	x := st.newExecution(c, sb, counted, from.mandate)
+	x.requestID.Store(&s.RequestID)
+	if err := give(ctx, st.o.Files, sb, c.record); err != nil {
+		return nil, nil, err
+	}
+	first := newSegment(0, s.Request, waited)
+	first.audience.enter()
+	c.segment = first
+	if err := st.executions.register(x.id, x); err != nil {
+		return nil, nil, err
+	}
+	if err := c.open(ctx, s); err != nil {
+		first.finish(Outcome{}, ownerAway(err))
+		st.executions.forget(x.id)
+		return nil, nil, err
+	}
+	begun, from.used = true, true
+	if s.Began != nil {
+		s.Began(x.id)
+	}
+	go func() {
+		defer st.executions.forget(x.id)
+		x.live(delivery{program: from.program})
+	}()
+	return x, first, nil
+}
+
+// recordable returns an error if the store does not accept writes, or is full: a pause could not be recorded either.
+func (st *starter) recordable(ctx context.Context, id string) error {
+	if !st.members.Announced() {
+		return continuation.ErrUnavailable
+	}
+	return st.o.Store.Room(ctx, id)
+}
+
+// take takes a sandbox from the pool, and returns for how long the start has waited for it.
+func (st *starter) take(ctx context.Context, s Start) (*sandbox.Conn, time.Duration, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, st.o.QueueTimeout, errQueue)
 	defer cancel()
 	asked := time.Now()
-	sb, err := st.pool.Take(waiting, s.kind(), s.Principal)
+	sb, err := st.pool.Take(ctx, s.kind(), s.Principal)
 	waited := time.Since(asked)
 	if errors.Is(err, errQueue) && st.pool.Full() {
 		err = &FullError{Room: st.executions.nextRoom(), cause: err}
 	}
 	st.logWaited(s, waited, err)
-	if err != nil {
-		return nil, nil, err
-	}
-	if inputs, err = s.stage(ctx, inputs, st.o.MaxInputSize); err != nil {
-		st.pool.Release(sb)
-		return nil, nil, err
-	}
+	return sb, waited, err
+}
+
+// newRecord returns the first record of an execution, which no store has yet.
+func (st *starter) newRecord(id string, s Start, from *outset, inputs json.RawMessage, sb *sandbox.Conn) (continuation.Record, error) {
 	rights, err := from.mandate.encode()
 	if err != nil {
-		st.pool.Release(sb)
-		return nil, nil, err
+		return continuation.Record{}, err
 	}
 	contract, err := encodeContract(s.Outputs)
 	if err != nil {
-		st.pool.Release(sb)
-		return nil, nil, err
+		return continuation.Record{}, err
 	}
-	sb.CountBy(counted)
 	record := continuation.Record{
 		ID:        id,
 		Session:   s.Session,
@@ -323,35 +369,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 	if s.Key != "" {
 		record.Start = s.Request
 	}
-	c := newConversation(st.newLedger(record, st.newChronicle(s, record, from.mandate)))
-	x := st.newExecution(c, sb, counted, from.mandate)
-	x.requestID.Store(&s.RequestID)
-	if err := give(ctx, st.o.Files, sb, c.record); err != nil {
-		st.pool.Release(sb)
-		return nil, nil, err
-	}
-	first := newSegment(0, s.Request, waited)
-	first.audience.enter()
-	c.segment = first
-	if err := st.executions.register(x.id, x); err != nil {
-		st.pool.Release(sb)
-		return nil, nil, err
-	}
-	if err := c.open(ctx, s); err != nil {
-		first.finish(Outcome{}, ownerAway(err))
-		st.executions.forget(x.id)
-		st.pool.Release(sb)
-		return nil, nil, err
-	}
-	begun, from.used = true, true
-	if s.Began != nil {
-		s.Began(x.id)
-	}
-	go func() {
-		defer st.executions.forget(x.id)
-		x.live(delivery{program: from.program})
-	}()
-	return x, first, nil
+	return record, nil
 }
 
 func toolNames(tools []stubs.Tool) []string {

@@ -69,10 +69,15 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	if err != nil {
 		return nil, err
 	}
-	from := journal.ServerName(record.Owner)
 	if !here {
-		return nil, c.bury(from, nil)
+		return nil, c.bury(journal.ServerName(record.Owner), nil)
 	}
+	return s.attach(ctx, c, record)
+}
+
+// attach goes on with an execution that this server owns now. record is that of the server that has died.
+func (s *successor) attach(ctx context.Context, c *conversation, record continuation.Record) (*execution, error) {
+	from := journal.ServerName(record.Owner)
 	if State(record.State) == Running && !repeatable(record) {
 		// Its client was waiting for the server that has died, and cannot ask again.
 		defer s.pool.Destroy(s.clearing, record.Sandbox)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"time"
 
@@ -30,12 +31,7 @@ const (
 // parts of the server. strays are environment variables to warn of.
 func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (err error) {
 	log := s.Log.logger(stderr)
-	for _, one := range strays {
-		log.Warn("a setting is ignored", "reason", one.warning())
-	}
-	for _, sentence := range s.idle() {
-		log.Warn("a setting is ignored", "reason", sentence)
-	}
+	s.warn(log, strays)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.HTTP.Addr)
 	if err != nil {
 		return fmt.Errorf("listen at FERMATA_ADDR: %w", err)
@@ -69,16 +65,6 @@ func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.close(ctx)) }()
-	if s.HTTP.Auth == "off" {
-		log.Warn("authentication is off: everyone who can reach the address may run programs")
-	}
-
-	for _, k := range slices.Concat(s.HTTP.APIKeys, s.HTTP.OperatorKeys) {
-		if k.length() < goodKey {
-			log.Warn("a key in FERMATA_API_KEYS or FERMATA_OPERATOR_KEYS is short enough to be guessed: make one with openssl rand -hex 24", "principal", k.Name, "characters", k.length())
-		}
-	}
-
 	door.Open(handlers.handler)
 	peers := httpServer(handlers.peers, bound, log)
 	if handlers.peers != nil {
@@ -97,17 +83,40 @@ func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (e
 	}
 	log.Info("shutting down")
 	stopServing()
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Servers.DrainTimeout)
+	s.Servers.drain(ctx, log, server, peers)
+	return nil
+}
+
+// warn tells of settings that have no effect, and of those that are dangerous.
+func (s *settings) warn(log *slog.Logger, strays []stray) {
+	for _, one := range strays {
+		log.Warn("a setting is ignored", "reason", one.warning())
+	}
+	for _, sentence := range s.idle() {
+		log.Warn("a setting is ignored", "reason", sentence)
+	}
+	if s.HTTP.Auth == "off" {
+		log.Warn("authentication is off: everyone who can reach the address may run programs")
+	}
+	for _, k := range slices.Concat(s.HTTP.APIKeys, s.HTTP.OperatorKeys) {
+		if k.length() < goodKey {
+			log.Warn("a key in FERMATA_API_KEYS or FERMATA_OPERATOR_KEYS is short enough to be guessed: make one with openssl rand -hex 24", "principal", k.Name, "characters", k.length())
+		}
+	}
+}
+
+// drain waits for the requests that are under way, for as long as the setting says.
+func (s *serverSettings) drain(ctx context.Context, log *slog.Logger, clients, peers *http.Server) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DrainTimeout)
 	defer cancel()
 	// Both are shut down at the same time: requests may be under way in both, from clients and
 	// from servers that have handed them over.
 	stopped := make(chan error, 1)
-	go func() { stopped <- peers.Shutdown(draining) }()
-	if err := errors.Join(server.Shutdown(draining), <-stopped); err != nil {
+	go func() { stopped <- peers.Shutdown(ctx) }()
+	if err := errors.Join(clients.Shutdown(ctx), <-stopped); err != nil {
 		// Closing the engine ends these programs, and so answers their requests.
 		log.Warn("ending the programs that are still running", "err", err)
 	}
-	return nil
 }
 
 // linger lets the server serve on for the drain delay, in which /ready says that it is draining. It

@@ -78,9 +78,20 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 			Test: []string{"NONE"},
 		},
 	}
+	host := o.host(pids, string(profile))
+	if version1 && !ownKernel {
+		// With runc, the buffers of sockets have no other limit. A program can still ask for
+		// larger buffers, up to the machine's net.core.rmem_max and wmem_max.
+		host.Sysctls = map[string]string{"net.ipv4.tcp_rmem": "4096 131072 262144", "net.ipv4.tcp_wmem": "4096 16384 262144"}
+	}
+	return config, host, nil
+}
+
+// host returns what a container may have of its host: pids is how many processes, and profile the seccomp profile.
+func (o Options) host(pids int64, profile string) container.HostConfig {
 	no := false
 	size := fmt.Sprintf("rw,nosuid,nodev,size=%d,nr_inodes=%d,uid=%s,gid=%s", o.Disk, maxInodes, user, user)
-	host := container.HostConfig{
+	return container.HostConfig{
 		Runtime:     o.Runtime,
 		NetworkMode: "none",
 		// Without these the container would see the host's DNS settings.
@@ -89,7 +100,7 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 		IpcMode:        container.IPCModePrivate,
 		CgroupnsMode:   container.CgroupnsModePrivate,
 		CapDrop:        strslice.StrSlice{"ALL"},
-		SecurityOpt:    []string{"no-new-privileges:true", "seccomp=" + string(profile)},
+		SecurityOpt:    []string{"no-new-privileges:true", "seccomp=" + profile},
 		ReadonlyRootfs: true,
 		MaskedPaths:    maskedPaths(),
 		Tmpfs: map[string]string{
@@ -118,12 +129,6 @@ func (o Options) container(ownKernel, version1 bool) (container.Config, containe
 			},
 		},
 	}
-	if version1 && !ownKernel {
-		// With runc, the buffers of sockets have no other limit. A program can still ask for
-		// larger buffers, up to the machine's net.core.rmem_max and wmem_max.
-		host.Sysctls = map[string]string{"net.ipv4.tcp_rmem": "4096 131072 262144", "net.ipv4.tcp_wmem": "4096 16384 262144"}
-	}
-	return config, host, nil
 }
 
 // maskedPaths are the paths that programs cannot see: those that Docker masks by default,
