@@ -97,7 +97,7 @@ func New(o Options) *Router {
 		observe:     o.Observe,
 	}
 	r.echo.Pre(r.Bodies.bound, tidy)
-	r.echo.Use(r.around, newSites(o).guard, plainBodies)
+	r.echo.Use(r.around, newSites(o.Open, o.Hosts, o.Origins).guard, plainBodies)
 	return r
 }
 

@@ -44,12 +44,12 @@ type sites struct {
 	origins []string
 }
 
-func newSites(o Options) sites {
-	hosts := make([]string, len(o.Hosts))
-	for i, h := range o.Hosts {
-		hosts[i] = strings.ToLower(strings.TrimSpace(h))
+func newSites(open bool, hosts, origins []string) sites {
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
+		names[i] = strings.ToLower(strings.TrimSpace(h))
 	}
-	return sites{o.Open, hosts, o.Origins}
+	return sites{open, names, origins}
 }
 
 // guard is a middleware before all routes. It refuses requests of foreign pages, and tells browsers

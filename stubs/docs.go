@@ -10,7 +10,6 @@ const (
 	maxLine    = 160      // characters of a description in the list of tools
 	maxText    = 1000     // characters of a description of a toolset or a tool
 	maxFact    = 200      // characters of a description or the facts of a parameter
-	maxName    = 64       // bytes of the name of a parameter; longer ones are left out
 	maxShown   = 200      // bytes of the parameters in the list of tools
 	maxListed  = 40       // parameters of a tool, and members of its result
 	maxExample = 400      // bytes of an example

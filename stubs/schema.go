@@ -12,8 +12,9 @@ import (
 // The limits of what is read of a schema. The rest of it is skipped.
 const (
 	maxProperties   = 250
-	maxAlternatives = 8 // branches of one anyOf
-	maxDepth        = 3 // levels of nested schemas; the schema of a property is the first
+	maxAlternatives = 8  // branches of one anyOf
+	maxDepth        = 3  // levels of nested schemas; the schema of a property is the first
+	maxName         = 64 // bytes of the name of a parameter; longer ones are left out
 	maxKeys         = 20
 )
 

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,6 +100,40 @@ func (h *handler) post(c echo.Context) error {
 		MaxRequestBodyBytes:          maxBody,
 	}).ServeHTTP(&refusals{writer: w, request: m}, request)
 	return nil
+}
+
+// An asked is the answer of a client to a request of the server.
+type asked struct {
+	Result *sdk.ElicitResult `json:"result"`
+	Error  jsontext.Value    `json:"error"`
+}
+
+// answered handles the answer of a client to a question.
+func (h *handler) answered(c echo.Context, id jsontext.Value, body []byte) error {
+	var name string
+	var a asked
+	// Unknown members are ignored. Known members are checked below.
+	if json.Unmarshal(id, &name) != nil || json.Unmarshal(body, &a) != nil || a.Result == nil && a.Error == nil {
+		return api.BadRequest("the body is neither a request nor the answer to a question of the server")
+	}
+	name, known := strings.CutPrefix(name, questionPrefix)
+	execution, call, found := strings.Cut(name, ":")
+	if !known || !found {
+		return api.BadRequest("the id of the answer is not that of a question of the server")
+	}
+	f := &face{h.server, caller{who: api.PrincipalOf(c)}}
+	approve, reason := answerOf(a.Result)
+	if a.Result == nil {
+		reason = reasonCannot
+	}
+	ctx := c.Request().Context()
+	if _, err := f.find(ctx, execution); err != nil {
+		return err
+	}
+	if err := f.decide(context.WithoutCancel(ctx), execution, call, approve, reason); err != nil {
+		return err
+	}
+	return c.NoContent(202)
 }
 
 // cancel cancels the request that a client of an older version of the protocol names. Clients of newer

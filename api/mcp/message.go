@@ -17,6 +17,9 @@ import (
 	"fermata/api"
 )
 
+// maxLine is how many bytes a message of a client has at most.
+const maxLine = 4 << 20
+
 // A message has the members of a request that this package reads itself.
 type message struct {
 	Version string         `json:"jsonrpc"`

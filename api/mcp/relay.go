@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	maxLine     = 4 << 20 // bytes of a message of the client
 	maxAnswer   = 8 << 20 // bytes of a message of the server
 	maxRelayed  = 64      // requests that are under way at once, and the same number of other messages
 	answersFrom = time.Minute

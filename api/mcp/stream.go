@@ -1,12 +1,6 @@
 package mcp
 
 import (
-	"context"
-	"encoding/json"
-	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
-	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
@@ -25,7 +19,7 @@ func questionID(execution, call string) string { return questionPrefix + executi
 type stream struct {
 	// asks is true if the client can ask a person.
 	asks bool
-	to   *writer
+	to   interface{ message(text []byte) error }
 }
 
 // ask asks the client to show a form to a person.
@@ -58,38 +52,4 @@ func (s *stream) send(message any) error {
 		return err
 	}
 	return s.to.message(text)
-}
-
-// An asked is the answer of a client to a request of the server.
-type asked struct {
-	Result *sdk.ElicitResult `json:"result"`
-	Error  jsontext.Value    `json:"error"`
-}
-
-// answered handles the answer of a client to a question.
-func (h *handler) answered(c echo.Context, id jsontext.Value, body []byte) error {
-	var name string
-	var a asked
-	// Unknown members are ignored. Known members are checked below.
-	if json.Unmarshal(id, &name) != nil || json.Unmarshal(body, &a) != nil || a.Result == nil && a.Error == nil {
-		return api.BadRequest("the body is neither a request nor the answer to a question of the server")
-	}
-	name, known := strings.CutPrefix(name, questionPrefix)
-	execution, call, found := strings.Cut(name, ":")
-	if !known || !found {
-		return api.BadRequest("the id of the answer is not that of a question of the server")
-	}
-	f := &face{h.server, caller{who: api.PrincipalOf(c)}}
-	approve, reason := answerOf(a.Result)
-	if a.Result == nil {
-		reason = reasonCannot
-	}
-	ctx := c.Request().Context()
-	if _, err := f.find(ctx, execution); err != nil {
-		return err
-	}
-	if err := f.decide(context.WithoutCancel(ctx), execution, call, approve, reason); err != nil {
-		return err
-	}
-	return c.NoContent(202)
 }

@@ -16,16 +16,6 @@ import (
 	"fermata/engine/tools/httptool"
 )
 
-// The limits of a document.
-const (
-	MaxDocument    = 16 << 20 // bytes
-	MaxOperations  = 500      // that become tools
-	MaxDescription = 4 << 10  // bytes
-
-	maxDepth  = 200       // levels
-	maxValues = 2_000_000 // of all levels
-)
-
 // A Document has the parts of an OpenAPI document that matter to tools.
 type Document struct {
 	// BaseURL is the URL to which the paths are relative, or empty if the document has none.

@@ -249,22 +249,6 @@ func parse(doc []byte) (*object, error) {
 	return tree, nil
 }
 
-// A count counts the values of a document.
-type count struct {
-	values int
-}
-
-// add counts a value at a depth.
-func (c *count) add(depth int) error {
-	if c.values++; c.values > maxValues {
-		return fmt.Errorf("the document has more than %d values", maxValues)
-	}
-	if depth > maxDepth {
-		return fmt.Errorf("the document has more than %d levels", maxDepth)
-	}
-	return nil
-}
-
 // checkJSON checks that a text is strict JSON within the limits of a document.
 func checkJSON(doc []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(doc))

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// knots are the packages with a larger knot than maxKnot, and how large it may be at most. A smaller figure is
+// progress, and is written here; a larger one is a decision that somebody has to make.
+var knots = map[string]int{
+	"engine":        37,
+	"cmd/fermata":   26,
+	"api/librechat": 23,
+}
+
+// maxKnot is how many files of a package may all lead to each other.
+const maxKnot = 10
+
+// TestKnots finds in each package the largest set of files of which each one needs, maybe by way of others, what every
+// other one declares: functions, types, methods, fields. Such a set can only be understood as a whole.
+func TestKnots(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export,Module", "../../...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type listed struct {
+		ImportPath, Dir, Export string
+		GoFiles                 []string
+		Module                  *struct{ Main bool }
+	}
+	exports, product := map[string]string{}, []listed{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+		if p.Module != nil && p.Module.Main && !strings.Contains(p.ImportPath, "/tests/") {
+			product = append(product, p)
+		}
+	}
+	files := token.NewFileSet()
+	imports := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	for _, p := range product {
+		name := strings.TrimPrefix(p.ImportPath, "fermata/")
+		arrows, err := arrowsOf(files, imports, p.ImportPath, p.Dir, p.GoFiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := cmp.Or(knots[name], maxKnot)
+		switch found := largestKnot(arrows); {
+		case found > most:
+			t.Errorf("%s has a knot of %d files, and may have one of %d", name, found, most)
+		case found < knots[name]:
+			t.Errorf("%s has a knot of %d files: write that in place of %d", name, found, knots[name])
+		}
+	}
+}
+
+// arrowsOf returns for each file of a package the files that declare what it uses.
+func arrowsOf(files *token.FileSet, imports types.Importer, path, dir string, names []string) (map[string]map[string]bool, error) {
+	var parsed []*ast.File
+	for _, name := range names {
+		file, err := parser.ParseFile(files, filepath.Join(dir, name), nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		parsed = append(parsed, file)
+	}
+	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: imports}
+	pkg, err := config.Check(path, files, parsed, &info)
+	if err != nil {
+		return nil, err
+	}
+	arrows := map[string]map[string]bool{}
+	for used, object := range info.Uses {
+		if object.Pkg() != pkg || !object.Pos().IsValid() {
+			continue
+		}
+		from, to := files.Position(used.Pos()).Filename, files.Position(object.Pos()).Filename
+		if arrows[from] == nil {
+			arrows[from] = map[string]bool{}
+		}
+		arrows[from][to] = true
+	}
+	return arrows, nil
+}
+
+// largestKnot returns the size of the largest strongly connected set.
+func largestKnot(arrows map[string]map[string]bool) (largest int) {
+	reached := map[string]map[string]bool{}
+	for from := range arrows {
+		reached[from] = map[string]bool{}
+		reach(arrows, from, reached[from])
+	}
+	for one := range reached {
+		size := 0
+		for other := range reached[one] {
+			if reached[other][one] {
+				size++
+			}
+		}
+		largest = max(largest, size)
+	}
+	return largest
+}
+
+// reach adds what a file leads to.
+func reach(arrows map[string]map[string]bool, from string, seen map[string]bool) {
+	for to := range arrows[from] {
+		if !seen[to] {
+			seen[to] = true
+			reach(arrows, to, seen)
+		}
+	}
+}
