@@ -21,7 +21,6 @@ import (
 // progress, and is written here; a larger one is a decision that somebody has to make.
 var knots = map[string]int{
 	"engine":        37,
-	"cmd/fermata":   26,
 	"api/librechat": 23,
 }
 

@@ -14,19 +14,6 @@ import (
 	"fermata/api"
 )
 
-// A timeout must be longer than everything that happens within it, so writeTimeout is
-// computed from the timeouts of the steps of a request.
-const (
-	maxBudget       = api.MaxTimeout   // the longest run budget that a client may ask for
-	maxQueueTimeout = 60 * time.Second // the longest wait for a sandbox
-	writeTimeout    = api.BodyTimeout + maxQueueTimeout + maxBudget + api.AnswerTimeout
-	closeTimeout    = 12 * time.Second // for closing the parts after the last answer
-
-	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-)
-
 // run serves until ctx ends. Then it answers the requests that are under way and closes the
 // parts of the server. strays are environment variables to warn of.
 func (s *settings) run(ctx context.Context, stderr io.Writer, strays []stray) (err error) {

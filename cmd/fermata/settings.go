@@ -2,11 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"slices"
-	"strconv"
-	"strings"
 
 	"fermata/api/auth"
 )
@@ -28,42 +24,6 @@ type settings struct {
 	Servers    serverSettings    `group:"Groups of servers and shutdown"`
 	Sandbox    sandboxSettings   `group:"Sandboxes"`
 	Log        logSettings       `prefix:"log-" group:"Log"`
-}
-
-// mistakes are what is wrong with the settings.
-type mistakes []error
-
-// unless adds what the value of a flag must be, unless it is ok.
-func (m *mistakes) unless(ok bool, flag, must string) {
-	if !ok {
-		*m = append(*m, fmt.Errorf("--%s must be %s (%s)", flag, must, variable(flag)))
-	}
-}
-
-// variable returns the name of the environment variable of a flag.
-func variable(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// address adds how to write an address to listen on, unless it is written so.
-func (m *mistakes) address(flag, addr string) {
-	m.unless(listenable(addr), flag, addrForm(addr))
-}
-
-// listenable reports whether a text is a host and a port, or a port behind a colon.
-func listenable(addr string) bool {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	_, err = strconv.ParseUint(port, 10, 16)
-	return err == nil
-}
-
-// addrForm says how to write an address to listen on.
-func addrForm(addr string) string {
-	return fmt.Sprintf("HOST:PORT, such as 127.0.0.1:8000, [::1]:8000, or :8000 for every address of this machine, "+
-		"with a port from 0 to 65535, and is %q", addr)
 }
 
 // isPrincipal reports whether a client can be the principal with a name. Without keys all names pass: everyone
@@ -122,4 +82,26 @@ func (s *settings) maxExecutions() int {
 		return 0
 	}
 	return max(1, s.Sandbox.MaxSandboxes/4)
+}
+
+// idle returns one sentence for each setting that has no effect because of another one.
+func (s *settings) idle() []string {
+	var list []string
+	for _, one := range []struct {
+		set        bool
+		name, with string
+	}{
+		{s.Sandbox.Provider != "docker" && s.Sandbox.DockerImage != defaultImage, "FERMATA_DOCKER_IMAGE", "FERMATA_SANDBOX=process"},
+		{s.Sandbox.Provider != "docker" && s.Sandbox.DockerRuntime != "", "FERMATA_DOCKER_RUNTIME", "FERMATA_SANDBOX=process"},
+		{s.Sandbox.Provider == "docker" && s.Sandbox.Python != defaultPython, "FERMATA_PYTHON", "FERMATA_SANDBOX=docker: the image has its own"},
+		{s.Sandbox.Provider == "docker" && s.Sandbox.Cgroups != "required", "FERMATA_CGROUPS", "FERMATA_SANDBOX=docker: the engine makes them"},
+		{s.Servers.RedisURL.reveal() == "" && len(s.Servers.RedisSecret) > 0, "FERMATA_REDIS_SECRET", "no FERMATA_REDIS_URL"},
+		{s.HTTP.Auth == "off" && len(s.HTTP.APIKeys) > 0, "FERMATA_API_KEYS", "FERMATA_AUTH=off: everybody is let in"},
+		{s.HTTP.Auth != "off" && len(s.HTTP.Hosts) > 0, "FERMATA_HOSTS", "FERMATA_AUTH=keys: every host name is let in"},
+	} {
+		if one.set {
+			list = append(list, one.name+" has no effect with "+one.with)
+		}
+	}
+	return list
 }

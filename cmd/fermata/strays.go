@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// envPrefix begins the names of all environment variables of the server.
-const envPrefix = "FERMATA_"
-
 // elsewhere are environment variables that other parts of this repository read: Compose, the
 // tests, and clients.
 var elsewhere = []string{
@@ -86,26 +83,4 @@ func (s stray) warning() string {
 		return s.name + " is not a setting, and is ignored; docs/settings.md has all settings"
 	}
 	return s.name + " is not a setting, and is ignored; did you mean " + s.nearest + "?"
-}
-
-// idle returns one sentence for each setting that has no effect because of another one.
-func (s *settings) idle() []string {
-	var list []string
-	for _, one := range []struct {
-		set        bool
-		name, with string
-	}{
-		{s.Sandbox.Provider != "docker" && s.Sandbox.DockerImage != defaultImage, "FERMATA_DOCKER_IMAGE", "FERMATA_SANDBOX=process"},
-		{s.Sandbox.Provider != "docker" && s.Sandbox.DockerRuntime != "", "FERMATA_DOCKER_RUNTIME", "FERMATA_SANDBOX=process"},
-		{s.Sandbox.Provider == "docker" && s.Sandbox.Python != defaultPython, "FERMATA_PYTHON", "FERMATA_SANDBOX=docker: the image has its own"},
-		{s.Sandbox.Provider == "docker" && s.Sandbox.Cgroups != "required", "FERMATA_CGROUPS", "FERMATA_SANDBOX=docker: the engine makes them"},
-		{s.Servers.RedisURL.reveal() == "" && len(s.Servers.RedisSecret) > 0, "FERMATA_REDIS_SECRET", "no FERMATA_REDIS_URL"},
-		{s.HTTP.Auth == "off" && len(s.HTTP.APIKeys) > 0, "FERMATA_API_KEYS", "FERMATA_AUTH=off: everybody is let in"},
-		{s.HTTP.Auth != "off" && len(s.HTTP.Hosts) > 0, "FERMATA_HOSTS", "FERMATA_AUTH=keys: every host name is let in"},
-	} {
-		if one.set {
-			list = append(list, one.name+" has no effect with "+one.with)
-		}
-	}
-	return list
 }
