@@ -11,13 +11,6 @@ import (
 	"fermata/api"
 )
 
-// The limits of what a client says about its execution.
-const (
-	maxTitle  = 200
-	maxLabels = 16
-	maxLabel  = 256
-)
-
 var labelPattern = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
 // An about is what a client says about the execution that it starts. The server keeps it and shows it,

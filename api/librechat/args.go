@@ -9,14 +9,6 @@ import (
 	"fermata/api"
 )
 
-// The limits of a program's arguments. The kernel bounds one argument to maxArg bytes and the NUL
-// after it.
-const (
-	maxArgs     = 1000
-	maxArg      = 128<<10 - 1
-	maxArgBytes = 1 << 20
-)
-
 // argsOf returns the arguments of a program. A single argument need not be in an array.
 func argsOf(v jsontext.Value) ([]string, error) {
 	if isNull(v) {

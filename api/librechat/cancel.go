@@ -36,6 +36,8 @@ type cancelRequest struct {
 	unknown unknownNames
 }
 
+var cancelNames = membersOf[cancelRequest]()
+
 // UnmarshalJSONFrom reads a request to cancel.
 func (r *cancelRequest) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return readObject(d, r, cancelNames, &r.unknown, 0)

@@ -11,9 +11,6 @@ import (
 	"fermata/engine/timeline"
 )
 
-// maxTimeline bounds the member timeline of a start, in bytes.
-const maxTimeline = 64 << 10
-
 // Starts that are refused for what they say of outputs and of the timeline.
 var (
 	errOnMissing   = api.BadRequest(`on_missing must be "error" or "report"`)

@@ -209,7 +209,6 @@ type member struct {
 // The members of each object of a request.
 var (
 	requestNames  = membersOf[request]()
-	cancelNames   = membersOf[cancelRequest]()
 	toolNames     = membersOf[toolMembers]()
 	functionNames = membersOf[functionMembers]()
 	resultNames   = membersOf[resultMembers]()

@@ -9,6 +9,13 @@ import (
 	"fermata/engine"
 )
 
+// ourProfile is the execution profile of this server: nothing but files remains from one
+// execution to the next. The contract has one more profile.
+const (
+	ourProfile      = "default"
+	statefulProfile = "stateful"
+)
+
 // permanent refuses a request for something that this server never does.
 func permanent(text string) *api.Error {
 	return &api.Error{Status: http.StatusBadRequest, Code: api.Permanent, Text: text}

@@ -18,13 +18,6 @@ const (
 	idempotencyKeyHeader = "Idempotency-Key"
 )
 
-// ourProfile is the execution profile of this server: nothing but files remains from one
-// execution to the next. The contract has one more profile.
-const (
-	ourProfile      = "default"
-	statefulProfile = "stateful"
-)
-
 var (
 	// idempotencyKeyPattern allows what proxies pass on unchanged.
 	idempotencyKeyPattern = regexp.MustCompile(`^[!-~]{1,255}$`)

@@ -19,16 +19,6 @@ import (
 )
 
 const (
-	// maxUploads is the number of files in one request.
-	maxUploads = 200
-	// maxFields and maxField bound the fields beside the files.
-	maxFields = 32
-	maxField  = 1 << 10
-	// maxStray is the size of a field that has no meaning.
-	maxStray = 64 << 10
-	// maxPartHeader bounds the header of a file or field; the reader of the form would take
-	// 10 MiB into memory. Some of the contents may be read along with the header.
-	maxPartHeader = 64 << 10
 	// drained is how much of a refused file is read and dropped, so that the server reaches the
 	// files behind it and the client reads the answer.
 	drained = 64 << 20
