@@ -11,14 +11,6 @@ import (
 	"fermata/engine/journal"
 )
 
-// A CancelSession is a request to cancel the executions of a session.
-type CancelSession struct {
-	// Principal sends the request. If it is empty, the executions may be anybody's.
-	Principal string
-	// Session is the id of the session.
-	Session string
-}
-
 const (
 	// sessionTimeout bounds a CancelSession.
 	sessionTimeout = 20 * time.Second

@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -43,52 +41,6 @@ type claim struct {
 	notes   journal.Notes
 	// stored is true if the store has the claim, although the write was reported as failed.
 	stored bool
-}
-
-// newChronicle returns the chronicle of a new execution, with its first event.
-func (m *common) newChronicle(s Start, r continuation.Record, d *mandate) *chronicle {
-	language := cmp.Or(string(s.Mode), "python")
-	contract := cmp.Or(s.Contract, Exec)
-	lines := bytes.Count(s.Code, []byte(`\n`)) + 1 // The code is a JSON string, so line breaks are escapes.
-	w := journal.NewWriter(m.o.Journal, journal.Summary{
-		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
-		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
-		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: d.names(r.Tools),
-		Server: journal.ServerName(m.members.Instance()),
-	}, lines)
-	started := &journal.Started{
-		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools, Toolsets: d.toolsets(),
-		Timeout: r.Budget.Milliseconds(), Title: s.Title, Labels: s.Labels, Parent: s.Parent,
-	}
-	if len(s.SentOutputs) > 0 {
-		started.Outputs = w.Code(s.SentOutputs)
-	}
-	if len(s.SentTimeline) > 0 {
-		started.Timeline = w.Code(s.SentTimeline)
-	}
-	w.Note(started)
-	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}
-}
-
-// continued returns the chronicle of an execution that another server has begun.
-func (m *common) continued(ctx context.Context, r continuation.Record) (*chronicle, error) {
-	s := journal.Summary{
-		ID: r.ID, Session: r.Session, Principal: r.Principal, Created: journal.Moment(r.Created),
-		RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
-	}
-	if r.Journal != "" {
-		stored, err := m.o.Store.Summary(ctx, r.ID)
-		if err == nil {
-			err = json.Unmarshal(stored.Content, &s)
-		}
-		// If the store has no summary, the execution goes on with what its record has.
-		if err != nil && !errors.Is(err, continuation.ErrNotFound) {
-			return nil, err
-		}
-	}
-	s.Server = journal.ServerName(m.members.Instance())
-	w, err := journal.Continue(m.o.Journal, r, s)
-	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}, err
 }
 
 // noteOutput notes what the program has printed, and reports whether some of it is new.
@@ -289,4 +241,52 @@ func exitCodeOf(o Outcome) *int {
 		return nil
 	}
 	return &code
+}
+
+// noteOutcome notes what a client's result tells, unless files have to be kept first.
+func (c *chronicle) noteOutcome(a reply, started time.Time) journal.Notes {
+	if len(a.files) > 0 {
+		return nil
+	}
+	return c.Note(c.outcomeOf(a, started))
+}
+
+// outcomeOf returns the event of a client's result.
+func (c *chronicle) outcomeOf(a reply, started time.Time) journal.Event {
+	took := journal.Since(started)
+	if a.Failed {
+		return c.failureTold(a.CallID, messageOf(a.Result), a.details, took)
+	}
+	return &journal.CallCompleted{Call: a.CallID, Record: c.recordName(a.CallID), Output: c.Value(a.Value), Took: took}
+}
+
+// scanSize is how many bytes of events are read at once.
+const scanSize = 1 << 20
+
+// begun returns the event with which a call begins.
+func (c *chronicle) begun(call issuedCall) *journal.CallStarted {
+	runner := journal.RunnerClient
+	if call.server {
+		runner = journal.RunnerServer
+	}
+	return &journal.CallStarted{
+		Call: call.ID, Record: c.recordName(call.ID), Tool: call.Name, Toolset: call.Toolset, Runner: runner,
+		Input: c.Value(call.Input), Line: c.Line(call.line),
+	}
+}
+
+// noteDecisions notes what a principal has decided in the journal.
+func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journal.Notes) {
+	for _, d := range decisions {
+		notes = append(notes, c.Note(&journal.ApprovalDecided{Call: d.call.ID, By: by, Reason: c.Text(d.reason), Given: d.approve})...)
+		switch {
+		case !d.approve:
+			notes = append(notes, c.Note(c.failure(d.call.ID, refusedText(d.reason), 0))...)
+		case d.answer != nil:
+			// The client has run the call and approved it with the same request.
+			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset, Input: d.input}, 0, false}))...)
+			notes = append(notes, c.noteOutcome(*d.answer, d.call.Started)...)
+		}
+	}
+	return notes
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fermata/continuation"
 	"fermata/engine/cluster"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"
@@ -38,4 +39,16 @@ func newCommon(o Options) *common {
 	}
 	m.caller.o = &m.o
 	return m
+}
+
+// newLedger returns the ledger of an execution that this server does not own yet.
+func (m *common) newLedger(r continuation.Record, c *chronicle) *ledger {
+	l := &ledger{
+		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, chronicle: c,
+		left: make(chan struct{}), over: make(chan struct{}), record: r, standing: unowned,
+	}
+	l.publisher = newPublisher(l.catchUp, l.left)
+	state := State(r.State)
+	l.state.Store(&state)
+	return l
 }

@@ -273,7 +273,7 @@ func (c *conversation) answer(s *segment, outcome Outcome, err error) {
 	unheard := s.audience.empty()
 	s.finish(outcome, err)
 	if unheard && c.standing != lost {
-		c.logUnheard(outcome)
+		c.o.logUnheard(c.record, outcome)
 	}
 }
 
@@ -383,7 +383,7 @@ func (c *conversation) leave(to State, why string) bool {
 	since, outcome := c.record.Since, leftAs(to, why, c.record)
 	// end has logged the error. An execution that is lost is another server's to end.
 	if err := c.end(&outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
-		c.logPauseEnd(why, since, outcome)
+		c.o.logPauseEnd(c.record, why, since, outcome)
 	}
 	return true
 }
@@ -429,17 +429,4 @@ func (c *conversation) saveLate(stop <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// lastAnswer returns the answer that a record keeps.
-func lastAnswer(record continuation.Record) (Outcome, error) {
-	outcome := Outcome{Step: stepOf(record)}
-	outcome.Step.Repeated = true
-	if len(record.Answer) == 0 {
-		return outcome, overOf(record) // See kept.
-	}
-	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
-		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)
-	}
-	return outcome, nil
 }

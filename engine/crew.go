@@ -66,14 +66,6 @@ type served struct {
 	details *envelope.Details
 }
 
-func newCrew(x *execution) *crew {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &crew{
-		principal: x.principal, execution: x.id, mandate: x.mandate, depth: x.conversation.copy().Depth, caller: x.caller, counted: x.counted, ctx: ctx, cancel: cancel,
-		running: map[int]*served{}, ready: map[int]*served{}, done: make(chan *served),
-	}
-}
-
 // has reports whether a call runs, or has a result that waits for the program.
 func (w *crew) has(number int) bool { return w.running[number] != nil || w.ready[number] != nil }
 
@@ -188,15 +180,6 @@ func (s *served) result() sandbox.Result {
 		return sandbox.Result{Number: s.call.Number, Value: s.output}
 	}
 	return sandbox.Result{Number: s.call.Number, Value: quoted(s.message), Failed: true, About: aboutOf(s.details)}
-}
-
-// quoted returns a text as JSON.
-func quoted(text string) json.RawMessage {
-	value, err := json.Marshal(text)
-	if err != nil {
-		panic(err) // It does not happen: every string can be encoded.
-	}
-	return value
 }
 
 // stop ends all calls and waits until they have ended.

@@ -13,37 +13,6 @@ import (
 	"fermata/engine/tools/config"
 )
 
-const (
-	// maxApproved is the maximum size, in bytes, of the input of a call that can be approved. It is small
-	// because a person reads it.
-	maxApproved = 16 << 10
-	// maxAsked is how many calls of one execution may wait for approval at the same time. Approval of
-	// further calls is requested later.
-	maxAsked = 100
-	// maxAskedOfAll is how many calls of all executions of one principal may wait for approval at the same
-	// time on this server. Further calls fail.
-	maxAskedOfAll = 1000
-	// minWake is after which time a program is woken for a timer of its own at the soonest, and minWakeByte
-	// how much later for each byte of its calls, since it makes all of them again then.
-	minWake     = 5 * time.Millisecond
-	minWakeByte = 100 * time.Nanosecond
-	// maxWaiting is how many calls of one execution may wait until they can begin or their approval can be
-	// requested. It is limited because the program makes all of them again each time it comes to rest.
-	maxWaiting = 1000
-)
-
-// The errors of calls that the dispatcher refuses.
-const (
-	textNoApprovals = "this tool needs approval and the client cannot ask for it"
-	textLargeAsk    = "this tool needs approval, and an input of %d bytes is too large to be approved: at most %d are allowed"
-	textManyAsk     = "this tool needs approval, and %d calls of this principal wait for approval already"
-	textManyWait    = "the call is not made: %d calls of the program wait already; let it make fewer at the same time"
-	textTooCostly   = "the call costs %d and is not made: the execution may spend %d in all, and %d are spent or reserved"
-	textRestarted   = "the server was restarted while this call ran; whether it took effect is unknown"
-	textStoreAway   = "the call is not made: the server cannot record it, because its store is not available"
-	textRefused     = "refused"
-)
-
 // A dispatcher decides for each call of one program who runs it, and when. It decides each time the
 // program comes to rest, about all calls that still wait, in the order in which the program has made
 // them. A call that cannot begin yet is left alone: the program makes it again when it comes to rest the

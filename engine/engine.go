@@ -175,3 +175,17 @@ func (e *Engine) Close(ctx context.Context) error {
 		return fmt.Errorf("close engine: %w", context.Cause(ctx))
 	}
 }
+
+// Approve decides on a call that waits for approval, on whichever server its execution is. The error
+// is ErrExpired if there is no such execution, ErrForbidden if it is another principal's or if only an
+// operator may decide, ErrNoApproval if no such call waits for approval, and ErrDecided if somebody was
+// first.
+func (e *Engine) Approve(ctx context.Context, a Approval) error { return e.approver.approve(ctx, a) }
+
+// CallTool makes one call without a program. The call has a journal of its own. A call that was made
+// and has failed is a ToolResult. If the call was not made, the error is a *policy.UnknownError, a
+// *policy.Refusal, a *host.UnavailableError, a *TooManyCallsError or a *SpentError. Any other error is an
+// error of the server.
+func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolResult, error) {
+	return e.standalone.make(ctx, c)
+}

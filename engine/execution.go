@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -299,3 +300,11 @@ const (
 	// its budget is spent.
 	stopTimeout = 2 * time.Second
 )
+
+func newCrew(x *execution) *crew {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &crew{
+		principal: x.principal, execution: x.id, mandate: x.mandate, depth: x.conversation.copy().Depth, caller: x.caller, counted: x.counted, ctx: ctx, cancel: cancel,
+		running: map[int]*served{}, ready: map[int]*served{}, done: make(chan *served),
+	}
+}

@@ -150,3 +150,27 @@ func giveOne(ctx context.Context, files Files, sb *sandbox.Conn, scope json.RawM
 	defer func() { _ = content.Close() }()
 	return sb.Give(sandbox.File{Name: f.Name, Size: f.Size, ReadOnly: f.ReadOnly}, content)
 }
+
+// A handedFile is a file that the result of a call has handed over, in the form of the record.
+type handedFile struct {
+	Call string `json:"call"`
+	InputFile
+}
+
+// output returns the entry of the answer for the file, which the program has not changed. input is the input
+// file that it has replaced, or nil.
+func (f handedFile) output(input *InputFile) OutputFile {
+	return OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: input}
+}
+
+// handedOf returns the files that tools have handed over, from the record of an execution. If several files
+// have the same name, the last one counts.
+func handedOf(r continuation.Record) (list []handedFile, err error) {
+	if len(r.Handed) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(r.Handed, &list); err != nil {
+		return nil, fmt.Errorf("read the files that execution %s was handed: %w", r.ID, err)
+	}
+	return list, nil
+}

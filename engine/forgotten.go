@@ -11,9 +11,6 @@ import (
 	"fermata/engine/journal"
 )
 
-// scanSize is how many bytes of events are read at once.
-const scanSize = 1 << 20
-
 // endForgotten is Engine.EndForgotten.
 func (s *successor) endForgotten(ctx context.Context, id string) error {
 	if s.executions.find(id) != nil {
@@ -56,7 +53,7 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 	err = s.newLedger(r, &chronicle{Writer: w, id: id}).put(ctx, &r)
 	if err == nil {
 		r.Round, r.Issued, r.Spent = at.Rounds, at.Calls, time.Duration(summary.Ran)*time.Millisecond
-		s.logForgotten(r)
+		s.o.logForgotten(r)
 	}
 	if errors.Is(err, continuation.ErrConflict) {
 		return nil

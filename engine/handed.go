@@ -9,18 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"fermata/continuation"
 	"fermata/engine/artifact"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
-	"fermata/engine/tools/envelope"
 )
 
 // The errors of calls whose results hand over files that cannot be kept.
 const (
-	textBadArtifact  = "the result hands over a file and is wrong: %s"
 	textLostArtifact = "the result hands over the file %s, which cannot be kept: %s"
 	textManyHanded   = "an execution may be handed at most %d files, and has %d already"
 	textNoFiles      = "this server keeps no files"
@@ -28,50 +25,10 @@ const (
 	textNotStored    = "the server cannot store it"
 )
 
-// codeArtifact is the error code of a call that fails because its files cannot be kept.
-const codeArtifact = "artifact_failed"
-
-// artifactFailed returns the error details of a call that fails because its files cannot be kept.
-func artifactFailed() *envelope.Details { return &envelope.Details{Code: codeArtifact} }
-
 // A refusal is an error of Files whose text tells the author of a file why the file is refused.
 type refusal interface {
 	error
 	Refusal() string
-}
-
-// A handedFile is a file that the result of a call has handed over, in the form of the record.
-type handedFile struct {
-	Call string `json:"call"`
-	InputFile
-}
-
-// output returns the entry of the answer for the file, which the program has not changed. input is the input
-// file that it has replaced, or nil.
-func (f handedFile) output(input *InputFile) OutputFile {
-	return OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: input}
-}
-
-// handedOf returns the files that tools have handed over, from the record of an execution. If several files
-// have the same name, the last one counts.
-func handedOf(r continuation.Record) (list []handedFile, err error) {
-	if len(r.Handed) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(r.Handed, &list); err != nil {
-		return nil, fmt.Errorf("read the files that execution %s was handed: %w", r.ID, err)
-	}
-	return list, nil
-}
-
-// A handing is a result of a client that hands files over.
-type handing struct {
-	reply
-	// index is the index of the result among those for the sandbox.
-	index   int
-	started time.Time
-	// noted is true if a server that has died since has recorded what became of the files.
-	noted bool
 }
 
 // receive keeps the files that the results of a client hand over, before the program gets the results. If

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"fermata/continuation"
@@ -79,4 +80,21 @@ func kept(record continuation.Record, claims continuation.Claims, r Resume) (Out
 		return Outcome{}, overOf(record)
 	}
 	return lastAnswer(record)
+}
+
+// over tells how an execution has ended of which the store has no record any more.
+func (t *router) over(ctx context.Context, id string) error {
+	stored, err := t.o.Store.Summary(ctx, id)
+	var s journal.Summary
+	if err == nil {
+		err = json.Unmarshal(stored.Content, &s)
+	}
+	if err != nil || !stored.Ended {
+		return errForgotten
+	}
+	state := State(s.Status)
+	if s.Status == journal.StatusError {
+		state = Failed
+	}
+	return overOf(continuation.Record{State: string(state), Reason: s.Reason, Detail: s.Detail})
 }

@@ -15,16 +15,6 @@ import (
 // longWait is from when on a wait for a sandbox is worth a line.
 const longWait = time.Second
 
-// What ends an execution in its pause, in the words of the log. leftAs has those for clients.
-const (
-	pauseRanOut    = "a pause ran out: no continuation came in time"
-	pauseLost      = "a paused program lost its sandbox"
-	pauseSpent     = "a program used up its run budget although it was paused"
-	pauseCancelled = "a paused execution was cancelled"
-	pauseStopped   = "a paused execution was ended because the server stops"
-	pauseUnclaimed = "an execution whose server had died was ended: it could not go on where it stood"
-)
-
 // of returns what each line about an execution tells. principal may hold text that clients chose;
 // the handlers of the log quote it.
 func of(r continuation.Record, more ...slog.Attr) []slog.Attr {
@@ -42,66 +32,65 @@ func (o *Options) log(level slog.Level, message string, attrs []slog.Attr) {
 	o.Log.LogAttrs(context.Background(), level, message, attrs...) //nolint:sloglint // the messages are constants of this file
 }
 
-// logPauseEnd tells that an execution has ended in its pause, which began at since. mu is held.
-func (l *ledger) logPauseEnd(why string, since time.Time, o Outcome) {
+// logPauseEnd tells that an execution has ended in its pause, which began at since.
+func (o *Options) logPauseEnd(r continuation.Record, why string, since time.Time, outcome Outcome) {
 	level := slog.LevelInfo
 	if why == pauseLost || why == pauseUnclaimed {
 		level = slog.LevelWarn
 	}
-	l.o.log(level, why, of(l.record, slog.String("outcome", o.Ending()), slog.Int64("waited_ms", time.Since(since).Milliseconds())))
+	o.log(level, why, of(r, slog.String("outcome", outcome.Ending()), slog.Int64("waited_ms", time.Since(since).Milliseconds())))
 }
 
 // logUnheard tells how a stretch has come to rest for whose answer no request waits: the client has
-// gone, or the server before this one has died. mu is held.
-func (l *ledger) logUnheard(o Outcome) {
-	l.o.log(slog.LevelInfo, "a program came to rest and no request waits for its answer", of(l.record, slog.String("outcome", o.Ending())))
+// gone, or the server before this one has died.
+func (o *Options) logUnheard(r continuation.Record, outcome Outcome) {
+	o.log(slog.LevelInfo, "a program came to rest and no request waits for its answer", of(r, slog.String("outcome", outcome.Ending())))
 }
 
-// logKept tells that a paused execution is left to the next server. mu is held.
-func (l *ledger) logKept() {
-	l.o.log(slog.LevelInfo, "a paused execution is kept for the next server", of(l.record))
+// logKept tells that a paused execution is left to the next server.
+func (o *Options) logKept(r continuation.Record) {
+	o.log(slog.LevelInfo, "a paused execution is kept for the next server", of(r))
 }
 
 // logTakenOver tells that this server goes on with an execution of another one, former. r is its
 // record as that one left it.
-func (m *common) logTakenOver(r continuation.Record, at standing) {
-	m.o.log(slog.LevelInfo, "took an execution over from a server that has died",
+func (o *Options) logTakenOver(r continuation.Record, at standing) {
+	o.log(slog.LevelInfo, "took an execution over from a server that has died",
 		of(r, slog.String("state", string(at)), slog.String("from", journal.ServerName(r.Owner))))
 }
 
 // logBuried tells that an execution of a dead server was ended, since its program cannot go on. err
-// tells more, if it is not nil. mu is held.
-func (l *ledger) logBuried(o Outcome, from string, err error) {
-	attrs := of(l.record, slog.String("outcome", o.Ending()), slog.String("from", from))
+// tells more, if it is not nil.
+func (o *Options) logBuried(r continuation.Record, outcome Outcome, from string, err error) {
+	attrs := of(r, slog.String("outcome", outcome.Ending()), slog.String("from", from))
 	if err != nil {
 		attrs = append(attrs, slog.Any("err", err))
 	}
-	l.o.log(slog.LevelWarn, "an execution is lost: its server has died, and its program cannot go on", attrs)
+	o.log(slog.LevelWarn, "an execution is lost: its server has died, and its program cannot go on", attrs)
 }
 
-// logLostCall tells that a call without a program was ended, since its server, from, has died. mu is
-// held.
-func (l *ledger) logLostCall(from string) {
-	l.o.log(slog.LevelWarn, "a call without a program is lost: its server has died, and whether it took effect is unknown",
-		of(l.record, slog.String("from", from)))
+// logLostCall tells that a call without a program was ended, since its server, from, has died.
+func (o *Options) logLostCall(r continuation.Record, from string) {
+	o.log(slog.LevelWarn, "a call without a program is lost: its server has died, and whether it took effect is unknown",
+		of(r, slog.String("from", from)))
 }
 
 // logSandboxLost tells why the sandbox of a running program has gone.
-func (s *stretch) logSandboxLost(err error) {
-	attrs := of(s.conversation.copy())
+func logSandboxLost(log *slog.Logger, r continuation.Record, err error) {
+	attrs := of(r)
 	if err != nil {
 		attrs = append(attrs, slog.Any("err", err))
 	}
-	s.log.LogAttrs(context.Background(), slog.LevelWarn, "a running program lost its sandbox", attrs...)
+	log.LogAttrs(context.Background(), slog.LevelWarn, "a running program lost its sandbox", attrs...)
 }
 
 // logForgotten tells that a journal was ended whose execution no server was there to end.
-func (s *successor) logForgotten(r continuation.Record) {
-	s.o.log(slog.LevelInfo, "ended the journal of an execution that ran out while no server had it", of(r))
+func (o *Options) logForgotten(r continuation.Record) {
+	o.log(slog.LevelInfo, "ended the journal of an execution that ran out while no server had it", of(r))
 }
 
 // logWaited tells that a start has waited long for a sandbox. err tells why it got none.
-func (m *common) logWaited(s Start, waited time.Duration, err error) {
+func (o *Options) logWaited(s Start, waited time.Duration, err error) {
 	if waited < longWait {
 		return
 	}
@@ -117,5 +106,5 @@ func (m *common) logWaited(s Start, waited time.Duration, err error) {
 	if err != nil {
 		attrs = append(attrs, slog.Any("err", err))
 	}
-	m.o.log(slog.LevelWarn, "a start waited long for a sandbox", attrs)
+	o.log(slog.LevelWarn, "a start waited long for a sandbox", attrs)
 }

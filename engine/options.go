@@ -9,6 +9,8 @@ import (
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
+	"fermata/engine/tools/host"
+	"fermata/engine/tools/policy"
 )
 
 // Options are what an Engine needs to know.
@@ -112,4 +114,17 @@ type Words interface {
 	End(contract string, o Outcome) (text, added string)
 	// File returns the entry of a file in answers, as JSON.
 	File(f OutputFile) json.RawMessage
+}
+
+// Toolsets are the tools that the server itself runs.
+type Toolsets interface {
+	// Grant decides what a start of a principal may use.
+	Grant(ctx context.Context, principal string, s policy.Start) (*host.Grant, error)
+	// Sequential reports whether every execution is sequential.
+	Sequential() bool
+	// Single decides whether a principal may make one call of a tool without a program. The grant has
+	// this tool alone.
+	Single(ctx context.Context, principal string, n policy.Name, caller string) (*host.Grant, error)
+	// Regrant returns the grant of an execution that another server has started.
+	Regrant(principal string, granted []host.Tool, sequential bool, maxCost *int64) *host.Grant
 }

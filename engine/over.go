@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -52,23 +51,6 @@ var overDetails = map[State]string{
 	TimedOut:  "The program has used up its run budget",
 	Cancelled: "The execution was cancelled",
 	Expired:   "The pause ran out",
-}
-
-// over tells how an execution has ended of which the store has no record any more.
-func (t *router) over(ctx context.Context, id string) error {
-	stored, err := t.o.Store.Summary(ctx, id)
-	var s journal.Summary
-	if err == nil {
-		err = json.Unmarshal(stored.Content, &s)
-	}
-	if err != nil || !stored.Ended {
-		return errForgotten
-	}
-	state := State(s.Status)
-	if s.Status == journal.StatusError {
-		state = Failed
-	}
-	return overOf(continuation.Record{State: string(state), Reason: s.Reason, Detail: s.Detail})
 }
 
 // sandboxEnded tells that nothing more is known of why a sandbox has gone.
@@ -124,3 +106,30 @@ func bootTime() (time.Time, bool) {
 	}
 	return time.Now().Add(-time.Duration(seconds * float64(time.Second))), true
 }
+
+// What ends an execution in its pause, in the words of the log. leftAs has those for clients.
+const (
+	pauseRanOut    = "a pause ran out: no continuation came in time"
+	pauseLost      = "a paused program lost its sandbox"
+	pauseSpent     = "a program used up its run budget although it was paused"
+	pauseCancelled = "a paused execution was cancelled"
+	pauseStopped   = "a paused execution was ended because the server stops"
+	pauseUnclaimed = "an execution whose server had died was ended: it could not go on where it stood"
+)
+
+// lastAnswer returns the answer that a record keeps.
+func lastAnswer(record continuation.Record) (Outcome, error) {
+	outcome := Outcome{Step: stepOf(record)}
+	outcome.Step.Repeated = true
+	if len(record.Answer) == 0 {
+		return outcome, overOf(record) // See kept.
+	}
+	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
+		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)
+	}
+	return outcome, nil
+}
+
+// errBuried means that takeOver found no sandbox and recorded the end of the execution. The
+// caller finds the answer in the record when it tries again.
+var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)

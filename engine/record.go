@@ -46,18 +46,6 @@ type ledger struct {
 	untold []event
 }
 
-// newLedger returns the ledger of an execution that this server does not own yet.
-func (m *common) newLedger(r continuation.Record, c *chronicle) *ledger {
-	l := &ledger{
-		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, chronicle: c,
-		left: make(chan struct{}), over: make(chan struct{}), record: r, standing: unowned,
-	}
-	l.publisher = newPublisher(l.catchUp, l.left)
-	state := State(r.State)
-	l.state.Store(&state)
-	return l
-}
-
 // copy returns the record as it is now. Its slices are shared and must not be changed.
 func (l *ledger) copy() continuation.Record {
 	l.mu.Lock()
@@ -279,7 +267,7 @@ func (l *ledger) part() bool {
 		return false
 	}
 	l.lose()
-	l.logKept()
+	l.o.logKept(l.record)
 	return true
 }
 

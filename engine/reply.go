@@ -9,7 +9,6 @@ import (
 
 	"fermata/continuation"
 	"fermata/engine/artifact"
-	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/envelope"
 )
@@ -67,23 +66,6 @@ func aboutOf(d *envelope.Details) json.RawMessage {
 	return about
 }
 
-// noteOutcome notes what a client's result tells, unless files have to be kept first.
-func (c *chronicle) noteOutcome(a reply, started time.Time) journal.Notes {
-	if len(a.files) > 0 {
-		return nil
-	}
-	return c.Note(c.outcomeOf(a, started))
-}
-
-// outcomeOf returns the event of a client's result.
-func (c *chronicle) outcomeOf(a reply, started time.Time) journal.Event {
-	took := journal.Since(started)
-	if a.Failed {
-		return c.failureTold(a.CallID, messageOf(a.Result), a.details, took)
-	}
-	return &journal.CallCompleted{Call: a.CallID, Record: c.recordName(a.CallID), Output: c.Value(a.Value), Took: took}
-}
-
 // messageOf returns the message of a failed call.
 func messageOf(r Result) string {
 	var text string
@@ -91,3 +73,31 @@ func messageOf(r Result) string {
 	_ = json.Unmarshal(r.Message, &text)
 	return cmp.Or(text, "tool execution failed")
 }
+
+// quoted returns a text as JSON.
+func quoted(text string) json.RawMessage {
+	value, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // It does not happen: every string can be encoded.
+	}
+	return value
+}
+
+// A handing is a result of a client that hands files over.
+type handing struct {
+	reply
+	// index is the index of the result among those for the sandbox.
+	index   int
+	started time.Time
+	// noted is true if a server that has died since has recorded what became of the files.
+	noted bool
+}
+
+// artifactFailed returns the error details of a call that fails because its files cannot be kept.
+func artifactFailed() *envelope.Details { return &envelope.Details{Code: codeArtifact} }
+
+// codeArtifact is the error code of a call that fails because its files cannot be kept.
+const codeArtifact = "artifact_failed"
+
+// textBadArtifact is the error of a call whose result hands a file over in a wrong way.
+const textBadArtifact = "the result hands over a file and is wrong: %s"

@@ -128,7 +128,7 @@ func (s *stretch) sandboxLost(err error) ending {
 	if errors.Is(err, sandbox.ErrOutOfMemory) {
 		return failed(OutOfMemory, "", 0)
 	}
-	s.logSandboxLost(err)
+	logSandboxLost(s.log, s.conversation.copy(), err)
 	return failed(SandboxLost, "", 0)
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"fermata/continuation"
@@ -73,4 +74,23 @@ func answerCancelled(session string, outcome Outcome, err error) (Outcome, error
 		return Outcome{State: Cancelled, Execution: outcome.Execution, Session: session}, nil
 	}
 	return outcome, err
+}
+
+// decidedRequest is what the record has in place of the hash of a request, if the server has claimed the
+// round itself because an Approval has decided on the last call of the pause. It is stored, so it must not
+// change. It cannot be equal to a hash.
+const decidedRequest = "decided"
+
+// byDecision reports whether a continuation has no results but approvals. If the round was claimed by the
+// server itself, such a continuation gets the answer of that round.
+func (r Resume) byDecision() bool {
+	return !slices.ContainsFunc(r.Results, func(r Result) bool { return r.Approve == nil })
+}
+
+// requestOf returns the hash of the request by which the round of a continuation is claimed in a record.
+func requestOf(record continuation.Record, r Resume) string {
+	if record.Request == decidedRequest && r.byDecision() {
+		return decidedRequest
+	}
+	return r.Request
 }

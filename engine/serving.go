@@ -131,18 +131,6 @@ func (c *chronicle) noteBegin(p *proposal) {
 	}
 }
 
-// begun returns the event with which a call begins.
-func (c *chronicle) begun(call issuedCall) *journal.CallStarted {
-	runner := journal.RunnerClient
-	if call.server {
-		runner = journal.RunnerServer
-	}
-	return &journal.CallStarted{
-		Call: call.ID, Record: c.recordName(call.ID), Tool: call.Name, Toolset: call.Toolset, Runner: runner,
-		Input: c.Value(call.Input), Line: c.Line(call.line),
-	}
-}
-
 // rest decides about the calls of a program that has come to rest, and lets those begin that the server
 // runs. It reports false if the program goes on, or waits for the server.
 func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {

@@ -50,22 +50,12 @@ type ToolResult struct {
 	Cost int64
 }
 
-// CallTool makes one call without a program. The call has a journal of its own. A call that was made
-// and has failed is a ToolResult. If the call was not made, the error is a *policy.UnknownError, a
-// *policy.Refusal, a *host.UnavailableError, a *TooManyCallsError or a *SpentError. Any other error is an
-// error of the server.
-func (e *Engine) CallTool(ctx context.Context, c ToolCall) (ToolResult, error) {
-	return e.standalone.make(ctx, c)
-}
-
 const (
 	// standaloneTimeout is how long a call without a program may take, including the time for which it waits
 	// for its lane.
 	standaloneTimeout = 300 * time.Second
 	// standaloneID is the id of the only call of its execution.
 	standaloneID = "call_001"
-	// maxStandalone is how many calls without a program one principal may have under way on this server.
-	maxStandalone = tools.MaxOfPrincipal
 )
 
 // errCallCancelled ends a call that a client has cancelled.
@@ -268,6 +258,6 @@ func (c *conversation) buryCall(ctx context.Context, from string) error {
 	if err := c.finishCall(Failed, lost); err != nil {
 		return err
 	}
-	c.logLostCall(from)
+	c.o.logLostCall(c.record, from)
 	return errBuried
 }

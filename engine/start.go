@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/journal"
 	"fermata/engine/requests"
 	"fermata/engine/sandbox"
 	"fermata/stubs"
@@ -331,7 +333,7 @@ func (st *starter) take(ctx context.Context, s Start) (*sandbox.Conn, time.Durat
 	if errors.Is(err, errQueue) && st.pool.Full() {
 		err = &FullError{Room: st.executions.nextRoom(), cause: err}
 	}
-	st.logWaited(s, waited, err)
+	st.o.logWaited(s, waited, err)
 	return sb, waited, err
 }
 
@@ -378,4 +380,29 @@ func toolNames(tools []stubs.Tool) []string {
 		names[i] = t.Name
 	}
 	return names
+}
+
+// newChronicle returns the chronicle of a new execution, with its first event.
+func (m *common) newChronicle(s Start, r continuation.Record, d *mandate) *chronicle {
+	language := cmp.Or(string(s.Mode), "python")
+	contract := cmp.Or(s.Contract, Exec)
+	lines := bytes.Count(s.Code, []byte(`\n`)) + 1 // The code is a JSON string, so line breaks are escapes.
+	w := journal.NewWriter(m.o.Journal, journal.Summary{
+		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
+		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
+		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: d.names(r.Tools),
+		Server: journal.ServerName(m.members.Instance()),
+	}, lines)
+	started := &journal.Started{
+		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools, Toolsets: d.toolsets(),
+		Timeout: r.Budget.Milliseconds(), Title: s.Title, Labels: s.Labels, Parent: s.Parent,
+	}
+	if len(s.SentOutputs) > 0 {
+		started.Outputs = w.Code(s.SentOutputs)
+	}
+	if len(s.SentTimeline) > 0 {
+		started.Timeline = w.Code(s.SentTimeline)
+	}
+	w.Note(started)
+	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -113,7 +114,7 @@ func (s *successor) attach(ctx context.Context, c *conversation, record continua
 		return nil, err
 	}
 	s.tally.note([]event{{kind: takenOverEvent}})
-	s.logTakenOver(record, at)
+	s.o.logTakenOver(record, at)
 	go func() {
 		defer s.executions.forget(x.id)
 		x.relive(at)
@@ -135,10 +136,6 @@ func (s *successor) reaches(ctx context.Context, ref string) (bool, error) {
 	return false, nil
 }
 
-// errBuried means that takeOver found no sandbox and recorded the end of the execution. The
-// caller finds the answer in the record when it tries again.
-var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)
-
 // bury records the end of an execution of the server from, whose sandbox is gone, and returns
 // errBuried if that succeeds. cause tells the log more, if it is not nil.
 func (c *conversation) bury(from string, cause error) error {
@@ -151,7 +148,7 @@ func (c *conversation) bury(from string, cause error) error {
 	if err := c.end(&outcome, nil, 0); err != nil {
 		return err
 	}
-	c.logBuried(outcome, from, cause)
+	c.o.logBuried(c.record, outcome, from, cause)
 	return errBuried
 }
 
@@ -182,4 +179,25 @@ func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
 		}
 	}
 	return at, errors.Join(err, c.stand(at))
+}
+
+// continued returns the chronicle of an execution that another server has begun.
+func (m *common) continued(ctx context.Context, r continuation.Record) (*chronicle, error) {
+	s := journal.Summary{
+		ID: r.ID, Session: r.Session, Principal: r.Principal, Created: journal.Moment(r.Created),
+		RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: r.Tools,
+	}
+	if r.Journal != "" {
+		stored, err := m.o.Store.Summary(ctx, r.ID)
+		if err == nil {
+			err = json.Unmarshal(stored.Content, &s)
+		}
+		// If the store has no summary, the execution goes on with what its record has.
+		if err != nil && !errors.Is(err, continuation.ErrNotFound) {
+			return nil, err
+		}
+	}
+	s.Server = journal.ServerName(m.members.Instance())
+	w, err := journal.Continue(m.o.Journal, r, s)
+	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}, err
 }

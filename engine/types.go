@@ -456,3 +456,11 @@ func (o Outcome) encode() (json.RawMessage, error) {
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
+
+// A CancelSession is a request to cancel the executions of a session.
+type CancelSession struct {
+	// Principal sends the request. If it is empty, the executions may be anybody's.
+	Principal string
+	// Session is the id of the session.
+	Session string
+}
