@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime/debug"
 
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
+	"fermata/api/runs"
 	"fermata/api/timelines"
 	"fermata/continuation"
 	"fermata/engine"
@@ -19,9 +19,8 @@ import (
 
 // A task is a request that runs a program, once it has been read and checked.
 type task struct {
-	// run runs the program until it pauses or ends. began, if it is not nil, is called when it
-	// begins, with the execution and the number of its latest event.
-	run func(ctx context.Context, began func(execution string, events int64)) (engine.Outcome, error)
+	// run runs the program until it pauses or ends. Here, began may be nil.
+	run runs.Step
 	// encode returns status and body of the answer.
 	encode func(engine.Outcome) (status int, body []byte, err error)
 }
@@ -41,7 +40,7 @@ func (l *live) wanted(header http.Header) bool {
 	return l.history != nil && api.Preferred(header, echo.MIMEApplicationJSON, api.EventStream) == api.EventStream
 }
 
-// answer runs a task and answers with the events of this stretch as they come, and then with what
+// answer runs a task and answers with the events of the run as they come, and then with what
 // would have been the answer. What is refused before there is an event is an ordinary error.
 func (l *live) answer(c echo.Context, t task) error {
 	done, err := l.readers.Admit(api.PrincipalOf(c).ID)
@@ -52,12 +51,12 @@ func (l *live) answer(c echo.Context, t task) error {
 	// If the reader is cut off, it is as if the client had left.
 	ctx, leave := context.WithCancel(c.Request().Context())
 	defer leave()
-	r := begin(ctx, t)
+	r := runs.Begin(ctx, t.run)
 	s := l.readers.NewStream(c, api.EventStream)
 	if err := l.relay(ctx, c, s, r); err != nil {
 		leave()
-		<-r.ended.Done()
-		api.SetStep(c, r.outcome)
+		outcome, _ := r.Outcome()
+		api.SetStep(c, outcome)
 		if !s.Opened() {
 			return err
 		}
@@ -66,18 +65,24 @@ func (l *live) answer(c echo.Context, t task) error {
 		}
 		return nil
 	}
-	<-r.ended.Done()
-	api.SetStep(c, r.outcome)
-	if r.err != nil && !s.Opened() {
-		return r.err
+	outcome, failed := r.Outcome()
+	api.SetStep(c, outcome)
+	if failed != nil && !s.Opened() {
+		return failed
 	}
-	status, body, err := l.encode(c, t, r)
-	if err != nil {
-		return err
+	var status int
+	var body []byte
+	if failed == nil {
+		status, body, failed = t.encode(outcome)
+	}
+	if failed != nil {
+		if status, body, err = l.failure(c, failed); err != nil {
+			return err
+		}
 	}
 	write, done := timelines.Plain(body)
-	if r.err == nil && r.outcome.Include && l.timelines != nil {
-		write, done = l.timelines.Extend(c, body, r.outcome.Execution)
+	if failed == nil && outcome.Include && l.timelines != nil {
+		write, done = l.timelines.Extend(c, body, outcome.Execution)
 	}
 	defer done()
 	_ = s.Send(api.AnswerTimeout, func() error { // An error means that the client has left.
@@ -96,72 +101,28 @@ func (l *live) answer(c echo.Context, t task) error {
 	return nil
 }
 
-// encode returns status and body of the ordinary answer.
-func (l *live) encode(c echo.Context, t task, r *run) (status int, body []byte, err error) {
-	if r.err == nil {
-		if status, body, r.err = t.encode(r.outcome); r.err == nil {
-			return status, body, nil
-		}
-	}
-	return l.failure(c, r.err)
-}
-
-// A run is a task that runs.
-type run struct {
-	began chan stretch
-	// ended ends when outcome and err are set.
-	ended   context.Context //nolint:containedctx // it is the end of this run, not of a call
-	outcome engine.Outcome
-	err     error
-}
-
-// A stretch is what a request runs of an execution: what comes after so many events.
-type stretch struct {
-	execution string
-	events    int64
-}
-
-// begin runs a task until it has its outcome.
-func begin(ctx context.Context, t task) *run {
-	ended, end := context.WithCancel(context.WithoutCancel(ctx))
-	r := &run{began: make(chan stretch, 1), ended: ended}
-	go func() {
-		defer end()
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = fmt.Errorf("librechat: panic: %v\n%s", p, debug.Stack())
-			}
-		}()
-		r.outcome, r.err = t.run(ctx, func(execution string, events int64) {
-			select {
-			case r.began <- stretch{execution, events}:
-			default: // A start that is tried again begins again; its id stays.
-			}
-		})
-	}()
-	return r
-}
-
 // relay sends the events of a run, until its answer is known and everything before it is sent. An
 // error says that the client has left.
-func (l *live) relay(ctx context.Context, c echo.Context, s *api.Stream, r *run) error {
+func (l *live) relay(ctx context.Context, c echo.Context, s *api.Stream, r *runs.Run) error {
 	select {
-	case at := <-r.began:
-		api.SetExecution(c, at.execution)
-		err := l.follow(ctx, c, s, r, at)
+	case <-r.Began():
+		execution, _ := r.Execution()
+		api.SetExecution(c, execution)
+		err := l.follow(ctx, c, s, r)
 		if ctx.Err() != nil || s.Left() {
 			return err
 		}
 		if err != nil {
 			api.SetCause(c, err) // The answer comes without the rest of the events.
 		}
-	case <-r.ended.Done():
-		api.SetExecution(c, r.outcome.Execution)
+	case <-r.Done():
+		outcome, _ := r.Outcome()
+		api.SetExecution(c, outcome.Execution)
 		return nil // It was refused, or has an answer already.
 	}
 	return s.Await(ctx, func(ctx context.Context) error {
 		select {
-		case <-r.ended.Done():
+		case <-r.Done():
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -169,25 +130,25 @@ func (l *live) relay(ctx context.Context, c echo.Context, s *api.Stream, r *run)
 	})
 }
 
-// follow sends the events of a stretch until it comes to rest.
-func (l *live) follow(ctx context.Context, c echo.Context, s *api.Stream, r *run, at stretch) error {
-	running, stop := context.WithCancel(ctx)
+// follow sends the events of a run until it comes to rest.
+func (l *live) follow(ctx context.Context, c echo.Context, s *api.Stream, r *runs.Run) error {
+	running, stop := r.Within(ctx)
 	defer stop()
-	defer context.AfterFunc(r.ended, stop)() //nolint:contextcheck // it ends with the run
+	execution, events := r.Execution()
 	var x *journal.Execution
 	err := s.Await(running, func(ctx context.Context) (err error) {
-		x, err = l.history.Await(ctx, journal.Viewer{Principal: api.PrincipalOf(c).ID}, at.execution)
+		x, err = l.history.Await(ctx, journal.Viewer{Principal: api.PrincipalOf(c).ID}, execution)
 		return err
 	})
-	if err != nil && r.ended.Err() == nil {
+	if err != nil && !r.Ended() {
 		return err
 	}
 	if x == nil { // It has come to rest before there was anything to see.
-		if x, err = l.history.Find(ctx, journal.Viewer{Principal: api.PrincipalOf(c).ID}, at.execution); err != nil {
+		if x, err = l.history.Find(ctx, journal.Viewer{Principal: api.PrincipalOf(c).ID}, execution); err != nil {
 			return ignoreMissing(err)
 		}
 	}
-	f, err := x.Follow(ctx, at.events)
+	f, err := x.Follow(ctx, events)
 	if err != nil {
 		return err
 	}
@@ -199,7 +160,7 @@ func (l *live) follow(ctx context.Context, c echo.Context, s *api.Stream, r *run
 		}
 		return nil
 	}
-	if err = s.Relay(running, f, send); err == nil || r.ended.Err() == nil {
+	if err = s.Relay(running, f, send); err == nil || !r.Ended() {
 		return err
 	}
 	// What came before the answer is stored by now.

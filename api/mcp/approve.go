@@ -167,7 +167,7 @@ func (f *face) resume(ctx context.Context, r *request) (*sdk.CallToolResult, err
 		return nil, err
 	}
 	//nolint:contextcheck // it may outlive the request
-	run := f.runs.begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
 		resume.Began = began
 		resume.Joined = func(execution string) { began(execution, 0) }
 		return f.o.Executions.Resume(ctx, resume)

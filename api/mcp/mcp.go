@@ -16,6 +16,7 @@ import (
 
 	"fermata/api"
 	"fermata/api/auth"
+	"fermata/api/runs"
 	"fermata/engine"
 	"fermata/engine/files"
 	"fermata/engine/journal"
@@ -64,32 +65,15 @@ type Options struct {
 
 // A Server answers requests of the protocol. It must be closed.
 type Server struct {
-	o     Options
-	runs  runs
-	close context.CancelFunc
+	o    Options
+	runs *runs.Group
 }
 
 // New returns a Server.
-func New(o Options) *Server {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &Server{o: o, runs: runs{ctx: ctx, held: map[string]int{}}, close: cancel}
-}
+func New(o Options) *Server { return &Server{o: o, runs: runs.NewGroup(maxLeft)} }
 
 // Close ends the programs that run for this server, and waits for that until ctx ends.
-func (s *Server) Close(ctx context.Context) error {
-	s.close()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.runs.going.Wait()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (s *Server) Close(ctx context.Context) error { return s.runs.Close(ctx) }
 
 // A caller describes the client that speaks with the server, and its connection.
 type caller struct {

@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"fermata/api/runs"
 	"fermata/engine/journal"
 )
 
@@ -24,34 +25,35 @@ const (
 
 // progress notifies a client of what its program does, if the client has asked for progress, until the
 // program comes to rest or ctx ends.
-func (f *face) progress(ctx context.Context, t *teller, run *run) {
+func (f *face) progress(ctx context.Context, t *teller, run *runs.Run) {
 	if t.token == nil {
 		return
 	}
 	for waiting := true; waiting; {
 		select {
-		case <-run.began:
+		case <-run.Began():
 			waiting = false
 		case <-time.After(progressEvery):
 			t.tell("waits for a sandbox")
-		case <-run.done:
+		case <-run.Done():
 			return
 		case <-ctx.Done():
 			return
 		}
 	}
-	x, err := f.o.History.Await(ctx, journal.Viewer{Principal: f.who.ID}, run.execution)
+	execution, events := run.Execution()
+	x, err := f.o.History.Await(ctx, journal.Viewer{Principal: f.who.ID}, execution)
 	if err != nil {
 		return // The client gets the result nevertheless.
 	}
-	f.follow(ctx, x, run.events, func(e journal.Entry) bool {
+	f.follow(ctx, x, events, func(e journal.Entry) bool {
 		t.hear(e)
 		return !rests(e)
 	}, t.tick)
 	// If there are no events, notifications are sent at regular intervals.
 	for {
 		select {
-		case <-run.done:
+		case <-run.Done():
 			return
 		case <-ctx.Done():
 			return

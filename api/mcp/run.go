@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
+	"fermata/api/runs"
 	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/files"
@@ -58,6 +59,16 @@ func (p *program) check() (err error) {
 	return err
 }
 
+// maxLeft is how many programs of one principal may go on after the request that has started them, and graceOfKey how
+// long a program with a request_key goes on after the connection of its request was lost, since its client may send the
+// request again.
+const (
+	maxLeft    = 100
+	graceOfKey = time.Minute
+)
+
+var errTooManyLeft = &api.Error{Status: 429, Text: "Too many programs were left running: use wait_for_program, or no wait_ms"}
+
 // forever is how long a client waits that does not set wait_ms. It is longer than any program runs.
 const forever = time.Hour
 
@@ -89,7 +100,7 @@ func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Cal
 		return nil, err
 	}
 	//nolint:contextcheck // it may outlive the request
-	run := f.runs.begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
 		start.Began = func(execution string) { began(execution, 0) }
 		start.Joined = start.Began
 		return f.o.Executions.Start(ctx, start)
@@ -144,16 +155,14 @@ func hashOf(v any) (string, error) {
 
 // await waits for a run for as long as the client waits, notifies the client of its progress, and returns
 // its result.
-func (f *face) await(ctx context.Context, r *request, run *run) (*sdk.CallToolResult, error) {
+func (f *face) await(ctx context.Context, r *request, run *runs.Run) (*sdk.CallToolResult, error) {
 	f.accompany(ctx, r, run)
-	select {
-	case <-run.done:
+	if run.Ended() {
 		return f.finish(ctx, r, run)
-	default:
 	}
 	select { // It may still wait for a sandbox.
-	case <-run.began:
-	case <-run.done:
+	case <-run.Began():
+	case <-run.Done():
 		return f.finish(ctx, r, run)
 	case <-ctx.Done():
 	}
@@ -161,16 +170,17 @@ func (f *face) await(ctx context.Context, r *request, run *run) (*sdk.CallToolRe
 		f.abandon(ctx, r, run)
 		return nil, ctx.Err()
 	}
-	if err := f.runs.leave(run); err != nil {
-		run.cancel()
-		return nil, err
+	if !f.runs.Leave(run) {
+		run.Cancel()
+		return nil, errTooManyLeft
 	}
-	return f.soFar(ctx, run.execution)
+	execution, _ := run.Execution()
+	return f.soFar(ctx, execution)
 }
 
 // accompany notifies the client of the progress of a run, until the run is done or the client has waited
 // long enough.
-func (f *face) accompany(ctx context.Context, r *request, run *run) {
+func (f *face) accompany(ctx context.Context, r *request, run *runs.Run) {
 	ctx, stop := context.WithTimeout(ctx, r.wait)
 	defer stop()
 	told := make(chan struct{})
@@ -179,7 +189,7 @@ func (f *face) accompany(ctx context.Context, r *request, run *run) {
 		f.progress(ctx, r.teller, run)
 	}()
 	select {
-	case <-run.done:
+	case <-run.Done():
 	case <-ctx.Done():
 	}
 	stop()
@@ -188,13 +198,13 @@ func (f *face) accompany(ctx context.Context, r *request, run *run) {
 
 // abandon ends a program for which its client does not wait any more. If the client can send the request
 // again, the program ends only after it has had time to do so.
-func (f *face) abandon(ctx context.Context, r *request, run *run) {
+func (f *face) abandon(ctx context.Context, r *request, run *runs.Run) {
 	if r.again {
-		f.runs.abandon(run, graceOfKey)
+		f.runs.CancelAfter(run, graceOfKey)
 		return
 	}
-	run.cancel()
-	if id := run.id(); id != "" {
+	run.Cancel()
+	if id, _ := run.Execution(); id != "" {
 		f.cancel(ctx, id)
 	}
 }
@@ -208,20 +218,21 @@ func (f *face) cancel(ctx context.Context, execution string) {
 }
 
 // finish returns the result of a run that has paused or ended.
-func (f *face) finish(ctx context.Context, r *request, run *run) (*sdk.CallToolResult, error) {
+func (f *face) finish(ctx context.Context, r *request, run *runs.Run) (*sdk.CallToolResult, error) {
+	outcome, err := run.Outcome()
 	switch {
-	case errors.Is(run.err, engine.ErrKeyReused):
+	case errors.Is(err, engine.ErrKeyReused):
 		return nil, &api.Error{Status: 409, Text: "request_key was used for another program: choose a new one"}
-	case errors.Is(run.err, engine.ErrKeySpent):
+	case errors.Is(err, engine.ErrKeySpent):
 		// The program of this request_key has gone on since.
-	case run.err != nil:
-		return nil, run.err
-	case run.outcome.State != engine.Paused:
-		return f.result(ctx, run.outcome)
+	case err != nil:
+		return nil, err
+	case outcome.State != engine.Paused:
+		return f.result(ctx, outcome)
 	}
-	result, err := f.rest(ctx, r, run.outcome.Execution)
+	result, err := f.rest(ctx, r, outcome.Execution)
 	if ctx.Err() != nil && r.starts && !r.again {
-		f.cancel(ctx, run.outcome.Execution)
+		f.cancel(ctx, outcome.Execution)
 	}
 	return result, err
 }
