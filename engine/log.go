@@ -29,7 +29,7 @@ func of(r continuation.Record, more ...slog.Attr) []slog.Attr {
 }
 
 func (o *Options) log(level slog.Level, message string, attrs []slog.Attr) {
-	o.Log.LogAttrs(context.Background(), level, message, attrs...) //nolint:sloglint // the messages are constants of this file
+	o.Log.LogAttrs(context.Background(), level, message, attrs...) //nolint:sloglint // the messages are constants
 }
 
 // logPauseEnd tells that an execution has ended in its pause, which began at since.

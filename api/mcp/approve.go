@@ -166,7 +166,6 @@ func (f *face) resume(ctx context.Context, r *request) (*sdk.CallToolResult, err
 	if resume.Request, err = hashOf(resume.Results); err != nil {
 		return nil, err
 	}
-	//nolint:contextcheck // it may outlive the request
 	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
 		resume.Began = began
 		resume.Joined = func(execution string) { began(execution, 0) }

@@ -99,7 +99,6 @@ func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Cal
 	if err != nil {
 		return nil, err
 	}
-	//nolint:contextcheck // it may outlive the request
 	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
 		start.Began = func(execution string) { began(execution, 0) }
 		start.Joined = start.Began
