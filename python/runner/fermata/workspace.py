@@ -43,8 +43,6 @@ class Inputs:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        # When the directory changed last before the first file came.
-        self.unused = os.stat(directory).st_mtime_ns
         self.names: set[str] = set()
         self._file: BinaryIO | None = None
 
@@ -77,8 +75,6 @@ class Inputs:
 def beyond(inputs: Inputs, most: int) -> int:
     """Return how many of the files that the program has left are too many, if ``most`` besides the inputs are kept."""
     try:
-        if os.stat(inputs.directory).st_mtime_ns == inputs.unused:
-            return 0
         space = os.statvfs(inputs.directory)
         # In a file system of its own, this tells that there are few without looking at them. The directory counts, too.
         if space.f_files - space.f_ffree <= most + 1:
