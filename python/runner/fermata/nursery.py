@@ -211,11 +211,6 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
     supervisor, control, stdout, stderr, _, *cgroups = fds
     for cgroup in cgroups:
         os.write(cgroup, b"0")
-    take_descriptors(stdout, stderr, control, supervisor)
-    control, supervisor = 3, 4
-    for limit, value in _limits(config):
-        resource.setrlimit(limit, (value, value))
-    # What comes before this is done while the supervisor makes the namespaces.
     if os.read(control, len(_ENTER)) != _ENTER:
         return
     try:
@@ -226,8 +221,10 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
         raise
     linux.unshare(linux.CLONE_NEWCGROUP)
     os.chdir(WORKSPACE)
-    os.close(supervisor)
     die_first()
+    take_descriptors(stdout, stderr, control)
+    for limit, value in _limits(config):
+        resource.setrlimit(limit, (value, value))
     linux.become(user)
     linux.map_user(USER, user)
     # This must come after the user namespace was made: the kernel counts processes for each user
@@ -243,7 +240,7 @@ def _work(config: Config, ready: Ready, user: int, fds: list[int]) -> None:
     verify()
     # Programs can read the variables of the functions that call them.
     vars(config).clear()
-    worker.run(socket.socket(fileno=control), ready)
+    worker.run(socket.socket(fileno=3), ready)
 
 
 def _limits(config: Config) -> list[tuple[int, int]]:
