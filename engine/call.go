@@ -33,39 +33,53 @@ const (
 	callDecided callState = "decided"
 )
 
+// A recordedCall is what a record has of the state of a call. The texts are stored and must not change.
+type recordedCall struct {
+	stage    string
+	answered bool
+}
+
 // callStates tells for each state of a call how a record has it, and which states may follow. From each state but
 // callNew a call may also end: then the record does not have it any more.
 var callStates = map[callState]struct {
-	stage    string // The texts are stored and must not change.
-	answered bool
-	next     []callState
+	recordedCall
+	next []callState
 }{
-	callNew: {"", false, []callState{callAsked, callOperator, callIssued, callBegun}},
+	callNew: {recordedCall{"", false}, []callState{callAsked, callOperator, callIssued, callBegun}},
 	// The policy may have become less strict when the program makes a call again.
-	callAsked:    {"asked", false, []callState{callApproved, callRefused, callDecided, callHanded, callIssued, callBegun}},
-	callOperator: {"operator", false, []callState{callApproved, callRefused, callIssued, callBegun}},
-	callApproved: {"approved", false, []callState{callIssued, callBegun}},
-	callRefused:  {"refused", false, []callState{callTold}},
-	callTold:     {"refused", true, nil},
-	callIssued:   {"", false, []callState{callAnswered, callHanded}},
-	callBegun:    {"begun", false, nil},
-	callHanded:   {"handed", true, []callState{callAnswered}},
-	callAnswered: {"", true, nil},
-	callDecided:  {"asked", true, nil},
+	callAsked:    {recordedCall{"asked", false}, []callState{callApproved, callRefused, callDecided, callHanded, callIssued, callBegun}},
+	callOperator: {recordedCall{"operator", false}, []callState{callApproved, callRefused, callIssued, callBegun}},
+	callApproved: {recordedCall{"approved", false}, []callState{callIssued, callBegun}},
+	callRefused:  {recordedCall{"refused", false}, []callState{callTold}},
+	callTold:     {recordedCall{"refused", true}, nil},
+	callIssued:   {recordedCall{"", false}, []callState{callAnswered, callHanded}},
+	callBegun:    {recordedCall{"begun", false}, nil},
+	callHanded:   {recordedCall{"handed", true}, []callState{callAnswered}},
+	callAnswered: {recordedCall{"", true}, nil},
+	callDecided:  {recordedCall{"asked", true}, nil},
 }
+
+// recordedStates has the state of each recordedCall, except for callNew, which no record has.
+var recordedStates = func() map[recordedCall]callState {
+	states := map[recordedCall]callState{}
+	for state, row := range callStates {
+		if state != callNew {
+			states[row.recordedCall] = state
+		}
+	}
+	return states
+}()
 
 // stateOf returns the state of a call. The zero Call is new.
 func stateOf(c continuation.Call) callState {
 	if c.ID == "" && c.Stage == "" {
 		return callNew
 	}
-	for state, row := range callStates {
-		if state != callNew && row.stage == c.Stage && row.answered == c.Answered {
-			return state
-		}
+	if state, known := recordedStates[recordedCall{c.Stage, c.Answered}]; known {
+		return state
 	}
-	// No server writes another one. Its result can come, or the execution ends.
-	return callIssued
+	// A server of a later version has written the record. The call counts as one that the client runs.
+	return recordedStates[recordedCall{"", c.Answered}]
 }
 
 // moveCall puts a call into a state, which may be the one that it is in. It is the only function that changes the
@@ -85,5 +99,6 @@ func (s callState) waitsForApproval() bool { return s == callAsked || s == callO
 // open reports whether a call has neither a result nor a refusal that the program is given.
 func (s callState) open() bool { return !callStates[s].answered }
 
-// refused reports whether a call was refused other than by a continuation that the program is waiting for.
+// refused reports whether an approval that came by itself has refused the call. callDecided may be a refusal, too, but
+// by the continuation that the program waits for.
 func (s callState) refused() bool { return s == callRefused || s == callTold }

@@ -59,11 +59,25 @@ func TestCallMoves(t *testing.T) {
 	}
 }
 
-// A call of which a record tells something that this server does not know is left as it is.
+// A call with a stage that this server does not know counts as one of the client, with or without its result.
 func TestUnknownStage(t *testing.T) {
 	call := continuation.Call{Number: 1, ID: "call_001", Stage: "of a later version"}
 	if got := stateOf(call); got != callIssued {
 		t.Errorf("the call is %q", got)
+	}
+	call.Answered = true
+	if got := stateOf(call); got != callAnswered {
+		t.Errorf("the answered call is %q", got)
+	}
+}
+
+// BenchmarkStateOf measures what the dispatcher does for all calls of a program, each time that it comes to rest.
+func BenchmarkStateOf(b *testing.B) {
+	call := continuation.Call{Number: 1, ID: "call_001", Stage: "asked"}
+	for b.Loop() {
+		if !stateOf(call).waitsForApproval() {
+			b.Fatal("the call does not wait")
+		}
 	}
 }
 

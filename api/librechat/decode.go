@@ -291,8 +291,9 @@ func decode(body []byte, limits Limits) (request, error) {
 	r, err := readBody(body, limits)
 	if err != nil {
 		// An escape of half a surrogate pair is no error, since a string in Python can contain it.
-		r, err = readBody(body, limits, jsontext.AllowInvalidUTF8(true))
-		r.makeResultsWhole()
+		if r, err = readBody(body, limits, jsontext.AllowInvalidUTF8(true)); err == nil {
+			r.makeResultsWhole()
+		}
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return request{}, api.BadRequestf("request body is not valid JSON at byte %d", syntax.ByteOffset)
@@ -316,14 +317,14 @@ func readBody(body []byte, limits Limits, options ...json.Options) (request, err
 }
 
 // makeResultsWhole replaces half a surrogate pair in a result by U+FFFD, since a program could not write it to a file.
+// It overwrites the body, which takes no more room then, and whose hash is known already.
 func (r *request) makeResultsWhole() {
 	for i := range r.Results.entries {
 		entry := &r.Results.entries[i]
-		for _, value := range []*jsontext.Value{&entry.Result, &entry.ErrorMessage, &entry.Guessed, &entry.Reason} {
+		for _, value := range []*jsontext.Value{&entry.Result, &entry.ErrorMessage, &entry.Guessed} {
 			if len(*value) == 0 || value.IsValid(jsontext.AllowDuplicateNames(true)) {
 				continue
 			}
-			*value = bytes.Clone(*value)
 			// It is JSON, so there is no error.
 			_ = value.Format(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(false))
 		}
