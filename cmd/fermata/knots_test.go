@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -10,7 +8,6 @@ import (
 	"go/types"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,27 +19,10 @@ const maxKnot = 10
 // TestKnots finds in each package the largest set of files of which each one needs, maybe by way of others, what every
 // other one declares: functions, types, methods, fields. Such a set can only be understood as a whole.
 func TestKnots(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export,Module", "../../...")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	type listed struct {
-		ImportPath, Dir, Export string
-		GoFiles                 []string
-		Module                  *struct{ Main bool }
-	}
 	exports, product := map[string]string{}, []listed{}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for _, p := range listPackages(t, "-deps", "-export") {
 		exports[p.ImportPath] = p.Export
-		if p.Module != nil && p.Module.Main && !strings.Contains(p.ImportPath, "/tests/") {
+		if p.Module.Main && !strings.Contains(p.ImportPath, "/tests/") {
 			product = append(product, p)
 		}
 	}

@@ -69,25 +69,8 @@ func readPlan(readme string) (map[string][]string, error) {
 // those that only tests use.
 func listImports(t *testing.T) map[string][]string {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Module", "./...")
-	c.Dir = "../.."
-	c.Stderr = os.Stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
 	imports := map[string][]string{}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			ImportPath string
-			Imports    []string
-			Module     struct{ Path string }
-		}
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(fmt.Errorf("read what go list says: %w", err))
-		}
+	for _, p := range listPackages(t) {
 		name, inside := strings.CutPrefix(p.ImportPath, p.Module.Path+"/")
 		if !inside || strings.HasPrefix(name, "tests/") || name == "tests" || strings.HasSuffix(name, "test") {
 			continue
@@ -100,4 +83,37 @@ func listImports(t *testing.T) map[string][]string {
 		slices.Sort(imports[name])
 	}
 	return imports
+}
+
+// A listed is a package, as the go command lists it.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles, Imports        []string
+	Module                  struct {
+		Path string
+		Main bool
+	}
+}
+
+// listPackages returns the packages of the module. With the flags -deps and -export it returns those that they import,
+// too, and the files that have what each declares.
+func listPackages(t *testing.T, flags ...string) (packages []listed) {
+	t.Helper()
+	args := append([]string{"list", "-json=ImportPath,Dir,Export,GoFiles,Imports,Module"}, flags...)
+	c := exec.CommandContext(t.Context(), "go", append(args, "./...")...)
+	c.Dir = "../.."
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(fmt.Errorf("read what go list says: %w", err))
+		}
+		packages = append(packages, p)
+	}
 }
