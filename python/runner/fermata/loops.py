@@ -149,8 +149,8 @@ def _cancel_all_tasks(loop: asyncio.AbstractEventLoop) -> None:
 vars(asyncio.runners)["_cancel_all_tasks"] = _cancel_all_tasks
 
 if sys.version_info < (3, 13):
-    # Whenever asyncio asks for the handler of SIGINT, which it has set itself, the signal module describes the whole
-    # task in the text of an error that it then drops.
+    # In some releases, whenever asyncio asks for the handler of SIGINT, which it has set itself, the signal module makes
+    # the text of an error that it drops, and that has the text of the task and of its result.
     _enum: Final[Callable[[Any, Any], Any]] = vars(signal)["_int_to_enum"]
     vars(signal)["_int_to_enum"] = lambda value, kind: _enum(value, kind) if isinstance(value, int) else value
 
