@@ -90,6 +90,7 @@ class WorkerProcess:
             try:
                 ours.close()
                 self._become_worker(directory)
+                worker.prepare_parent()
                 worker.run(theirs, READY)
             finally:
                 os._exit(99)

@@ -133,7 +133,6 @@ class Calls:
         self._waiting: dict[int, _Call | _Blocking] = {}
         self._issued = 0
         self._closed = False
-        self.forgotten = Forgotten(_CODE)
         # Whether an alarm of this process stands still in a pause, like its clock.
         self.stops_alarms = False
 
@@ -239,14 +238,14 @@ class Calls:
             self._waiting.clear()
         for call in abandoned:
             if isinstance(call, _Call) and call.forgotten():
-                self.forgotten.not_called(call.tool)
+                FORGOTTEN.not_called(call.tool)
             call.abandon()
 
     def tasks_end(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
         """Name the tools that these tasks were about to call, since their event loop ends."""
         with self._lock:
             waiting = [call for call in self._waiting.values() if isinstance(call, _Call)]
-        self.forgotten.left_waiting(tasks, {id(call.future): call.tool for call in waiting if call.forgotten()})
+        FORGOTTEN.left_waiting(tasks, {id(call.future): call.tool for call in waiting if call.forgotten()})
 
     def patience(self) -> float:
         """Return for how many seconds at most the waiting calls are held back for other processes."""
@@ -361,6 +360,8 @@ class Calls:
 # Programs see the name of this file where Python shows a task.
 _CODE: Final = Calls._call.__code__.replace(co_filename="<tools>", co_firstlineno=1)
 Calls._call.__code__ = _CODE
+# Says which calls of this process were forgotten.
+FORGOTTEN: Final = Forgotten(_CODE)
 
 
 def _settle(future: asyncio.Future[Any], result: Mapping[str, Any]) -> None:

@@ -108,7 +108,7 @@ def run(namespace: dict[str, Any], told: str) -> None:
     ready.children.imported(sys.modules[SPAWN])
     pending = calls.Calls(socket.socketpair()[0])
     pending.refuse_all()
-    pending.forgotten.watch()
+    calls.FORGOTTEN.watch()
     if "toolsets" in request:
         toolsets.install(request["package"], request["toolsets"], pending)
     del namespace["run"]

@@ -14,8 +14,8 @@ import socket
 import sys
 import threading
 import types
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from json import dumps, loads
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ _OWN_FILES: Final = os.path.dirname(__file__)
 def preload(kind: str) -> Ready:
     """Do what can be done before a program of this kind arrives, in the process from which workers are forked."""
     ready = libraries.preload(kind)
+    prepare_parent()
     rehearse.in_parent(_runner(ready))
     # These objects are never freed. When they are frozen, garbage collections in forked processes do
     # not visit them, and so do not write to their pages, which would be copied.
@@ -85,7 +86,6 @@ def run(stream: socket.socket, ready: Ready) -> None:
     main = [_new_main(os.path.join(os.getcwd(), NAME))]
     request: dict[str, Any] = {}
     ready.children.expect(vars(main[0])["__file__"], request)
-    pending.forgotten.watch()
     try:
         while (frame := frames.receive(stream)).kind == frames.FILE:
             inputs.take(frame.payload)
@@ -217,16 +217,38 @@ def _run_shell(request: dict[str, Any], pending: calls.Calls) -> int:
             pending.close()
 
 
-def _prepare_process() -> None:
-    """Give this process, which was forked, the state that a program expects of a new interpreter."""
+def prepare_parent() -> None:
+    """Give this process what a program expects of a new interpreter and is the same in every worker forked from it."""
     threading.excepthook = _show_thread_error
     # Numbers in the results of tools may have any length.
     sys.set_int_max_str_digits(0)
+    calls.FORGOTTEN.watch()
+    with _descriptors_as_in_workers():
+        sys.stdin = open(0, encoding="utf-8", errors="replace")
+        # Output is not buffered, since a program may be killed at any moment.
+        sys.stdout = sys.__stdout__ = _unbuffered(1)
+        sys.stderr = sys.__stderr__ = _unbuffered(2)
+
+
+@contextmanager
+def _descriptors_as_in_workers() -> Iterator[None]:
+    """Make stdin empty, and stdout and stderr pipes. File objects find out once what their descriptors are."""
+    own = [os.dup(number) for number in range(3)]
+    empty, pipe = os.open(os.devnull, os.O_RDONLY), os.pipe()
+    try:
+        for number, descriptor in enumerate((empty, pipe[1], pipe[1])):
+            os.dup2(descriptor, number)
+        yield
+    finally:
+        for number, descriptor in enumerate(own):
+            os.dup2(descriptor, number)
+        for descriptor in (*own, empty, *pipe):
+            os.close(descriptor)
+
+
+def _prepare_process() -> None:
+    """Give this process, which was forked, what no other worker may have as well."""
     sys.path.insert(0, os.getcwd())
-    sys.stdin = open(0, encoding="utf-8", errors="replace")
-    # Output is not buffered, since a program may be killed at any moment.
-    sys.stdout = sys.__stdout__ = _unbuffered(1)
-    sys.stderr = sys.__stderr__ = _unbuffered(2)
     # Otherwise all processes that are forked from one parent would generate the same random numbers,
     # and have the same key.
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
