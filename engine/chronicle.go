@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"fermata/continuation"
@@ -203,44 +201,6 @@ func (c *chronicle) wordsOf(o Outcome) (text, added string) {
 		return "", ""
 	}
 	return c.words.End(c.Summary().Contract, o)
-}
-
-// raisedOf returns what the program has raised, unless the text that says why it has not completed is the
-// same.
-func raisedOf(o Outcome, text string) string {
-	if o.Reason != RaisedError || o.Detail == text {
-		return ""
-	}
-	return o.Detail
-}
-
-// reasonOf returns the reason why an execution has ended, as one word.
-func reasonOf(o Outcome) string {
-	return strings.ReplaceAll(cmp.Or(string(o.Reason), string(o.State)), "_", " ")
-}
-
-// statusOf returns the status of an execution in a state. It is the same in all views.
-func statusOf(s State) string {
-	if s == Failed {
-		return journal.StatusError
-	}
-	return string(s)
-}
-
-// exitCodeOf returns the exit code of a program that has ended by itself. It is negative if a signal has
-// ended the program.
-func exitCodeOf(o Outcome) *int {
-	code := 0
-	switch {
-	case o.State == Completed, o.Reason == OutputsMissing:
-	case o.Reason == RaisedError:
-		code = 1
-	case o.Reason == ExitedCode:
-		code = o.Code
-	default:
-		return nil
-	}
-	return &code
 }
 
 // noteOutcome notes what a client's result tells, unless files have to be kept first.

@@ -380,7 +380,7 @@ func (c *conversation) leave(to State, why string) bool {
 	if why == pauseCancelled && c.stopping.Load() {
 		why = pauseStopped
 	}
-	since, outcome := c.record.Since, leftAs(to, why, c.record)
+	since, outcome := c.record.Since, leftAs(to, why, c.record, lossOf(c.record))
 	// end has logged the error. An execution that is lost is another server's to end.
 	if err := c.end(&outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
 		c.o.logPauseEnd(c.record, why, since, outcome)

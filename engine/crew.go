@@ -66,17 +66,17 @@ type served struct {
 	details *envelope.Details
 }
 
-// has reports whether a call runs, or has a result that waits for the program.
-func (w *crew) has(number int) bool { return w.running[number] != nil || w.ready[number] != nil }
+// Has reports whether a call runs, or has a result that waits for the program.
+func (w *crew) Has(number int) bool { return w.running[number] != nil || w.ready[number] != nil }
 
-// size returns how many calls run.
-func (w *crew) size() int { return len(w.running) }
+// Size returns how many calls run.
+func (w *crew) Size() int { return len(w.running) }
 
 // idle reports whether no call runs and no result waits.
 func (w *crew) idle() bool { return len(w.running)+len(w.ready) == 0 }
 
-// lanes returns the lanes in which calls of the program run.
-func (w *crew) lanes() map[string]bool {
+// Lanes returns the lanes in which calls of the program run.
+func (w *crew) Lanes() map[string]bool {
 	busy := map[string]bool{}
 	for _, s := range w.running {
 		if s.tool.Lane != "" {

@@ -61,8 +61,8 @@ func dispatching(t *testing.T, change func(*mandate)) *dispatcher {
 		change(d)
 	}
 	return &dispatcher{
-		mandate: d, places: 3, maxCalls: 100,
-		crew: &crew{mandate: d, counted: newQuota(Options{}).Adopt("ada", 0), running: map[int]*served{}, ready: map[int]*served{}},
+		granted: d.granted, places: 3, maxCalls: 100, work: &crew{},
+		approve: d.approval, ask: newQuota(Options{}).Adopt("ada", 0).Ask,
 	}
 }
 
@@ -295,7 +295,8 @@ func TestPlanLimits(t *testing.T) {
 		}
 	}
 	d, q := dispatching(t, nil), newQuota(Options{})
-	d.crew.counted = q.Adopt("ada", 0)
+	first := q.Adopt("ada", 0)
+	d.ask = first.Ask
 	if _, fail, asked, _ := plans(d, continuation.Record{}, "shop.ask", maxAsked+5); asked != maxAsked || fail != 0 {
 		t.Errorf("%d calls are asked for, %d fail, want %d and 0", asked, fail, maxAsked)
 	}
@@ -304,8 +305,8 @@ func TestPlanLimits(t *testing.T) {
 		t.Error("the calls of one execution that wait for approval are not counted for the other")
 	}
 	other.Ask(maxAskedOfAll-10, true) // They count as after a take-over.
-	d.crew.counted.Pause()
-	d.crew.counted.Run()
+	first.Pause()
+	first.Run()
 	_, fail, asked, refusal := plans(d, continuation.Record{}, "shop.ask", 12)
 	if asked != 10 || fail != 2 || refusal != fmt.Sprintf(textManyAsk, maxAskedOfAll) {
 		t.Errorf("%d calls are asked for, %d fail: %s", asked, fail, refusal)
@@ -319,7 +320,7 @@ func TestPlanLimits(t *testing.T) {
 		t.Errorf("of a call that was asked for before %d are asked for, %d fail", asked, fail)
 	}
 	other.Drop()
-	d.crew.counted.Drop()
+	first.Drop()
 	if q.Principals() != 0 {
 		t.Error("the principal is not forgotten")
 	}

@@ -94,22 +94,32 @@ func detail(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxDetail)], "\uFFFD")
 }
 
-// A delivery is what sets a program going: the program itself, or the results of its calls. The
-// zero value is for a program that runs already.
-type delivery struct {
-	program *sandbox.Program
-	results []sandbox.Result // not nil, even if there are none
-	// handed are those of the results that hand files over.
-	handed []handing
-}
+// exited returns the ending of a program that was not killed by the server.
+func exited(x sandbox.Exit) ending { return verdict(x).with(x) }
 
-// to sends the delivery to a sandbox.
-func (d delivery) to(c *sandbox.Conn) error {
-	switch {
-	case d.program != nil:
-		return c.Run(*d.program)
-	case d.results != nil:
-		return c.Resume(d.results)
+// verdict decides how a program has ended. A flood, which the supervisor has seen, overrides the
+// worker's report, which the program may have forged. Without a report the supervisor decides.
+func verdict(x sandbox.Exit) ending {
+	switch done := x.Report; {
+	case x.Over == "stdout":
+		return failed(StdoutFlood, "", 0)
+	case x.Over == "stderr":
+		return failed(StderrFlood, "", 0)
+	case done != nil && done.OutOfMemory, x.OutOfMemory && done == nil:
+		return failed(OutOfMemory, "", 0)
+	case done != nil && done.Error != "":
+		return failed(RaisedError, detail(done.Error), 0)
+	case done != nil && done.Exit != 0:
+		return failed(ExitedCode, "", done.Exit)
+	case done != nil:
+		return ending{state: Completed, value: returned(done.Value)}
+	case x.Broken:
+		return failed(ProtocolBroken, "", 0)
+	case x.Code == nil:
+		return failed(SandboxLost, "", 0)
+	case *x.Code != 0:
+		return failed(ExitedCode, "", *x.Code)
+	default:
+		return ending{state: Completed}
 	}
-	return nil
 }

@@ -174,9 +174,14 @@ func (x *execution) run(d delivery) ending {
 }
 
 func (x *execution) stretch() *stretch {
+	crew := newCrew(x)
 	return &stretch{
 		id: x.id, sandbox: x.sandbox, conversation: x.conversation, counted: x.counted, checker: x.checker, files: x.files, log: x.log,
-		dispatcher: &dispatcher{mandate: x.mandate, places: x.places, maxCalls: x.checker.maxCalls, crew: newCrew(x)},
+		crew: crew,
+		dispatcher: &dispatcher{
+			granted: x.mandate.granted, places: x.places, maxCalls: x.checker.maxCalls,
+			work: crew, approve: x.mandate.approval, ask: x.counted.Ask,
+		},
 	}
 }
 

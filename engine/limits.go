@@ -2,8 +2,6 @@ package engine
 
 import (
 	"time"
-
-	"fermata/engine/tools"
 )
 
 // The limits of calls, and the errors of calls that exceed them or that are refused otherwise.
@@ -22,8 +20,6 @@ const (
 	// how much later for each byte of its calls, since it makes all of them again then.
 	minWake     = 5 * time.Millisecond
 	minWakeByte = 100 * time.Nanosecond
-	// maxStandalone is how many calls without a program one principal may have under way on this server.
-	maxStandalone = tools.MaxOfPrincipal
 	// maxWaiting is how many calls of one execution may wait until they can begin or their approval can be
 	// requested. It is limited because the program makes all of them again each time it comes to rest.
 	maxWaiting = 1000

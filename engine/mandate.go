@@ -23,26 +23,8 @@ type mandate struct {
 	grant *host.Grant
 }
 
-// granted is what the record of an execution keeps of its mandate.
-type granted struct {
-	Tools      []grantedTool     `json:"tools,omitempty"`
-	Traits     map[string]Traits `json:"traits,omitempty"`
-	Sequential bool              `json:"sequential,omitempty"`
-	MaxCost    *int64            `json:"max_cost,omitempty"`
-	Approvals  bool              `json:"approvals,omitempty"`
-}
-
-// A grantedTool is a host.Tool in the form of the record.
-type grantedTool struct {
-	Toolset    string `json:"toolset"`
-	Tool       string `json:"tool"`
-	Approval   string `json:"approval,omitempty"`
-	Lane       string `json:"lane,omitempty"`
-	Cost       int64  `json:"cost,omitempty"`
-	Idempotent bool   `json:"idempotent,omitempty"`
-}
-
-func (t grantedTool) of() host.Tool {
+// toolOf returns a granted tool as toolsets have it.
+func toolOf(t grantedTool) host.Tool {
 	return host.Tool{Name: policy.Name{Toolset: t.Toolset, Tool: t.Tool}, Approval: t.Approval, Lane: t.Lane, Cost: t.Cost, Idempotent: t.Idempotent}
 }
 
@@ -84,11 +66,19 @@ func (m *common) inherited(r continuation.Record) (*mandate, error) {
 	if m.o.Toolsets != nil && len(d.Tools) > 0 {
 		list := make([]host.Tool, len(d.Tools))
 		for i, t := range d.Tools {
-			list[i] = t.of()
+			list[i] = toolOf(t)
 		}
 		d.grant = m.o.Toolsets.Regrant(r.Principal, list, d.Sequential, d.MaxCost)
 	}
 	return d, nil
+}
+
+// approval returns who has to approve calls of a tool now.
+func (d *mandate) approval(t grantedTool) (string, error) {
+	if d.grant == nil {
+		return "", errNoToolsets
+	}
+	return d.grant.Approval(toolOf(t))
 }
 
 // release ends the use of the mandate.
@@ -109,50 +99,6 @@ func (d *mandate) encode() (json.RawMessage, error) {
 	}
 	return text, nil
 }
-
-// toolsets returns the names of the toolsets that the server runs for the program.
-func (d *mandate) toolsets() (keys []string) {
-	for _, t := range d.Tools {
-		if !slices.Contains(keys, t.Toolset) {
-			keys = append(keys, t.Toolset)
-		}
-	}
-	return keys
-}
-
-// names returns the names of the tools that the program may call, those of its client first.
-func (d *mandate) names(own []string) []string {
-	if len(d.Tools) == 0 {
-		return own
-	}
-	names := slices.Clone(own)
-	for _, t := range d.Tools {
-		if !slices.Contains(names, t.Tool) {
-			names = append(names, t.Tool)
-		}
-	}
-	return names
-}
-
-// find returns the granted tool of a toolset.
-func (d *mandate) find(toolset, tool string) (grantedTool, bool) {
-	if toolset == "" {
-		return grantedTool{}, false
-	}
-	i := slices.IndexFunc(d.Tools, func(t grantedTool) bool { return t.Toolset == toolset && t.Tool == tool })
-	if i < 0 {
-		return grantedTool{}, false
-	}
-	return d.Tools[i], true
-}
-
-// owns reports whether a tool of the client belongs to a toolset of the client.
-func (d *mandate) owns(toolset, tool string) bool {
-	return d.Traits[tool].Toolset == toolset
-}
-
-// traits returns the traits of a client's tool.
-func (d *mandate) traits(tool string) Traits { return d.Traits[tool] }
 
 // A ModuleError says why the client's own tools cannot be imported in the form for which the start asks.
 type ModuleError struct{ Err error }

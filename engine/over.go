@@ -3,15 +3,16 @@ package engine
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"fermata/continuation"
-	"fermata/engine/journal"
 )
+
+// ErrExpired means that the execution has ended, or that its record is gone.
+var ErrExpired = errors.New("engine: execution is over")
 
 // An ExpiredError refuses a request for an execution that is over, and tells how it has ended. It is
 // an ErrExpired.
@@ -56,14 +57,15 @@ var overDetails = map[State]string{
 // sandboxEnded tells that nothing more is known of why a sandbox has gone.
 const sandboxEnded = "The sandbox ended, and the program was not the cause"
 
-// leftAs returns the outcome of an execution, whose record is r, that ends in its pause.
-func leftAs(to State, why string, r continuation.Record) Outcome {
+// leftAs returns the outcome of an execution, whose record is r, that ends in its pause. loss tells why its sandbox is
+// gone, if that is why.
+func leftAs(to State, why string, r continuation.Record, loss string) Outcome {
 	o := Outcome{State: to, Session: r.Session}
 	switch why {
 	case pauseRanOut:
 		o.Detail = ranOut(r)
 	case pauseLost, pauseUnclaimed:
-		o.Reason, o.Detail = SandboxLost, lossOf(r)
+		o.Reason, o.Detail = SandboxLost, loss
 	case pauseStopped:
 		o.Detail = "The server was stopped (FERMATA_DRAIN=end)"
 	case pauseSpent:
@@ -83,28 +85,6 @@ func ranOut(r continuation.Record) string {
 // inSeconds spells a time for clients.
 func inSeconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'g', -1, 64) + " s"
-}
-
-// lossOf tells why the sandbox of an execution, whose record is r, is gone.
-func lossOf(r continuation.Record) string {
-	if booted, known := bootTime(); known && booted.After(r.Since) {
-		return journal.MachineRestarted
-	}
-	return sandboxEnded
-}
-
-// bootTime returns when this machine was started, if it tells.
-func bootTime() (time.Time, bool) {
-	text, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		return time.Time{}, false
-	}
-	first, _, _ := strings.Cut(string(text), " ")
-	seconds, err := strconv.ParseFloat(first, 64)
-	if err != nil {
-		return time.Time{}, false
-	}
-	return time.Now().Add(-time.Duration(seconds * float64(time.Second))), true
 }
 
 // What ends an execution in its pause, in the words of the log. leftAs has those for clients.
@@ -129,7 +109,3 @@ func lastAnswer(record continuation.Record) (Outcome, error) {
 	}
 	return outcome, nil
 }
-
-// errBuried means that takeOver found no sandbox and recorded the end of the execution. The
-// caller finds the answer in the record when it tries again.
-var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)

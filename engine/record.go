@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,7 +96,7 @@ func (l *ledger) commit(ctx context.Context, to State, change func(*continuation
 	if err != nil {
 		return err
 	}
-	if err := l.allows(standingIn(to, true)); err != nil {
+	if err := l.standing.allows(standingIn(to, true)); err != nil {
 		return err
 	}
 	change(&next)
@@ -139,18 +138,10 @@ func (l *ledger) recorded() bool { return l.record.Version > 0 }
 
 // stand changes where the execution stands, if the table of standings allows it. mu is held.
 func (l *ledger) stand(to standing) error {
-	if err := l.allows(to); err != nil {
+	if err := l.standing.allows(to); err != nil {
 		return err
 	}
 	l.standing = to
-	return nil
-}
-
-// allows returns an error if the table of standings has no such change. mu is held.
-func (l *ledger) allows(to standing) error {
-	if !slices.Contains(standings[l.standing].next, to) {
-		return fmt.Errorf("engine: execution %s cannot be %q after %q", l.id, to, l.standing)
-	}
 	return nil
 }
 

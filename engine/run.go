@@ -20,6 +20,7 @@ type stretch struct {
 	counted      *quota.Share
 	checker      *checker
 	dispatcher   *dispatcher
+	crew         *crew
 	files        Files
 	log          *slog.Logger
 	// until is when the program has run for its whole budget.
@@ -40,7 +41,7 @@ func (s *stretch) run(d delivery) ending {
 	if !rested {
 		e = s.wait(d, timer.C)
 	}
-	s.dispatcher.crew.stop()
+	s.crew.stop()
 	e.rested = time.Now()
 	e.ran = min(e.rested.Sub(began), budget)
 	if e.state.terminal() {
@@ -76,7 +77,6 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 	unpublished := time.NewTimer(publishAfter)
 	defer unpublished.Stop()
 	soon := false // whether unpublished runs for output
-	crew := s.dispatcher.crew
 	for {
 		for len(s.later) > 0 {
 			next := s.later[0]
@@ -98,14 +98,14 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 			} else if e, rested := s.hear(event); rested {
 				return e
 			}
-		case done := <-crew.done:
+		case done := <-s.crew.done:
 			if e, rested := s.served(done); rested {
 				return e
 			}
 			if !soon {
 				unpublished.Reset(publishResults)
 			}
-		case <-crew.wake:
+		case <-s.crew.wake:
 			if e, rested := s.goOn(true); rested {
 				return e
 			}
@@ -158,7 +158,7 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 		s.conversation.spend(event.Time)
 		return ending{}, false
 	case sandbox.Stopped:
-		if !s.dispatcher.crew.resting {
+		if !s.crew.resting {
 			return s.broken(sandbox.Broken{Err: errors.New("a running program has stopped")}), true
 		}
 		return ending{}, false // A part of it ran while it waited for the server.
@@ -244,32 +244,22 @@ func (s *stretch) kill(e ending) ending {
 	}
 }
 
-// exited returns the ending of a program that was not killed by the server.
-func exited(x sandbox.Exit) ending { return verdict(x).with(x) }
+// A delivery is what sets a program going: the program itself, or the results of its calls. The
+// zero value is for a program that runs already.
+type delivery struct {
+	program *sandbox.Program
+	results []sandbox.Result // not nil, even if there are none
+	// handed are those of the results that hand files over.
+	handed []handing
+}
 
-// verdict decides how a program has ended. A flood, which the supervisor has seen, overrides the
-// worker's report, which the program may have forged. Without a report the supervisor decides.
-func verdict(x sandbox.Exit) ending {
-	switch done := x.Report; {
-	case x.Over == "stdout":
-		return failed(StdoutFlood, "", 0)
-	case x.Over == "stderr":
-		return failed(StderrFlood, "", 0)
-	case done != nil && done.OutOfMemory, x.OutOfMemory && done == nil:
-		return failed(OutOfMemory, "", 0)
-	case done != nil && done.Error != "":
-		return failed(RaisedError, detail(done.Error), 0)
-	case done != nil && done.Exit != 0:
-		return failed(ExitedCode, "", done.Exit)
-	case done != nil:
-		return ending{state: Completed, value: returned(done.Value)}
-	case x.Broken:
-		return failed(ProtocolBroken, "", 0)
-	case x.Code == nil:
-		return failed(SandboxLost, "", 0)
-	case *x.Code != 0:
-		return failed(ExitedCode, "", *x.Code)
-	default:
-		return ending{state: Completed}
+// to sends the delivery to a sandbox.
+func (d delivery) to(c *sandbox.Conn) error {
+	switch {
+	case d.program != nil:
+		return c.Run(*d.program)
+	case d.results != nil:
+		return c.Resume(d.results)
 	}
+	return nil
 }

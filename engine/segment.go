@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"fermata/continuation"
@@ -94,3 +95,14 @@ func requestOf(record continuation.Record, r Resume) string {
 	}
 	return r.Request
 }
+
+// An audience counts the requests that wait for the answer of a segment.
+type audience struct{ n atomic.Int32 }
+
+// enter is called for each request that will wait, and leave if its client has gone.
+func (a *audience) enter() { a.n.Add(1) }
+
+func (a *audience) leave() { a.n.Add(-1) }
+
+// empty reports whether nobody waits.
+func (a *audience) empty() bool { return a.n.Load() <= 0 }

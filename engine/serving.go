@@ -111,7 +111,7 @@ func (c *conversation) missed(awaited map[int]bool, w *crew) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget(func(p continuation.Call) bool {
-		if stateOf(p) != callBegun || awaited[p.Number] || w.has(p.Number) {
+		if stateOf(p) != callBegun || awaited[p.Number] || w.Has(p.Number) {
 			return false
 		}
 		c.chronicle.Note(&journal.CallCompleted{
@@ -145,10 +145,10 @@ func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
 	if err != nil || e.state == Failed {
 		return s.rested(e, err), true
 	}
-	s.conversation.missed(p.awaited, d.crew)
-	s.conversation.givenUp(d.crew.giveUp(p.awaited))
-	d.crew.rest(p.awaited, p.wakes)
-	if len(p.begin) == 0 && d.crew.idle() {
+	s.conversation.missed(p.awaited, s.crew)
+	s.conversation.givenUp(s.crew.giveUp(p.awaited))
+	s.crew.rest(p.awaited, p.wakes)
+	if len(p.begin) == 0 && s.crew.idle() {
 		return s.rested(d.pause(p, record, s.checker.maxRounds), nil), true
 	}
 	return s.begin(p)
@@ -168,7 +168,7 @@ func (s *stretch) begin(p plan) (ending, bool) {
 				return s.broken(sandbox.Broken{Err: err, ByProgram: true}), true
 			}
 		}
-		s.dispatcher.crew.begin(p)
+		s.crew.begin(p)
 	}
 	return s.goOn(false)
 }
@@ -184,7 +184,7 @@ func (s *stretch) lostOwner(err error) (ending, bool) {
 
 // served takes the result of a call that has ended, and those of others that have ended meanwhile.
 func (s *stretch) served(first *served) (ending, bool) {
-	w := s.dispatcher.crew
+	w := s.crew
 	for next := first; next != nil; {
 		s.counted.Release(next.held)
 		if e, rested := s.open(next); rested {
@@ -204,7 +204,7 @@ func (s *stretch) served(first *served) (ending, bool) {
 // goOn gives a program that rests the results that are there. If a timer of the program is due, it goes on
 // without any.
 func (s *stretch) goOn(due bool) (ending, bool) {
-	results, now := s.dispatcher.crew.results(due)
+	results, now := s.crew.results(due)
 	if !now {
 		return ending{}, false
 	}

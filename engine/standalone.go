@@ -19,6 +19,9 @@ import (
 	"fermata/engine/tools/source"
 )
 
+// maxStandalone is how many calls without a program one principal may have under way on this server.
+const maxStandalone = tools.MaxOfPrincipal
+
 // A ToolCall is one call of a tool that the server runs, without a program.
 type ToolCall struct {
 	// Principal sends the request.

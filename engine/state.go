@@ -76,6 +76,14 @@ var standings = map[standing]struct {
 	lost:          {[]State{Running, Paused, Completed, Failed, TimedOut, Cancelled, Expired}, nil},
 }
 
+// allows returns an error if no execution that stands at s may come to stand at another standing next.
+func (s standing) allows(next standing) error {
+	if !slices.Contains(standings[s].next, next) {
+		return fmt.Errorf("engine: an execution cannot be %q after %q", next, s)
+	}
+	return nil
+}
+
 // unsaved reports whether the store lacks the latest record of an execution that stands at s.
 func (s standing) unsaved() bool { return s == pausedUnsaved || s == endedUnsaved }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"sync/atomic"
 	"time"
 
 	"fermata/continuation"
@@ -36,13 +35,3 @@ func (o Outcome) Ending() string {
 	}
 	return string(o.State)
 }
-
-// An audience counts the requests that wait for the answer of a segment.
-type audience struct{ n atomic.Int32 }
-
-// enter is called for each request that will wait, and leave if its client has gone.
-func (a *audience) enter() { a.n.Add(1) }
-func (a *audience) leave() { a.n.Add(-1) }
-
-// empty reports whether nobody waits.
-func (a *audience) empty() bool { return a.n.Load() <= 0 }

@@ -201,3 +201,7 @@ func (m *common) continued(ctx context.Context, r continuation.Record) (*chronic
 	w, err := journal.Continue(m.o.Journal, r, s)
 	return &chronicle{Writer: w, id: r.ID, words: m.o.Words}, err
 }
+
+// errBuried means that takeOver found no sandbox and recorded the end of the execution. The
+// caller finds the answer in the record when it tries again.
+var errBuried = fmt.Errorf("%w, with its sandbox", ErrOwnerAway)

@@ -26,13 +26,20 @@ func accepted(record continuation.Record, text string) (ending, error) {
 
 // acceptedOf does the same for an execution that may make so many calls.
 func acceptedOf(maxCalls int, record continuation.Record, calls *sandbox.Calls) (ending, error) {
-	d := &dispatcher{mandate: &mandate{}, maxCalls: maxCalls, crew: &crew{}}
+	d := &dispatcher{maxCalls: maxCalls, work: idle{}}
 	p, e, err := d.plan(calls, record)
 	if err != nil || e.state != "" {
 		return e, err
 	}
 	return d.pause(p, record, 20), nil
 }
+
+// idle is the work of a server that runs nothing.
+type idle struct{}
+
+func (idle) Has(int) bool           { return false }
+func (idle) Size() int              { return 0 }
+func (idle) Lanes() map[string]bool { return map[string]bool{} }
 
 func TestAccept(t *testing.T) {
 	record := continuation.Record{

@@ -18,11 +18,25 @@ import (
 // them. A call that cannot begin yet is left alone: the program makes it again when it comes to rest the
 // next time.
 type dispatcher struct {
-	mandate *mandate
+	granted
 	// places is how many calls the server runs at the same time for the execution.
 	places   int
 	maxCalls int
-	crew     *crew
+	work     work
+	// approve returns who has to approve calls of a server's tool now, a config.Approval. With an error such calls fail.
+	approve func(grantedTool) (string, error)
+	// ask reserves room for n calls that wait for approval at the same time. again tells that the last of them
+	// has waited before.
+	ask func(n int, again bool) bool
+}
+
+// work tells which calls the server runs for the program.
+type work interface {
+	// Has reports whether a call runs, or has a result that waits for the program.
+	Has(number int) bool
+	// Size returns how many calls run, and Lanes the lanes in which they do.
+	Size() int
+	Lanes() map[string]bool
 }
 
 // A proposal is a call as a program has made it, and what the dispatcher has decided about it.
@@ -63,13 +77,13 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 			known[c.Number] = c
 		}
 	}
-	x := decider{dispatcher: d, plan: &p, issued: r.Issued, cost: r.Cost, lanes: d.crew.lanes(), now: time.Now()}
+	x := decider{dispatcher: d, plan: &p, issued: r.Issued, cost: r.Cost, lanes: d.work.Lanes(), now: time.Now()}
 	inspected := inspector{}
 	for c, err := range calls.All() {
 		if err != nil {
 			return p, ending{}, err
 		}
-		if d.mandate.Sequential && len(p.awaited) > 0 {
+		if d.Sequential && len(p.awaited) > 0 {
 			p.wakes = 0 // The other calls are decided about later, and may be for the client.
 			break
 		}
@@ -77,17 +91,17 @@ func (d *dispatcher) plan(calls *sandbox.Calls, r continuation.Record) (plan, en
 			p.wakes = max(c.Wakes, minWake+time.Duration(calls.Size())*minWakeByte)
 		}
 		next := &proposal{Call: c, toolset: c.Toolset}
-		if next.tool, next.server = d.mandate.find(c.Toolset, c.Tool); !next.server {
-			if !slices.Contains(r.Tools, c.Tool) || c.Toolset != "" && !d.mandate.owns(c.Toolset, c.Tool) {
+		if next.tool, next.server = d.find(c.Toolset, c.Tool); !next.server {
+			if !slices.Contains(r.Tools, c.Tool) || c.Toolset != "" && !d.owns(c.Toolset, c.Tool) {
 				return p, failed(UngrantedTool, detail(c.Name()), 0), nil
 			}
-			next.toolset = d.mandate.traits(c.Tool).Toolset
+			next.toolset = d.traits(c.Tool).Toolset
 		}
 		if err := inspected.meet(c); err != nil {
 			return p, ending{}, err
 		}
 		p.awaited[c.Number] = true
-		if !d.crew.has(c.Number) {
+		if !d.work.Has(c.Number) {
 			if refused, err := inspected.inspect(&next.Call); err != nil || refused.state != "" {
 				return p, refused, err
 			}
@@ -130,7 +144,7 @@ func (x *decider) decide(p *proposal) ending {
 	if from == callNew {
 		p.call = continuation.Call{Number: p.Number, Started: x.now}
 	}
-	if p.call.Envelope, p.call.Path = !p.server && x.mandate.traits(p.Tool).Envelope, ""; p.call.Envelope {
+	if p.call.Envelope, p.call.Path = !p.server && x.traits(p.Tool).Envelope, ""; p.call.Envelope {
 		p.call.Path = artifact.PathIn(p.Input)
 	}
 	approval, err := x.approval(p)
@@ -167,14 +181,12 @@ func (x *decider) approval(p *proposal) (string, error) {
 	approval := ""
 	switch {
 	case !p.server:
-		if x.mandate.traits(p.Tool).Approval {
+		if x.traits(p.Tool).Approval {
 			approval = config.ApprovalAlways
 		}
-	case x.mandate.grant == nil:
-		return "", errNoToolsets
 	default:
 		var err error
-		if approval, err = x.mandate.grant.Approval(p.tool.of()); err != nil {
+		if approval, err = x.approve(p.tool); err != nil {
 			return "", err
 		}
 	}
@@ -193,7 +205,7 @@ func (x *decider) ask(p *proposal, approval string) {
 		}
 	}
 	switch {
-	case !x.mandate.Approvals:
+	case !x.Approvals:
 		x.fail(p, textNoApprovals)
 		return
 	case len(p.Input) > maxApproved:
@@ -202,7 +214,7 @@ func (x *decider) ask(p *proposal, approval string) {
 	case asked >= maxAsked:
 		x.leave(p)
 		return
-	case !x.crew.counted.Ask(asked+1, from != callNew):
+	case !x.dispatcher.ask(asked+1, from != callNew):
 		x.fail(p, fmt.Sprintf(textManyAsk, maxAskedOfAll))
 		return
 	}
@@ -249,12 +261,12 @@ func (x *decider) begin(p *proposal) {
 			begins++
 		}
 	}
-	if x.crew.size()+begins >= x.places {
+	if x.work.Size()+begins >= x.places {
 		x.leave(p)
 		return
 	}
 	spent := x.cost - p.call.Cost // If another server has begun the call, its cost is reserved already.
-	if most := x.mandate.MaxCost; most != nil && p.tool.Cost > *most-spent {
+	if most := x.MaxCost; most != nil && p.tool.Cost > *most-spent {
 		x.fail(p, fmt.Sprintf(textTooCostly, p.tool.Cost, *most, spent))
 		return
 	}
