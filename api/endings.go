@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"fermata/engine/core"
 
-	"fermata/engine"
+	"golang.org/x/sys/unix"
 )
 
 // An ErrorStyle is the way in which clients are told that an execution has failed.
@@ -43,96 +43,96 @@ type Exit struct {
 
 // A way is a way in which an execution ends: its state, and the reason if it has failed.
 type way struct {
-	state  engine.State
-	reason engine.Reason
+	state  core.State
+	reason core.Reason
 }
 
 // An ending is the answer about one way in which executions end.
 type ending struct {
 	// reply is the answer, and inline its replacement in the inline style, if that differs.
-	reply, inline func(engine.Outcome) Reply
+	reply, inline func(core.Outcome) Reply
 	// exit is the end of a program without tools. It is nil if such a program cannot end in
 	// this way.
-	exit func(engine.Outcome) (Exit, error)
+	exit func(core.Outcome) (Exit, error)
 	// detail tells more than the reply. It is nil if there is no more to tell.
-	detail func(engine.Outcome) string
+	detail func(core.Outcome) string
 }
 
 // endings are all ways in which executions end. Where clients recognise a text, it is that text.
 var endings = map[way]ending{
-	{engine.Completed, ""}: {exit: func(engine.Outcome) (Exit, error) { return Exit{}, nil }},
-	{engine.TimedOut, ""}: {
+	{core.Completed, ""}: {exit: func(core.Outcome) (Exit, error) { return Exit{}, nil }},
+	{core.TimedOut, ""}: {
 		reply:  says(http.StatusRequestTimeout, "Execution timeout"),
 		inline: says(http.StatusOK, "Time limit exceeded"),
 		exit:   killed("TO", says(0, "Time limit exceeded")),
-		detail: engine.Outcome.Why,
+		detail: core.Outcome.Why,
 	},
-	{engine.Cancelled, ""}: {
+	{core.Cancelled, ""}: {
 		reply:  says(http.StatusOK, "Programmatic execution request cancelled"),
 		exit:   killed("XX", says(0, "Execution request cancelled")),
-		detail: engine.Outcome.Why,
+		detail: core.Outcome.Why,
 	},
-	{engine.Expired, ""}: {reply: says(http.StatusBadRequest, "Execution expired"), detail: engine.Outcome.Why},
+	{core.Expired, ""}: {reply: says(http.StatusBadRequest, "Execution expired"), detail: core.Outcome.Why},
 
-	{engine.Failed, engine.RaisedError}: {
-		reply: func(o engine.Outcome) Reply {
+	{core.Failed, core.RaisedError}: {
+		reply: func(o core.Outcome) Reply {
 			// The contract wants a text whatever the program has raised.
 			return Reply{http.StatusOK, cmp.Or(o.Detail, "Execution failed or timed out")}
 		},
-		exit: func(engine.Outcome) (Exit, error) { return exited(1), nil },
+		exit: func(core.Outcome) (Exit, error) { return exited(1), nil },
 	},
-	{engine.Failed, engine.ExitedCode}: {
+	{core.Failed, core.ExitedCode}: {
 		reply: counts(http.StatusOK, "Sandbox exited with code %d"),
-		exit:  func(o engine.Outcome) (Exit, error) { return exited(o.Code), nil },
-		detail: func(o engine.Outcome) string {
+		exit:  func(o core.Outcome) (Exit, error) { return exited(o.Code), nil },
+		detail: func(o core.Outcome) string {
 			if o.Code >= 0 {
 				return ""
 			}
 			return exited(o.Code).Message
 		},
 	},
-	{engine.Failed, engine.OutOfMemory}: same("RE", says(http.StatusOK, "Out of memory")).because("The program needed more memory than FERMATA_MEMORY allows"),
-	{engine.Failed, engine.StdoutFlood}: same("OL", says(http.StatusOK, "stdout length exceeded")).because("The program printed more than FERMATA_OUTPUT allows"),
-	{engine.Failed, engine.StderrFlood}: same("EL", says(http.StatusOK, "stderr length exceeded")).because("The program printed more than FERMATA_OUTPUT allows"),
-	{engine.Failed, engine.UngrantedTool}: same("XX", func(o engine.Outcome) Reply {
+	{core.Failed, core.OutOfMemory}: same("RE", says(http.StatusOK, "Out of memory")).because("The program needed more memory than FERMATA_MEMORY allows"),
+	{core.Failed, core.StdoutFlood}: same("OL", says(http.StatusOK, "stdout length exceeded")).because("The program printed more than FERMATA_OUTPUT allows"),
+	{core.Failed, core.StderrFlood}: same("EL", says(http.StatusOK, "stderr length exceeded")).because("The program printed more than FERMATA_OUTPUT allows"),
+	{core.Failed, core.UngrantedTool}: same("XX", func(o core.Outcome) Reply {
 		return Reply{http.StatusOK, "Sandbox requested an unregistered tool: " + o.Detail}
 	}).because("The request that started the program did not define this tool"),
-	{engine.Failed, engine.ProtocolBroken}: same("XX", func(o engine.Outcome) Reply {
+	{core.Failed, core.ProtocolBroken}: same("XX", func(o core.Outcome) Reply {
 		text := "The program broke the connection to its sandbox's runner"
 		if o.Detail != "" {
 			text += ": " + o.Detail
 		}
 		return Reply{http.StatusOK, text}
 	}),
-	{engine.Failed, engine.TooMuchStored}: same("XX", counts(http.StatusOK,
+	{core.Failed, core.TooMuchStored}: same("XX", counts(http.StatusOK,
 		"Tool calls of this client that wait and its kept answers would take more than %d bytes (FERMATA_MAX_STORED)")),
-	{engine.Failed, engine.OutputsMissing}: {
+	{core.Failed, core.OutputsMissing}: {
 		reply: outputsMissing,
-		exit: func(o engine.Outcome) (Exit, error) {
+		exit: func(o core.Outcome) (Exit, error) {
 			return Exit{Status: "RE", Message: outputsMissing(o).Text, Unsaid: true}, nil
 		},
 	},
-	{engine.Failed, engine.SandboxLost}: {
+	{core.Failed, core.SandboxLost}: {
 		reply: says(http.StatusOK, "Sandbox execution failed"),
-		exit: func(engine.Outcome) (Exit, error) {
-			return Exit{}, &Error{Status: http.StatusBadGateway, Text: "sandbox_execution_failed", Reason: string(engine.SandboxLost), Message: "Sandbox execution failed"}
+		exit: func(core.Outcome) (Exit, error) {
+			return Exit{}, &Error{Status: http.StatusBadGateway, Text: "sandbox_execution_failed", Reason: string(core.SandboxLost), Message: "Sandbox execution failed"}
 		},
-		detail: func(o engine.Outcome) string {
+		detail: func(o core.Outcome) string {
 			return cmp.Or(o.Why(), "The sandbox ended, and the program was not the cause")
 		},
 	},
-	{engine.Failed, engine.TooManyRounds}: ending{
+	{core.Failed, core.TooManyRounds}: ending{
 		reply:  counts(http.StatusBadRequest, "Exceeded maximum round trips (%d)"),
 		inline: counts(http.StatusOK, "Exceeded maximum round trips (%d)"),
 	}.because("FERMATA_MAX_ROUNDS bounds how often a program may pause; calls that wait together are one round"),
-	{engine.Failed, engine.TooManyCalls}: ending{
+	{core.Failed, core.TooManyCalls}: ending{
 		reply:  counts(http.StatusBadRequest, "Execution exceeded maximum tool calls (%d)"),
 		inline: counts(http.StatusOK, "Execution exceeded maximum tool calls (%d)"),
 	}.because("FERMATA_MAX_CALLS bounds the tool calls of one execution"),
 }
 
 // ReplyTo returns the answer about an execution that has ended without completing.
-func ReplyTo(o engine.Outcome, style ErrorStyle) (Reply, error) {
+func ReplyTo(o core.Outcome, style ErrorStyle) (Reply, error) {
 	e := endings[wayOf(o)]
 	switch {
 	case e.reply == nil:
@@ -145,8 +145,8 @@ func ReplyTo(o engine.Outcome, style ErrorStyle) (Reply, error) {
 
 // WhyOf returns the reason of an end, a word that stays the same, and in words what there is to tell
 // beyond the reply to it. Both are empty if the execution has completed.
-func WhyOf(o engine.Outcome) (reason, detail string) {
-	if o.State == engine.Completed {
+func WhyOf(o core.Outcome) (reason, detail string) {
+	if o.State == core.Completed {
 		return "", ""
 	}
 	if e := endings[wayOf(o)]; e.detail != nil {
@@ -156,7 +156,7 @@ func WhyOf(o engine.Outcome) (reason, detail string) {
 }
 
 // ExitOf returns how a program without tools has ended, seen as a process.
-func ExitOf(o engine.Outcome) (Exit, error) {
+func ExitOf(o core.Outcome) (Exit, error) {
 	e := endings[wayOf(o)]
 	if e.exit == nil {
 		return Exit{}, fmt.Errorf("api: a program without tools in state %q, reason %q", o.State, o.Reason)
@@ -164,43 +164,43 @@ func ExitOf(o engine.Outcome) (Exit, error) {
 	return e.exit(o)
 }
 
-func wayOf(o engine.Outcome) way {
-	if o.State != engine.Failed {
+func wayOf(o core.Outcome) way {
+	if o.State != core.Failed {
 		return way{state: o.State}
 	}
 	return way{o.State, o.Reason}
 }
 
 // says returns a reply with a fixed text.
-func says(status int, text string) func(engine.Outcome) Reply {
-	return func(engine.Outcome) Reply { return Reply{status, text} }
+func says(status int, text string) func(core.Outcome) Reply {
+	return func(core.Outcome) Reply { return Reply{status, text} }
 }
 
 // outputsMissing is the reply about a program that has ended well without what it had to produce.
-func outputsMissing(o engine.Outcome) Reply {
+func outputsMissing(o core.Outcome) Reply {
 	return Reply{http.StatusOK, "Missing output files: " + o.Detail}
 }
 
 // counts returns a reply whose text has the outcome's Code in it.
-func counts(status int, format string) func(engine.Outcome) Reply {
-	return func(o engine.Outcome) Reply { return Reply{status, fmt.Sprintf(format, o.Code)} }
+func counts(status int, format string) func(core.Outcome) Reply {
+	return func(o core.Outcome) Reply { return Reply{status, fmt.Sprintf(format, o.Code)} }
 }
 
 // because adds a detail to an ending.
 func (e ending) because(detail string) ending {
-	e.detail = func(engine.Outcome) string { return detail }
+	e.detail = func(core.Outcome) string { return detail }
 	return e
 }
 
 // same is the ending of a program that was killed, which all clients are told with the same
 // text.
-func same(status string, reply func(engine.Outcome) Reply) ending {
+func same(status string, reply func(core.Outcome) Reply) ending {
 	return ending{reply: reply, exit: killed(status, reply)}
 }
 
 // killed returns the exit of a program that was killed, with the text of a reply.
-func killed(status string, reply func(engine.Outcome) Reply) func(engine.Outcome) (Exit, error) {
-	return func(o engine.Outcome) (Exit, error) {
+func killed(status string, reply func(core.Outcome) Reply) func(core.Outcome) (Exit, error) {
+	return func(o core.Outcome) (Exit, error) {
 		return Exit{Signal: "SIGKILL", Status: status, Message: reply(o).Text, Unsaid: true}, nil
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // constants returns the constants of a type that the engine declares.
@@ -47,21 +47,21 @@ func constants(t *testing.T, typeName string) (values []string) {
 func TestEveryEndingHasItsRow(t *testing.T) {
 	ways := map[way]bool{}
 	for _, s := range constants(t, "State") {
-		switch state := engine.State(s); state {
-		case engine.Running, engine.Paused, engine.Failed:
+		switch state := core.State(s); state {
+		case core.Running, core.Paused, core.Failed:
 		default:
 			ways[way{state: state}] = true
 		}
 	}
 	for _, r := range constants(t, "Reason") {
-		ways[way{engine.Failed, engine.Reason(r)}] = true
+		ways[way{core.Failed, core.Reason(r)}] = true
 	}
 	if len(ways) < 15 {
 		t.Errorf("the engine has only %d ways to end an execution: is this how they are declared?", len(ways))
 	}
 	for w := range ways {
 		e, ok := endings[w]
-		if !ok || e.reply == nil && w.state != engine.Completed {
+		if !ok || e.reply == nil && w.state != core.Completed {
 			t.Errorf("an execution that ends as %+v has no ending", w)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/labstack/echo/v4"
 
 	"fermata/api/auth"
@@ -188,7 +190,7 @@ var answers = []struct {
 	{continuation.ErrTokenExpired, BadRequest("Execution expired")},
 	{continuation.ErrToken, BadRequest("Invalid continuation token")},
 	{continuation.ErrUnavailable, unavailable("The execution store is not available; retry shortly")},
-	{engine.ErrExpired, BadRequest("Execution expired")},
+	{core.ErrExpired, BadRequest("Execution expired")},
 	{engine.ErrForbidden, &Error{Status: http.StatusForbidden, Text: "Forbidden"}},
 	{engine.ErrNoResults, BadRequest("tool_results must be a non-empty array; resubmit with at least one result per pending tool call")},
 	{engine.ErrNoApproval, &Error{Status: http.StatusNotFound, Text: "No such call waits for approval"}},
@@ -214,7 +216,7 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
 	}
-	if over, ok := errors.AsType[*engine.ExpiredError](err); ok {
+	if over, ok := errors.AsType[*core.ExpiredError](err); ok {
 		return &Error{Status: http.StatusBadRequest, Text: "Execution expired", Reason: over.Reason, Detail: over.Detail}
 	}
 	if many, ok := errors.AsType[*engine.TooManyError](err); ok {
@@ -229,16 +231,16 @@ func ErrorOf(ctx context.Context, err error) *Error {
 	if full, ok := errors.AsType[*engine.FullError](err); ok {
 		return noSandbox(full.Room)
 	}
-	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
+	if wrong, ok := errors.AsType[*core.ResultError](err); ok {
 		return BadRequestf("tool_results[%s] was not issued by the sandbox for this execution", wrong.CallID)
 	}
-	if wrong, ok := errors.AsType[*engine.ApprovalError](err); ok {
+	if wrong, ok := errors.AsType[*core.ApprovalError](err); ok {
 		return BadRequestf("tool_results[%s] %s", wrong.CallID, wrong.Problem)
 	}
 	if refused := toolsetError(err); refused != nil {
 		return refused
 	}
-	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
+	if large, ok := errors.AsType[*core.ResultsError](err); ok {
 		return BadRequestf("Aggregate tool_history for this execution would be %d bytes, exceeds cap %d", large.Size, large.Limit)
 	}
 	if large, ok := errors.AsType[*engine.InputsError](err); ok {

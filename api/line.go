@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"strings"
 
+	"fermata/engine/core"
+
 	"github.com/labstack/echo/v4"
 
 	"fermata/api/auth"
-	"fermata/engine"
 )
 
 // ClientRequestIDHeader carries the id that a client has given to a request, by which it can cancel
@@ -35,7 +36,7 @@ type line struct {
 
 // A step is what the log tells of an engine.Outcome.
 type step struct {
-	engine.Step
+	core.Step
 	execution, session string
 	// outcome is one word for how the execution was left, empty if the request was refused.
 	outcome string
@@ -52,10 +53,10 @@ func SetContract(c echo.Context, contract string) { factsOf(c).line.contract = c
 
 // SetStep notes for the log how a request has left its execution, or how the execution stands if the
 // request was refused.
-func SetStep(c echo.Context, o engine.Outcome) {
+func SetStep(c echo.Context, o core.Outcome) {
 	l := &factsOf(c).line
 	l.step = &step{Step: o.Step, execution: o.Execution, session: o.Session, outcome: o.Ending()}
-	if o.Reason == engine.ExitedCode {
+	if o.Reason == core.ExitedCode {
 		l.step.code = o.Code
 	}
 	if reply, err := ReplyTo(o, HTTPErrors); err == nil && reply.Status >= http.StatusBadRequest {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
@@ -19,34 +21,34 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 		return ErrForbidden
 	}
 	switch c.standing {
-	case lost, unowned, pausedUnsaved:
+	case core.StandsLost, core.StandsUnowned, core.StandsPausedUnsaved:
 		return ErrOwnerAway
-	case paused:
+	case core.StandsPaused:
 	default:
-		if State(c.record.State).terminal() {
-			return overOf(c.record)
+		if core.State(c.record.State).Terminal() {
+			return core.OverOf(c.record)
 		}
 		return c.decided(a)
 	}
 	i := slices.IndexFunc(c.record.Pending, func(p continuation.Call) bool { return p.ID == a.Call })
-	if i < 0 || !stateOf(c.record.Pending[i]).waitsForApproval() {
+	if i < 0 || !core.StateOf(c.record.Pending[i]).WaitsForApproval() {
 		return c.decided(a)
 	}
 	call := c.record.Pending[i]
-	if stateOf(call) == callOperator && !a.Operator {
+	if core.StateOf(call) == core.CallOperator && !a.Operator {
 		return ErrForbidden
 	}
-	to := callRefused
+	to := core.CallRefused
 	if a.Approve {
-		to = callApproved
+		to = core.CallApproved
 	}
 	pending := slices.Clone(c.record.Pending)
 	pending[i].Reason = a.Reason
-	if err := moveCall(&pending[i], to); err != nil {
+	if err := core.MoveCall(&pending[i], to); err != nil {
 		return err
 	}
-	notes := c.chronicle.noteDecisions([]decision{{call: call, approve: a.Approve, reason: a.Reason}}, a.Principal)
-	if open(pending) {
+	notes := c.chronicle.noteDecisions([]core.Decision{{Call: call, Approve: a.Approve, Reason: a.Reason}}, a.Principal)
+	if core.ForClient(pending) {
 		err := c.amend(ctx, func(next *continuation.Record) { next.Pending = pending })
 		if err != nil {
 			c.chronicle.Retract(notes)
@@ -59,34 +61,16 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 // decided returns the error for an Approval of a call that does not wait for approval. The record has the
 // stage of a pending call. Of an earlier call it tells only that it was made. The caller holds mu.
 func (c *conversation) decided(a Approval) error {
-	number := callNumber(a.Call)
+	number := core.CallNumber(a.Call)
 	if number == 0 || number > c.record.Issued {
 		return ErrNoApproval
 	}
 	for _, p := range c.record.Pending {
-		if state := stateOf(p); p.ID == a.Call && (state == callIssued || state == callAnswered) {
+		if state := core.StateOf(p); p.ID == a.Call && (state == core.CallIssued || state == core.CallAnswered) {
 			return ErrNoApproval
 		}
 	}
 	return ErrDecided
-}
-
-// open reports whether a call of a pause is left for the client.
-func open(pending []continuation.Call) bool {
-	return slices.ContainsFunc(pending, func(p continuation.Call) bool {
-		state := stateOf(p)
-		return state.open() && state != callApproved && state != callRefused
-	})
-}
-
-// asked returns how many of the calls wait for approval.
-func asked(pending []continuation.Call) (n int) {
-	for _, p := range pending {
-		if stateOf(p).waitsForApproval() {
-			n++
-		}
-	}
-	return n
 }
 
 // goOn claims the round of a pause in place of the client, when all calls of the pause are decided. The
@@ -95,30 +79,28 @@ func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, no
 	select {
 	case <-c.cancelled:
 		c.chronicle.Retract(notes)
-		return &ExpiredError{string(Cancelled), overDetails[Cancelled]}
+		return core.Aborted()
 	default:
 	}
-	s, err := settlementOf(pending, nil)
+	s, err := core.SettlementOf(pending, nil)
 	if err != nil {
 		return err
 	}
-	after, err := s.after(pending)
+	decided := c.record
+	decided.Pending = pending
+	change, err := s.Claim(decided, decidedRequest, decided.Received, time.Now())
 	if err != nil {
 		return err
 	}
 	waited := time.Since(c.record.Since)
 	notes = append(notes, c.chronicle.Note(&journal.Resumed{Round: c.record.Round, Waited: journal.Since(c.record.Since)})...)
-	err = c.commit(ctx, Running, func(next *continuation.Record) {
-		next.Pending = after
-		next.Request, next.Answer = decidedRequest, nil
-		next.Deadline = time.Now().Add(next.Budget - next.Spent)
-	})
+	err = c.commit(ctx, core.Running, change)
 	if err != nil {
 		c.chronicle.Retract(notes)
 		return err
 	}
 	c.segment = newSegment(c.record.Round, decidedRequest, waited)
-	c.deliveries <- delivery{results: s.results}
+	c.deliveries <- delivery{results: s.Results}
 	return nil
 }
 
@@ -127,16 +109,16 @@ func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, no
 func (c *conversation) redeliver() (delivery, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.standing != undelivered || c.record.Request != decidedRequest {
+	if c.standing != core.StandsUndelivered || c.record.Request != decidedRequest {
 		return delivery{}, false
 	}
 	var results []sandbox.Result
 	for _, p := range c.record.Pending {
-		if stateOf(p).refused() {
-			results = append(results, sandbox.Result{Number: p.Number, Value: quoted(refusedText(p.Reason)), Failed: true})
+		if core.StateOf(p).Refused() {
+			results = append(results, sandbox.Result{Number: p.Number, Value: core.Quoted(core.RefusedText(p.Reason)), Failed: true})
 		}
 	}
-	if c.stand(running) != nil {
+	if c.stand(core.StandsRunning) != nil {
 		return delivery{}, false
 	}
 	c.segment = newSegment(c.record.Round, decidedRequest, 0)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 )
 
@@ -21,13 +23,13 @@ func (p *approver) approve(ctx context.Context, a Approval) error {
 		record, err := p.o.Store.Get(ctx, a.Execution)
 		switch {
 		case errors.Is(err, continuation.ErrNotFound):
-			return ErrExpired
+			return core.ErrExpired
 		case err != nil:
 			return err
 		case !a.Operator && record.Principal != a.Principal:
 			return ErrForbidden
-		case State(record.State).terminal():
-			return overOf(record)
+		case core.State(record.State).Terminal():
+			return core.OverOf(record)
 		}
 		if record.Owner != p.members.Instance() {
 			if address, err := p.members.Locate(ctx, record.Owner); err == nil {

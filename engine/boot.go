@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 )
@@ -15,7 +17,7 @@ func lossOf(r continuation.Record) string {
 	if booted, known := bootTime(); known && booted.After(r.Since) {
 		return journal.MachineRestarted
 	}
-	return sandboxEnded
+	return core.SandboxEnded
 }
 
 // bootTime returns when this machine was started, if it tells.

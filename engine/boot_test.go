@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 )
@@ -16,7 +18,7 @@ func TestLossOf(t *testing.T) {
 	}
 	for want, since := range map[string]time.Time{
 		journal.MachineRestarted: booted.Add(-time.Hour),
-		sandboxEnded:             time.Now(),
+		core.SandboxEnded:        time.Now(),
 	} {
 		if got := lossOf(continuation.Record{Since: since}); got != want {
 			t.Errorf("a record of %v: %q, want %q", since, got, want)

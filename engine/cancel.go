@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/uuid"
 
 	"fermata/continuation"
@@ -115,7 +117,7 @@ func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelli
 			return "", err
 		case !which.may(record.Principal):
 			return CancelUnknown, nil
-		case State(record.State).terminal():
+		case core.State(record.State).Terminal():
 			return CancelCompleted, nil
 		}
 		if record.Owner != c.members.Instance() && !which.HandedOver && c.o.Peers != nil {

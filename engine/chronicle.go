@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
@@ -30,7 +32,7 @@ type chronicle struct {
 	claim claim
 	// stdout and stderr are the ends of what the program has printed, for the answers to its pauses.
 	// Only the execution's goroutine uses them.
-	stdout, stderr tail
+	stdout, stderr core.Tail
 }
 
 // A claim is the latest claim that a chronicle has noted.
@@ -47,12 +49,14 @@ func (c *chronicle) noteOutput(o sandbox.Output) bool {
 	if o.Stderr {
 		stream, end = journal.Stderr, &c.stderr
 	}
-	end.add(o.Offset, o.Data)
+	end.Add(o.Offset, o.Data)
 	return c.Print(stream, o.Offset, o.Data)
 }
 
 // partial returns the output so far, as the answer to a pause has it.
-func (c *chronicle) partial() partial { return partial{c.stdout.String(), c.stderr.String()} }
+func (c *chronicle) partial() core.Partial {
+	return core.Partial{Stdout: c.stdout.String(), Stderr: c.stderr.String()}
+}
 
 // textGivenUp is the error of a call whose result the program does not want any more: its task was
 // cancelled, for example.
@@ -60,31 +64,31 @@ const textGivenUp = "the program does not wait for this call any more"
 
 // notePause notes new calls, and the pause that they lead to. r is the record of the execution before it.
 // Calls of an earlier pause that have no result, and for which the program does not wait any more, end.
-func (c *chronicle) notePause(r continuation.Record, e ending, expires time.Time) {
+func (c *chronicle) notePause(r continuation.Record, e core.Ending, expires time.Time) {
 	for _, call := range r.Pending {
-		waits := slices.ContainsFunc(e.pending, func(p continuation.Call) bool { return p.ID == call.ID })
-		if stateOf(call).open() && !waits {
+		waits := slices.ContainsFunc(e.Pending, func(p continuation.Call) bool { return p.ID == call.ID })
+		if core.StateOf(call).Open() && !waits {
 			c.Note(c.failure(call.ID, textGivenUp, journal.Since(call.Started)))
 		}
 	}
 	// The calls are noted one after the other, since the values of the first ones may leave no room for
 	// those of others.
-	for _, call := range e.issued {
+	for _, call := range e.Issued {
 		var begun journal.Event = c.begun(call)
 		if call.Approval != "" {
 			begun = &journal.ApprovalRequested{CallStarted: *c.begun(call)}
 		}
 		c.Note(begun)
 	}
-	waiting := make([]string, len(e.calls))
-	for i, call := range e.calls {
+	waiting := make([]string, len(e.Calls))
+	for i, call := range e.Calls {
 		waiting[i] = call.ID
 	}
 	c.Note(&journal.Paused{Round: r.Round + 1, Waiting: waiting, Expires: journal.Moment(expires)})
 }
 
 // noteClaim notes a continuation and the results that it brings. r is the record of the execution.
-func (c *chronicle) noteClaim(r continuation.Record, request string, brought settlement) {
+func (c *chronicle) noteClaim(r continuation.Record, request string, brought core.Settlement) {
 	if c.claim.stored && c.claim.request == request {
 		return
 	}
@@ -93,15 +97,15 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, brought set
 		started[call.ID] = call.Started
 	}
 	notes := c.Note(&journal.Resumed{Round: r.Round, Waited: journal.Since(r.Since)})
-	for _, result := range brought.plain {
+	for _, result := range brought.Plain {
 		notes = append(notes, c.noteOutcome(result, started[result.CallID])...)
 	}
-	if len(brought.decisions) > 0 {
-		if asked, err := lastAnswer(r); err == nil {
-			brought.ask(asked)
+	if len(brought.Decisions) > 0 {
+		if asked, err := core.LastAnswer(r); err == nil {
+			brought.Ask(asked)
 		}
 	}
-	notes = append(notes, c.noteDecisions(brought.decisions, r.Principal)...)
+	notes = append(notes, c.noteDecisions(brought.Decisions, r.Principal)...)
 	c.claim = claim{request: request, notes: notes}
 }
 
@@ -111,7 +115,7 @@ func (c *chronicle) retractClaim() { c.Retract(c.claim.notes) }
 // found tells the chronicle that the store has record r, which this server has written. The write may have
 // been reported as failed.
 func (c *chronicle) found(r continuation.Record) error {
-	if State(r.State) == Running && r.Request == c.claim.request {
+	if core.State(r.State) == core.Running && r.Request == c.claim.request {
 		// The journal has the claim. The client was told that it failed, and may make it again.
 		c.claim.stored = true
 		c.retractClaim()
@@ -143,13 +147,13 @@ func callFailed(w *journal.Writer, call, record, why string, details *envelope.D
 
 // noteEnd notes how the execution has ended. r is its record. output is everything that the program has
 // printed, or nil if that is not known. ran is added to the time that the program has run.
-func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, ran time.Duration) {
+func (c *chronicle) noteEnd(r continuation.Record, o core.Outcome, output *core.Printed, ran time.Duration) {
 	text, added := c.wordsOf(o)
 	if output == nil {
-		output = &printed{} // What the program has printed since the last event of the journal is lost.
+		output = &core.Printed{} // What the program has printed since the last event of the journal is lost.
 	}
-	c.Finish(journal.Stdout, output.stdout, "")
-	c.Finish(journal.Stderr, output.stderr, added)
+	c.Finish(journal.Stdout, output.Stdout, "")
+	c.Finish(journal.Stderr, output.Stderr, added)
 	var events []journal.Event
 	if c.words != nil {
 		for _, f := range o.Files {
@@ -158,8 +162,8 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 	}
 	for _, call := range r.Pending {
 		// The journal has the failure of a refused call already.
-		if state := stateOf(call); (state.open() || state == callHanded) && !state.refused() {
-			events = append(events, c.failure(call.ID, "the execution has ended: "+reasonOf(o), journal.Since(call.Started)))
+		if state := core.StateOf(call); (state.Open() || state == core.CallHanded) && !state.Refused() {
+			events = append(events, c.failure(call.ID, "the execution has ended: "+core.ReasonOf(o), journal.Since(call.Started)))
 		}
 	}
 	for _, output := range o.Outputs {
@@ -171,9 +175,9 @@ func (c *chronicle) noteEnd(r continuation.Record, o Outcome, output *printed, r
 	}
 	c.Note(events...)
 	c.End(&journal.Ended{
-		Status: statusOf(o.State), Reason: string(o.Reason), Detail: o.Why(), Error: text, Raised: raisedOf(o, text), ExitCode: exitCodeOf(o),
+		Status: core.StatusOf(o.State), Reason: string(o.Reason), Detail: o.Why(), Error: text, Raised: core.RaisedOf(o, text), ExitCode: core.ExitCodeOf(o),
 		Ran: (r.Spent + ran).Milliseconds(), Rounds: r.Round, Calls: r.Issued,
-		Truncated: o.Reason == StdoutFlood || o.Reason == StderrFlood,
+		Truncated: o.Reason == core.StdoutFlood || o.Reason == core.StderrFlood,
 	})
 }
 
@@ -196,26 +200,26 @@ func (c *chronicle) told(stored continuation.Journals) (stdout, stderr string) {
 
 // wordsOf returns the text that says why the execution has not completed, and the text that the server adds
 // to the program's stderr.
-func (c *chronicle) wordsOf(o Outcome) (text, added string) {
-	if c.words == nil || o.State == Completed {
+func (c *chronicle) wordsOf(o core.Outcome) (text, added string) {
+	if c.words == nil || o.State == core.Completed {
 		return "", ""
 	}
 	return c.words.End(c.Summary().Contract, o)
 }
 
 // noteOutcome notes what a client's result tells, unless files have to be kept first.
-func (c *chronicle) noteOutcome(a reply, started time.Time) journal.Notes {
-	if len(a.files) > 0 {
+func (c *chronicle) noteOutcome(a core.Reply, started time.Time) journal.Notes {
+	if len(a.Files) > 0 {
 		return nil
 	}
 	return c.Note(c.outcomeOf(a, started))
 }
 
 // outcomeOf returns the event of a client's result.
-func (c *chronicle) outcomeOf(a reply, started time.Time) journal.Event {
+func (c *chronicle) outcomeOf(a core.Reply, started time.Time) journal.Event {
 	took := journal.Since(started)
 	if a.Failed {
-		return c.failureTold(a.CallID, messageOf(a.Result), a.details, took)
+		return c.failureTold(a.CallID, core.MessageOf(a.Result), a.Details, took)
 	}
 	return &journal.CallCompleted{Call: a.CallID, Record: c.recordName(a.CallID), Output: c.Value(a.Value), Took: took}
 }
@@ -224,28 +228,28 @@ func (c *chronicle) outcomeOf(a reply, started time.Time) journal.Event {
 const scanSize = 1 << 20
 
 // begun returns the event with which a call begins.
-func (c *chronicle) begun(call issuedCall) *journal.CallStarted {
+func (c *chronicle) begun(call core.IssuedCall) *journal.CallStarted {
 	runner := journal.RunnerClient
-	if call.server {
+	if call.Server {
 		runner = journal.RunnerServer
 	}
 	return &journal.CallStarted{
 		Call: call.ID, Record: c.recordName(call.ID), Tool: call.Name, Toolset: call.Toolset, Runner: runner,
-		Input: c.Value(call.Input), Line: c.Line(call.line),
+		Input: c.Value(call.Input), Line: c.Line(call.Line),
 	}
 }
 
 // noteDecisions notes what a principal has decided in the journal.
-func (c *chronicle) noteDecisions(decisions []decision, by string) (notes journal.Notes) {
+func (c *chronicle) noteDecisions(decisions []core.Decision, by string) (notes journal.Notes) {
 	for _, d := range decisions {
-		notes = append(notes, c.Note(&journal.ApprovalDecided{Call: d.call.ID, By: by, Reason: c.Text(d.reason), Given: d.approve})...)
+		notes = append(notes, c.Note(&journal.ApprovalDecided{Call: d.Call.ID, By: by, Reason: c.Text(d.Reason), Given: d.Approve})...)
 		switch {
-		case !d.approve:
-			notes = append(notes, c.Note(c.failure(d.call.ID, refusedText(d.reason), 0))...)
-		case d.answer != nil:
+		case !d.Approve:
+			notes = append(notes, c.Note(c.failure(d.Call.ID, core.RefusedText(d.Reason), 0))...)
+		case d.Answer != nil:
 			// The client has run the call and approved it with the same request.
-			notes = append(notes, c.Note(c.begun(issuedCall{Call{ID: d.call.ID, Name: d.call.Tool, Toolset: d.call.Toolset, Input: d.input}, 0, false}))...)
-			notes = append(notes, c.noteOutcome(*d.answer, d.call.Started)...)
+			notes = append(notes, c.Note(c.begun(core.IssuedCall{Call: core.Call{ID: d.Call.ID, Name: d.Call.Tool, Toolset: d.Call.Toolset, Input: d.Input}}))...)
+			notes = append(notes, c.noteOutcome(*d.Answer, d.Call.Started)...)
 		}
 	}
 	return notes

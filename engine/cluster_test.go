@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine/sandbox"
@@ -71,7 +73,7 @@ func (p *phonebook) lose(server string) {
 // direct is a Peers without HTTP.
 type direct map[string]*Engine
 
-func (d direct) Resume(ctx context.Context, address string, r Resume) (Outcome, error) {
+func (d direct) Resume(ctx context.Context, address string, r Resume) (core.Outcome, error) {
 	r.HandedOver = true
 	outcome, err := d[address].Resume(ctx, r)
 	outcome.Execution = "" // It is not on the wire.
@@ -143,13 +145,13 @@ func newPair(t *testing.T, pauseTTL time.Duration) *pair {
 }
 
 // start starts an execution on a server and returns it in its first pause.
-func (p *pair) start(t *testing.T, on string) (paused Outcome, x *execution) {
+func (p *pair) start(t *testing.T, on string) (paused core.Outcome, x *execution) {
 	t.Helper()
 	e := p.engines[on]
 	paused, err := e.Start(t.Context(), Start{
 		Principal: "ada", Session: "s", Code: json.RawMessage(`"ask"`), Tools: []stubs.Tool{{Name: "ask"}}, Timeout: time.Minute,
 	})
-	if err != nil || paused.State != Paused {
+	if err != nil || paused.State != core.Paused {
 		t.Fatalf("Start = %+v, %v, want a pause", paused, err)
 	}
 	claims, err := e.o.Signer.Verify(paused.Token, time.Now())
@@ -159,10 +161,10 @@ func (p *pair) start(t *testing.T, on string) (paused Outcome, x *execution) {
 	return paused, e.executions.find(claims.Execution)
 }
 
-func (p *pair) resume(t *testing.T, on string, paused Outcome) (Outcome, error) {
+func (p *pair) resume(t *testing.T, on string, paused core.Outcome) (core.Outcome, error) {
 	t.Helper()
 	return p.engines[on].Resume(t.Context(), Resume{
-		Principal: "ada", Token: paused.Token, Request: "r", Results: []Result{{CallID: "call_001"}},
+		Principal: "ada", Token: paused.Token, Request: "r", Results: []core.Result{{CallID: "call_001"}},
 	})
 }
 
@@ -170,21 +172,21 @@ func (p *pair) resume(t *testing.T, on string, paused Outcome) (Outcome, error) 
 // leaves their sandboxes alone: it sends them no results, does not kill their programs, and does
 // not destroy them.
 func TestFencing(t *testing.T) {
-	for name, back := range map[string]func(t *testing.T, p *pair, paused Outcome, x *execution){
-		"it is asked to go on": func(t *testing.T, p *pair, paused Outcome, _ *execution) {
+	for name, back := range map[string]func(t *testing.T, p *pair, paused core.Outcome, x *execution){
+		"it is asked to go on": func(t *testing.T, p *pair, paused core.Outcome, _ *execution) {
 			again, err := p.resume(t, "a.1", paused)
-			if err != nil || again.State != Completed {
+			if err != nil || again.State != core.Completed {
 				t.Errorf("Resume on the former owner = %+v, %v, want the other's answer", again, err)
 			}
 		},
-		"it cancels": func(_ *testing.T, _ *pair, _ Outcome, x *execution) { x.conversation.cancel() },
-		"it kills": func(t *testing.T, _ *pair, _ Outcome, x *execution) {
-			if e := x.stretch().kill(ending{state: TimedOut}); e.state != TimedOut {
+		"it cancels": func(_ *testing.T, _ *pair, _ core.Outcome, x *execution) { x.conversation.cancel() },
+		"it kills": func(t *testing.T, _ *pair, _ core.Outcome, x *execution) {
+			if e := x.stretch().kill(core.Ending{State: core.TimedOut}); e.State != core.TimedOut {
 				t.Errorf("kill = %+v", e)
 			}
 			x.conversation.cancel()
 		},
-		"it shuts down": func(t *testing.T, p *pair, _ Outcome, _ *execution) {
+		"it shuts down": func(t *testing.T, p *pair, _ core.Outcome, _ *execution) {
 			if err := p.engines["a.1"].Close(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -201,7 +203,7 @@ func TestFencing(t *testing.T) {
 			}
 			back(t, p, paused, x)
 			done, err := p.resume(t, "b.1", paused)
-			if err != nil || done.State != Completed {
+			if err != nil || done.State != core.Completed {
 				t.Errorf("Resume on the new owner = %+v, %v, want it completed", done, err)
 			}
 			if heard, want := p.views["b.1"].Heard(ref), "GR"; heard != want {
@@ -302,7 +304,7 @@ func TestClocksApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			done, err := p.resume(t, "b.1", paused)
-			if err != nil || done.State != Completed {
+			if err != nil || done.State != core.Completed {
 				t.Errorf("Resume on the new owner = %+v, %v, want it completed", done, err)
 			}
 		})
@@ -335,7 +337,7 @@ func TestTakeOverOnce(t *testing.T) {
 	if passed != 1 {
 		t.Errorf("%d of 8 have taken over, want 1", passed)
 	}
-	if done, err := p.resume(t, "b.1", paused); err != nil || done.State != Completed {
+	if done, err := p.resume(t, "b.1", paused); err != nil || done.State != core.Completed {
 		t.Errorf("Resume = %+v, %v, want it completed", done, err)
 	}
 }
@@ -355,7 +357,7 @@ func TestLeaseProtects(t *testing.T) {
 	if p.engines["a.1"].executions.find(x.id) != x || p.engines["b.1"].executions.find(x.id) != nil {
 		t.Error("the execution has another owner")
 	}
-	if done, err := p.resume(t, "a.1", paused); err != nil || done.State != Completed {
+	if done, err := p.resume(t, "a.1", paused); err != nil || done.State != core.Completed {
 		t.Errorf("Resume = %+v, %v, want it completed", done, err)
 	}
 }
@@ -363,8 +365,8 @@ func TestLeaseProtects(t *testing.T) {
 // nowhere is a Peers that can reach no server.
 type nowhere struct{}
 
-func (nowhere) Resume(context.Context, string, Resume) (Outcome, error) {
-	return Outcome{}, ErrUnreachable
+func (nowhere) Resume(context.Context, string, Resume) (core.Outcome, error) {
+	return core.Outcome{}, ErrUnreachable
 }
 
 func (nowhere) Approve(context.Context, string, Approval) error { return ErrUnreachable }
@@ -381,7 +383,7 @@ func (nowhere) CancelSession(context.Context, string, CancelSession) (map[string
 // which the store has nothing yet.
 func TestSessionElsewhere(t *testing.T) {
 	p := newPair(t, time.Minute)
-	answered := make(chan Outcome, 1)
+	answered := make(chan core.Outcome, 1)
 	go func() {
 		outcome, err := p.engines["a.1"].Start(t.Context(), Start{
 			Principal: "ada", Session: "s", Code: json.RawMessage(`"hang"`), Timeout: time.Minute,
@@ -398,7 +400,7 @@ func TestSessionElsewhere(t *testing.T) {
 	if n, state, err := p.engines["b.1"].CancelSession(t.Context(), CancelSession{Principal: "ada", Session: "s"}); n != 1 || state != CancelRequested || err != nil {
 		t.Errorf("CancelSession = %d, %q, %v, want one asked to end", n, state, err)
 	}
-	if outcome := <-answered; outcome.State != Cancelled {
+	if outcome := <-answered; outcome.State != core.Cancelled {
 		t.Errorf("Start = %+v, want it cancelled", outcome)
 	}
 }

@@ -3,8 +3,10 @@ package engine
 import (
 	"fermata/continuation"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"
+	"fermata/engine/tools"
 )
 
 // A common is what the executions of this server have in common.
@@ -18,11 +20,14 @@ type common struct {
 	caller  caller
 }
 
+// maxStandalone is how many calls without a program one principal may have under way on this server.
+const maxStandalone = tools.MaxOfPrincipal
+
 // newQuota returns the quota of a server.
 func newQuota(o Options) *quota.Quota {
 	return quota.New(quota.Limits{
 		Running: o.MaxRunning, Paused: o.MaxPaused, Executions: o.MaxExecutions, Stored: o.MaxStored,
-		Calls: maxStandalone, Asked: maxAskedOfAll,
+		Calls: maxStandalone, Asked: core.MaxAskedOfAll,
 	})
 }
 
@@ -45,10 +50,10 @@ func newCommon(o Options) *common {
 func (m *common) newLedger(r continuation.Record, c *chronicle) *ledger {
 	l := &ledger{
 		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, chronicle: c,
-		left: make(chan struct{}), over: make(chan struct{}), record: r, standing: unowned,
+		left: make(chan struct{}), over: make(chan struct{}), record: r, standing: core.StandsUnowned,
 	}
 	l.publisher = newPublisher(l.catchUp, l.left)
-	state := State(r.State)
+	state := core.State(r.State)
 	l.state.Store(&state)
 	return l
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/sandbox"
 )
@@ -62,11 +64,11 @@ const abortTimeout = time.Second
 // abort cancels the execution for a client. CancelDone means that it was paused, and has ended.
 func (c *conversation) abort(ctx context.Context) Cancelling {
 	was := *c.state.Load()
-	if was.terminal() {
+	if was.Terminal() {
 		return CancelCompleted
 	}
 	c.cancel()
-	if was != Paused {
+	if was != core.Paused {
 		return CancelRequested
 	}
 	ctx, stop := context.WithTimeout(ctx, abortTimeout)
@@ -77,9 +79,9 @@ func (c *conversation) abort(ctx context.Context) Cancelling {
 	case <-ctx.Done():
 	}
 	switch is := *c.state.Load(); {
-	case is == Cancelled:
+	case is == core.Cancelled:
 		return CancelDone
-	case is.terminal():
+	case is.Terminal():
 		return CancelCompleted
 	}
 	return CancelRequested
@@ -95,7 +97,7 @@ func (c *conversation) open(ctx context.Context, s Start) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stand(running)
+	return c.stand(core.StandsRunning)
 }
 
 // lacksProgram reports whether the sandbox has not been given its program, because the server before this
@@ -103,7 +105,7 @@ func (c *conversation) open(ctx context.Context, s Start) error {
 func (c *conversation) lacksProgram() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.standing == undelivered && c.record.Round == 0
+	return c.standing == core.StandsUndelivered && c.record.Round == 0
 }
 
 // restart returns the segment that answers a repeated start. If the server before this one died
@@ -113,21 +115,21 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.standing == lost:
+	case c.standing == core.StandsLost:
 		return nil, ErrOwnerAway
 	case c.record.Start != s.Request:
 		return nil, ErrKeyReused
 	case c.record.Request != c.record.Start:
 		return nil, ErrKeySpent
-	case c.standing != undelivered && c.segment == nil:
-		return nil, overOf(c.record) // It ended before any program of its start ran here.
-	case c.standing != undelivered:
+	case c.standing != core.StandsUndelivered && c.segment == nil:
+		return nil, core.OverOf(c.record) // It ended before any program of its start ran here.
+	case c.standing != core.StandsUndelivered:
 		return c.attend(ctx)
 	}
 	if err := redeliver(ctx, c.record); err != nil {
 		return nil, err
 	}
-	if err := c.stand(running); err != nil {
+	if err := c.stand(core.StandsRunning); err != nil {
 		return nil, err
 	}
 	return c.begin(newSegment(0, s.Request, 0), delivery{program: program}), nil
@@ -142,7 +144,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	switch {
 	case c.record.Session != claims.Session:
 		return nil, continuation.ErrToken
-	case c.standing == lost:
+	case c.standing == core.StandsLost:
 		return nil, ErrOwnerAway
 	case c.segment.answers(claims, r):
 		if r.Joined != nil {
@@ -152,29 +154,29 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	case len(r.Results) == 0:
 		return nil, ErrNoResults
 	}
-	switch state := State(c.record.State); {
-	case state.terminal():
-		return nil, overOf(c.record)
+	switch state := core.State(c.record.State); {
+	case state.Terminal():
+		return nil, core.OverOf(c.record)
 	case claims.Round != c.record.Round:
 		return nil, continuation.ErrToken
-	case state == Running && (c.standing != undelivered || r.Request != c.record.Request):
+	case state == core.Running && (c.standing != core.StandsUndelivered || r.Request != c.record.Request):
 		return nil, ErrInFlight
 	case expired != nil:
-		return nil, &ExpiredError{string(Expired), ranOut(c.record)}
+		return nil, &core.ExpiredError{Reason: string(core.Expired), Detail: core.RanOut(c.record)}
 	}
 	select {
 	case <-c.cancelled:
-		return nil, &ExpiredError{string(Cancelled), overDetails[Cancelled]}
+		return nil, core.Aborted()
 	default:
 	}
-	brought, err := settlementOf(c.record.Pending, r.Results)
+	brought, err := core.SettlementOf(c.record.Pending, r.Results)
 	if err != nil {
 		return nil, err
 	}
 	events := c.record.Events
 	next := newSegment(claims.Round, r.Request, 0)
-	if c.standing == undelivered {
-		err = c.stand(running) // The round is claimed already.
+	if c.standing == core.StandsUndelivered {
+		err = c.stand(core.StandsRunning) // The round is claimed already.
 	} else {
 		next.waited = time.Since(c.record.Since)
 		err = c.claim(ctx, r, brought)
@@ -185,7 +187,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	if r.Began != nil {
 		r.Began(c.id, events)
 	}
-	return c.begin(next, delivery{results: brought.results, handed: brought.handed}), nil
+	return c.begin(next, delivery{results: brought.Results, handed: brought.Handed}), nil
 }
 
 // attend returns the latest segment to a request that is identical to the one that began it. mu is
@@ -201,25 +203,20 @@ func (c *conversation) attend(ctx context.Context) (*segment, error) {
 // claim moves the execution from paused to running. The store accepts the claim of one server
 // only. The record keeps the calls, in case this server dies before the results reach the
 // program. Calls without a result are issued again, under the same ids. mu is held.
-func (c *conversation) claim(ctx context.Context, r Resume, brought settlement) error {
+func (c *conversation) claim(ctx context.Context, r Resume, brought core.Settlement) error {
 	received := c.record.Received
 	for _, result := range r.Results {
 		received += int64(len(result.Value) + len(result.Message))
 	}
 	if limit := c.o.MaxResults; limit > 0 && received > limit {
-		return &ResultsError{Size: received, Limit: limit}
+		return &core.ResultsError{Size: received, Limit: limit}
 	}
-	after, err := brought.after(c.record.Pending)
+	change, err := brought.Claim(c.record, r.Request, received, time.Now())
 	if err != nil {
 		return err
 	}
 	c.chronicle.noteClaim(c.record, r.Request, brought)
-	err = c.commit(ctx, Running, func(next *continuation.Record) {
-		next.Received = received
-		next.Pending = after
-		next.Request, next.Answer = r.Request, nil
-		next.Deadline = time.Now().Add(next.Budget - next.Spent)
-	})
+	err = c.commit(ctx, core.Running, change)
 	if err != nil {
 		c.chronicle.retractClaim()
 	}
@@ -236,17 +233,17 @@ func (c *conversation) begin(s *segment, d delivery) *segment {
 
 // settle records how the latest segment came to rest, and answers its request. It reports
 // whether the execution goes on, paused.
-func (c *conversation) settle(e ending) bool {
+func (c *conversation) settle(e core.Ending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.segment
-	if e.state != Paused {
-		outcome := e.outcome(c.record.Session)
-		outcome.Ran, outcome.Include = c.record.Spent+e.ran, c.record.Include
-		if e.printed == nil {
+	if e.State != core.Paused {
+		outcome := e.Outcome(c.record.Session)
+		outcome.Ran, outcome.Include = c.record.Spent+e.Ran, c.record.Include
+		if e.Printed == nil {
 			outcome.Stdout, outcome.Stderr = c.chronicle.told(c.o.Store)
 		}
-		err := c.end(&outcome, e.printed, e.ran)
+		err := c.end(&outcome, e.Printed, e.Ran)
 		// The program has ended, also if the store is away and records it later. A store that is full may never do so,
 		// and the client is told. If the store has room again, a retry gets the answer.
 		if !errors.Is(err, ErrOwnerAway) && !errors.Is(err, continuation.ErrFull) {
@@ -259,57 +256,52 @@ func (c *conversation) settle(e ending) bool {
 	c.answer(s, outcome, err)
 	// An execution whose pause is not recorded goes on if its client can ask for the pause
 	// again: with the token of the round before it, or with the key of the start.
-	if c.standing == pausedUnsaved && s.round == 0 && c.record.Start == "" {
+	if c.standing == core.StandsPausedUnsaved && s.round == 0 && c.record.Start == "" {
 		// end has logged the error.
-		_ = c.end(&Outcome{State: Cancelled, Session: c.record.Session}, nil, 0)
+		_ = c.end(&core.Outcome{State: core.Cancelled, Session: c.record.Session}, nil, 0)
 	}
-	return err == nil || c.standing == pausedUnsaved
+	return err == nil || c.standing == core.StandsPausedUnsaved
 }
 
 // answer gives a segment its answer. mu is held.
-func (c *conversation) answer(s *segment, outcome Outcome, err error) {
-	outcome.Step = stepOf(c.record)
+func (c *conversation) answer(s *segment, outcome core.Outcome, err error) {
+	outcome.Step = core.StepOf(c.record)
 	outcome.Step.Waited = s.waited
 	unheard := s.audience.empty()
 	s.finish(outcome, err)
-	if unheard && c.standing != lost {
+	if unheard && c.standing != core.StandsLost {
 		c.o.logUnheard(c.record, outcome)
 	}
 }
 
 // pause records a pause and returns the answer with its calls and its token. mu is held.
-func (c *conversation) pause(e ending) (Outcome, error) {
-	outcome := Outcome{
-		State: Paused, Session: c.record.Session, Calls: e.calls, RoundsLeft: new(c.o.MaxRounds - c.record.Round - 1),
-		Stdout: e.partial.stdout, Stderr: e.partial.stderr,
+func (c *conversation) pause(e core.Ending) (core.Outcome, error) {
+	outcome := core.Outcome{
+		State: core.Paused, Session: c.record.Session, Calls: e.Calls, RoundsLeft: new(c.o.MaxRounds - c.record.Round - 1),
+		Stdout: e.Partial.Stdout, Stderr: e.Partial.Stderr,
 	}
-	deadline := time.Now().Add(c.pauseLifetime(e.calls))
+	deadline := time.Now().Add(c.pauseLifetime(e.Calls))
 	var err error
 	outcome.Token, err = c.o.Signer.Sign(continuation.Claims{
 		Execution: c.record.ID, Session: c.record.Session, Principal: c.record.Principal,
 		Round: c.record.Round + 1, Expires: deadline,
 	})
 	if err != nil {
-		return Outcome{}, fmt.Errorf("sign token: %w", err)
+		return core.Outcome{}, fmt.Errorf("sign token: %w", err)
 	}
-	answer, err := outcome.encode()
+	answer, err := outcome.Encode()
 	if err != nil {
-		return Outcome{}, err
+		return core.Outcome{}, err
 	}
 	c.chronicle.notePause(c.record, e, deadline)
-	err = c.commit(context.Background(), Paused, func(next *continuation.Record) {
-		next.Spent += e.ran
-		next.Issued += e.fresh
-		next.Rests = c.rests
-		next.Pending, next.Answer, next.Deadline = e.pending, answer, deadline
-	}, event{kind: pausedEvent})
+	err = c.commit(context.Background(), core.Paused, e.Pause(c.rests, answer, deadline), event{kind: pausedEvent})
 	return outcome, err
 }
 
 // pauseLifetime returns how long a pause with these calls may last that begins now. mu is held.
-func (c *conversation) pauseLifetime(calls []Call) time.Duration {
+func (c *conversation) pauseLifetime(calls []core.Call) time.Duration {
 	most := c.o.PauseTTL
-	if c.o.ApprovalTTL > 0 && slices.ContainsFunc(calls, func(call Call) bool { return call.Approval != "" }) {
+	if c.o.ApprovalTTL > 0 && slices.ContainsFunc(calls, func(call core.Call) bool { return call.Approval != "" }) {
 		most = c.o.ApprovalTTL
 	}
 	if !c.o.WallClock {
@@ -321,22 +313,16 @@ func (c *conversation) pauseLifetime(calls []Call) time.Duration {
 // end records the end of the execution, and its answer for a retry of the last request. It completes
 // the outcome with what the contract of outputs says. output is all that the program has printed, nil if that is not known. ran is added to the time that the
 // program has run. The error is ErrOwnerAway if this server has lost the execution. mu is held.
-func (c *conversation) end(outcome *Outcome, output *printed, ran time.Duration) error {
-	if c.standing == lost {
+func (c *conversation) end(outcome *core.Outcome, output *core.Printed, ran time.Duration) error {
+	if c.standing == core.StandsLost {
 		return ErrOwnerAway
 	}
 	c.report(outcome, output)
-	answer, err := outcome.encode()
+	answer, err := outcome.Encode()
 	if err == nil {
 		c.chronicle.noteEnd(c.record, *outcome, output, ran)
 		err = c.commit(context.Background(), outcome.State, func(next *continuation.Record) {
-			next.Spent += ran
-			next.Deadline = time.Now()
-			if repeatable(*next) {
-				next.Deadline = next.Deadline.Add(c.o.KeepAnswers)
-			}
-			next.Pending, next.Tools, next.Outputs = nil, nil, nil
-			next.Reason, next.Detail = string(outcome.Reason), outcome.Why()
+			outcome.End(ran, c.o.KeepAnswers, time.Now())(next)
 			next.Answer = c.kept(*next, answer)
 		}, event{kind: endedEvent, outcome: *outcome})
 	}
@@ -346,17 +332,13 @@ func (c *conversation) end(outcome *Outcome, output *printed, ran time.Duration)
 	return err
 }
 
-// repeatable reports whether a client can ask for the answer of an execution again: with a token,
-// with the key of the start, or by the id.
-func repeatable(r continuation.Record) bool { return r.Round > 0 || r.Start != "" || r.Kept }
-
 // kept returns the answer that the record of an ended execution keeps: none if no client can
 // ask for it, or if too much is stored for the principal. mu is held.
 func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.RawMessage {
-	if !repeatable(r) {
+	if !core.Repeatable(r) {
 		return nil
 	}
-	if !c.quota.Keep(r.Principal, weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
+	if !c.quota.Keep(r.Principal, core.Weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
 		// A retry is told that the execution is over, as when the answer has expired.
 		c.o.Log.Warn("an answer is not kept: too much is stored for its principal", "execution", c.id)
 		return nil
@@ -365,22 +347,22 @@ func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.
 }
 
 // leave ends the execution in its pause; why tells what for. It reports false if a claim came first.
-func (c *conversation) leave(to State, why string) bool {
+func (c *conversation) leave(to core.State, why string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.standing {
-	case paused, pausedUnsaved:
-	case undelivered:
-		to = Cancelled
-	case running:
+	case core.StandsPaused, core.StandsPausedUnsaved:
+	case core.StandsUndelivered:
+		to = core.Cancelled
+	case core.StandsRunning:
 		return false
 	default:
 		return true
 	}
-	if why == pauseCancelled && c.stopping.Load() {
-		why = pauseStopped
+	if why == core.PauseCancelled && c.stopping.Load() {
+		why = core.PauseStopped
 	}
-	since, outcome := c.record.Since, leftAs(to, why, c.record, lossOf(c.record))
+	since, outcome := c.record.Since, core.LeftAs(to, why, c.record, lossOf(c.record))
 	// end has logged the error. An execution that is lost is another server's to end.
 	if err := c.end(&outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
 		c.o.logPauseEnd(c.record, why, since, outcome)
@@ -397,7 +379,7 @@ func (c *conversation) stop() {
 // save writes the record of a pause or an end, if the store did not accept it before. From then
 // on the segment has its answer and no error. mu is held.
 func (c *conversation) save(ctx context.Context) error {
-	if !c.standing.unsaved() {
+	if !c.standing.Unsaved() {
 		return nil
 	}
 	if err := c.rewrite(ctx); err != nil {
@@ -418,7 +400,7 @@ func (c *conversation) saveLate(stop <-chan struct{}) {
 	until := time.Now().Add(c.o.KeepAnswers)
 	for {
 		c.mu.Lock()
-		late := c.standing == endedUnsaved && c.save(context.Background()) != nil && time.Now().Before(until)
+		late := c.standing == core.StandsEndedUnsaved && c.save(context.Background()) != nil && time.Now().Before(until)
 		c.mu.Unlock()
 		if !late {
 			return

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/quota"
@@ -46,7 +48,7 @@ type crew struct {
 // A served is a call that the server runs.
 type served struct {
 	call  continuation.Call
-	tool  grantedTool
+	tool  core.GrantedTool
 	input json.RawMessage
 	// held is how many bytes of the quota the call holds while it runs.
 	held int64
@@ -87,9 +89,9 @@ func (w *crew) Lanes() map[string]bool {
 }
 
 // begin runs the calls of a plan, which are recorded, and notes the failures of those that fail at once.
-func (w *crew) begin(p plan) {
-	for _, b := range p.begin {
-		s := &served{call: b.call, tool: b.tool, input: json.RawMessage(b.Input), message: b.refusal, held: int64(cap(b.Input)) + callOverhead}
+func (w *crew) begin(p core.Plan) {
+	for _, b := range p.Begin {
+		s := &served{call: b.Entry, tool: b.Granted, input: json.RawMessage(b.Input), message: b.Refusal, held: int64(cap(b.Input)) + core.CallOverhead}
 		if s.message != "" {
 			w.ready[b.Number] = s
 			continue
@@ -179,7 +181,7 @@ func (s *served) result() sandbox.Result {
 	if s.message == "" {
 		return sandbox.Result{Number: s.call.Number, Value: s.output}
 	}
-	return sandbox.Result{Number: s.call.Number, Value: quoted(s.message), Failed: true, About: aboutOf(s.details)}
+	return sandbox.Result{Number: s.call.Number, Value: core.Quoted(s.message), Failed: true, About: core.AboutOf(s.details)}
 }
 
 // stop ends all calls and waits until they have ended.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/host"
@@ -35,7 +37,7 @@ const dispatchFile = `toolsets:
 
 // dispatching returns a dispatcher whose program may call everything in dispatchFile, the client's tool
 // mine, and its tool careful, which needs approval.
-func dispatching(t *testing.T, change func(*mandate)) *dispatcher {
+func dispatching(t *testing.T, change func(*mandate)) *core.Dispatcher {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "toolsets.yaml")
 	if err := os.WriteFile(file, []byte(dispatchFile), 0o600); err != nil {
@@ -51,18 +53,18 @@ func dispatching(t *testing.T, change func(*mandate)) *dispatcher {
 		t.Fatal(err)
 	}
 	t.Cleanup(grant.Release)
-	d := &mandate{grant: grant, granted: granted{
-		Approvals: true, Traits: map[string]Traits{"careful": {Approval: true}, "mine": {Toolset: "own", Class: "Own"}},
+	d := &mandate{grant: grant, Granted: core.Granted{
+		Approvals: true, Traits: map[string]core.Traits{"careful": {Approval: true}, "mine": {Toolset: "own", Class: "Own"}},
 	}}
 	for _, tool := range grant.Tools {
-		d.Tools = append(d.Tools, grantedTool{tool.Toolset, tool.Tool, tool.Approval, tool.Lane, tool.Cost, tool.Idempotent})
+		d.Tools = append(d.Tools, granted(tool))
 	}
 	if change != nil {
 		change(d)
 	}
-	return &dispatcher{
-		granted: d.granted, places: 3, maxCalls: 100, work: &crew{},
-		approve: d.approval, ask: newQuota(Options{}).Adopt("ada", 0).Ask,
+	return &core.Dispatcher{
+		Granted: d.Granted, Places: 3, MaxCalls: 100, Work: &crew{},
+		Approve: d.approval, Ask: newQuota(Options{}).Adopt("ada", 0).Ask,
 	}
 }
 
@@ -85,19 +87,19 @@ func listOf(names ...string) string {
 }
 
 // planned returns a plan as text: what begins, what fails, and what the client is asked for.
-func planned(p plan) string {
+func planned(p core.Plan) string {
 	var words []string
-	for _, b := range p.begin {
-		if b.refusal != "" {
-			words = append(words, fmt.Sprintf("%d fails: %s", b.Number, b.refusal))
+	for _, b := range p.Begin {
+		if b.Refusal != "" {
+			words = append(words, fmt.Sprintf("%d fails: %s", b.Number, b.Refusal))
 		} else {
 			words = append(words, fmt.Sprintf("%d begins", b.Number))
 		}
 	}
-	for _, a := range p.asked {
+	for _, a := range p.Asked {
 		word := "is for the client"
-		if a.waits() {
-			word = "is " + a.call.Stage
+		if a.Waits() {
+			word = "is " + a.Entry.Stage
 		}
 		words = append(words, fmt.Sprintf("%d %s", a.Number, word))
 	}
@@ -128,14 +130,14 @@ func TestPlan(t *testing.T) {
 		"sequential":                  {func(d *mandate) { d.Sequential = true }, nil, 0, []string{"shop.look", "shop.look", "mine"}, "1 begins"},
 		"sequential, a client's":      {func(d *mandate) { d.Sequential = true }, nil, 0, []string{"mine", "shop.look"}, "1 is for the client"},
 		"within the bound of costs":   {func(d *mandate) { d.MaxCost = new(int64(3)) }, nil, 0, []string{"shop.buy"}, "1 begins"},
-		"beyond the bound of costs":   {func(d *mandate) { d.MaxCost = new(int64(5)) }, nil, 3, []string{"shop.buy", "shop.look"}, "1 fails: " + fmt.Sprintf(textTooCostly, 3, 5, 3) + "; 2 begins"},
+		"beyond the bound of costs":   {func(d *mandate) { d.MaxCost = new(int64(5)) }, nil, 3, []string{"shop.buy", "shop.look"}, "1 fails: " + fmt.Sprintf(core.TextTooCostly, 3, 5, 3) + "; 2 begins"},
 		"approval":                    {nil, nil, 0, []string{"shop.ask", "careful", "shop.boss"}, "1 is asked; 2 is asked; 3 is operator"},
-		"approval, nobody to ask":     {func(d *mandate) { d.Approvals = false }, nil, 0, []string{"shop.ask", "careful"}, "1 fails: " + textNoApprovals + "; 2 fails: " + textNoApprovals},
+		"approval, nobody to ask":     {func(d *mandate) { d.Approvals = false }, nil, 0, []string{"shop.ask", "careful"}, "1 fails: " + core.TextNoApprovals + "; 2 fails: " + core.TextNoApprovals},
 		"approved":                    {nil, pending("ask", "approved", true), 0, []string{"shop.ask"}, "1 begins"},
 		"approved, a client's":        {nil, pending("careful", "approved", false), 0, []string{"careful"}, "1 is for the client"},
 		"a client's, approved before": {nil, pending("careful", "", false), 0, []string{"careful"}, "1 is for the client"},
 		"asked again":                 {nil, pending("ask", "asked", true), 0, []string{"shop.ask"}, "1 is asked"},
-		"begun and not to be doubled": {nil, pending("buy", "begun", true), 0, []string{"shop.buy"}, "1 fails: " + textRestarted},
+		"begun and not to be doubled": {nil, pending("buy", "begun", true), 0, []string{"shop.buy"}, "1 fails: " + core.TextRestarted},
 		"begun and idempotent":        {nil, pending("look", "begun", true), 0, []string{"shop.look"}, "1 begins"},
 		"another tool than approved":  {nil, pending("ask", "approved", true), 0, []string{"shop.boss"}, "it sent another input for a call that it had made before"},
 		"a client's, once more":       {nil, []continuation.Call{{Number: 1, ID: "call_001", Toolset: "own", Tool: "mine", Digest: empty[:]}}, 0, []string{"mine"}, "1 is for the client"},
@@ -149,10 +151,10 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := dispatching(t, c.change)
-			p, e, err := d.plan(callsOf(c.calls...), continuation.Record{Tools: []string{"mine", "careful"}, Pending: c.pending, Issued: len(c.pending), Cost: c.cost})
+			p, e, err := d.Plan(callsOf(c.calls...), continuation.Record{Tools: []string{"mine", "careful"}, Pending: c.pending, Issued: len(c.pending), Cost: c.cost}, time.Now())
 			got := planned(p)
-			if e.state == Failed {
-				got = e.detail
+			if e.State == core.Failed {
+				got = e.Detail
 			}
 			if got != c.want || err != nil {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
@@ -166,20 +168,20 @@ func TestPlan(t *testing.T) {
 func TestPauseKeepsApprovals(t *testing.T) {
 	digest := sha256.Sum256([]byte("{}"))
 	call := func(n int, stage string) continuation.Call {
-		return continuation.Call{Number: n, ID: callID(n), Toolset: "shop", Tool: "ship", Stage: stage, Digest: digest[:], Server: true}
+		return continuation.Call{Number: n, ID: core.CallID(n), Toolset: "shop", Tool: "ship", Stage: stage, Digest: digest[:], Server: true}
 	}
 	r := continuation.Record{Issued: 3, Pending: []continuation.Call{call(1, "asked"), call(2, "approved"), call(3, "approved")}}
 	d := dispatching(t, nil)
-	p, _, err := d.plan(callsOf("shop.ship", "shop.ship"), r)
+	p, _, err := d.Plan(callsOf("shop.ship", "shop.ship"), r, time.Now())
 	if got := planned(p); got != "1 is asked" || err != nil {
 		t.Fatalf("got %q, %v", got, err)
 	}
-	e := d.pause(p, r, 20)
-	if len(e.calls) != 1 || e.fresh != 0 {
-		t.Errorf("the client is asked for %+v", e.calls)
+	e := d.Pause(p, r, 20)
+	if len(e.Calls) != 1 || e.Fresh != 0 {
+		t.Errorf("the client is asked for %+v", e.Calls)
 	}
 	stages := map[string]string{}
-	for _, c := range e.pending {
+	for _, c := range e.Pending {
 		stages[c.ID] = c.Stage
 	}
 	if want := map[string]string{"call_001": "asked", "call_002": "approved"}; !maps.Equal(stages, want) {
@@ -225,9 +227,9 @@ func TestPlanOfTimers(t *testing.T) {
 	} {
 		d := dispatching(t, func(d *mandate) { d.Sequential = tc.sequential })
 		calls := `[{"wakes":` + tc.wakes + "," + listOf(tc.calls...)[1:] + "]"
-		p, _, err := d.plan(sandbox.CallsOf([]byte(calls)), continuation.Record{Tools: []string{"mine"}})
-		if err != nil || p.wakes != tc.want {
-			t.Errorf("%v with %s: wakes after %v, %v, want %v", tc.calls, tc.wakes, p.wakes, err, tc.want)
+		p, _, err := d.Plan(sandbox.CallsOf([]byte(calls)), continuation.Record{Tools: []string{"mine"}}, time.Now())
+		if err != nil || p.Wakes != tc.want {
+			t.Errorf("%v with %s: wakes after %v, %v, want %v", tc.calls, tc.wakes, p.Wakes, err, tc.want)
 		}
 	}
 	w := &crew{running: map[int]*served{1: {call: continuation.Call{Number: 1}}}, ready: map[int]*served{}}
@@ -249,73 +251,73 @@ func TestPlanOfTimers(t *testing.T) {
 // A plan says which of the client's results are envelopes, whatever the record says.
 func TestPlanOfEnvelopes(t *testing.T) {
 	d := dispatching(t, func(d *mandate) {
-		d.Traits = map[string]Traits{"mine": {Envelope: true}, "careful": {Envelope: true, Approval: true}, "other": {Toolset: "own"}}
+		d.Traits = map[string]core.Traits{"mine": {Envelope: true}, "careful": {Envelope: true, Approval: true}, "other": {Toolset: "own"}}
 	})
 	pending := []continuation.Call{{Number: 4, ID: "call_001", Envelope: true}}
-	p, _, err := d.plan(callsOf("mine", "careful", "shop.look", "own.other"), continuation.Record{Tools: []string{"mine", "careful", "other"}, Pending: pending, Issued: 1})
-	if err != nil || len(p.asked) != 3 || len(p.begin) != 1 {
+	p, _, err := d.Plan(callsOf("mine", "careful", "shop.look", "own.other"), continuation.Record{Tools: []string{"mine", "careful", "other"}, Pending: pending, Issued: 1}, time.Now())
+	if err != nil || len(p.Asked) != 3 || len(p.Begin) != 1 {
 		t.Fatalf("got %q, %v", planned(p), err)
 	}
 	for i, want := range []bool{true, true, false} {
-		if got := p.asked[i].call.Envelope; got != want {
-			t.Errorf("call %d: its result is an envelope: %v, want %v", p.asked[i].Number, got, want)
+		if got := p.Asked[i].Entry.Envelope; got != want {
+			t.Errorf("call %d: its result is an envelope: %v, want %v", p.Asked[i].Number, got, want)
 		}
 	}
-	if p.begin[0].call.Envelope {
+	if p.Begin[0].Entry.Envelope {
 		t.Error("the result of a server's tool is an envelope for the client")
 	}
 }
 
 // TestPlanLimits reaches the limits of one execution and of one principal.
 func TestPlanLimits(t *testing.T) {
-	counted := func(p plan) (begin, fail, asked int, refusal string) {
-		for _, b := range p.begin {
-			if b.refusal == "" {
+	counted := func(p core.Plan) (begin, fail, asked int, refusal string) {
+		for _, b := range p.Begin {
+			if b.Refusal == "" {
 				begin++
 				continue
 			}
 			fail++
-			refusal = b.refusal
+			refusal = b.Refusal
 		}
-		return begin, fail, len(p.asked), refusal
+		return begin, fail, len(p.Asked), refusal
 	}
-	plans := func(d *dispatcher, r continuation.Record, call string, n int) (begin, fail, asked int, refusal string) {
+	plans := func(d *core.Dispatcher, r continuation.Record, call string, n int) (begin, fail, asked int, refusal string) {
 		t.Helper()
-		p, e, err := d.plan(callsOf(slices.Repeat([]string{call}, n)...), r)
-		if err != nil || e.state != "" || len(p.awaited) != n {
+		p, e, err := d.Plan(callsOf(slices.Repeat([]string{call}, n)...), r, time.Now())
+		if err != nil || e.State != "" || len(p.Awaited) != n {
 			t.Fatalf("got %+v, %v", e, err)
 		}
 		return counted(p)
 	}
 	for call, begun := range map[string]int{"shop.look": 3, "shop.buy": 1} {
 		d := dispatching(t, nil)
-		begin, fail, _, refusal := plans(d, continuation.Record{}, call, begun+maxWaiting+2)
-		if begin != begun || fail != 2 || refusal != fmt.Sprintf(textManyWait, maxWaiting) {
+		begin, fail, _, refusal := plans(d, continuation.Record{}, call, begun+core.MaxWaiting+2)
+		if begin != begun || fail != 2 || refusal != fmt.Sprintf(core.TextManyWait, core.MaxWaiting) {
 			t.Errorf("%s: %d begin, %d fail: %s", call, begin, fail, refusal)
 		}
 	}
 	d, q := dispatching(t, nil), newQuota(Options{})
 	first := q.Adopt("ada", 0)
-	d.ask = first.Ask
-	if _, fail, asked, _ := plans(d, continuation.Record{}, "shop.ask", maxAsked+5); asked != maxAsked || fail != 0 {
-		t.Errorf("%d calls are asked for, %d fail, want %d and 0", asked, fail, maxAsked)
+	d.Ask = first.Ask
+	if _, fail, asked, _ := plans(d, continuation.Record{}, "shop.ask", core.MaxAsked+5); asked != core.MaxAsked || fail != 0 {
+		t.Errorf("%d calls are asked for, %d fail, want %d and 0", asked, fail, core.MaxAsked)
 	}
 	other := q.Adopt("ada", 0)
-	if !other.Ask(maxAskedOfAll-maxAsked, false) || other.Ask(maxAskedOfAll-maxAsked+1, false) {
+	if !other.Ask(core.MaxAskedOfAll-core.MaxAsked, false) || other.Ask(core.MaxAskedOfAll-core.MaxAsked+1, false) {
 		t.Error("the calls of one execution that wait for approval are not counted for the other")
 	}
-	other.Ask(maxAskedOfAll-10, true) // They count as after a take-over.
+	other.Ask(core.MaxAskedOfAll-10, true) // They count as after a take-over.
 	first.Pause()
 	first.Run()
 	_, fail, asked, refusal := plans(d, continuation.Record{}, "shop.ask", 12)
-	if asked != 10 || fail != 2 || refusal != fmt.Sprintf(textManyAsk, maxAskedOfAll) {
+	if asked != 10 || fail != 2 || refusal != fmt.Sprintf(core.TextManyAsk, core.MaxAskedOfAll) {
 		t.Errorf("%d calls are asked for, %d fail: %s", asked, fail, refusal)
 	}
 	digest := sha256.Sum256([]byte("{}"))
 	known := continuation.Record{Issued: 1, Pending: []continuation.Call{
 		{Number: 1, ID: "call_001", Toolset: "shop", Tool: "ask", Stage: "asked", Digest: digest[:], Server: true},
 	}}
-	other.Ask(maxAskedOfAll, true)
+	other.Ask(core.MaxAskedOfAll, true)
 	if _, fail, asked, _ := plans(d, known, "shop.ask", 1); asked != 1 || fail != 0 {
 		t.Errorf("of a call that was asked for before %d are asked for, %d fail", asked, fail)
 	}
@@ -333,7 +335,7 @@ func TestPlanBroken(t *testing.T) {
 		`[]`, `{}`, `[{"n":1,"toolset":"shop","tool":"look","input":[]}]`,
 		`[{"n":1,"toolset":"shop","tool":"look","input":{}},{"n":1,"toolset":"shop","tool":"look","input":{}}]`,
 	} {
-		if p, e, err := d.plan(sandbox.CallsOf([]byte(payload)), continuation.Record{}); err == nil && e.state != Failed {
+		if p, e, err := d.Plan(sandbox.CallsOf([]byte(payload)), continuation.Record{}, time.Now()); err == nil && e.State != core.Failed {
 			t.Errorf("%s: got %q", payload, planned(p))
 		}
 	}
@@ -354,31 +356,31 @@ func TestSettlement(t *testing.T) {
 		{Number: 8, ID: "call_008", Tool: "careful", Answered: true},
 	}
 	for name, c := range map[string]struct {
-		result Result
+		result core.Result
 		want   string
 	}{
-		"approved":                  {Result{CallID: "call_001", Approve: yes}, "approved; 5 refused: too late"},
-		"refused":                   {Result{CallID: "call_001", Approve: no, Reason: "no"}, "refused; 5 refused: too late; 1 refused: no"},
-		"refused without a reason":  {Result{CallID: "call_001", Approve: no}, "refused; 5 refused: too late; 1 refused"},
-		"a bare result":             {Result{CallID: "call_001", Given: true}, "call_001 waits for approval: approve must be true or false"},
-		"a result beside":           {Result{CallID: "call_001", Approve: yes, Given: true}, "call_001 is run by the server: it takes approve and no result"},
-		"nothing":                   {Result{CallID: "call_002"}, "call_002 waits for approval: approve must be true or false"},
-		"a client's, with a result": {Result{CallID: "call_002", Approve: yes, Given: true, Value: []byte(`"x"`)}, `approved; 5 refused: too late; 2 "x"`},
-		"a client's, bare":          {Result{CallID: "call_002", Given: true, Value: []byte(`"x"`)}, `approved; 5 refused: too late; 2 "x"`},
-		"none was needed":           {Result{CallID: "call_003", Approve: yes}, "call_003 does not wait for approval"},
-		"only an operator may":      {Result{CallID: "call_004", Approve: yes}, "call_004 waits for the approval of an operator"},
-		"decided meanwhile":         {Result{CallID: "call_005", Approve: yes}, "; 5 refused: too late"},
-		"approved meanwhile":        {Result{CallID: "call_006", Given: true}, "; 5 refused: too late"},
-		"taken before":              {Result{CallID: "call_007", Approve: yes, Given: true, Value: []byte(`"x"`)}, `; 5 refused: too late; 7 "x"`},
-		"taken and noted before":    {Result{CallID: "call_008", Approve: yes, Given: true, Value: []byte(`"x"`)}, `; 5 refused: too late; 8 "x"`},
+		"approved":                  {core.Result{CallID: "call_001", Approve: yes}, "approved; 5 refused: too late"},
+		"refused":                   {core.Result{CallID: "call_001", Approve: no, Reason: "no"}, "refused; 5 refused: too late; 1 refused: no"},
+		"refused without a reason":  {core.Result{CallID: "call_001", Approve: no}, "refused; 5 refused: too late; 1 refused"},
+		"a bare result":             {core.Result{CallID: "call_001", Given: true}, "call_001 waits for approval: approve must be true or false"},
+		"a result beside":           {core.Result{CallID: "call_001", Approve: yes, Given: true}, "call_001 is run by the server: it takes approve and no result"},
+		"nothing":                   {core.Result{CallID: "call_002"}, "call_002 waits for approval: approve must be true or false"},
+		"a client's, with a result": {core.Result{CallID: "call_002", Approve: yes, Given: true, Value: []byte(`"x"`)}, `approved; 5 refused: too late; 2 "x"`},
+		"a client's, bare":          {core.Result{CallID: "call_002", Given: true, Value: []byte(`"x"`)}, `approved; 5 refused: too late; 2 "x"`},
+		"none was needed":           {core.Result{CallID: "call_003", Approve: yes}, "call_003 does not wait for approval"},
+		"only an operator may":      {core.Result{CallID: "call_004", Approve: yes}, "call_004 waits for the approval of an operator"},
+		"decided meanwhile":         {core.Result{CallID: "call_005", Approve: yes}, "; 5 refused: too late"},
+		"approved meanwhile":        {core.Result{CallID: "call_006", Given: true}, "; 5 refused: too late"},
+		"taken before":              {core.Result{CallID: "call_007", Approve: yes, Given: true, Value: []byte(`"x"`)}, `; 5 refused: too late; 7 "x"`},
+		"taken and noted before":    {core.Result{CallID: "call_008", Approve: yes, Given: true, Value: []byte(`"x"`)}, `; 5 refused: too late; 8 "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := settlementOf(pending, []Result{c.result})
+			s, err := core.SettlementOf(pending, []core.Result{c.result})
 			var words strings.Builder
-			for _, d := range s.decisions {
-				words.WriteString(map[bool]string{true: "approved", false: "refused"}[d.approve])
+			for _, d := range s.Decisions {
+				words.WriteString(map[bool]string{true: "approved", false: "refused"}[d.Approve])
 			}
-			for _, r := range s.results {
+			for _, r := range s.Results {
 				value := string(r.Value)
 				if r.Failed {
 					value = strings.Trim(value, `"`)
@@ -386,7 +388,7 @@ func TestSettlement(t *testing.T) {
 				fmt.Fprintf(&words, "; %d %s", r.Number, value)
 			}
 			got := words.String()
-			if wrong, ok := errors.AsType[*ApprovalError](err); ok {
+			if wrong, ok := errors.AsType[*core.ApprovalError](err); ok {
 				got = wrong.CallID + " " + wrong.Problem
 			}
 			if got != c.want {
@@ -400,13 +402,13 @@ func TestSettlement(t *testing.T) {
 func TestOwnToolsets(t *testing.T) {
 	s := Start{
 		Tools:  []stubs.Tool{{Name: "a"}, {Name: "b"}, {Name: "c"}},
-		Traits: map[string]Traits{"a": {Toolset: "crm", Class: "CRM"}, "b": {Toolset: "crm"}},
+		Traits: map[string]core.Traits{"a": {Toolset: "crm", Class: "CRM"}, "b": {Toolset: "crm"}},
 	}
 	sets, err := s.own()
 	if err != nil || len(sets) != 1 || sets[0].Class != "CRM" || len(sets[0].Tools) != 2 {
 		t.Errorf("got %+v, %v", sets, err)
 	}
-	s.Traits["b"] = Traits{Toolset: "crm", Class: "Other"}
+	s.Traits["b"] = core.Traits{Toolset: "crm", Class: "Other"}
 	if _, err := s.own(); err == nil {
 		t.Error("two classes of one toolset were taken")
 	}

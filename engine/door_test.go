@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Nothing but moveCall changes the state of a call.
+// Nothing but core.MoveCall changes the state of a call.
 func TestOneDoorForCalls(t *testing.T) {
-	for at, names := range assigned(t, "call.go") {
+	for at, names := range assigned(t, "core/call.go") {
 		if last := names[len(names)-1]; last == "Stage" || last == "Answered" {
 			t.Errorf("%s changes %s", at, last)
 		}
@@ -29,13 +29,17 @@ func TestOneDoorForRecords(t *testing.T) {
 	}
 }
 
-// assigned yields what the files of this package, but one, assign to: where, and the names of a selector such as
+// assigned yields what the files of this package and of core, but one, assign to: where, and the names of a selector such as
 // c.record.Pending.
 func assigned(t *testing.T, except string) iter.Seq2[token.Position, []string] {
 	t.Helper()
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var paths []string
+	for _, pattern := range []string{"*.go", "core/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		paths = append(paths, found...)
 	}
 	files := token.NewFileSet()
 	return func(yield func(token.Position, []string) bool) {

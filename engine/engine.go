@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/requests"
 )
@@ -75,11 +77,13 @@ const abandonTimeout = 10 * time.Second
 // Start runs a program until it pauses or ends. If ctx ends first, the execution is cancelled,
 // since nobody has a token to continue it. With a key the execution goes on, and an identical
 // start gets its outcome.
-func (e *Engine) Start(ctx context.Context, s Start) (Outcome, error) { return e.starter.start(ctx, s) }
+func (e *Engine) Start(ctx context.Context, s Start) (core.Outcome, error) {
+	return e.starter.start(ctx, s)
+}
 
 // Resume continues a paused execution until it pauses again or ends. If ctx ends first, the
 // execution goes on, and an identical request gets its outcome.
-func (e *Engine) Resume(ctx context.Context, r Resume) (Outcome, error) {
+func (e *Engine) Resume(ctx context.Context, r Resume) (core.Outcome, error) {
 	return e.resumer.resume(ctx, r)
 }
 
@@ -117,7 +121,7 @@ func (e *Engine) EndForgotten(ctx context.Context, id string) error {
 
 // Stats returns the figures. It does not wait for the store or a sandbox.
 func (e *Engine) Stats() Stats {
-	s := Stats{Pool: e.pool.Stats(), Executions: map[State]int{Running: 0, Paused: 0}}
+	s := Stats{Pool: e.pool.Stats(), Executions: map[core.State]int{core.Running: 0, core.Paused: 0}}
 	e.tally.read(&s)
 	e.executions.count(s.Executions)
 	return s

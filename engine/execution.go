@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/engine/cluster"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"
@@ -45,7 +47,7 @@ type execution struct {
 	rested time.Time
 	// flooded is how the program has ended in its pause, if it had printed too much. Only the execution's goroutine
 	// uses it.
-	flooded *ending
+	flooded *core.Ending
 	// pausedUntil is when the present pause expires at the latest, nil outside pauses.
 	pausedUntil atomic.Pointer[time.Time]
 }
@@ -89,14 +91,14 @@ func (x *execution) live(d delivery) {
 }
 
 // relive continues an execution after a take-over, from where it stands.
-func (x *execution) relive(at standing) {
+func (x *execution) relive(at core.Standing) {
 	switch {
-	case at == running:
+	case at == core.StandsRunning:
 		x.live(delivery{})
 		return
-	case at == paused && !x.inItsPause():
-		if _, claimed := x.leave(Expired, pauseUnclaimed); claimed {
-			x.settle(failed(SandboxLost, "", 0))
+	case at == core.StandsPaused && !x.inItsPause():
+		if _, claimed := x.leave(core.Expired, core.PauseUnclaimed); claimed {
+			x.settle(core.Fail(core.SandboxLost, "", 0))
 		}
 	default:
 		x.skipRepeated()
@@ -161,7 +163,7 @@ func (x *execution) end() {
 }
 
 // run runs the program until it comes to rest again. d sets it going.
-func (x *execution) run(d delivery) ending {
+func (x *execution) run(d delivery) core.Ending {
 	x.pool.Running(1)
 	x.counted.Run()
 	x.counted.Release(x.stored)
@@ -169,7 +171,7 @@ func (x *execution) run(d delivery) ending {
 		return *x.flooded // The results that the claim has brought come too late for the program.
 	}
 	e := x.stretch().run(d)
-	x.rested, x.stored = e.rested, e.held
+	x.rested, x.stored = e.Rested, e.Held
 	return e
 }
 
@@ -178,9 +180,9 @@ func (x *execution) stretch() *stretch {
 	return &stretch{
 		id: x.id, sandbox: x.sandbox, conversation: x.conversation, counted: x.counted, checker: x.checker, files: x.files, log: x.log,
 		crew: crew,
-		dispatcher: &dispatcher{
-			granted: x.mandate.granted, places: x.places, maxCalls: x.checker.maxCalls,
-			work: crew, approve: x.mandate.approval, ask: x.counted.Ask,
+		dispatcher: &core.Dispatcher{
+			Granted: x.mandate.Granted, Places: x.places, MaxCalls: x.checker.maxCalls,
+			Work: crew, Approve: x.mandate.approval, Ask: x.counted.Ask,
 		},
 	}
 }
@@ -191,9 +193,9 @@ const defaultPlaces = 16
 
 // settle answers the request of the segment that has come to rest. It reports whether the
 // execution goes on, paused.
-func (x *execution) settle(e ending) bool {
+func (x *execution) settle(e core.Ending) bool {
 	// The quota first: a client that has the answer may start another execution at once.
-	if e.state == Paused {
+	if e.State == core.Paused {
 		x.counted.Pause()
 	} else {
 		x.counted.Drop()
@@ -203,7 +205,7 @@ func (x *execution) settle(e ending) bool {
 
 // leave ends the execution in its pause, unless a claim came first. Then it returns what the
 // claim has delivered. why tells what the execution ends for.
-func (x *execution) leave(to State, why string) (delivery, bool) {
+func (x *execution) leave(to core.State, why string) (delivery, bool) {
 	// What the pause has stored leaves room for the answer.
 	x.counted.Release(x.stored)
 	x.stored = 0
@@ -263,7 +265,7 @@ func (x *execution) pause() (delivery, bool) {
 			case sandbox.Ran:
 				x.conversation.spend(event.Time)
 				if x.conversation.budget() == 0 {
-					return x.leave(TimedOut, pauseSpent)
+					return x.leave(core.TimedOut, core.PauseSpent)
 				}
 			case sandbox.Output:
 				if x.conversation.chronicle.noteOutput(event) {
@@ -271,17 +273,17 @@ func (x *execution) pause() (delivery, bool) {
 				}
 			default:
 				// The sandbox has died or has broken the protocol: the program cannot go on.
-				return x.leave(Expired, pauseLost)
+				return x.leave(core.Expired, core.PauseLost)
 			}
 		case <-restless.C:
 			x.conversation.spend(m.stop(time.Now()))
-			return x.leave(TimedOut, pauseSpent)
+			return x.leave(core.TimedOut, core.PauseSpent)
 		case <-timer.C:
-			return x.leave(Expired, pauseRanOut)
+			return x.leave(core.Expired, core.PauseRanOut)
 		case <-x.conversation.left:
 			return delivery{}, false
 		case <-x.conversation.cancelled:
-			return x.leave(Cancelled, pauseCancelled)
+			return x.leave(core.Cancelled, core.PauseCancelled)
 		}
 	}
 }
@@ -292,7 +294,7 @@ func (x *execution) floods(exit sandbox.Exit) bool {
 	if exit.Over == "" {
 		return false
 	}
-	e := exited(exit)
+	e := core.Exited(exit)
 	x.flooded = &e
 	return true
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"fermata/engine/core"
+)
 
 // An executionTable has the executions that live on this server, and the ids of those that are
 // being taken over.
@@ -87,11 +91,11 @@ func (t *executionTable) nextRoom() time.Duration {
 }
 
 // count adds the executions that have not ended to the counts of their states.
-func (t *executionTable) count(counts map[State]int) {
+func (t *executionTable) count(counts map[core.State]int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, x := range t.byID {
-		if state := *x.conversation.state.Load(); !state.terminal() {
+		if state := *x.conversation.state.Load(); !state.Terminal() {
 			counts[state]++
 		}
 	}

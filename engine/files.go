@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/sandbox"
 )
@@ -18,16 +20,16 @@ import (
 // is opaque.
 type Files interface {
 	// Open opens an input file. It can be read until ctx ends, and the caller closes it.
-	Open(ctx context.Context, scope json.RawMessage, f InputFile) (io.ReadCloser, error)
+	Open(ctx context.Context, scope json.RawMessage, f core.InputFile) (io.ReadCloser, error)
 	// Save stores a file that a program has left, as a new file of the session. If reading
 	// content fails, Save stores nothing and wraps the error of content.
-	Save(ctx context.Context, scope json.RawMessage, session, name string, content io.Reader) (OutputFile, error)
+	Save(ctx context.Context, scope json.RawMessage, session, name string, content io.Reader) (core.OutputFile, error)
 	// Drop notes that a program has deleted a file of its session, which therefore does not
 	// return with the session.
-	Drop(ctx context.Context, scope json.RawMessage, f InputFile) error
+	Drop(ctx context.Context, scope json.RawMessage, f core.InputFile) error
 	// Discard deletes a file that Save has stored and that nobody has heard of, so that it does not
 	// count any more. It does so even if ctx has ended.
-	Discard(ctx context.Context, scope json.RawMessage, f InputFile) error
+	Discard(ctx context.Context, scope json.RawMessage, f core.InputFile) error
 }
 
 // A Staging stores the input files that a start itself contains. The engine asks it when nothing but a
@@ -35,7 +37,7 @@ type Files interface {
 // earlier one, stores nothing.
 type Staging interface {
 	// Stage stores the files, and returns all input files of the program.
-	Stage(ctx context.Context) ([]InputFile, error)
+	Stage(ctx context.Context) ([]core.InputFile, error)
 	// Discard removes the files that Stage has stored, if there are any: the program has not begun.
 	Discard(ctx context.Context)
 }
@@ -55,7 +57,7 @@ const fileBlock = 4 << 10
 
 // encodeInputs returns input files in the form in which the record keeps them. An InputsError
 // means that they take more than limit bytes of a workspace.
-func encodeInputs(inputs []InputFile, limit int64) (json.RawMessage, error) {
+func encodeInputs(inputs []core.InputFile, limit int64) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
@@ -76,7 +78,7 @@ func encodeInputs(inputs []InputFile, limit int64) (json.RawMessage, error) {
 // give writes the input files into the workspace of the sandbox. It replaces those that are
 // there already, whole or in part.
 func give(ctx context.Context, files Files, sb *sandbox.Conn, record continuation.Record) error {
-	inputs, err := inputsOf(record)
+	inputs, err := core.InputsOf(record)
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func give(ctx context.Context, files Files, sb *sandbox.Conn, record continuatio
 	return nil
 }
 
-func giveOne(ctx context.Context, files Files, sb *sandbox.Conn, scope json.RawMessage, f InputFile) error {
+func giveOne(ctx context.Context, files Files, sb *sandbox.Conn, scope json.RawMessage, f core.InputFile) error {
 	content, err := files.Open(ctx, scope, f)
 	if err != nil {
 		return err
@@ -100,13 +102,13 @@ func giveOne(ctx context.Context, files Files, sb *sandbox.Conn, scope json.RawM
 // A handedFile is a file that the result of a call has handed over, in the form of the record.
 type handedFile struct {
 	Call string `json:"call"`
-	InputFile
+	core.InputFile
 }
 
 // output returns the entry of the answer for the file, which the program has not changed. input is the input
 // file that it has replaced, or nil.
-func (f handedFile) output(input *InputFile) OutputFile {
-	return OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: input}
+func (f handedFile) output(input *core.InputFile) core.OutputFile {
+	return core.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: input}
 }
 
 // handedOf returns the files that tools have handed over, from the record of an execution. If several files

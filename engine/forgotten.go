@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 )
@@ -46,7 +48,7 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 	w := at.Writer(s.o.Journal, summary)
 	w.Expire(at.Open, &journal.Ended{Rounds: at.Rounds, Calls: at.Calls, Ran: summary.Ran})
 	r := continuation.Record{
-		ID: id, Session: summary.Session, Principal: stored.Principal, State: string(Expired), Version: 1, Created: stored.Created,
+		ID: id, Session: summary.Session, Principal: stored.Principal, State: string(core.Expired), Version: 1, Created: stored.Created,
 		Owner: s.members.Instance(),
 	}
 	// Of several servers that notice, the first one writes.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/artifact"
 	"fermata/engine/journal"
@@ -33,29 +35,29 @@ type refusal interface {
 
 // receive keeps the files that the results of a client hand over, before the program gets the results. If
 // the program comes to rest meanwhile, it reports true and returns how.
-func (s *stretch) receive(d delivery) (ending, bool) {
+func (s *stretch) receive(d delivery) (core.Ending, bool) {
 	if len(d.handed) == 0 {
-		return ending{}, false
+		return core.Ending{}, false
 	}
 	known, err := handedOf(s.conversation.copy())
 	if err != nil {
 		return s.broken(sandbox.Broken{Err: err}), true
 	}
 	for _, h := range d.handed {
-		if h.noted && slices.ContainsFunc(known, func(f handedFile) bool { return f.Call == h.CallID }) {
+		if h.Noted && slices.ContainsFunc(known, func(f handedFile) bool { return f.Call == h.CallID }) {
 			continue // The files are kept already.
 		}
-		failure, e, rested := s.keep(h.CallID, h.files)
+		failure, e, rested := s.keep(h.CallID, h.Files)
 		if rested {
 			return e, true
 		}
 		if failure != "" {
-			h.reply = h.failed(failure)
-			number := d.results[h.index].Number
-			d.results[h.index] = h.forSandbox()
-			d.results[h.index].Number = number
+			h.Reply = h.WithoutFiles(failure)
+			number := d.results[h.Index].Number
+			d.results[h.Index] = h.ForSandbox()
+			d.results[h.Index].Number = number
 		}
-		if !h.noted {
+		if !h.Noted {
 			if err := s.conversation.noteReply(h); err != nil {
 				return s.broken(sandbox.Broken{Err: err}), true
 			}
@@ -64,18 +66,18 @@ func (s *stretch) receive(d delivery) (ending, bool) {
 	if err := s.conversation.writeReplies(); err != nil {
 		return s.lostOwner(err)
 	}
-	return ending{}, false
+	return core.Ending{}, false
 }
 
 // noteReply notes a result of a client in the journal. Its files were kept after the round was claimed.
-func (c *conversation) noteReply(h handing) error {
+func (c *conversation) noteReply(h core.Handing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.chronicle.Note(c.chronicle.outcomeOf(h.reply, h.started))
+	c.chronicle.Note(c.chronicle.outcomeOf(h.Reply, h.Started))
 	pending := slices.Clone(c.record.Pending)
 	for i := range pending {
 		if pending[i].ID == h.CallID {
-			if err := moveCall(&pending[i], callAnswered); err != nil {
+			if err := core.MoveCall(&pending[i], core.CallAnswered); err != nil {
 				return err
 			}
 		}
@@ -89,7 +91,7 @@ func (c *conversation) noteReply(h handing) error {
 func (c *conversation) writeReplies() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.standing != running {
+	if c.standing != core.StandsRunning {
 		return ErrOwnerAway
 	}
 	err := c.amend(context.Background(), asItIs)
@@ -101,20 +103,20 @@ func (c *conversation) writeReplies() error {
 
 // open takes the files out of the result of a call that the server has run. If the program comes to rest
 // meanwhile, it reports true and returns how.
-func (s *stretch) open(call *served) (ending, bool) {
+func (s *stretch) open(call *served) (core.Ending, bool) {
 	if !call.envelope || call.message != "" || call.givenUp {
-		return ending{}, false
+		return core.Ending{}, false
 	}
 	call.size = int64(len(call.output))
 	if s.conversation.exceeds(call.size) {
-		return ending{}, false // The call will fail because of the limit.
+		return core.Ending{}, false // The call will fail because of the limit.
 	}
 	files, rest, err := artifact.Of(call.output, artifact.PathIn(call.input))
 	failure := ""
 	if err != nil {
-		failure = fmt.Sprintf(textBadArtifact, err)
+		failure = fmt.Sprintf(core.TextBadArtifact, err)
 	} else if len(files) > 0 {
-		var e ending
+		var e core.Ending
 		var rested bool
 		if failure, e, rested = s.keep(call.call.ID, files); rested {
 			return e, true
@@ -122,24 +124,24 @@ func (s *stretch) open(call *served) (ending, bool) {
 	}
 	if call.output = rest; failure != "" {
 		// The tool has done its work, so the call keeps its cost.
-		call.message, call.unknown, call.details, call.output = failure, true, artifactFailed(), nil
+		call.message, call.unknown, call.details, call.output = failure, true, core.ArtifactFailed(), nil
 	}
-	return ending{}, false
+	return core.Ending{}, false
 }
 
 // keep stores the files of a result, and places them in the workspace. If it cannot keep all of them,
 // failure says why the call fails. If the program comes to rest meanwhile, rested is true and e says how.
-func (s *stretch) keep(call string, files []artifact.File) (failure string, e ending, rested bool) {
+func (s *stretch) keep(call string, files []artifact.File) (failure string, e core.Ending, rested bool) {
 	record := s.conversation.copy()
-	inputs, err := inputsOf(record)
+	inputs, err := core.InputsOf(record)
 	known, knownErr := handedOf(record)
 	switch {
 	case err != nil || knownErr != nil:
 		return "", s.broken(sandbox.Broken{Err: errors.Join(err, knownErr)}), true
 	case s.files == nil:
-		return textNoFiles, ending{}, false
+		return textNoFiles, core.Ending{}, false
 	case len(known)+len(files) > artifact.MaxFiles:
-		return fmt.Sprintf(textManyHanded, artifact.MaxFiles, len(known)), ending{}, false
+		return fmt.Sprintf(textManyHanded, artifact.MaxFiles, len(known)), core.Ending{}, false
 	}
 	ctx, stop := s.patience()
 	defer stop()
@@ -147,7 +149,7 @@ func (s *stretch) keep(call string, files []artifact.File) (failure string, e en
 		event := &journal.ArtifactStored{Call: call, Path: f.Path, Asked: f.Asked, MIME: f.Type}
 		why := textFixedInput
 		var kept handedFile
-		if !slices.ContainsFunc(inputs, func(i InputFile) bool { return i.ReadOnly && i.Name == f.Path }) {
+		if !slices.ContainsFunc(inputs, func(i core.InputFile) bool { return i.ReadOnly && i.Name == f.Path }) {
 			kept, why, err = s.keepOne(ctx, record, f)
 		}
 		if err != nil {
@@ -157,7 +159,7 @@ func (s *stretch) keep(call string, files []artifact.File) (failure string, e en
 		if why != "" {
 			event.Error = s.conversation.chronicle.Text(why)
 			s.conversation.noteHanded(event, nil)
-			return fmt.Sprintf(textLostArtifact, f.Path, why), ending{}, false
+			return fmt.Sprintf(textLostArtifact, f.Path, why), core.Ending{}, false
 		}
 		kept.Call = call
 		event.ID, event.Size = kept.ID, kept.Size
@@ -166,7 +168,7 @@ func (s *stretch) keep(call string, files []artifact.File) (failure string, e en
 		}
 		s.conversation.noteHanded(event, &kept)
 	}
-	return "", ending{}, false
+	return "", core.Ending{}, false
 }
 
 // keepOne stores one file and places it in the workspace. If the file cannot be kept, why says the reason.
@@ -188,7 +190,7 @@ func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f art
 		return kept, textNotStored, nil
 	}
 	sum := sha256.Sum256(content)
-	kept.InputFile = InputFile{
+	kept.InputFile = core.InputFile{
 		Session: saved.Session, ID: saved.ID, Name: f.Path, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Type: saved.Type,
 	}
 	err = s.sandbox.Place(ctx, f.Path, content, s.meanwhile)
@@ -266,12 +268,12 @@ func (s *stretch) meanwhile(event sandbox.Event) bool {
 
 // interrupted returns how a program came to rest while a file was kept. It reports false if that is not
 // known yet because the event about it has not arrived.
-func (s *stretch) interrupted(err error) (ending, bool) {
+func (s *stretch) interrupted(err error) (core.Ending, bool) {
 	select {
 	case <-s.conversation.cancelled:
-		return s.kill(ending{state: Cancelled}), true
+		return s.kill(core.Ending{State: core.Cancelled}), true
 	case <-s.conversation.left:
-		return ending{state: Cancelled}, true
+		return core.Ending{State: core.Cancelled}, true
 	default:
 	}
 	switch {

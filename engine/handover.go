@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 )
@@ -18,9 +20,9 @@ type router struct {
 
 // route returns the execution that claims are for, after a take-over if need be. If the execution
 // lives on another server, or nowhere any more, route returns no execution, but the answer.
-func (t *router) route(ctx context.Context, claims continuation.Claims, r Resume) (*execution, Outcome, error) {
+func (t *router) route(ctx context.Context, claims continuation.Claims, r Resume) (*execution, core.Outcome, error) {
 	if x := t.executions.find(claims.Execution); x != nil {
-		return x, Outcome{}, nil
+		return x, core.Outcome{}, nil
 	}
 	return t.elsewhere(ctx, claims, r)
 }
@@ -28,18 +30,18 @@ func (t *router) route(ctx context.Context, claims continuation.Claims, r Resume
 // elsewhere handles a request for an execution that does not live on this server. If the
 // execution has ended, elsewhere returns the answer in the record; if its owner is alive, the
 // answer of the owner. Otherwise it takes the execution over and returns it.
-func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Resume) (*execution, Outcome, error) {
+func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Resume) (*execution, core.Outcome, error) {
 	record, err := t.o.Store.Get(ctx, claims.Execution)
 	if errors.Is(err, continuation.ErrNotFound) {
-		return nil, Outcome{}, t.over(ctx, claims.Execution)
+		return nil, core.Outcome{}, t.over(ctx, claims.Execution)
 	}
 	if err != nil {
-		return nil, Outcome{}, err
+		return nil, core.Outcome{}, err
 	}
 	if record.Session != claims.Session {
-		return nil, Outcome{}, continuation.ErrToken
+		return nil, core.Outcome{}, continuation.ErrToken
 	}
-	if State(record.State).terminal() {
+	if core.State(record.State).Terminal() {
 		outcome, err := kept(record, claims, r)
 		return nil, outcome, err
 	}
@@ -54,18 +56,18 @@ func (t *router) elsewhere(ctx context.Context, claims continuation.Claims, r Re
 			return nil, outcome, err
 		}
 		if !errors.Is(err, continuation.ErrNotFound) {
-			return nil, Outcome{}, err
+			return nil, core.Outcome{}, err
 		}
 	}
 	x, err := t.successor.takeOver(ctx, record)
-	return x, Outcome{}, ownerAway(err)
+	return x, core.Outcome{}, ownerAway(err)
 }
 
 // handOver hands a request over to the owner of its execution. An owner that cannot be reached
 // may be alive, so its executions are not taken over before its lease has ended.
-func (t *router) handOver(ctx context.Context, address string, r Resume) (Outcome, error) {
+func (t *router) handOver(ctx context.Context, address string, r Resume) (core.Outcome, error) {
 	if r.HandedOver || t.o.Peers == nil {
-		return Outcome{}, ErrOwnerAway
+		return core.Outcome{}, ErrOwnerAway
 	}
 	// This call goes on if the request is cancelled: Cancel reaches the owner as well, and the
 	// owner's answer is the one that an identical request gets.
@@ -75,11 +77,11 @@ func (t *router) handOver(ctx context.Context, address string, r Resume) (Outcom
 
 // kept returns the answer in the record of an ended execution, if r is the request that led to
 // it.
-func kept(record continuation.Record, claims continuation.Claims, r Resume) (Outcome, error) {
+func kept(record continuation.Record, claims continuation.Claims, r Resume) (core.Outcome, error) {
 	if record.Round != claims.Round || record.Request != requestOf(record, r) {
-		return Outcome{}, overOf(record)
+		return core.Outcome{}, core.OverOf(record)
 	}
-	return lastAnswer(record)
+	return core.LastAnswer(record)
 }
 
 // over tells how an execution has ended of which the store has no record any more.
@@ -90,11 +92,11 @@ func (t *router) over(ctx context.Context, id string) error {
 		err = json.Unmarshal(stored.Content, &s)
 	}
 	if err != nil || !stored.Ended {
-		return errForgotten
+		return core.ErrForgotten
 	}
-	state := State(s.Status)
+	state := core.State(s.Status)
 	if s.Status == journal.StatusError {
-		state = Failed
+		state = core.Failed
 	}
-	return overOf(continuation.Record{State: string(state), Reason: s.Reason, Detail: s.Detail})
+	return core.OverOf(continuation.Record{State: string(state), Reason: s.Reason, Detail: s.Detail})
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/stubs"
 )
@@ -30,32 +32,32 @@ func TestOutcomesNameTheirExecution(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := []Result{{CallID: "call_001"}}
+	good := []core.Result{{CallID: "call_001"}}
 	for _, c := range []struct {
 		name, on         string
 		principal, token string
 		request          string
-		results          []Result
+		results          []core.Result
 		want             string
 		err              error
 	}{
 		{"a forged token", "a.1", "ada", paused.Token + "x", "r", good, "", continuation.ErrToken},
 		{"another's", "a.1", "bob", paused.Token, "r", good, x.id, ErrForbidden},
 		{"another's, elsewhere", "b.1", "bob", paused.Token, "r", good, x.id, ErrForbidden},
-		{"an expired token", "a.1", "ada", old, "r", good, x.id, ErrExpired},
-		{"a wrong result", "a.1", "ada", paused.Token, "r", []Result{{CallID: "call_002"}}, x.id, &ResultError{"call_002"}},
-		{"a wrong result, elsewhere", "b.1", "ada", paused.Token, "r", []Result{{CallID: "call_002"}}, x.id, &ResultError{"call_002"}},
-		{"an execution that is gone", "b.1", "ada", wrong, "r", good, "11111111-1111-4111-8111-111111111111", ErrExpired},
+		{"an expired token", "a.1", "ada", old, "r", good, x.id, core.ErrExpired},
+		{"a wrong result", "a.1", "ada", paused.Token, "r", []core.Result{{CallID: "call_002"}}, x.id, &core.ResultError{CallID: "call_002"}},
+		{"a wrong result, elsewhere", "b.1", "ada", paused.Token, "r", []core.Result{{CallID: "call_002"}}, x.id, &core.ResultError{CallID: "call_002"}},
+		{"an execution that is gone", "b.1", "ada", wrong, "r", good, "11111111-1111-4111-8111-111111111111", core.ErrExpired},
 		{"the end, elsewhere", "b.1", "ada", paused.Token, "r", good, x.id, nil},
 		{"the same again", "a.1", "ada", paused.Token, "r", good, x.id, nil},
 		{"the same again, elsewhere", "b.1", "ada", paused.Token, "r", good, x.id, nil},
-		{"after the end", "a.1", "ada", paused.Token, "other", good, x.id, ErrExpired},
+		{"after the end", "a.1", "ada", paused.Token, "other", good, x.id, core.ErrExpired},
 	} {
 		e := p.engines[c.on]
 		got, err := e.Resume(t.Context(), Resume{Principal: c.principal, Token: c.token, Request: c.request, Results: c.results})
 		same := errors.Is(err, c.err)
-		if wrong, ok := errors.AsType[*ResultError](c.err); ok {
-			is, ok := errors.AsType[*ResultError](err)
+		if wrong, ok := errors.AsType[*core.ResultError](c.err); ok {
+			is, ok := errors.AsType[*core.ResultError](err)
 			same = ok && *is == *wrong
 		}
 		if got.Execution != c.want || !same {
@@ -70,7 +72,7 @@ func TestOutcomesNameTheirExecution(t *testing.T) {
 // A start with a key names its execution, also when it is refused because of it.
 func TestKeyedStartsNameTheirExecution(t *testing.T) {
 	p := newPair(t, time.Minute)
-	start := func(on, request, code string) (Outcome, error) {
+	start := func(on, request, code string) (core.Outcome, error) {
 		return p.engines[on].Start(t.Context(), Start{
 			Principal: "ada", Session: "s", Code: json.RawMessage(code), Tools: []stubs.Tool{{Name: "ask"}}, Timeout: time.Minute, Key: "k", Request: request,
 		})

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
@@ -78,7 +80,7 @@ func tell(t *testing.T, store continuation.Store, id string) told {
 }
 
 // is checks the events of a journal, and that it has the output of an answer.
-func (j told) is(t *testing.T, answer Outcome, want ...string) {
+func (j told) is(t *testing.T, answer core.Outcome, want ...string) {
 	t.Helper()
 	if !slices.Equal(j.events, want) {
 		t.Errorf("the journal has\n\t%s\nwant\n\t%s", strings.Join(j.events, "\n\t"), strings.Join(want, "\n\t"))
@@ -106,15 +108,15 @@ func starting(code, key string) Start {
 }
 
 // answering answers the call of a pause.
-func answering(paused Outcome) Resume {
+func answering(paused core.Outcome) Resume {
 	return Resume{
 		Principal: "ada", Token: paused.Token, Request: paused.Token,
-		Results: []Result{{CallID: paused.Calls[0].ID, Value: json.RawMessage(`1`)}},
+		Results: []core.Result{{CallID: paused.Calls[0].ID, Value: json.RawMessage(`1`)}},
 	}
 }
 
 // A client sends each request until the store is there.
-func patient(t *testing.T, try func() (Outcome, error)) Outcome {
+func patient(t *testing.T, try func() (core.Outcome, error)) core.Outcome {
 	t.Helper()
 	for range 10 {
 		outcome, err := try()
@@ -127,23 +129,23 @@ func patient(t *testing.T, try func() (Outcome, error)) Outcome {
 		time.Sleep(2 * saveRetry)
 	}
 	t.Fatal("the store was away for too long")
-	return Outcome{}
+	return core.Outcome{}
 }
 
 // converse starts a program and answers its calls until it ends.
-func converse(t *testing.T, e *Engine, s Start) (id string, answer Outcome) {
+func converse(t *testing.T, e *Engine, s Start) (id string, answer core.Outcome) {
 	t.Helper()
 	s.Began = func(execution string) { id = execution }
-	outcome := patient(t, func() (Outcome, error) { return e.Start(t.Context(), s) })
+	outcome := patient(t, func() (core.Outcome, error) { return e.Start(t.Context(), s) })
 	return id, goOn(t, e, outcome)
 }
 
 // goOn answers the calls of a program until it ends.
-func goOn(t *testing.T, e *Engine, outcome Outcome) Outcome {
+func goOn(t *testing.T, e *Engine, outcome core.Outcome) core.Outcome {
 	t.Helper()
-	for outcome.State == Paused {
+	for outcome.State == core.Paused {
 		r := answering(outcome)
-		outcome = patient(t, func() (Outcome, error) { return e.Resume(t.Context(), r) })
+		outcome = patient(t, func() (core.Outcome, error) { return e.Resume(t.Context(), r) })
 	}
 	return outcome
 }
@@ -226,19 +228,19 @@ func failAt(t *testing.T, n int32, written bool, key string) (failed bool) {
 		case err != nil && key == "":
 			// Nobody can ask for this execution again.
 			closing(t, e)
-			tell(t, store, id).is(t, Outcome{Stdout: "a", Stderr: "b"}, append(slices.Clone(talked[:5]), "call.failed call_001", "execution.ended cancelled")...)
+			tell(t, store, id).is(t, core.Outcome{Stdout: "a", Stderr: "b"}, append(slices.Clone(talked[:5]), "call.failed call_001", "execution.ended cancelled")...)
 		case err != nil && id == "":
 			// The start was not recorded, and the program did not run.
 			_, outcome = converse(t, e, s)
 			closing(t, e)
-			if id = s.execution(); outcome.State == Completed {
+			if id = s.execution(); outcome.State == core.Completed {
 				tell(t, store, id).is(t, outcome, talked...)
 			} else {
 				tell(t, store, id).is(t, outcome, "execution.started", "execution.ended error")
 			}
 		default:
 			if err != nil {
-				outcome = patient(t, func() (Outcome, error) { return e.Start(t.Context(), s) })
+				outcome = patient(t, func() (core.Outcome, error) { return e.Start(t.Context(), s) })
 			}
 			outcome = goOn(t, e, outcome)
 			closing(t, e)
@@ -277,7 +279,7 @@ func testStoredClaim(t *testing.T, published, same bool) {
 		s := starting("out:a ask end", "")
 		var id string
 		s.Began = func(execution string) { id = execution }
-		paused := patient(t, func() (Outcome, error) { return e.Start(t.Context(), s) })
+		paused := patient(t, func() (core.Outcome, error) { return e.Start(t.Context(), s) })
 		r := answering(paused)
 		again := r.Request
 		if same {
@@ -306,7 +308,7 @@ func testStoredClaim(t *testing.T, published, same bool) {
 			want = append(want, want[4:6]...)
 		}
 		j := tell(t, store, id)
-		j.is(t, Outcome{Stdout: "ab"}, append(want, "execution.ended completed")...)
+		j.is(t, core.Outcome{Stdout: "ab"}, append(want, "execution.ended completed")...)
 	})
 }
 
@@ -414,7 +416,7 @@ func TestKillWhileTheStoreHangs(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if answer, err := e.Start(t.Context(), s); err != nil || answer.State != TimedOut {
+		if answer, err := e.Start(t.Context(), s); err != nil || answer.State != core.TimedOut {
 			t.Errorf("Start = %+v, %v, want it timed out", answer, err)
 		}
 	}()
@@ -427,7 +429,7 @@ func TestKillWhileTheStoreHangs(t *testing.T) {
 // scripted has words that are easy to tell.
 type scripted struct{ Words }
 
-func (scripted) End(string, Outcome) (text, added string) { return "", "lost\n" }
+func (scripted) End(string, core.Outcome) (text, added string) { return "", "lost\n" }
 
 // What the server adds to stderr is told also if the sandbox has gone with the rest of it.
 func TestJournalOfALostSandbox(t *testing.T) {
@@ -439,10 +441,10 @@ func TestJournalOfALostSandbox(t *testing.T) {
 		defer closing(t, e)
 		time.AfterFunc(time.Second, func() { script.Die("s1") })
 		id, answer := converse(t, e, starting("out:a hang", ""))
-		if answer.Reason != SandboxLost {
+		if answer.Reason != core.SandboxLost {
 			t.Errorf("the answer is %+v, want the sandbox lost", answer)
 		}
-		tell(t, o.Store, id).is(t, Outcome{Stdout: "a", Stderr: "lost\n"},
+		tell(t, o.Store, id).is(t, core.Outcome{Stdout: "a", Stderr: "lost\n"},
 			"execution.started", "output a", "output lost\n", "execution.ended error")
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/continuation"
@@ -36,7 +38,7 @@ func statesOf(judged []outputs.Judged) map[string]outputs.State {
 
 // The engine believes what the sandbox says about outputs only where it cannot check it.
 func TestJudgedFiles(t *testing.T) {
-	inputs := []InputFile{
+	inputs := []core.InputFile{
 		{Session: "other", ID: "1", Name: "stale", Size: 1, SHA256: "aa"},
 		{Session: "other", ID: "2", Name: "changed", Size: 1, SHA256: "bb"},
 		{Session: "other", ID: "3", Name: "fixed", Size: 1, ReadOnly: true},
@@ -104,7 +106,7 @@ func TestJudgedFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e, _ := collectedFor(t, promising(c.wanted...), inputs, c.replies...)
-				if diff := cmp.Diff(c.want, statesOf(e.judged)); diff != "" {
+				if diff := cmp.Diff(c.want, statesOf(e.Judged)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
@@ -130,7 +132,7 @@ func eventsOf(t *testing.T, store continuation.Store, id string) []continuation.
 }
 
 // nothingProduced checks the end of an execution that has produced nothing.
-func nothingProduced(t *testing.T, o Outcome, report string) {
+func nothingProduced(t *testing.T, o core.Outcome, report string) {
 	t.Helper()
 	want := map[string]outputs.State{"a": outputs.Missing, "turn_1/files/b": outputs.Missing}
 	if diff := cmp.Diff(want, statesOf(o.Outputs)); diff != "" {
@@ -151,7 +153,7 @@ func TestContractInAJournal(t *testing.T) {
 		e := newTalker(t, o)
 		defer closing(t, e)
 		id, answer := converse(t, e, contracted("ask end", ""))
-		if answer.State != Failed || answer.Reason != OutputsMissing || answer.Detail != "a, turn_1/files/b" {
+		if answer.State != core.Failed || answer.Reason != core.OutputsMissing || answer.Detail != "a, turn_1/files/b" {
 			t.Errorf("got %+v, want that outputs are missing", answer)
 		}
 		nothingProduced(t, answer, nothingThere)
@@ -186,7 +188,7 @@ func TestContractOfACancelledPause(t *testing.T) {
 		defer closing(t, e)
 		s, id := contracted("ask end", "k"), ""
 		s.Began = func(execution string) { id = execution }
-		paused := patient(t, func() (Outcome, error) { return e.Start(t.Context(), s) })
+		paused := patient(t, func() (core.Outcome, error) { return e.Start(t.Context(), s) })
 		if paused.Outputs != nil || paused.Report != "" {
 			t.Errorf("a pause tells %+v, want nothing of outputs", paused)
 		}
@@ -194,7 +196,7 @@ func TestContractOfACancelledPause(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := contractOf(record)
+		kept, err := core.ContractOf(record)
 		want := *s.Outputs
 		for i := range want.Outputs {
 			want.Outputs[i].Description = ""
@@ -208,8 +210,8 @@ func TestContractOfACancelledPause(t *testing.T) {
 		if record, err = o.Store.Get(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := lastAnswer(record)
-		if err != nil || answer.State != Cancelled || record.Outputs != nil {
+		answer, err := core.LastAnswer(record)
+		if err != nil || answer.State != core.Cancelled || record.Outputs != nil {
 			t.Errorf("the record keeps %+v, %v, want the answer, and no contract", answer, err)
 		}
 		want1 := "Runtime error: cancelled — Missing" + nothingThere[len("Runtime error: execution_failed — Missing"):]

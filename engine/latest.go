@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 )
 
@@ -14,7 +16,7 @@ var ErrNotKept = errors.New("engine: nothing is kept of the execution")
 // A Latest tells how an execution stands, by its record.
 type Latest struct {
 	// Outcome is the latest one, whoever has asked for it. Its State is Running while the program runs.
-	Outcome Outcome
+	Outcome core.Outcome
 	// Open are the ids of the calls of a pause that wait for the decision of the execution's principal.
 	Open []string
 	// Events is how many events its journal had by then.
@@ -32,17 +34,17 @@ func (e *Engine) Latest(ctx context.Context, principal, execution string) (Lates
 	case err != nil:
 		return Latest{}, err
 	}
-	l := Latest{Outcome: Outcome{State: Running, Session: record.Session}, Events: record.Events}
-	if State(record.State) != Running {
+	l := Latest{Outcome: core.Outcome{State: core.Running, Session: record.Session}, Events: record.Events}
+	if core.State(record.State) != core.Running {
 		if len(record.Answer) == 0 {
 			return Latest{}, ErrNotKept
 		}
-		if l.Outcome, err = lastAnswer(record); err != nil {
+		if l.Outcome, err = core.LastAnswer(record); err != nil {
 			return Latest{}, err
 		}
 	}
 	for _, call := range record.Pending {
-		if State(record.State) == Paused && stateOf(call) == callAsked {
+		if core.State(record.State) == core.Paused && core.StateOf(call) == core.CallAsked {
 			l.Open = append(l.Open, call.ID)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/stubs"
 )
 
@@ -17,19 +19,19 @@ func TestLatest(t *testing.T) {
 		done, err := p.engines["a.1"].Start(t.Context(), Start{
 			Principal: "ada", Session: "s", Code: json.RawMessage(`"out:x end"`), Timeout: time.Minute, Keep: keep,
 		})
-		if err != nil || done.State != Completed {
+		if err != nil || done.State != core.Completed {
 			t.Fatalf("Start = %+v, %v, want it completed", done, err)
 		}
 		latest, err := p.engines["b.1"].Latest(t.Context(), "ada", done.Execution)
-		if !keep && !errors.Is(err, ErrNotKept) || keep && (err != nil || latest.Outcome.State != Completed || latest.Outcome.Execution != done.Execution) {
+		if !keep && !errors.Is(err, ErrNotKept) || keep && (err != nil || latest.Outcome.State != core.Completed || latest.Outcome.Execution != done.Execution) {
 			t.Errorf("%s: Latest = %+v, %v", name, latest, err)
 		}
 	}
 	paused, err := p.engines["a.1"].Start(t.Context(), Start{
 		Principal: "ada", Session: "s", Code: json.RawMessage(`"ask"`), Timeout: time.Minute, Approvals: true,
-		Tools: []stubs.Tool{{Name: "ask"}}, Traits: map[string]Traits{"ask": {Approval: true}},
+		Tools: []stubs.Tool{{Name: "ask"}}, Traits: map[string]core.Traits{"ask": {Approval: true}},
 	})
-	if err != nil || paused.State != Paused {
+	if err != nil || paused.State != core.Paused {
 		t.Fatalf("Start = %+v, %v, want a pause", paused, err)
 	}
 	latest, err := p.engines["b.1"].Latest(t.Context(), "ada", paused.Execution)

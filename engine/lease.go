@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/cluster"
 	"fermata/engine/sandbox"
@@ -33,7 +35,7 @@ func ownerAway(err error) error {
 
 // patiently calls try again, for up to ownerPatience, as long as the error is ErrOwnerAway: the
 // owner may come back, or a server may take the execution over.
-func patiently(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
+func patiently(ctx context.Context, try func() (core.Outcome, error)) (core.Outcome, error) {
 	for patience := time.Now().Add(ownerPatience); ; {
 		outcome, err := try()
 		if !errors.Is(err, ErrOwnerAway) || time.Now().After(patience) {

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 )
@@ -33,9 +35,9 @@ func (o *Options) log(level slog.Level, message string, attrs []slog.Attr) {
 }
 
 // logPauseEnd tells that an execution has ended in its pause, which began at since.
-func (o *Options) logPauseEnd(r continuation.Record, why string, since time.Time, outcome Outcome) {
+func (o *Options) logPauseEnd(r continuation.Record, why string, since time.Time, outcome core.Outcome) {
 	level := slog.LevelInfo
-	if why == pauseLost || why == pauseUnclaimed {
+	if why == core.PauseLost || why == core.PauseUnclaimed {
 		level = slog.LevelWarn
 	}
 	o.log(level, why, of(r, slog.String("outcome", outcome.Ending()), slog.Int64("waited_ms", time.Since(since).Milliseconds())))
@@ -43,7 +45,7 @@ func (o *Options) logPauseEnd(r continuation.Record, why string, since time.Time
 
 // logUnheard tells how a stretch has come to rest for whose answer no request waits: the client has
 // gone, or the server before this one has died.
-func (o *Options) logUnheard(r continuation.Record, outcome Outcome) {
+func (o *Options) logUnheard(r continuation.Record, outcome core.Outcome) {
 	o.log(slog.LevelInfo, "a program came to rest and no request waits for its answer", of(r, slog.String("outcome", outcome.Ending())))
 }
 
@@ -54,14 +56,14 @@ func (o *Options) logKept(r continuation.Record) {
 
 // logTakenOver tells that this server goes on with an execution of another one, former. r is its
 // record as that one left it.
-func (o *Options) logTakenOver(r continuation.Record, at standing) {
+func (o *Options) logTakenOver(r continuation.Record, at core.Standing) {
 	o.log(slog.LevelInfo, "took an execution over from a server that has died",
 		of(r, slog.String("state", string(at)), slog.String("from", journal.ServerName(r.Owner))))
 }
 
 // logBuried tells that an execution of a dead server was ended, since its program cannot go on. err
 // tells more, if it is not nil.
-func (o *Options) logBuried(r continuation.Record, outcome Outcome, from string, err error) {
+func (o *Options) logBuried(r continuation.Record, outcome core.Outcome, from string, err error) {
 	attrs := of(r, slog.String("outcome", outcome.Ending()), slog.String("from", from))
 	if err != nil {
 		attrs = append(attrs, slog.Any("err", err))

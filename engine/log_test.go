@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox/sandboxtest"
@@ -22,7 +24,7 @@ func TestLogTellsForgotten(t *testing.T) {
 	defer closing(t, e)
 	// What a server leaves whose pause has run out while it was away: a journal without a record.
 	r := continuation.Record{
-		ID: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f", Session: "abcdefghijklmnopqrstu", Principal: "ada", State: string(Paused), Version: 1,
+		ID: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f", Session: "abcdefghijklmnopqrstu", Principal: "ada", State: string(core.Paused), Version: 1,
 		Created: time.Now(), Owner: "another.1",
 	}
 	l := e.newLedger(r, e.newChronicle(Start{Principal: "ada", Session: r.Session, Code: json.RawMessage(`""`)}, r, &mandate{}))

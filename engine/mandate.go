@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/host"
@@ -17,14 +19,19 @@ import (
 
 // A mandate is what a program may call beyond the plain tools of its client, and under which rules.
 type mandate struct {
-	granted
+	core.Granted
 	// grant makes the calls of the server's tools; nil if there are none, or if this server has no
 	// toolsets.
 	grant *host.Grant
 }
 
+// granted returns a tool in the form of the record.
+func granted(t host.Tool) core.GrantedTool {
+	return core.GrantedTool{Toolset: t.Toolset, Tool: t.Tool, Approval: t.Approval, Lane: t.Lane, Cost: t.Cost, Idempotent: t.Idempotent}
+}
+
 // toolOf returns a granted tool as toolsets have it.
-func toolOf(t grantedTool) host.Tool {
+func toolOf(t core.GrantedTool) host.Tool {
 	return host.Tool{Name: policy.Name{Toolset: t.Toolset, Tool: t.Tool}, Approval: t.Approval, Lane: t.Lane, Cost: t.Cost, Idempotent: t.Idempotent}
 }
 
@@ -36,7 +43,7 @@ func (m *common) mandate(ctx context.Context, s Start) (*mandate, error) {
 			return &mandate{}, nil
 		}
 	}
-	d := &mandate{granted: granted{Traits: s.Traits, Sequential: s.Sequential, MaxCost: s.MaxCost, Approvals: s.Approvals}}
+	d := &mandate{Granted: core.Granted{Traits: s.Traits, Sequential: s.Sequential, MaxCost: s.MaxCost, Approvals: s.Approvals}}
 	if m.o.Toolsets == nil {
 		if len(s.Toolsets) > 0 {
 			return nil, &policy.UnknownError{Asked: s.Toolsets[0]}
@@ -49,7 +56,7 @@ func (m *common) mandate(ctx context.Context, s Start) (*mandate, error) {
 	}
 	d.grant, d.Sequential, d.MaxCost = grant, grant.Sequential, grant.MaxCost
 	for _, t := range grant.Tools {
-		d.Tools = append(d.Tools, grantedTool{t.Toolset, t.Tool, t.Approval, t.Lane, t.Cost, t.Idempotent})
+		d.Tools = append(d.Tools, granted(t))
 	}
 	return d, nil
 }
@@ -60,7 +67,7 @@ func (m *common) inherited(r continuation.Record) (*mandate, error) {
 	if len(r.Granted) == 0 {
 		return d, nil
 	}
-	if err := json.Unmarshal(r.Granted, &d.granted); err != nil {
+	if err := json.Unmarshal(r.Granted, &d.Granted); err != nil {
 		return nil, fmt.Errorf("read what execution %s may call: %w", r.ID, err)
 	}
 	if m.o.Toolsets != nil && len(d.Tools) > 0 {
@@ -74,7 +81,7 @@ func (m *common) inherited(r continuation.Record) (*mandate, error) {
 }
 
 // approval returns who has to approve calls of a tool now.
-func (d *mandate) approval(t grantedTool) (string, error) {
+func (d *mandate) approval(t core.GrantedTool) (string, error) {
 	if d.grant == nil {
 		return "", errNoToolsets
 	}
@@ -93,7 +100,7 @@ func (d *mandate) encode() (json.RawMessage, error) {
 	if len(d.Tools) == 0 && len(d.Traits) == 0 && !d.Sequential && d.MaxCost == nil && !d.Approvals {
 		return nil, nil
 	}
-	text, err := json.Marshal(d.granted)
+	text, err := json.Marshal(d.Granted)
 	if err != nil {
 		return nil, fmt.Errorf("encode what an execution may call: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
@@ -97,7 +99,7 @@ type Options struct {
 // a request that was handed over to it.
 type Peers interface {
 	// Resume hands r over to the server at address.
-	Resume(ctx context.Context, address string, r Resume) (Outcome, error)
+	Resume(ctx context.Context, address string, r Resume) (core.Outcome, error)
 	// Cancel asks the server at address to cancel what it has of c.
 	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
 	// CancelSession asks the server at address to cancel the executions that it has of a session, and
@@ -111,9 +113,9 @@ type Peers interface {
 type Words interface {
 	// End returns the text that tells why an execution has not completed, and what answers add to
 	// the program's stderr. contract is that of the start.
-	End(contract string, o Outcome) (text, added string)
+	End(contract string, o core.Outcome) (text, added string)
 	// File returns the entry of a file in answers, as JSON.
-	File(f OutputFile) json.RawMessage
+	File(f core.OutputFile) json.RawMessage
 }
 
 // Toolsets are the tools that the server itself runs.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/outputs"
@@ -36,38 +38,38 @@ type collection struct {
 	store   Files
 	log     *slog.Logger
 	record  continuation.Record
-	inputs  map[string]*InputFile // the writable input files, by name
-	handed  map[string]handedFile // what results of tools have handed over, by name
-	wanted  []string              // the files that the program had to produce
+	inputs  map[string]*core.InputFile // the writable input files, by name
+	handed  map[string]handedFile      // what results of tools have handed over, by name
+	wanted  []string                   // the files that the program had to produce
 	// found tells what became of wanted files, by name. Those that it does not have are missing.
 	found map[string]outputs.Found
-	files []OutputFile
-	Skipped
+	files []core.OutputFile
+	core.Skipped
 	deleted     []string
 	undelivered int
 }
 
 // collect stores the files, and adds them to e.
-func (c *collection) collect(e *ending) {
+func (c *collection) collect(e *core.Ending) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-	inputs, err := inputsOf(c.record)
+	inputs, err := core.InputsOf(c.record)
 	if err == nil {
 		err = c.all(ctx, inputs)
 	}
 	if err != nil {
 		c.log.Warn("cannot collect all that a program has left", "execution", c.record.ID, "err", err)
 	}
-	slices.SortFunc(c.files, func(a, b OutputFile) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.files, func(a, b core.OutputFile) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(c.deleted)
-	e.files, e.deleted, e.undelivered, e.found = c.files, c.deleted, c.undelivered, c.found
+	e.Files, e.Deleted, e.Undelivered, e.Found = c.files, c.deleted, c.undelivered, c.found
 	if c.Count() > 0 {
-		e.skipped = c.Skipped
+		e.Skipped = c.Skipped
 	}
 }
 
 // all collects as many of the files as it can. An error says why the rest is missing.
-func (c *collection) all(ctx context.Context, inputs []InputFile) error {
+func (c *collection) all(ctx context.Context, inputs []core.InputFile) error {
 	fixed := []string{}
 	sizes := map[string]int64{}
 	for i, f := range inputs {
@@ -171,26 +173,26 @@ func (c *collection) judge(name string, f outputs.Found) {
 }
 
 // add adds a file that the program has produced, and that is stored.
-func (c *collection) add(f OutputFile) {
+func (c *collection) add(f core.OutputFile) {
 	c.files = append(c.files, f)
 	c.judge(f.Name, outputs.Found{State: outputs.Produced, ID: f.ID, Size: f.Size, Type: f.Type})
 }
 
 // inherit adds an input file that the program has not changed.
-func (c *collection) inherit(input *InputFile) {
-	c.files = append(c.files, OutputFile{
+func (c *collection) inherit(input *core.InputFile) {
+	c.files = append(c.files, core.OutputFile{
 		Session: input.Session, ID: input.ID, Name: input.Name, Size: input.Size, Type: input.Type, Input: input, Inherited: true,
 	})
 }
 
 // drop notes that the program has deleted an input file.
-func (c *collection) drop(ctx context.Context, input *InputFile) {
+func (c *collection) drop(ctx context.Context, input *core.InputFile) {
 	c.deleted = append(c.deleted, input.Name)
 	c.forget(ctx, *input)
 }
 
 // forget notes that the program has deleted a file, if that is one of its session.
-func (c *collection) forget(ctx context.Context, f InputFile) {
+func (c *collection) forget(ctx context.Context, f core.InputFile) {
 	if f.Session != c.record.Session {
 		return
 	}
@@ -214,7 +216,7 @@ func (c *collection) skip(found sandbox.Listing) {
 
 // keep takes one file out of the sandbox and stores it. input is the input file that it replaces,
 // if there is one.
-func (c *collection) keep(ctx context.Context, name string, input *InputFile) error {
+func (c *collection) keep(ctx context.Context, name string, input *core.InputFile) error {
 	content, err := c.sandbox.Take(ctx, name)
 	if err != nil {
 		return err

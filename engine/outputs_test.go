@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -29,44 +31,44 @@ type shelf struct {
 	dropped []string
 }
 
-func (s *shelf) Open(context.Context, json.RawMessage, InputFile) (io.ReadCloser, error) {
+func (s *shelf) Open(context.Context, json.RawMessage, core.InputFile) (io.ReadCloser, error) {
 	return nil, errors.New("not here")
 }
 
-func (s *shelf) Save(_ context.Context, _ json.RawMessage, session, name string, content io.Reader) (OutputFile, error) {
+func (s *shelf) Save(_ context.Context, _ json.RawMessage, session, name string, content io.Reader) (core.OutputFile, error) {
 	if strings.HasPrefix(name, "refused") {
-		return OutputFile{}, errors.New("refused")
+		return core.OutputFile{}, errors.New("refused")
 	}
 	if strings.HasPrefix(name, "full") {
 		_, err := io.ReadFull(content, make([]byte, 1))
-		return OutputFile{}, errors.Join(errors.New("full"), err)
+		return core.OutputFile{}, errors.Join(errors.New("full"), err)
 	}
 	read, err := io.ReadAll(content)
 	if err != nil {
-		return OutputFile{}, err
+		return core.OutputFile{}, err
 	}
 	s.saved[name] = string(read)
-	return OutputFile{Session: session, ID: "new " + name, Name: name, Size: int64(len(read))}, nil
+	return core.OutputFile{Session: session, ID: "new " + name, Name: name, Size: int64(len(read))}, nil
 }
 
-func (s *shelf) Drop(_ context.Context, _ json.RawMessage, f InputFile) error {
+func (s *shelf) Drop(_ context.Context, _ json.RawMessage, f core.InputFile) error {
 	s.dropped = append(s.dropped, f.ID)
 	return nil
 }
 
-func (s *shelf) Discard(context.Context, json.RawMessage, InputFile) error {
+func (s *shelf) Discard(context.Context, json.RawMessage, core.InputFile) error {
 	return errors.New("not here")
 }
 
 // collected returns what is collected of a program that has left files. The supervisor answers
 // the n-th request with the n-th replies, whatever the request was.
-func collected(t *testing.T, inputs []InputFile, replies ...[]sandboxtest.Reply) (e ending, kept *shelf) {
+func collected(t *testing.T, inputs []core.InputFile, replies ...[]sandboxtest.Reply) (e core.Ending, kept *shelf) {
 	t.Helper()
 	return collectedFor(t, nil, inputs, replies...)
 }
 
 // collectedFor is collected with a contract of outputs.
-func collectedFor(t *testing.T, c *outputs.Contract, inputs []InputFile, replies ...[]sandboxtest.Reply) (e ending, kept *shelf) {
+func collectedFor(t *testing.T, c *outputs.Contract, inputs []core.InputFile, replies ...[]sandboxtest.Reply) (e core.Ending, kept *shelf) {
 	t.Helper()
 	script := sandboxtest.New("")
 	script.Set(func(s *sandboxtest.Settings) { s.Replies = replies })
@@ -82,7 +84,7 @@ func collectedFor(t *testing.T, c *outputs.Contract, inputs []InputFile, replies
 	if err != nil {
 		t.Fatal(err)
 	}
-	contract, err := encodeContract(c)
+	contract, err := core.EncodeContract(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func collectedFor(t *testing.T, c *outputs.Contract, inputs []InputFile, replies
 		conversation: newConversation(&ledger{members: &cluster.Member{}, record: continuation.Record{Session: "own", Inputs: encoded, Outputs: contract}}),
 		sandbox:      conn,
 	}
-	e = ending{printed: &printed{}, leftFiles: true}
+	e = core.Ending{Printed: &core.Printed{}, LeftFiles: true}
 	s.collect(&e)
 	conn.Detach()
 	return e, kept
@@ -112,9 +114,9 @@ func content(pieces ...string) []sandboxtest.Reply {
 }
 
 // summary is the part of an ending that tests compare.
-func summary(e ending) string {
+func summary(e core.Ending) string {
 	var b strings.Builder
-	for _, f := range e.files {
+	for _, f := range e.Files {
 		fmt.Fprintf(&b, "%s=%s", f.Name, f.ID)
 		if f.Input != nil {
 			fmt.Fprintf(&b, "<%s", f.Input.ID)
@@ -124,12 +126,12 @@ func summary(e ending) string {
 		}
 		b.WriteString(" ")
 	}
-	fmt.Fprintf(&b, "deleted %v skipped %v %q undelivered %d", e.deleted, e.skipped.Reasons, e.skipped.Names, e.undelivered)
+	fmt.Fprintf(&b, "deleted %v skipped %v %q undelivered %d", e.Deleted, e.Skipped.Reasons, e.Skipped.Names, e.Undelivered)
 	return b.String()
 }
 
 func TestCollect(t *testing.T) {
-	inputs := []InputFile{
+	inputs := []core.InputFile{
 		{Session: "other", ID: "1", Name: "same", Size: 1, SHA256: "aa"},
 		{Session: "other", ID: "2", Name: "changed", Size: 1, SHA256: "bb"},
 		{Session: "own", ID: "3", Name: "gone", Size: 1},
@@ -139,7 +141,7 @@ func TestCollect(t *testing.T) {
 	three := `{"files":[{"name":"a"},{"name":"b"},{"name":"c"}]}`
 	for _, c := range []struct {
 		name    string
-		inputs  []InputFile
+		inputs  []core.InputFile
 		replies [][]sandboxtest.Reply
 		want    string
 		saved   map[string]string
@@ -253,7 +255,7 @@ func TestCollectCutsNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("é", maxSkippedName)
 		e, _ := collected(t, nil, listed(`{"reasons":{"path":1},"skipped":["`+long+`"]}`))
-		if got, want := e.skipped.Names, []string{long[:maxSkippedName]}; !cmp.Equal(got, want) {
+		if got, want := e.Skipped.Names, []string{long[:maxSkippedName]}; !cmp.Equal(got, want) {
 			t.Errorf("got names of %d bytes, want one of %d", len(strings.Join(got, "")), maxSkippedName)
 		}
 	})

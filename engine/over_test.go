@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/uuid"
 
 	"fermata/continuation"
@@ -18,25 +20,25 @@ func TestOver(t *testing.T) {
 	p := newPair(t, time.Minute)
 	e := p.engines["a.1"]
 	for name, c := range map[string]struct {
-		state          State
+		state          core.State
 		reason, detail string
-		want           ExpiredError
+		want           core.ExpiredError
 	}{
-		"completed":               {Completed, "", "", ExpiredError{"finished", "The program has completed"}},
-		"failed":                  {Failed, "raised", "", ExpiredError{"finished", "The program has ended with an error"}},
-		"lost":                    {Failed, "sandbox_lost", "", ExpiredError{"sandbox_lost", sandboxEnded}},
-		"timed out":               {TimedOut, "", "It stood at line 3", ExpiredError{"timed_out", "It stood at line 3"}},
-		"timed out, of old":       {TimedOut, "", "", ExpiredError{"timed_out", "The program has used up its run budget"}},
-		"cancelled":               {Cancelled, "", "", ExpiredError{"cancelled", "The execution was cancelled"}},
-		"expired":                 {Expired, "", "The pause ran out after 300 s", ExpiredError{"expired", "The pause ran out after 300 s"}},
-		"the machine was started": {Expired, "sandbox_lost", journal.MachineRestarted, ExpiredError{"sandbox_lost", journal.MachineRestarted}},
+		"completed":               {core.Completed, "", "", core.ExpiredError{Reason: "finished", Detail: "The program has completed"}},
+		"failed":                  {core.Failed, "raised", "", core.ExpiredError{Reason: "finished", Detail: "The program has ended with an error"}},
+		"lost":                    {core.Failed, "sandbox_lost", "", core.ExpiredError{Reason: "sandbox_lost", Detail: core.SandboxEnded}},
+		"timed out":               {core.TimedOut, "", "It stood at line 3", core.ExpiredError{Reason: "timed_out", Detail: "It stood at line 3"}},
+		"timed out, of old":       {core.TimedOut, "", "", core.ExpiredError{Reason: "timed_out", Detail: "The program has used up its run budget"}},
+		"cancelled":               {core.Cancelled, "", "", core.ExpiredError{Reason: "cancelled", Detail: "The execution was cancelled"}},
+		"expired":                 {core.Expired, "", "The pause ran out after 300 s", core.ExpiredError{Reason: "expired", Detail: "The pause ran out after 300 s"}},
+		"the machine was started": {core.Expired, "sandbox_lost", journal.MachineRestarted, core.ExpiredError{Reason: "sandbox_lost", Detail: journal.MachineRestarted}},
 	} {
 		for kept, ttl := range map[string]time.Duration{"a record": time.Hour, "a journal": time.Millisecond} {
 			r := continuation.Record{
 				ID: uuid.NewString(), Session: "s", Principal: "ada", State: string(c.state), Version: 1, Round: 1, Created: time.Now(),
 				Reason: c.reason, Detail: c.detail,
 			}
-			summary, err := json.Marshal(journal.Summary{Status: statusOf(c.state), Reason: c.reason, Detail: c.detail})
+			summary, err := json.Marshal(journal.Summary{Status: core.StatusOf(c.state), Reason: c.reason, Detail: c.detail})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,8 +53,8 @@ func TestOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = e.Resume(t.Context(), Resume{Principal: "ada", Token: token, Request: "r", Results: []Result{{CallID: "call_001"}}})
-			if over, ok := errors.AsType[*ExpiredError](err); !ok || *over != c.want || !errors.Is(err, ErrExpired) {
+			_, err = e.Resume(t.Context(), Resume{Principal: "ada", Token: token, Request: "r", Results: []core.Result{{CallID: "call_001"}}})
+			if over, ok := errors.AsType[*core.ExpiredError](err); !ok || *over != c.want || !errors.Is(err, core.ErrExpired) {
 				t.Errorf("%s, of which there is %s: got %+v, want %+v", name, kept, err, c.want)
 			}
 			if _, err = e.Resume(t.Context(), Resume{Principal: "bob", Token: token, Request: "r"}); !errors.Is(err, ErrForbidden) {

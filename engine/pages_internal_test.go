@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fermata/engine/core"
 )
 
 // TestReasonsOnPages checks that the pages which list the reasons of failures have all of them.
@@ -14,7 +16,7 @@ func TestReasonsOnPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, reason := range reasons {
+		for _, reason := range core.Reasons() {
 			if !strings.Contains(string(text), "`"+string(reason)+"`") {
 				t.Errorf("docs/%s lacks the reason %s", page, reason)
 			}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine/cluster"
@@ -24,14 +26,14 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := continuation.Record{ID: "x", State: string(Running)}
+	record := continuation.Record{ID: "x", State: string(core.Running)}
 	c := newConversation(m.newLedger(record, m.newChronicle(Start{}, record, &mandate{})))
 	c.segment = newSegment(0, "", 0)
 	if err := c.open(t.Context(), Start{}); err != nil {
 		t.Fatal(err)
 	}
 	x := m.newExecution(c, nil, counted, &mandate{})
-	x.settle(ending{state: Completed})
+	x.settle(core.Ending{State: core.Completed})
 	if _, err := m.quota.Admit("ada"); err != nil {
 		t.Errorf("admit = %v, want nil: the program has ended", err)
 	}

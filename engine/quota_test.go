@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/engine"
 	"fermata/engine/enginetest"
 	"fermata/engine/sandbox/sandboxtest"
@@ -15,7 +17,7 @@ import (
 )
 
 // start starts a program for a principal. words is its script, see sandboxtest.
-func start(ctx context.Context, e *enginetest.Engine, principal, words string) (engine.Outcome, error) {
+func start(ctx context.Context, e *enginetest.Engine, principal, words string) (core.Outcome, error) {
 	return e.Engine.Start(ctx, engine.Start{
 		Principal: principal, Session: "session", Code: json.RawMessage(fmt.Sprintf("%q", words)),
 		Tools: []stubs.Tool{{Name: "pause"}}, Timeout: time.Minute,
@@ -55,7 +57,7 @@ func TestPausedIsNotRunning(t *testing.T) {
 	p := sandboxtest.New(enginetest.Server)
 	e := enginetest.New(t, p, func(o *engine.Options) { o.MaxRunning = 1 })
 	paused, err := start(t.Context(), e, enginetest.Principal, "pause hang")
-	if err != nil || paused.State != engine.Paused {
+	if err != nil || paused.State != core.Paused {
 		t.Fatalf("got %+v, %v, want a pause", paused, err)
 	}
 	if _, err := start(t.Context(), e, enginetest.Principal, "end"); err != nil {
@@ -80,7 +82,7 @@ func TestPausedIsNotRunning(t *testing.T) {
 
 func TestMaxPaused(t *testing.T) {
 	e := enginetest.New(t, sandboxtest.New(enginetest.Server), func(o *engine.Options) { o.MaxPaused = 2 })
-	var last engine.Outcome
+	var last core.Outcome
 	for i := range 2 {
 		var err error
 		if last, err = start(t.Context(), e, enginetest.Principal, "pause pause"); err != nil {
@@ -95,10 +97,10 @@ func TestMaxPaused(t *testing.T) {
 	}
 	// An execution that has started may go on, and pause again.
 	last, err := e.Resume(last, "1")
-	if err != nil || last.State != engine.Paused {
+	if err != nil || last.State != core.Paused {
 		t.Fatalf("got %+v, %v, want a second pause", last, err)
 	}
-	if last, err = e.Resume(last, "2"); err != nil || last.State != engine.Completed {
+	if last, err = e.Resume(last, "2"); err != nil || last.State != core.Completed {
 		t.Fatalf("got %+v, %v, want the end", last, err)
 	}
 	if _, err := start(t.Context(), e, enginetest.Principal, "end"); err != nil {
@@ -141,7 +143,7 @@ func TestFull(t *testing.T) {
 		}
 		return full.Room
 	}
-	patiently := func(principal, script string) engine.Outcome {
+	patiently := func(principal, script string) core.Outcome {
 		t.Helper()
 		outcome, err := start(t.Context(), e, principal, script)
 		for began := time.Now(); errors.Is(err, engine.ErrNoCapacity) && time.Since(began) < 10*time.Second; { // until its sandbox is made

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/cluster"
 	"fermata/engine/quota"
@@ -33,14 +35,14 @@ type ledger struct {
 	publisher *publisher
 	// state is the State of the record, for readers that cannot wait for mu, which is held
 	// during writes to the store.
-	state atomic.Pointer[State]
+	state atomic.Pointer[core.State]
 	// left is closed when this server loses the execution, and over when the execution has ended
 	// here.
 	left, over chan struct{}
 
 	mu       sync.Mutex
 	record   continuation.Record
-	standing standing
+	standing core.Standing
 	// untold are the events of a move that the store did not accept, for its next write.
 	untold []event
 }
@@ -55,7 +57,7 @@ func (l *ledger) copy() continuation.Record {
 // own makes this server the owner of the execution in the stored record: the first write of a
 // start that may be repeated, or of a take-over. ErrConflict means that another server was
 // first.
-func (l *ledger) own(ctx context.Context, change func(*continuation.Record)) error {
+func (l *ledger) own(ctx context.Context, change core.Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := l.record
@@ -72,10 +74,10 @@ func (l *ledger) own(ctx context.Context, change func(*continuation.Record)) err
 }
 
 // note changes the record here, except for its state. The next write stores it. mu is held.
-func (l *ledger) note(change func(*continuation.Record)) { change(&l.record) }
+func (l *ledger) note(change core.Change) { change(&l.record) }
 
 // amend writes a change of the record that leaves its state as it is. mu is held.
-func (l *ledger) amend(ctx context.Context, change func(*continuation.Record)) error {
+func (l *ledger) amend(ctx context.Context, change core.Change) error {
 	next := l.record
 	next.Version++
 	change(&next)
@@ -91,25 +93,25 @@ func (l *ledger) amend(ctx context.Context, change func(*continuation.Record)) e
 // execution. If the store is away, commit returns its error, but makes the move all the same,
 // since what a program has done cannot be undone. It does not make a claim then: the program
 // has done nothing yet. mu is held.
-func (l *ledger) commit(ctx context.Context, to State, change func(*continuation.Record), events ...event) error {
-	next, err := move(l.record, to)
+func (l *ledger) commit(ctx context.Context, to core.State, change core.Change, events ...event) error {
+	next, err := core.Move(l.record, to, time.Now())
 	if err != nil {
 		return err
 	}
-	if err := l.standing.allows(standingIn(to, true)); err != nil {
+	if err := l.standing.Allows(core.StandingIn(to, true)); err != nil {
 		return err
 	}
 	change(&next)
 	err = l.write(ctx, &next)
-	if err != nil && (to == Running || !errors.Is(err, continuation.ErrUnavailable)) {
+	if err != nil && (to == core.Running || !errors.Is(err, continuation.ErrUnavailable)) {
 		return err
 	}
-	if standErr := l.stand(standingIn(to, err == nil)); standErr != nil {
+	if standErr := l.stand(core.StandingIn(to, err == nil)); standErr != nil {
 		return standErr
 	}
 	l.record = next
 	l.state.Store(&to)
-	if to.terminal() {
+	if to.Terminal() {
 		close(l.over)
 	}
 	if err != nil {
@@ -129,7 +131,7 @@ func (l *ledger) rewrite(ctx context.Context) error {
 	l.record = next
 	l.tally.note(l.untold)
 	l.untold = nil
-	return l.stand(standingIn(State(next.State), true))
+	return l.stand(core.StandingIn(core.State(next.State), true))
 }
 
 // recorded reports whether a record of the execution was written, or was to be written while the
@@ -137,8 +139,8 @@ func (l *ledger) rewrite(ctx context.Context) error {
 func (l *ledger) recorded() bool { return l.record.Version > 0 }
 
 // stand changes where the execution stands, if the table of standings allows it. mu is held.
-func (l *ledger) stand(to standing) error {
-	if err := l.standing.allows(to); err != nil {
+func (l *ledger) stand(to core.Standing) error {
+	if err := l.standing.Allows(to); err != nil {
 		return err
 	}
 	l.standing = to
@@ -148,8 +150,8 @@ func (l *ledger) stand(to standing) error {
 // lose notes that this server does not own the execution any more, so that it accepts no claim
 // and leaves the sandbox alone. mu is held.
 func (l *ledger) lose() {
-	if l.standing != lost {
-		l.standing = lost
+	if l.standing != core.StandsLost {
+		l.standing = core.StandsLost
 		close(l.left)
 	}
 }
@@ -210,7 +212,7 @@ func (l *ledger) catchUp() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.standing {
-	case running, paused, undelivered:
+	case core.StandsRunning, core.StandsPaused, core.StandsUndelivered:
 	default:
 		return nil
 	}
@@ -237,8 +239,8 @@ func (l *ledger) owned() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.standing == lost || !l.recorded() {
-		return l.standing != lost
+	if l.standing == core.StandsLost || !l.recorded() {
+		return l.standing != core.StandsLost
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
@@ -246,7 +248,7 @@ func (l *ledger) owned() bool {
 	if err == nil && record.Owner != l.members.Instance() {
 		l.lose()
 	}
-	return err == nil && l.standing != lost
+	return err == nil && l.standing != core.StandsLost
 }
 
 // part leaves a paused execution to a later server. It reports false if the execution is not
@@ -254,7 +256,7 @@ func (l *ledger) owned() bool {
 func (l *ledger) part() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.standing != paused {
+	if l.standing != core.StandsPaused {
 		return false
 	}
 	l.lose()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/requests"
 )
@@ -17,11 +19,11 @@ type resumer struct {
 }
 
 // resume is Engine.Resume.
-func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err error) {
+func (c *resumer) resume(ctx context.Context, r Resume) (outcome core.Outcome, err error) {
 	claims, err := c.signer.Verify(r.Token, time.Now())
 	expired := err
 	if err != nil && !errors.Is(err, continuation.ErrTokenExpired) {
-		return Outcome{}, err
+		return core.Outcome{}, err
 	}
 	// The token is genuine, so that its holder may learn what it is for.
 	begun := false
@@ -34,7 +36,7 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 		}
 	}()
 	if claims.Principal != r.Principal {
-		return Outcome{}, ErrForbidden
+		return core.Outcome{}, ErrForbidden
 	}
 	known, done, err := c.requests.Begin(ctx, r.Principal, r.RequestID)
 	switch {
@@ -42,7 +44,7 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 		// The server that handed the request over has lost our answer and asks again.
 		known, done = ctx, func() {}
 	case err != nil:
-		return answerCancelled(claims.Session, Outcome{}, err)
+		return answerCancelled(claims.Session, core.Outcome{}, err)
 	}
 	defer done()
 	began := r.Began
@@ -55,7 +57,7 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 			began(execution, events)
 		}
 	}
-	try := func() (Outcome, error) { return c.try(known, claims, r, expired) }
+	try := func() (core.Outcome, error) { return c.try(known, claims, r, expired) }
 	if r.HandedOver {
 		outcome, err = try()
 	} else {
@@ -68,14 +70,14 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome Outcome, err er
 }
 
 // try makes one attempt of resume: it does not wait for an owner that is away.
-func (c *resumer) try(ctx context.Context, claims continuation.Claims, r Resume, expired error) (Outcome, error) {
+func (c *resumer) try(ctx context.Context, claims continuation.Claims, r Resume, expired error) (core.Outcome, error) {
 	x, outcome, err := c.router.route(ctx, claims, r)
 	if x == nil {
 		return outcome, err
 	}
 	s, err := x.conversation.resume(ctx, claims, r, expired)
 	if err != nil {
-		return Outcome{}, err
+		return core.Outcome{}, err
 	}
 	x.requestID.Store(&r.RequestID)
 	return s.await(ctx, x.conversation.cancel)

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/engine/outputs"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"
@@ -19,7 +21,7 @@ type stretch struct {
 	conversation *conversation
 	counted      *quota.Share
 	checker      *checker
-	dispatcher   *dispatcher
+	dispatcher   *core.Dispatcher
 	crew         *crew
 	files        Files
 	log          *slog.Logger
@@ -31,7 +33,7 @@ type stretch struct {
 
 // run sets the program going with d, waits until it comes to rest, and collects the files of a
 // program that has ended.
-func (s *stretch) run(d delivery) ending {
+func (s *stretch) run(d delivery) core.Ending {
 	began := time.Now()
 	budget := s.conversation.budget()
 	timer := time.NewTimer(budget)
@@ -42,9 +44,9 @@ func (s *stretch) run(d delivery) ending {
 		e = s.wait(d, timer.C)
 	}
 	s.crew.stop()
-	e.rested = time.Now()
-	e.ran = min(e.rested.Sub(began), budget)
-	if e.state.terminal() {
+	e.Rested = time.Now()
+	e.Ran = min(e.Rested.Sub(began), budget)
+	if e.State.Terminal() {
 		s.collect(&e)
 	}
 	return e
@@ -52,25 +54,25 @@ func (s *stretch) run(d delivery) ending {
 
 // collect adds to e the files that a program has left in its workspace, and what has become of the
 // outputs of its contract. Every process of the program is dead by then.
-func (s *stretch) collect(e *ending) {
+func (s *stretch) collect(e *core.Ending) {
 	record := s.conversation.copy()
-	contract, err := contractOf(record)
+	contract, err := core.ContractOf(record)
 	if err != nil {
 		s.log.Warn("cannot read which files a program must produce", "execution", s.id, "err", err)
 	}
-	hasFiles := e.leftFiles || len(record.Inputs) > 0 || len(record.Handed) > 0
-	if e.printed != nil && hasFiles && s.files != nil && s.conversation.owned() {
+	hasFiles := e.LeftFiles || len(record.Inputs) > 0 || len(record.Handed) > 0
+	if e.Printed != nil && hasFiles && s.files != nil && s.conversation.owned() {
 		c := collection{
-			sandbox: s.sandbox, store: s.files, log: s.log, record: record, inputs: map[string]*InputFile{},
+			sandbox: s.sandbox, store: s.files, log: s.log, record: record, inputs: map[string]*core.InputFile{},
 			wanted: contract.Files(), found: map[string]outputs.Found{},
 		}
 		c.collect(e)
 	}
-	judge(e, contract)
+	core.Judge(e, contract)
 }
 
 // wait delivers d and returns how the program came to rest: it paused, ended, or was killed.
-func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
+func (s *stretch) wait(d delivery, timeout <-chan time.Time) core.Ending {
 	if err := d.to(s.sandbox); err != nil {
 		return s.sandboxLost(s.sandbox.Err())
 	}
@@ -115,53 +117,53 @@ func (s *stretch) wait(d delivery, timeout <-chan time.Time) ending {
 		case <-timeout:
 			return s.timedOut()
 		case <-s.conversation.cancelled:
-			return s.kill(ending{state: Cancelled})
+			return s.kill(core.Ending{State: core.Cancelled})
 		case <-s.conversation.left:
-			return ending{state: Cancelled}
+			return core.Ending{State: core.Cancelled}
 		}
 	}
 }
 
 // sandboxLost returns the ending of a program whose sandbox has gone, or does not read what it
 // is sent. err is why the stream has ended, or nil if that is not known.
-func (s *stretch) sandboxLost(err error) ending {
+func (s *stretch) sandboxLost(err error) core.Ending {
 	if errors.Is(err, sandbox.ErrOutOfMemory) {
-		return failed(OutOfMemory, "", 0)
+		return core.Fail(core.OutOfMemory, "", 0)
 	}
 	logSandboxLost(s.log, s.conversation.copy(), err)
-	return failed(SandboxLost, "", 0)
+	return core.Fail(core.SandboxLost, "", 0)
 }
 
 // broken kills a program whose sandbox has sent something that breaks the protocol. If the
 // worker has sent it, the program counts as failed; if the supervisor has, the sandbox as lost.
-func (s *stretch) broken(b sandbox.Broken) ending {
+func (s *stretch) broken(b sandbox.Broken) core.Ending {
 	if stored, ok := errors.AsType[*quota.StoredError](b.Err); ok {
-		return s.kill(failed(TooMuchStored, "", int(stored.Max)))
+		return s.kill(core.Fail(core.TooMuchStored, "", int(stored.Max)))
 	}
-	level, reason := slog.LevelWarn, SandboxLost
+	level, reason := slog.LevelWarn, core.SandboxLost
 	if b.ByProgram {
-		level, reason = slog.LevelInfo, ProtocolBroken
+		level, reason = slog.LevelInfo, core.ProtocolBroken
 	}
 	s.log.Log(context.Background(), level, "a sandbox broke the protocol", "execution", s.id, "reason", reason, "err", b.Err)
-	return s.kill(failed(reason, "", 0))
+	return s.kill(core.Fail(reason, "", 0))
 }
 
 // hear handles one event of a running program. It reports whether the program has come to rest.
-func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
+func (s *stretch) hear(event sandbox.Event) (e core.Ending, rested bool) {
 	switch event := event.(type) {
 	case *sandbox.Calls:
 		s.conversation.rest()
 		return s.rest(event)
 	case sandbox.Exit:
-		return exited(event), true
+		return core.Exited(event), true
 	case sandbox.Ran:
 		s.conversation.spend(event.Time)
-		return ending{}, false
+		return core.Ending{}, false
 	case sandbox.Stopped:
 		if !s.crew.resting {
 			return s.broken(sandbox.Broken{Err: errors.New("a running program has stopped")}), true
 		}
-		return ending{}, false // A part of it ran while it waited for the server.
+		return core.Ending{}, false // A part of it ran while it waited for the server.
 	case sandbox.Broken:
 		return s.broken(event), true
 	default:
@@ -171,14 +173,14 @@ func (s *stretch) hear(event sandbox.Event) (e ending, rested bool) {
 
 // rested returns how a program that has come to rest goes on: it pauses, or it is killed because of what
 // it has sent.
-func (s *stretch) rested(e ending, err error) ending {
-	if err == nil && e.state == Paused {
+func (s *stretch) rested(e core.Ending, err error) core.Ending {
+	if err == nil && e.State == core.Paused {
 		err = s.hold(&e)
 	}
 	switch {
 	case err != nil:
 		return s.broken(sandbox.Broken{Err: err, ByProgram: true})
-	case e.state == Failed:
+	case e.State == core.Failed:
 		return s.kill(e)
 	}
 	return e
@@ -186,27 +188,27 @@ func (s *stretch) rested(e ending, err error) ending {
 
 // hold counts what a pause stores for its principal. If there is no room for what the program has
 // printed so far, the client is told of it at the end.
-func (s *stretch) hold(e *ending) error {
-	e.partial = s.conversation.chronicle.partial()
-	e.held = e.size + e.partial.size()
-	err := s.counted.Hold(e.held)
-	if err != nil && e.held > e.size {
-		e.partial, e.held = partial{}, e.size
-		err = s.counted.Hold(e.held)
+func (s *stretch) hold(e *core.Ending) error {
+	e.Partial = s.conversation.chronicle.partial()
+	e.Held = e.Size + e.Partial.Size()
+	err := s.counted.Hold(e.Held)
+	if err != nil && e.Held > e.Size {
+		e.Partial, e.Held = core.Partial{}, e.Size
+		err = s.counted.Hold(e.Held)
 	}
 	return err
 }
 
 // timedOut kills a program whose run budget is spent, and tells where it stood.
-func (s *stretch) timedOut() ending {
-	e := s.kill(ending{state: TimedOut})
+func (s *stretch) timedOut() core.Ending {
+	e := s.kill(core.Ending{State: core.TimedOut})
 	what := "The program ran"
 	if s.conversation.o.WallClock {
 		what = "The program and its pauses lasted"
 	}
-	e.detail = fmt.Sprintf("%s for its whole timeout of %d ms", what, s.conversation.copy().Budget.Milliseconds())
-	if e.line > 0 {
-		e.detail += fmt.Sprintf(" and was stopped at line %d", e.line)
+	e.Detail = fmt.Sprintf("%s for its whole timeout of %d ms", what, s.conversation.copy().Budget.Milliseconds())
+	if e.Line > 0 {
+		e.Detail += fmt.Sprintf(" and was stopped at line %d", e.Line)
 	}
 	return e
 }
@@ -216,12 +218,12 @@ func (s *stretch) timedOut() ending {
 const killTimeout = 3 * time.Second
 
 // kill has the sandbox kill the program, and returns e with the program's output.
-func (s *stretch) kill(e ending) ending {
+func (s *stretch) kill(e core.Ending) core.Ending {
 	if !s.conversation.owned() {
 		return e
 	}
 	kill := s.sandbox.Kill
-	if e.state == TimedOut {
+	if e.State == core.TimedOut {
 		kill = s.sandbox.KillAndTell
 	}
 	if err := kill(); err != nil {
@@ -236,7 +238,7 @@ func (s *stretch) kill(e ending) ending {
 				return e
 			}
 			if exit, ok := event.(sandbox.Exit); ok {
-				return e.with(exit)
+				return e.With(exit)
 			}
 		case <-timer.C:
 			return e
@@ -250,7 +252,7 @@ type delivery struct {
 	program *sandbox.Program
 	results []sandbox.Result // not nil, even if there are none
 	// handed are those of the results that hand files over.
-	handed []handing
+	handed []core.Handing
 }
 
 // to sends the delivery to a sandbox.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/requests"
 )
@@ -24,7 +26,7 @@ type segment struct {
 	audience audience
 	// done is closed when outcome and err are set.
 	done    chan struct{}
-	outcome Outcome
+	outcome core.Outcome
 	err     error
 }
 
@@ -33,7 +35,7 @@ func newSegment(round int, request string, waited time.Duration) *segment {
 }
 
 // answered returns a segment that has its answer.
-func answered(round int, request string, outcome Outcome, err error) *segment {
+func answered(round int, request string, outcome core.Outcome, err error) *segment {
 	s := newSegment(round, request, 0)
 	s.finish(outcome, err)
 	return s
@@ -47,14 +49,14 @@ func (s *segment) answers(claims continuation.Claims, r Resume) bool {
 }
 
 // finish sets the answer. It is called once.
-func (s *segment) finish(outcome Outcome, err error) {
+func (s *segment) finish(outcome core.Outcome, err error) {
 	s.outcome, s.err = outcome, err
 	close(s.done)
 }
 
 // await waits for the answer, or until ctx ends, for a request of the audience. If ctx ends because the request was cancelled,
 // and not because its client has gone, await calls cancel and waits for the answer to that.
-func (s *segment) await(ctx context.Context, cancel func()) (Outcome, error) {
+func (s *segment) await(ctx context.Context, cancel func()) (core.Outcome, error) {
 	select {
 	case <-s.done:
 		return s.outcome, s.err
@@ -62,7 +64,7 @@ func (s *segment) await(ctx context.Context, cancel func()) (Outcome, error) {
 	}
 	if err := context.Cause(ctx); !errors.Is(err, requests.ErrCancelled) {
 		s.audience.leave()
-		return Outcome{}, err
+		return core.Outcome{}, err
 	}
 	cancel()
 	<-s.done
@@ -70,9 +72,9 @@ func (s *segment) await(ctx context.Context, cancel func()) (Outcome, error) {
 }
 
 // answerCancelled turns requests.ErrCancelled into the outcome of a cancelled execution.
-func answerCancelled(session string, outcome Outcome, err error) (Outcome, error) {
+func answerCancelled(session string, outcome core.Outcome, err error) (core.Outcome, error) {
 	if errors.Is(err, requests.ErrCancelled) {
-		return Outcome{State: Cancelled, Execution: outcome.Execution, Session: session}, nil
+		return core.Outcome{State: core.Cancelled, Execution: outcome.Execution, Session: session}, nil
 	}
 	return outcome, err
 }
@@ -85,7 +87,7 @@ const decidedRequest = "decided"
 // byDecision reports whether a continuation has no results but approvals. If the round was claimed by the
 // server itself, such a continuation gets the answer of that round.
 func (r Resume) byDecision() bool {
-	return !slices.ContainsFunc(r.Results, func(r Result) bool { return r.Approve == nil })
+	return !slices.ContainsFunc(r.Results, func(r core.Result) bool { return r.Approve == nil })
 }
 
 // requestOf returns the hash of the request by which the round of a continuation is claimed in a record.

@@ -3,8 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
+
+	"fermata/engine/core"
 
 	"fermata/continuation"
 	"fermata/engine/journal"
@@ -18,41 +19,26 @@ const publishResults = 20 * time.Millisecond
 // beginCalls records that the calls of a plan begin, before the first of them leaves. If the store is
 // away none of them begins: they fail. The error is ErrOwnerAway if this server has lost the
 // execution.
-func (c *conversation) beginCalls(p plan) error {
+func (c *conversation) beginCalls(p core.Plan) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.standing != running {
+	if c.standing != core.StandsRunning {
 		return ErrOwnerAway
 	}
-	issued := number(p.begin, c.record.Issued)
-	begun, others, reserved := make([]continuation.Call, 0, len(p.begin)), []continuation.Call(nil), int64(0)
-	for _, b := range p.begin {
+	begun, failed := p.Starts(c.record, core.GiveIDs(p.Begin, c.record.Issued))
+	for _, b := range p.Begin {
 		c.chronicle.noteBegin(b)
-		if b.refusal == "" {
-			begun = append(begun, b.call)
-			reserved += b.call.Cost
-		} else if b.server {
+		if b.Refusal != "" && b.ByServer {
 			c.tally.call(true)
 		}
 	}
-	for _, call := range c.record.Pending {
-		i := slices.IndexFunc(p.begin, func(b *proposal) bool { return b.Number == call.Number })
-		switch {
-		case i < 0 && stateOf(call).open():
-			others = append(others, call)
-		case i >= 0 && p.begin[i].refusal == "":
-			reserved -= call.Cost // A former server has reserved it. If the call is not repeated it may have taken effect.
-		}
-	}
-	err := c.amend(context.Background(), func(next *continuation.Record) {
-		next.Pending, next.Issued, next.Cost = slices.Concat(begun, others), issued, next.Cost+reserved
-	})
+	err := c.amend(context.Background(), begun)
 	if errors.Is(err, continuation.ErrUnavailable) {
-		c.note(func(r *continuation.Record) { r.Pending, r.Issued = others, issued })
-		for _, b := range p.begin {
-			if b.refusal == "" {
-				b.refusal = textStoreAway
-				c.chronicle.Note(c.chronicle.failure(b.call.ID, textStoreAway, 0))
+		c.note(failed)
+		for _, b := range p.Begin {
+			if b.Refusal == "" {
+				b.Refusal = core.TextStoreAway
+				c.chronicle.Note(c.chronicle.failure(b.Entry.ID, core.TextStoreAway, 0))
 			}
 		}
 		return nil
@@ -65,18 +51,22 @@ func (c *conversation) beginCalls(p plan) error {
 func (c *conversation) endCall(s *served) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget(func(p continuation.Call) bool { return p.Number == s.call.Number })
 	received := c.record.Received + max(s.size, int64(len(s.output)))
 	if limit := c.o.MaxResults; s.message == "" && limit > 0 && received > limit {
-		s.message, s.output = (&ResultsError{Size: received, Limit: limit}).told(), nil
+		s.message, s.output = (&core.ResultsError{Size: received, Limit: limit}).Told(), nil
 	} else if s.message == "" && c.o.Used != nil {
 		c.o.Used(c.record.Principal, s.tool.Toolset, s.tool.Cost)
 	}
 	c.tally.call(s.message != "")
 	took := journal.Since(s.call.Started)
-	if s.message != "" && !s.unknown {
-		c.note(func(r *continuation.Record) { r.Cost -= s.call.Cost })
+	if s.message != "" || s.givenUp {
+		received = c.record.Received
 	}
+	back := int64(0)
+	if s.message != "" && !s.unknown {
+		back = s.call.Cost
+	}
+	c.note(core.Settle(s.call.Number, received, back))
 	switch {
 	case s.givenUp:
 		return // The journal has its end already, and the program does not get the result.
@@ -84,15 +74,9 @@ func (c *conversation) endCall(s *served) {
 		c.chronicle.Note(c.chronicle.failureTold(s.call.ID, s.message, s.details, took))
 		return
 	}
-	c.note(func(r *continuation.Record) { r.Received = received })
 	c.chronicle.Note(&journal.CallCompleted{
 		Call: s.call.ID, Record: c.chronicle.recordName(s.call.ID), Output: c.chronicle.Value(s.output), Took: took, Cost: s.tool.Cost,
 	})
-}
-
-// forget takes the calls that have ended out of the record. The caller holds mu.
-func (c *conversation) forget(ended func(continuation.Call) bool) {
-	c.note(func(r *continuation.Record) { r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), ended) })
 }
 
 // givenUp notes the calls that the server runs on, though the program does not wait for them any more.
@@ -100,7 +84,7 @@ func (c *conversation) givenUp(calls []*served) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range calls {
-		c.forget(func(p continuation.Call) bool { return p.Number == s.call.Number })
+		c.note(core.Forget(func(p continuation.Call) bool { return p.Number == s.call.Number }))
 		c.chronicle.Note(c.chronicle.failure(s.call.ID, textGivenUp, journal.Since(s.call.Started)))
 	}
 }
@@ -110,61 +94,61 @@ func (c *conversation) givenUp(calls []*served) {
 func (c *conversation) missed(awaited map[int]bool, w *crew) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget(func(p continuation.Call) bool {
-		if stateOf(p) != callBegun || awaited[p.Number] || w.Has(p.Number) {
+	c.note(core.Forget(func(p continuation.Call) bool {
+		if core.StateOf(p) != core.CallBegun || awaited[p.Number] || w.Has(p.Number) {
 			return false
 		}
 		c.chronicle.Note(&journal.CallCompleted{
 			Call: p.ID, Record: c.chronicle.recordName(p.ID), Took: journal.Since(p.Started), Cost: p.Cost,
 		})
 		return true
-	})
+	}))
 }
 
 // noteBegin notes that a call begins, and if it fails at once, that too.
-func (c *chronicle) noteBegin(p *proposal) {
-	if p.unbegun {
-		c.Note(c.begun(issuedCall{Call{ID: p.call.ID, Name: p.Tool, Input: []byte(p.Input), Toolset: p.toolset}, p.Line, p.server}))
+func (c *chronicle) noteBegin(p *core.Proposal) {
+	if p.Unbegun {
+		c.Note(c.begun(core.IssuedCall{Call: core.Call{ID: p.Entry.ID, Name: p.Tool, Input: []byte(p.Input), Toolset: p.Key}, Line: p.Line, Server: p.ByServer}))
 	}
-	if p.refusal != "" {
-		c.Note(c.failure(p.call.ID, p.refusal, 0))
+	if p.Refusal != "" {
+		c.Note(c.failure(p.Entry.ID, p.Refusal, 0))
 	}
 }
 
 // rest decides about the calls of a program that has come to rest, and lets those begin that the server
 // runs. It reports false if the program goes on, or waits for the server.
-func (s *stretch) rest(calls *sandbox.Calls) (e ending, rested bool) {
+func (s *stretch) rest(calls *sandbox.Calls) (e core.Ending, rested bool) {
 	d := s.dispatcher
 	record := s.conversation.copy()
-	var p plan
+	var p core.Plan
 	err := s.checker.gently(calls.Size(), func() (err error) {
-		p, e, err = d.plan(calls, record)
+		p, e, err = d.Plan(calls, record, time.Now())
 		return err
 	})
 	calls.Release() // From here on the calls themselves are counted, and the bytes of the frame no more.
-	if err != nil || e.state == Failed {
+	if err != nil || e.State == core.Failed {
 		return s.rested(e, err), true
 	}
-	s.conversation.missed(p.awaited, s.crew)
-	s.conversation.givenUp(s.crew.giveUp(p.awaited))
-	s.crew.rest(p.awaited, p.wakes)
-	if len(p.begin) == 0 && s.crew.idle() {
-		return s.rested(d.pause(p, record, s.checker.maxRounds), nil), true
+	s.conversation.missed(p.Awaited, s.crew)
+	s.conversation.givenUp(s.crew.giveUp(p.Awaited))
+	s.crew.rest(p.Awaited, p.Wakes)
+	if len(p.Begin) == 0 && s.crew.idle() {
+		return s.rested(d.Pause(p, record, s.checker.maxRounds), nil), true
 	}
 	return s.begin(p)
 }
 
 // begin lets the calls of a plan begin, and gives the program the results that are there.
-func (s *stretch) begin(p plan) (ending, bool) {
-	if len(p.begin) > 0 {
+func (s *stretch) begin(p core.Plan) (core.Ending, bool) {
+	if len(p.Begin) > 0 {
 		if err := s.conversation.beginCalls(p); err != nil {
 			return s.lostOwner(err)
 		}
-		for _, b := range p.begin {
-			if b.refusal != "" {
+		for _, b := range p.Begin {
+			if b.Refusal != "" {
 				continue
 			}
-			if err := s.counted.Hold(int64(cap(b.Input)) + callOverhead); err != nil {
+			if err := s.counted.Hold(int64(cap(b.Input)) + core.CallOverhead); err != nil {
 				return s.broken(sandbox.Broken{Err: err, ByProgram: true}), true
 			}
 		}
@@ -175,15 +159,15 @@ func (s *stretch) begin(p plan) (ending, bool) {
 
 // lostOwner returns the ending of a program whose calls cannot be recorded. If the execution is another
 // server's by now, that one goes on with it.
-func (s *stretch) lostOwner(err error) (ending, bool) {
+func (s *stretch) lostOwner(err error) (core.Ending, bool) {
 	if errors.Is(err, ErrOwnerAway) {
-		return ending{state: Cancelled}, true
+		return core.Ending{State: core.Cancelled}, true
 	}
 	return s.broken(sandbox.Broken{Err: err}), true
 }
 
 // served takes the result of a call that has ended, and those of others that have ended meanwhile.
-func (s *stretch) served(first *served) (ending, bool) {
+func (s *stretch) served(first *served) (core.Ending, bool) {
 	w := s.crew
 	for next := first; next != nil; {
 		s.counted.Release(next.held)
@@ -203,13 +187,13 @@ func (s *stretch) served(first *served) (ending, bool) {
 
 // goOn gives a program that rests the results that are there. If a timer of the program is due, it goes on
 // without any.
-func (s *stretch) goOn(due bool) (ending, bool) {
+func (s *stretch) goOn(due bool) (core.Ending, bool) {
 	results, now := s.crew.results(due)
 	if !now {
-		return ending{}, false
+		return core.Ending{}, false
 	}
 	if err := s.sandbox.Resume(results); err != nil {
 		return s.sandboxLost(s.sandbox.Err()), true
 	}
-	return ending{}, false
+	return core.Ending{}, false
 }

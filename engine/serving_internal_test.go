@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine/cluster"
@@ -25,7 +27,7 @@ func runningWith(t *testing.T, store func(continuation.Store) continuation.Store
 	}
 	t.Cleanup(func() { _ = kept.Close() })
 	m := &common{o: Options{Store: store(kept), Log: slog.New(slog.DiscardHandler)}, members: &cluster.Member{}, quota: newQuota(Options{})}
-	r := continuation.Record{ID: "x", State: string(Running), Pending: pending, Issued: len(pending)}
+	r := continuation.Record{ID: "x", State: string(core.Running), Pending: pending, Issued: len(pending)}
 	for _, call := range pending {
 		r.Cost += call.Cost
 	}
@@ -38,19 +40,19 @@ func runningWith(t *testing.T, store func(continuation.Store) continuation.Store
 
 // begun is a call that a former server has begun, or that was approved.
 func begun(number int, stage string, cost int64) continuation.Call {
-	return continuation.Call{Number: number, ID: callID(number), Stage: stage, Cost: cost, Server: true, Started: time.Now()}
+	return continuation.Call{Number: number, ID: core.CallID(number), Stage: stage, Cost: cost, Server: true, Started: time.Now()}
 }
 
 // proposed is a decision about a call. It fails if there is a refusal.
-func proposed(call continuation.Call, refusal string) *proposal {
-	return &proposal{Call: sandbox.Call{Number: call.Number, Tool: "buy", Input: []byte(`{}`)}, call: call, server: true, refusal: refusal}
+func proposed(call continuation.Call, refusal string) *core.Proposal {
+	return &core.Proposal{Call: sandbox.Call{Number: call.Number, Tool: "buy", Input: []byte(`{}`)}, Entry: call, ByServer: true, Refusal: refusal}
 }
 
 // A call whose server has died may have taken effect, so that it costs what it costs.
 func TestCostOfCallsThatMayHaveBeenMade(t *testing.T) {
 	once, again := begun(1, "begun", 5), begun(2, "begun", 3)
 	c := runningWith(t, func(s continuation.Store) continuation.Store { return s }, once, again)
-	if err := c.beginCalls(plan{begin: []*proposal{proposed(once, textRestarted), proposed(again, "")}}); err != nil {
+	if err := c.beginCalls(core.Plan{Begin: []*core.Proposal{proposed(once, core.TextRestarted), proposed(again, "")}}); err != nil {
 		t.Fatal(err)
 	}
 	if r := c.copy(); r.Cost != 8 || len(r.Pending) != 1 || r.Pending[0].Number != 2 {
@@ -70,13 +72,13 @@ func TestCallsWithoutAStore(t *testing.T) {
 			return s.Put(ctx, r, ttl, chapter)
 		}}
 	}, approved)
-	p := plan{begin: []*proposal{proposed(approved, "")}}
-	if err := c.beginCalls(p); err != nil || p.begin[0].refusal != textStoreAway {
-		t.Fatalf("the call begins: %q, %v", p.begin[0].refusal, err)
+	p := core.Plan{Begin: []*core.Proposal{proposed(approved, "")}}
+	if err := c.beginCalls(p); err != nil || p.Begin[0].Refusal != core.TextStoreAway {
+		t.Fatalf("the call begins: %q, %v", p.Begin[0].Refusal, err)
 	}
 	away = false
 	c.mu.Lock()
-	outcome := Outcome{State: Completed}
+	outcome := core.Outcome{State: core.Completed}
 	err := c.end(&outcome, nil, 0)
 	c.mu.Unlock()
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/uuid"
 
 	"fermata/continuation"
@@ -32,7 +34,7 @@ func (e *SpentError) Error() string {
 }
 
 // errUnspent is why a call is not made whose cost the store has not reserved. Clients and programs are told.
-var errUnspent = errors.New(textStoreAway)
+var errUnspent = errors.New(core.TextStoreAway)
 
 // spend reserves the cost of a call from what its principal may spend today, if that is limited. The caller
 // gives the cost back by refund, unless the call has taken effect or may have. An error means that the call

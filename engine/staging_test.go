@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/engine"
 	"fermata/engine/enginetest"
 	"fermata/engine/sandbox/sandboxtest"
@@ -14,12 +16,12 @@ import (
 
 // A stage counts how often it is asked.
 type stage struct {
-	inputs            []engine.InputFile
+	inputs            []core.InputFile
 	err               error
 	staged, discarded int
 }
 
-func (s *stage) Stage(context.Context) ([]engine.InputFile, error) {
+func (s *stage) Stage(context.Context) ([]core.InputFile, error) {
 	s.staged++
 	return s.inputs, s.err
 }
@@ -62,7 +64,7 @@ func TestStaging(t *testing.T) {
 	if err := begin(&failing, "", "r"); !errors.Is(err, failing.err) || failing.discarded != 1 {
 		t.Errorf("files that cannot be stored: got %v, discarded %d times, want the error and 1", err, failing.discarded)
 	}
-	large := stage{inputs: []engine.InputFile{{Name: "a", Size: 2 << 20}}}
+	large := stage{inputs: []core.InputFile{{Name: "a", Size: 2 << 20}}}
 	if err := begin(&large, "", "r"); err == nil || large.staged != 1 || large.discarded != 1 {
 		t.Errorf("files without room: got %v, staged %d times and discarded %d times, want an error, 1 and 1", err, large.staged, large.discarded)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/uuid"
 
 	"fermata/continuation"
@@ -18,9 +20,6 @@ import (
 	"fermata/engine/tools/policy"
 	"fermata/engine/tools/source"
 )
-
-// maxStandalone is how many calls without a program one principal may have under way on this server.
-const maxStandalone = tools.MaxOfPrincipal
 
 // A ToolCall is one call of a tool that the server runs, without a program.
 type ToolCall struct {
@@ -134,16 +133,16 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 }
 
 // run runs a call, and returns its answer and how it has ended. name is the call's in the records.
-func (s *standaloneCalls) run(ctx context.Context, grant *host.Grant, c ToolCall, name string) (ToolResult, State, error) {
+func (s *standaloneCalls) run(ctx context.Context, grant *host.Grant, c ToolCall, name string) (ToolResult, core.State, error) {
 	began := time.Now()
 	result, err := s.call(ctx, grant, c.Principal, tools.Request{Toolset: c.Toolset, Tool: c.Tool, Input: c.Input, Key: name, Depth: c.Depth})
 	answer := ToolResult{ID: name, Output: result.Output, Took: time.Since(began), Cost: result.Cost}
-	state := Completed
+	state := core.Completed
 	switch {
 	case err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		answer.Error, state = err.Error(), Cancelled
+		answer.Error, state = err.Error(), core.Cancelled
 	case err != nil:
-		answer.Error, state = err.Error(), Failed
+		answer.Error, state = err.Error(), core.Failed
 		if failed, ok := errors.AsType[*source.CallError](err); ok {
 			answer.Details = failed.Details
 		}
@@ -167,7 +166,7 @@ func (s *standaloneCalls) call(ctx context.Context, grant *host.Grant, principal
 func (s *standaloneCalls) newCall(c ToolCall, tool host.Tool) (continuation.Record, *chronicle) {
 	now := time.Now()
 	r := continuation.Record{
-		ID: uuid.NewString(), Principal: c.Principal, State: string(Running), Created: now, Since: now,
+		ID: uuid.NewString(), Principal: c.Principal, State: string(core.Running), Created: now, Since: now,
 		Deadline: now.Add(standaloneTimeout), Budget: standaloneTimeout, Owner: s.members.Instance(), Issued: 1, Cost: tool.Cost,
 		Pending: []continuation.Call{{Number: 1, ID: standaloneID, Started: now, Toolset: c.Toolset, Tool: c.Tool, Cost: tool.Cost}},
 	}
@@ -197,11 +196,11 @@ func (c *conversation) beginCall(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stand(running)
+	return c.stand(core.StandsRunning)
 }
 
 // noteCallEnd notes how the call has ended.
-func (c *conversation) noteCallEnd(state State, result ToolResult) {
+func (c *conversation) noteCallEnd(state core.State, result ToolResult) {
 	w, took := c.chronicle, result.Took.Milliseconds()
 	var last journal.Event = &journal.CallCompleted{
 		Call: standaloneID, Record: result.ID, Output: w.Value(result.Output), Took: took, Cost: result.Cost,
@@ -210,11 +209,11 @@ func (c *conversation) noteCallEnd(state State, result ToolResult) {
 		last = callFailed(w.Writer, standaloneID, result.ID, result.Error, result.Details, took)
 	}
 	w.Note(last)
-	w.End(&journal.Ended{Status: statusOf(state), Error: w.Text(result.Error), Ran: took, Calls: 1})
+	w.End(&journal.Ended{Status: core.StatusOf(state), Error: w.Text(result.Error), Ran: took, Calls: 1})
 }
 
 // finishCall writes the end of the call, which noteCallEnd has noted. The caller holds mu.
-func (c *conversation) finishCall(state State, result ToolResult) error {
+func (c *conversation) finishCall(state core.State, result ToolResult) error {
 	return c.commit(context.Background(), state, func(next *continuation.Record) {
 		next.Spent, next.Pending, next.Cost, next.Deadline = result.Took, nil, result.Cost, time.Now()
 	})
@@ -222,7 +221,7 @@ func (c *conversation) finishCall(state State, result ToolResult) error {
 
 // endCall records the end of a call. If the store is not available, it goes on trying after the answer to
 // the call was sent.
-func (s *standaloneCalls) endCall(c *conversation, state State, result ToolResult) {
+func (s *standaloneCalls) endCall(c *conversation, state core.State, result ToolResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noteCallEnd(state, result)
@@ -252,13 +251,13 @@ func (c *conversation) buryCall(ctx context.Context, from string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	summary := c.chronicle.Summary()
-	lost := ToolResult{ID: summary.RecordNameOf(standaloneID), Error: textRestarted}
+	lost := ToolResult{ID: summary.RecordNameOf(standaloneID), Error: core.TextRestarted}
 	if len(c.record.Pending) > 0 {
 		lost.Took = time.Since(c.record.Pending[0].Started)
 	}
 	lost.Cost = c.record.Cost // The call may have taken effect.
-	c.noteCallEnd(Failed, lost)
-	if err := c.finishCall(Failed, lost); err != nil {
+	c.noteCallEnd(core.Failed, lost)
+	if err := c.finishCall(core.Failed, lost); err != nil {
 		return err
 	}
 	c.o.logLostCall(c.record, from)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox/sandboxtest"
@@ -108,7 +110,7 @@ func TestCallTool(t *testing.T) {
 	if want := "/current/Paris after execution.started, call.started call_001"; len(written) != 1 || written[0] != want {
 		t.Errorf("the endpoint saw %q, want %q", written, want)
 	}
-	tell(t, store, id).is(t, Outcome{}, "execution.started", "call.started call_001", "call.completed call_001", "execution.ended completed")
+	tell(t, store, id).is(t, core.Outcome{}, "execution.started", "call.started call_001", "call.completed call_001", "execution.ended completed")
 
 	c = ask("current", `{"city":"Nowhere"}`)
 	c.Began, c.Parent = began, "outer"
@@ -116,7 +118,7 @@ func TestCallTool(t *testing.T) {
 	if err != nil || got.Output != nil || got.Error == "" || got.Cost != 0 || !strings.HasPrefix(got.ID, "ptc:") {
 		t.Errorf("a call that fails: got %+v, %v, want an error", got, err)
 	}
-	tell(t, store, id).is(t, Outcome{}, "execution.started", "call.started call_001", "call.failed call_001", "execution.ended error")
+	tell(t, store, id).is(t, core.Outcome{}, "execution.started", "call.started call_001", "call.failed call_001", "execution.ended error")
 	if used["ada weather"] != 3 {
 		t.Errorf("used %v, want 3 credits of one call", used)
 	}
@@ -227,7 +229,7 @@ func TestCallToolCancelled(t *testing.T) {
 		if err != nil || got.Error == "" {
 			t.Errorf("%s: got %+v, %v, want a failed call", name, got, err)
 		}
-		tell(t, e.o.Store, id).is(t, Outcome{}, "execution.started", "call.started call_001", "call.failed call_001", "execution.ended cancelled")
+		tell(t, e.o.Store, id).is(t, core.Outcome{}, "execution.started", "call.started call_001", "call.failed call_001", "execution.ended cancelled")
 		cancel()
 	}
 	var id string
@@ -242,7 +244,7 @@ func TestCallToolCancelled(t *testing.T) {
 	if got, err := e.CallTool(t.Context(), c); err != nil || got.Error == "" {
 		t.Errorf("at the end of the server: got %+v, %v, want a failed call", got, err)
 	}
-	tell(t, e.o.Store, id).is(t, Outcome{}, "execution.started", "call.started call_001", "call.failed call_001", "execution.ended cancelled")
+	tell(t, e.o.Store, id).is(t, core.Outcome{}, "execution.started", "call.started call_001", "call.failed call_001", "execution.ended cancelled")
 	if _, err := e.CallTool(t.Context(), c); !errors.Is(err, ErrClosing) {
 		t.Errorf("after the end of the server: got %v, want %v", err, ErrClosing)
 	}
@@ -349,8 +351,8 @@ func TestStoreWithoutCosts(t *testing.T) {
 		t.Error("the call was made")
 	})
 	e := newCaller(t, func(o *Options) { o.Toolsets, o.Store = h, spendless{o.Store} })
-	if got, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`)); err != nil || got.Error != textStoreAway {
-		t.Errorf("a call: got %+v, %v, want a failed call that says %q", got, err, textStoreAway)
+	if got, err := e.CallTool(t.Context(), ask("current", `{"city":"Paris"}`)); err != nil || got.Error != core.TextStoreAway {
+		t.Errorf("a call: got %+v, %v, want a failed call that says %q", got, err, core.TextStoreAway)
 	}
 }
 
@@ -397,8 +399,8 @@ func TestCallToolLost(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	events, err := e.o.Store.Events(t.Context(), id, 0, 1<<20)
-	if err != nil || len(events) != 4 || !strings.Contains(string(events[2].Content), textRestarted) {
-		t.Errorf("the events are %v, %v, want a failed call that tells %s", events, err, textRestarted)
+	if err != nil || len(events) != 4 || !strings.Contains(string(events[2].Content), core.TextRestarted) {
+		t.Errorf("the events are %v, %v, want a failed call that tells %s", events, err, core.TextRestarted)
 	}
 	if said := lines.String(); !strings.Contains(said, "a call without a program is lost") || strings.Contains(said, "cannot take over") {
 		t.Errorf("the log says %s, want that a call is lost", said)

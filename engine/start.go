@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/uuid"
 
 	"fermata/continuation"
@@ -107,10 +109,10 @@ type starter struct {
 }
 
 // start is Engine.Start.
-func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
+func (st *starter) start(ctx context.Context, s Start) (core.Outcome, error) {
 	ctx, done, err := st.requests.Begin(ctx, s.Principal, s.RequestID)
 	if err != nil {
-		return answerCancelled(s.Session, Outcome{}, err)
+		return answerCancelled(s.Session, core.Outcome{}, err)
 	}
 	defer done()
 	from := new(outset)
@@ -119,11 +121,11 @@ func (st *starter) start(ctx context.Context, s Start) (Outcome, error) {
 			from.mandate.release()
 		}
 	}()
-	var outcome Outcome
+	var outcome core.Outcome
 	if s.Key == "" {
 		outcome, err = st.startOnce(ctx, s, from)
 	} else {
-		outcome, err = patiently(ctx, func() (Outcome, error) { return st.startKeyed(ctx, s, from) })
+		outcome, err = patiently(ctx, func() (core.Outcome, error) { return st.startKeyed(ctx, s, from) })
 	}
 	return answerCancelled(s.Session, outcome, err)
 }
@@ -141,10 +143,10 @@ func (st *starter) prepare(ctx context.Context, s Start, from *outset) (err erro
 }
 
 // startOnce starts a program without a key, and cancels it if ctx ends first.
-func (st *starter) startOnce(ctx context.Context, s Start, from *outset) (Outcome, error) {
+func (st *starter) startOnce(ctx context.Context, s Start, from *outset) (core.Outcome, error) {
 	x, first, err := st.launch(ctx, s, from)
 	if err != nil {
-		return Outcome{}, err
+		return core.Outcome{}, err
 	}
 	select {
 	case <-first.done:
@@ -159,7 +161,7 @@ func (st *starter) startOnce(ctx context.Context, s Start, from *outset) (Outcom
 
 // startKeyed starts a program, or finds the execution of an identical start, and waits for the
 // outcome.
-func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outcome Outcome, err error) {
+func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outcome core.Outcome, err error) {
 	id, found := s.execution(), true
 	defer func() {
 		if found {
@@ -182,19 +184,19 @@ func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outco
 			}
 		}
 		if err != nil {
-			return Outcome{}, ownerAway(err)
+			return core.Outcome{}, ownerAway(err)
 		}
 	}
 	if x.conversation.lacksProgram() {
 		if err := st.prepare(ctx, s, from); err != nil {
-			return Outcome{}, err
+			return core.Outcome{}, err
 		}
 	}
 	first, err := x.conversation.restart(ctx, s, from.program, func(ctx context.Context, record continuation.Record) error {
 		return give(ctx, st.o.Files, x.sandbox, record)
 	})
 	if err != nil {
-		return Outcome{}, err
+		return core.Outcome{}, err
 	}
 	x.requestID.Store(&s.RequestID)
 	if launched == nil && s.Joined != nil {
@@ -213,21 +215,21 @@ func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outco
 // started returns the outcome of an earlier start with the same key, whose execution does not
 // live on this server. While the owner is alive, it waits for the answer in the record. If the
 // owner is dead, it takes the execution over and returns that.
-func (st *starter) started(ctx context.Context, record continuation.Record, s Start) (*execution, Outcome, error) {
+func (st *starter) started(ctx context.Context, record continuation.Record, s Start) (*execution, core.Outcome, error) {
 	for {
 		switch {
 		case record.Start != s.Request:
-			return nil, Outcome{}, ErrKeyReused
+			return nil, core.Outcome{}, ErrKeyReused
 		case record.Request != record.Start:
-			return nil, Outcome{}, ErrKeySpent
-		case len(record.Answer) > 0 || State(record.State).terminal():
-			outcome, err := lastAnswer(record)
+			return nil, core.Outcome{}, ErrKeySpent
+		case len(record.Answer) > 0 || core.State(record.State).Terminal():
+			outcome, err := core.LastAnswer(record)
 			return nil, outcome, err
 		case record.Owner == st.members.Instance() || !st.members.Lives(ctx, record.Owner):
 			x, err := st.successor.takeOver(ctx, record)
-			return x, Outcome{}, err
+			return x, core.Outcome{}, err
 		case st.executions.isClosed():
-			return nil, Outcome{}, ErrClosing
+			return nil, core.Outcome{}, ErrClosing
 		}
 		if s.Joined != nil {
 			s.Joined(record.ID)
@@ -235,11 +237,11 @@ func (st *starter) started(ctx context.Context, record continuation.Record, s St
 		select {
 		case <-time.After(ownerRetry):
 		case <-ctx.Done():
-			return nil, Outcome{}, context.Cause(ctx)
+			return nil, core.Outcome{}, context.Cause(ctx)
 		}
 		var err error
 		if record, err = st.o.Store.Get(ctx, record.ID); err != nil {
-			return nil, Outcome{}, err
+			return nil, core.Outcome{}, err
 		}
 	}
 }
@@ -300,7 +302,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		return nil, nil, err
 	}
 	if err := c.open(ctx, s); err != nil {
-		first.finish(Outcome{}, ownerAway(err))
+		first.finish(core.Outcome{}, ownerAway(err))
 		st.executions.forget(x.id)
 		return nil, nil, err
 	}
@@ -343,7 +345,7 @@ func (st *starter) newRecord(id string, s Start, from *outset, inputs json.RawMe
 	if err != nil {
 		return continuation.Record{}, err
 	}
-	contract, err := encodeContract(s.Outputs)
+	contract, err := core.EncodeContract(s.Outputs)
 	if err != nil {
 		return continuation.Record{}, err
 	}
@@ -351,7 +353,7 @@ func (st *starter) newRecord(id string, s Start, from *outset, inputs json.RawMe
 		ID:        id,
 		Session:   s.Session,
 		Principal: s.Principal,
-		State:     string(Running),
+		State:     string(core.Running),
 		Created:   time.Now(),
 		Deadline:  time.Now().Add(s.Timeout),
 		Budget:    s.Timeout,
@@ -390,11 +392,11 @@ func (m *common) newChronicle(s Start, r continuation.Record, d *mandate) *chron
 	w := journal.NewWriter(m.o.Journal, journal.Summary{
 		ID: r.ID, Session: r.Session, Principal: r.Principal, Status: journal.StatusRunning,
 		Contract: contract, Language: language, Title: s.Title, Labels: s.Labels, Parent: s.Parent,
-		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: d.names(r.Tools),
+		Created: journal.Moment(r.Created), RoundLimit: m.o.MaxRounds, Budget: r.Budget.Milliseconds(), Tools: d.Names(r.Tools),
 		Server: journal.ServerName(m.members.Instance()),
 	}, lines)
 	started := &journal.Started{
-		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools, Toolsets: d.toolsets(),
+		Execution: r.ID, Session: r.Session, Language: language, Contract: contract, Code: w.Code(s.Code), Tools: r.Tools, Toolsets: d.Toolsets(),
 		Timeout: r.Budget.Milliseconds(), Title: s.Title, Labels: s.Labels, Parent: s.Parent,
 	}
 	if len(s.SentOutputs) > 0 {

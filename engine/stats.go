@@ -4,6 +4,8 @@ import (
 	"maps"
 	"sync"
 
+	"fermata/engine/core"
+
 	"fermata/engine/sandbox"
 )
 
@@ -11,11 +13,11 @@ import (
 type Stats struct {
 	Pool sandbox.PoolStats
 	// Executions counts the executions of this server that are Running and Paused.
-	Executions map[State]int
+	Executions map[core.State]int
 	// Ended counts the executions that have ended. It has every terminal state as a key.
-	Ended map[State]uint64
+	Ended map[core.State]uint64
 	// Failures counts the executions that ended as Failed. It has every reason as a key.
-	Failures map[Reason]uint64
+	Failures map[core.Reason]uint64
 	// Pauses counts pauses.
 	Pauses uint64
 	// Calls counts the calls that the server has run, for programs and without one, by how they have
@@ -29,7 +31,7 @@ type Stats struct {
 type event struct {
 	kind eventKind
 	// outcome is the end, in an endedEvent.
-	outcome Outcome
+	outcome core.Outcome
 }
 
 type eventKind int
@@ -47,8 +49,8 @@ type tally struct {
 	takeovers uint64
 	completed uint64 // calls that the server has run
 	failed    uint64 // and those that have failed, also before they were made
-	ends      map[State]uint64
-	failures  map[Reason]uint64
+	ends      map[core.State]uint64
+	failures  map[core.Reason]uint64
 }
 
 // note counts what has happened to an execution.
@@ -79,12 +81,12 @@ func (t *tally) call(failed bool) {
 }
 
 // ended counts an end. mu is held.
-func (t *tally) ended(o Outcome) {
+func (t *tally) ended(o core.Outcome) {
 	if t.ends == nil {
-		t.ends, t.failures = map[State]uint64{}, map[Reason]uint64{}
+		t.ends, t.failures = map[core.State]uint64{}, map[core.Reason]uint64{}
 	}
 	t.ends[o.State]++
-	if o.State == Failed {
+	if o.State == core.Failed {
 		t.failures[o.Reason]++
 	}
 }
@@ -96,15 +98,11 @@ func (t *tally) read(s *Stats) {
 	defer t.mu.Unlock()
 	s.Pauses, s.Takeovers = t.pauses, t.takeovers
 	s.Calls = map[string]uint64{"completed": t.completed, "failed": t.failed}
-	s.Ended, s.Failures = map[State]uint64{}, map[Reason]uint64{}
-	for _, to := range moves {
-		for _, state := range to {
-			if state.terminal() {
-				s.Ended[state] = 0
-			}
-		}
+	s.Ended, s.Failures = map[core.State]uint64{}, map[core.Reason]uint64{}
+	for _, state := range core.Ends() {
+		s.Ended[state] = 0
 	}
-	for _, reason := range reasons {
+	for _, reason := range core.Reasons() {
 		s.Failures[reason] = 0
 	}
 	maps.Copy(s.Ended, t.ends)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -42,13 +44,13 @@ func TestStatsOfExecutions(t *testing.T) {
 	x.conversation.mu.Lock()
 	check("while it is paused", "a.1", map[string]int{"now paused": 1, "pauses": 1})
 	x.conversation.mu.Unlock()
-	if outcome, err := p.resume(t, "a.1", paused); err != nil || outcome.State != Completed {
+	if outcome, err := p.resume(t, "a.1", paused); err != nil || outcome.State != core.Completed {
 		t.Fatalf("Resume = %+v, %v, want it completed", outcome, err)
 	}
 	check("at the end", "a.1", map[string]int{"pauses": 1, "ended completed": 1})
 
 	outcome, err := p.engines["a.1"].Start(t.Context(), Start{Principal: "ada", Session: "s", Code: json.RawMessage(`"ask"`), Timeout: time.Minute})
-	if err != nil || outcome.Reason != UngrantedTool {
+	if err != nil || outcome.Reason != core.UngrantedTool {
 		t.Fatalf("Start = %+v, %v, want it failed", outcome, err)
 	}
 	check("after a failure", "a.1", map[string]int{"pauses": 1, "ended completed": 1, "ended failed": 1, "failed ungranted_tool": 1})
@@ -59,7 +61,7 @@ func TestStatsOfExecutions(t *testing.T) {
 		t.Fatalf("takeOver = %v", err)
 	}
 	check("after a takeover", "b.1", map[string]int{"now paused": 1, "takeovers": 1})
-	if outcome, err := p.resume(t, "b.1", paused); err != nil || outcome.State != Completed {
+	if outcome, err := p.resume(t, "b.1", paused); err != nil || outcome.State != core.Completed {
 		t.Fatalf("Resume = %+v, %v, want it completed", outcome, err)
 	}
 	check("at its end", "b.1", map[string]int{"takeovers": 1, "ended completed": 1})
@@ -69,7 +71,7 @@ func TestStatsOfExecutions(t *testing.T) {
 func TestStatsHaveZeros(t *testing.T) {
 	var s Stats
 	new(tally).read(&s)
-	for _, state := range []State{Completed, Failed, TimedOut, Cancelled, Expired} {
+	for _, state := range []core.State{core.Completed, core.Failed, core.TimedOut, core.Cancelled, core.Expired} {
 		if n, ok := s.Ended[state]; !ok || n != 0 {
 			t.Errorf("%s: got %d, %v, want 0", state, n, ok)
 		}
@@ -77,9 +79,9 @@ func TestStatsHaveZeros(t *testing.T) {
 	if len(s.Ended) != 5 {
 		t.Errorf("ended has %v, want the terminal states", s.Ended)
 	}
-	for _, reason := range []Reason{
-		RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls,
-		TooMuchStored, ProtocolBroken, SandboxLost,
+	for _, reason := range []core.Reason{
+		core.RaisedError, core.ExitedCode, core.OutOfMemory, core.StdoutFlood, core.StderrFlood, core.UngrantedTool, core.TooManyRounds, core.TooManyCalls,
+		core.TooMuchStored, core.ProtocolBroken, core.SandboxLost,
 	} {
 		if n, ok := s.Failures[reason]; !ok || n != 0 {
 			t.Errorf("%s: got %d, %v, want 0", reason, n, ok)

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine/cluster"
@@ -219,7 +221,7 @@ func TestStuckExecutions(t *testing.T) {
 			o := stickyOptions(t, provider, &log)
 			for _, ref := range provider.left {
 				err := o.Store.Put(t.Context(), continuation.Record{
-					Format: continuation.RecordFormat, ID: ref, Version: 1, State: string(Paused), Round: 1, Owner: "home.1",
+					Format: continuation.RecordFormat, ID: ref, Version: 1, State: string(core.Paused), Round: 1, Owner: "home.1",
 					Sandbox: ref, Budget: time.Minute, Deadline: time.Now().Add(time.Hour), Answer: json.RawMessage(`{}`),
 				}, time.Hour, continuation.Chapter{})
 				if err != nil {
@@ -250,7 +252,7 @@ func TestStuckExecutions(t *testing.T) {
 			}
 			lost := 0
 			for _, r := range records {
-				if State(r.State) == Expired {
+				if core.State(r.State) == core.Expired {
 					lost++
 				}
 			}

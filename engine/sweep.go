@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fermata/engine/core"
+
 	"golang.org/x/sync/errgroup"
 
 	"fermata/continuation"
@@ -91,7 +93,7 @@ func (w *sweeper) inherit(ctx context.Context, orphans map[string]bool) error {
 	}
 	var inherited []continuation.Record
 	for _, record := range records {
-		if State(record.State).terminal() {
+		if core.State(record.State).Terminal() {
 			continue
 		}
 		ours := orphans[record.Sandbox] || w.members.Succeeds(record.Owner)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
@@ -61,7 +63,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 	}
 	c := newConversation(s.newLedger(record, chronicle))
 	err = c.own(ctx, func(next *continuation.Record) {
-		if State(next.State) == Running {
+		if core.State(next.State) == core.Running {
 			// The client has lost its connection and may come back: the record keeps the answer
 			// for as long as a pause may last.
 			next.Deadline = time.Now().Add(next.Budget - next.Spent + s.o.PauseTTL)
@@ -79,7 +81,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 // attach goes on with an execution that this server owns now. record is that of the server that has died.
 func (s *successor) attach(ctx context.Context, c *conversation, record continuation.Record) (*execution, error) {
 	from := journal.ServerName(record.Owner)
-	if State(record.State) == Running && !repeatable(record) {
+	if core.State(record.State) == core.Running && !core.Repeatable(record) {
 		// Its client was waiting for the server that has died, and cannot ask again.
 		defer s.pool.Destroy(s.clearing, record.Sandbox)
 		return nil, c.bury(from, nil)
@@ -97,7 +99,7 @@ func (s *successor) attach(ctx context.Context, c *conversation, record continua
 	if err != nil {
 		s.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
-	stored := weight(record) + int64(len(record.Answer))
+	stored := core.Weight(record) + int64(len(record.Answer))
 	mandate, err := s.inherited(record)
 	if err != nil {
 		// It goes on without: the calls that it makes then end it.
@@ -105,7 +107,7 @@ func (s *successor) attach(ctx context.Context, c *conversation, record continua
 	}
 	x := s.newExecution(c, sb, s.quota.Adopt(record.Principal, stored), mandate)
 	x.stored = stored
-	x.counted.Ask(asked(record.Pending), true)
+	x.counted.Ask(core.Asked(record.Pending), true)
 	sb.CountBy(x.counted)
 	if err := s.executions.register(x.id, x); err != nil {
 		mandate.release()
@@ -141,9 +143,9 @@ func (s *successor) reaches(ctx context.Context, ref string) (bool, error) {
 func (c *conversation) bury(from string, cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	outcome := Outcome{State: Expired, Session: c.record.Session, Reason: SandboxLost, Detail: lossOf(c.record)}
-	if State(c.record.State) == Running {
-		outcome.State = Failed
+	outcome := core.Outcome{State: core.Expired, Session: c.record.Session, Reason: core.SandboxLost, Detail: lossOf(c.record)}
+	if core.State(c.record.State) == core.Running {
+		outcome.State = core.Failed
 	}
 	if err := c.end(&outcome, nil, 0); err != nil {
 		return err
@@ -155,22 +157,22 @@ func (c *conversation) bury(from string, cause error) error {
 // inherit compares the record of an execution that this server has just taken over with what
 // its sandbox says, and returns where the execution stands. An error means that the answer that
 // the record of a paused execution keeps cannot be read.
-func (c *conversation) inherit(h sandbox.Hello) (standing, error) {
+func (c *conversation) inherit(h sandbox.Hello) (core.Standing, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, at := c.record, running
+	r, at := c.record, core.StandsRunning
 	c.rests = h.Round
 	var err error
 	switch {
-	case State(r.State) == Paused:
-		at = paused
-		var answer Outcome
-		answer, err = lastAnswer(r)
+	case core.State(r.State) == core.Paused:
+		at = core.StandsPaused
+		var answer core.Outcome
+		answer, err = core.LastAnswer(r)
 		c.segment = answered(r.Round-1, r.Request, answer, err)
 	case h.State == sandbox.Ready && r.Round == 0, h.State == sandbox.Paused && h.Round == restsOf(r):
 		// The start was recorded and the program never arrived, or the round was claimed and
 		// the results never arrived.
-		at = undelivered
+		at = core.StandsUndelivered
 	default:
 		// The program runs, or has come to rest since; the supervisor repeats what it said.
 		c.segment = newSegment(r.Round, r.Request, 0)

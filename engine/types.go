@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/engine/outputs"
 	"fermata/engine/quota"
 	"fermata/engine/requests"
@@ -62,7 +64,7 @@ type Start struct {
 	// Tools are the client's tools that the program may call. Traits says more of some of them, by
 	// name.
 	Tools  []stubs.Tool
-	Traits map[string]Traits
+	Traits map[string]core.Traits
 	// Toolsets are the names of toolsets, or of single tools as toolset.tool, that the program may
 	// call and the server runs.
 	Toolsets []string
@@ -93,7 +95,7 @@ type Start struct {
 	// Inputs are the files that are in the program's workspace before it starts. Scope tells
 	// Files which files the execution may use. The implementation of Files makes both; the engine
 	// stores them in the record and passes them back to Files. It never reads Scope.
-	Inputs []InputFile
+	Inputs []core.InputFile
 	Scope  json.RawMessage
 	// Staging, if it is set, stores files that the request contains. What it returns takes the place
 	// of Inputs.
@@ -138,7 +140,7 @@ type Resume struct {
 	// Token is the continuation token.
 	Token string
 	// Results are the results of the pending calls. Nobody has checked their ids yet.
-	Results []Result
+	Results []core.Result
 	// Request is the hash of the request's payload. A request with the same hash is a retry.
 	Request string
 	// RequestID is the id that the client has given to the request, if any.

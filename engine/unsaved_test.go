@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine/sandbox"
 	"fermata/python"
@@ -59,7 +61,7 @@ func TestEndOfAnUndeliveredExecution(t *testing.T) {
 		t.Fatal(err)
 	}
 	record.Version++
-	record.State, record.Request, record.Answer = string(Running), "r", nil
+	record.State, record.Request, record.Answer = string(core.Running), "r", nil
 	if err := b.o.Store.Put(t.Context(), record, time.Hour, continuation.Chapter{}); err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +81,12 @@ func TestEndOfAnUndeliveredExecution(t *testing.T) {
 		return store.Put(ctx, r, ttl, c)
 	}}
 	p.views["b.1"].Die(y.sandbox.Ref)
-	eventually(t, "the end is noted", func() bool { return standingOf(y) == endedUnsaved })
+	eventually(t, "the end is noted", func() bool { return standingOf(y) == core.StandsEndedUnsaved })
 	away.Store(false)
-	eventually(t, "the end is recorded", func() bool { return standingOf(y) == ended })
+	eventually(t, "the end is recorded", func() bool { return standingOf(y) == core.StandsEnded })
 }
 
-func standingOf(x *execution) standing {
+func standingOf(x *execution) core.Standing {
 	x.conversation.mu.Lock()
 	defer x.conversation.mu.Unlock()
 	return x.conversation.standing
@@ -161,7 +163,7 @@ func TestContinuationOfAnEndedSandbox(t *testing.T) {
 		delete(p.phonebook.servers, "a.1")
 		p.phonebook.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		_, err := p.engines["b.1"].Resume(ctx, Resume{Principal: "ada", Token: paused.Token, Request: "r", Results: []Result{{CallID: "call_001"}}})
+		_, err := p.engines["b.1"].Resume(ctx, Resume{Principal: "ada", Token: paused.Token, Request: "r", Results: []core.Result{{CallID: "call_001"}}})
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
 			hung++
@@ -181,7 +183,7 @@ func TestPauseThatWasStoredAllTheSame(t *testing.T) {
 	var well atomic.Bool
 	a.o.Store = &hooked{Store: store, put: func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
 		err := store.Put(ctx, r, ttl, c)
-		if r.State == string(Paused) && !well.Load() {
+		if r.State == string(core.Paused) && !well.Load() {
 			return continuation.ErrUnavailable
 		}
 		return err
@@ -195,7 +197,7 @@ func TestPauseThatWasStoredAllTheSame(t *testing.T) {
 		t.Fatalf("on the other server: %+v, %v", paused, err)
 	}
 	for range 2 {
-		if done, err := p.resume(t, "a.1", paused); err != nil || done.State != Completed {
+		if done, err := p.resume(t, "a.1", paused); err != nil || done.State != core.Completed {
 			t.Errorf("Resume = %+v, %v, want it completed", done, err)
 		}
 	}
@@ -211,7 +213,7 @@ func TestEndWhileTheLeaseHasEnded(t *testing.T) {
 	a.o.Store = &hooked{
 		Store: store,
 		put: func(ctx context.Context, r continuation.Record, ttl time.Duration, c continuation.Chapter) error {
-			if r.State == string(Running) {
+			if r.State == string(core.Running) {
 				err := store.Put(ctx, r, ttl, c)
 				away.Store(true)
 				p.phonebook.mu.Lock()
@@ -232,7 +234,7 @@ func TestEndWhileTheLeaseHasEnded(t *testing.T) {
 			return nil
 		},
 	}
-	if done, err := p.resume(t, "a.1", paused); err != nil || done.State != Completed {
+	if done, err := p.resume(t, "a.1", paused); err != nil || done.State != core.Completed {
 		t.Errorf("Resume = %+v, %v, want it completed", done, err)
 	}
 	away.Store(false)
@@ -241,9 +243,9 @@ func TestEndWhileTheLeaseHasEnded(t *testing.T) {
 	p.phonebook.mu.Unlock()
 	eventually(t, "the end is recorded", func() bool {
 		record, err := store.Get(t.Context(), x.id)
-		return err == nil && record.State == string(Completed)
+		return err == nil && record.State == string(core.Completed)
 	})
-	if again, err := p.resume(t, "a.1", paused); err != nil || again.State != Completed {
+	if again, err := p.resume(t, "a.1", paused); err != nil || again.State != core.Completed {
 		t.Errorf("the same again = %+v, %v, want it completed", again, err)
 	}
 }
@@ -260,5 +262,5 @@ func TestRecordOfAnEarlierPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the execution has ended", func() bool { return standingOf(y) == ended })
+	eventually(t, "the execution has ended", func() bool { return standingOf(y) == core.StandsEnded })
 }

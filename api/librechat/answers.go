@@ -6,16 +6,17 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
-	"fermata/engine"
 )
 
 // encodeOutcome returns status and body for the outcome of a program with tools. prefix is that of
 // the routes (see prefixOf). Equal outcomes have equal bytes, so that a retry gets the same answer.
-func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle, prefix string) (status int, body []byte, err error) {
-	if outcome.State == engine.Paused {
+func encodeOutcome(outcome core.Outcome, style api.ErrorStyle, prefix string) (status int, body []byte, err error) {
+	if outcome.State == core.Paused {
 		body, err = encodePause(outcome)
 		return http.StatusOK, body, err
 	}
@@ -25,14 +26,14 @@ func encodeOutcome(outcome engine.Outcome, style api.ErrorStyle, prefix string) 
 		verdict: verdictOf(outcome),
 	}
 	status = http.StatusOK
-	if outcome.State != engine.Completed {
+	if outcome.State != core.Completed {
 		reply, err := api.ReplyTo(outcome, style)
 		if err != nil {
 			return 0, nil, err
 		}
 		status, ended.Status, ended.Error = reply.Status, "error", reply.Text
 		ended.Reason, ended.Detail = api.WhyOf(outcome)
-		if style == api.InlineErrors && status == http.StatusOK && outcome.Reason != engine.RaisedError && !understood(reply.Text) {
+		if style == api.InlineErrors && status == http.StatusOK && outcome.Reason != core.RaisedError && !understood(reply.Text) {
 			ended.Stderr = withEnding(ended.Stderr, reply.Text, ended.Detail)
 		}
 		if len(ended.Files) == 0 {
@@ -92,7 +93,7 @@ type callHead struct {
 // encodePause encodes the answer to a pause. The inputs of calls go out as the program has
 // written them, and may have 16 MiB together. So they are inserted by hand: the library
 // would parse and reformat them, which takes almost three times as long and drops white space.
-func encodePause(outcome engine.Outcome) ([]byte, error) {
+func encodePause(outcome core.Outcome) ([]byte, error) {
 	body, err := api.Encode(pausedAnswer{
 		Status: "tool_call_required", SessionID: outcome.Session, Token: outcome.Token, RoundsLeft: outcome.RoundsLeft,
 		PartialStdout: outcome.Stdout, PartialStderr: outcome.Stderr,
@@ -169,7 +170,7 @@ type skipReasons struct {
 	Unreadable int `json:"unreadable"`
 }
 
-func leftoversOf(outcome engine.Outcome) leftovers {
+func leftoversOf(outcome core.Outcome) leftovers {
 	l := leftovers{Deleted: outcome.Deleted}
 	if failed := outcome.Undelivered; failed > 0 {
 		delivered := 0

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
@@ -27,7 +29,7 @@ func TestLargeAnswersCount(t *testing.T) {
 		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody))
 		return w.Code
 	}
-	hold := func(o engine.Outcome, next func()) echo.HandlerFunc {
+	hold := func(o core.Outcome, next func()) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if err := holdAnswer(r.Bodies, c, o); err != nil {
 				return err
@@ -36,8 +38,8 @@ func TestLargeAnswersCount(t *testing.T) {
 			return c.NoContent(http.StatusNoContent)
 		}
 	}
-	large := engine.Outcome{Calls: []engine.Call{{Input: make([]byte, 3<<19)}}}
-	small := engine.Outcome{Stdout: strings.Repeat("x", largeAnswer-1)}
+	large := core.Outcome{Calls: []core.Call{{Input: make([]byte, 3<<19)}}}
+	small := core.Outcome{Stdout: strings.Repeat("x", largeAnswer-1)}
 	r.Handle(http.MethodPost, "/large", hold(large, func() {}), r.Needs(api.Use))
 	r.Handle(http.MethodPost, "/small", hold(small, func() {}), r.Needs(api.Use))
 	var meanwhile []int
@@ -61,7 +63,7 @@ func TestLargeAnswersCount(t *testing.T) {
 // An answer has a place for each reason why a file is skipped.
 func TestSkipReasons(t *testing.T) {
 	for i, reason := range engine.SkipReasons {
-		l := leftoversOf(engine.Outcome{Skipped: engine.Skipped{Reasons: map[string]int{reason: i + 1}}})
+		l := leftoversOf(core.Outcome{Skipped: core.Skipped{Reasons: map[string]int{reason: i + 1}}})
 		body, err := api.Encode(l.Truncation.Reasons)
 		var counts map[string]int
 		if err == nil {
@@ -79,7 +81,7 @@ func BenchmarkInputs(b *testing.B) {
 	b.Run("inserted", func(b *testing.B) {
 		b.SetBytes(int64(len(input)))
 		for b.Loop() {
-			if _, err := encodePause(engine.Outcome{Calls: []engine.Call{{Input: input}}}); err != nil {
+			if _, err := encodePause(core.Outcome{Calls: []core.Call{{Input: input}}}); err != nil {
 				b.Fatal(err)
 			}
 		}

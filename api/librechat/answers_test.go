@@ -13,6 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"fermata/engine/core"
+
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
@@ -21,9 +23,9 @@ import (
 
 var errTest = errors.New("the disk is on fire")
 
-func failed(reason engine.Reason, detail string, code int) engine.Outcome {
-	return engine.Outcome{
-		State: engine.Failed, Session: session, Reason: reason, Detail: detail, Code: code,
+func failed(reason core.Reason, detail string, code int) core.Outcome {
+	return core.Outcome{
+		State: core.Failed, Session: session, Reason: reason, Detail: detail, Code: code,
 		Stdout: "out", Stderr: "err",
 	}
 }
@@ -34,7 +36,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		outcome engine.Outcome
+		outcome core.Outcome
 		status  int
 		body    string
 		// inlined is the body in the inline style, where it differs; its status is 200.
@@ -46,9 +48,9 @@ func TestOutcomes(t *testing.T) {
 	}{
 		{
 			name: "paused",
-			outcome: engine.Outcome{
-				State: engine.Paused, Session: session, Token: "t.o/k", RoundsLeft: new(0), Stdout: "é\n", Stderr: "",
-				Calls: []engine.Call{
+			outcome: core.Outcome{
+				State: core.Paused, Session: session, Token: "t.o/k", RoundsLeft: new(0), Stdout: "é\n", Stderr: "",
+				Calls: []core.Call{
 					{ID: "call_001", Name: "get-\"weather\"", Input: json.RawMessage(`{"b": 1.0, "a":12345678901234567890, "s":"\ud800<>\u2028"}`)},
 					{ID: "call_002", Name: "名前", Input: json.RawMessage(`{}`)},
 				},
@@ -60,92 +62,92 @@ func TestOutcomes(t *testing.T) {
 		},
 		{
 			name:    "completed",
-			outcome: engine.Outcome{State: engine.Completed, Session: session, Stdout: "a\n\x00é", Stderr: "warning"},
+			outcome: core.Outcome{State: core.Completed, Session: session, Stdout: "a\n\x00é", Stderr: "warning"},
 			status:  200,
 			body:    `{"status":"completed","session_id":"` + session + `","stdout":"a\n\u0000é","stderr":"warning","files":[]}`,
 		},
 		{
 			name:    "returned",
-			outcome: engine.Outcome{State: engine.Completed, Session: session, Value: json.RawMessage(`{"a":1.50,"s":"\ud800\u2028<"}`)},
+			outcome: core.Outcome{State: core.Completed, Session: session, Value: json.RawMessage(`{"a":1.50,"s":"\ud800\u2028<"}`)},
 			status:  200,
 			body:    `{"status":"completed","session_id":"` + session + `","stdout":"","stderr":"","value":{"a":1.50,"s":"\ud800\u2028<"},"files":[]}`,
 		},
 		{
 			name:    "returned what is empty",
-			outcome: engine.Outcome{State: engine.Completed, Session: session, Value: json.RawMessage(`""`)},
+			outcome: core.Outcome{State: core.Completed, Session: session, Value: json.RawMessage(`""`)},
 			status:  200,
 			body:    `{"status":"completed","session_id":"` + session + `","stdout":"","stderr":"","value":"","files":[]}`,
 		},
 		{
 			name:    "timed out",
-			outcome: engine.Outcome{State: engine.TimedOut, Session: session, Stdout: "out", Stderr: "err", Detail: "It stood at line 3"},
+			outcome: core.Outcome{State: core.TimedOut, Session: session, Stdout: "out", Stderr: "err", Detail: "It stood at line 3"},
 			status:  408, body: ended("Execution timeout"), inlined: ended("Time limit exceeded"), reason: "timed_out", detail: "It stood at line 3",
 		},
 		{
 			name:    "cancelled",
-			outcome: engine.Outcome{State: engine.Cancelled, Session: session, Stdout: "out", Stderr: "err"},
+			outcome: core.Outcome{State: core.Cancelled, Session: session, Stdout: "out", Stderr: "err"},
 			status:  200, body: ended("Programmatic execution request cancelled"), reason: "cancelled",
 			said: "Programmatic execution request cancelled",
 		},
 		{
-			name: "too many rounds", outcome: failed(engine.TooManyRounds, "", 20),
+			name: "too many rounds", outcome: failed(core.TooManyRounds, "", 20),
 			status: 400, body: ended("Exceeded maximum round trips (20)"), inlined: ended("Exceeded maximum round trips (20)"),
 			said:   "Exceeded maximum round trips (20): FERMATA_MAX_ROUNDS bounds how often a program may pause; calls that wait together are one round",
 			reason: "too_many_rounds", detail: "FERMATA_MAX_ROUNDS bounds how often a program may pause; calls that wait together are one round",
 		},
 		{
-			name: "too many calls", outcome: failed(engine.TooManyCalls, "", 10000),
+			name: "too many calls", outcome: failed(core.TooManyCalls, "", 10000),
 			status: 400, body: ended("Execution exceeded maximum tool calls (10000)"), inlined: ended("Execution exceeded maximum tool calls (10000)"),
 			said:   "Execution exceeded maximum tool calls (10000): FERMATA_MAX_CALLS bounds the tool calls of one execution",
 			reason: "too_many_calls", detail: "FERMATA_MAX_CALLS bounds the tool calls of one execution",
 		},
 		{
-			name: "raised", outcome: failed(engine.RaisedError, "ZeroDivisionError: division by zero", 0),
+			name: "raised", outcome: failed(core.RaisedError, "ZeroDivisionError: division by zero", 0),
 			status: 200, body: ended("ZeroDivisionError: division by zero"),
 			reason: "raised",
 		},
-		{name: "raised nothing", outcome: failed(engine.RaisedError, "", 0), status: 200, body: ended("Execution failed or timed out"), reason: "raised"},
-		{name: "exited", outcome: failed(engine.ExitedCode, "", 3), status: 200, body: ended("Sandbox exited with code 3"), reason: "exited"},
+		{name: "raised nothing", outcome: failed(core.RaisedError, "", 0), status: 200, body: ended("Execution failed or timed out"), reason: "raised"},
+		{name: "exited", outcome: failed(core.ExitedCode, "", 3), status: 200, body: ended("Sandbox exited with code 3"), reason: "exited"},
 		{
-			name: "killed", outcome: failed(engine.ExitedCode, "", -9),
+			name: "killed", outcome: failed(core.ExitedCode, "", -9),
 			status: 200, body: ended("Sandbox exited with code -9"),
 			reason: "exited", detail: "Killed by SIGKILL",
 		},
 		{
-			name: "out of memory", outcome: failed(engine.OutOfMemory, "", 0),
+			name: "out of memory", outcome: failed(core.OutOfMemory, "", 0),
 			status: 200, body: ended("Out of memory"),
 			reason: "out_of_memory", detail: "The program needed more memory than FERMATA_MEMORY allows",
 		},
 		{
-			name: "stdout flood", outcome: failed(engine.StdoutFlood, "", 0),
+			name: "stdout flood", outcome: failed(core.StdoutFlood, "", 0),
 			status: 200, body: ended("stdout length exceeded"),
 			reason: "stdout_flood", detail: "The program printed more than FERMATA_OUTPUT allows",
 		},
 		{
-			name: "stderr flood", outcome: failed(engine.StderrFlood, "", 0),
+			name: "stderr flood", outcome: failed(core.StderrFlood, "", 0),
 			status: 200, body: ended("stderr length exceeded"),
 			reason: "stderr_flood", detail: "The program printed more than FERMATA_OUTPUT allows",
 		},
 		{
-			name: "ungranted tool", outcome: failed(engine.UngrantedTool, "X", 0),
+			name: "ungranted tool", outcome: failed(core.UngrantedTool, "X", 0),
 			status: 200, body: ended("Sandbox requested an unregistered tool: X"),
 			reason: "ungranted_tool", detail: "The request that started the program did not define this tool",
 		},
 		{
-			name: "sandbox lost", outcome: failed(engine.SandboxLost, "", 0),
+			name: "sandbox lost", outcome: failed(core.SandboxLost, "", 0),
 			status: 200, body: ended("Sandbox execution failed"),
 			said:   "Sandbox execution failed: The sandbox ended, and the program was not the cause",
 			reason: "sandbox_lost", detail: "The sandbox ended, and the program was not the cause",
 		},
 
 		{
-			name: "a pause that has run out", outcome: engine.Outcome{State: engine.Expired, Session: session, Detail: "The pause ran out after 300 s"},
+			name: "a pause that has run out", outcome: core.Outcome{State: core.Expired, Session: session, Detail: "The pause ran out after 300 s"},
 			status: 400, body: `{"status":"error","session_id":"` + session + `","error":"Execution expired",WHY"stdout":"","stderr":""}`,
 			reason: "expired", detail: "The pause ran out after 300 s",
 		},
 
-		{name: "running is no answer", outcome: engine.Outcome{State: engine.Running}, status: 500},
-		{name: "nor is nothing", outcome: engine.Outcome{}, status: 500},
+		{name: "running is no answer", outcome: core.Outcome{State: core.Running}, status: 500},
+		{name: "nor is nothing", outcome: core.Outcome{}, status: 500},
 		{name: "unknown reason", outcome: failed("aliens", "", 0), status: 500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -180,10 +182,10 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestAnswersAreUTF8(t *testing.T) {
-	for name, outcome := range map[string]engine.Outcome{
-		"output": {State: engine.Completed, Stdout: "a\xffb", Stderr: "\xc0\x80"},
-		"detail": failed(engine.RaisedError, "\xed\xa0\x80", 0),
-		"call":   {State: engine.Paused, Calls: []engine.Call{{Name: "\xff", Input: json.RawMessage("{\"a\":\"\xff\"}")}}},
+	for name, outcome := range map[string]core.Outcome{
+		"output": {State: core.Completed, Stdout: "a\xffb", Stderr: "\xc0\x80"},
+		"detail": failed(core.RaisedError, "\xed\xa0\x80", 0),
+		"call":   {State: core.Paused, Calls: []core.Call{{Name: "\xff", Input: json.RawMessage("{\"a\":\"\xff\"}")}}},
 	} {
 		_, body := post(t, &script{outcome: outcome}, `{"code":"#"}`)
 		if !utf8.ValidString(body) || !json.Valid([]byte(body)) {
@@ -201,14 +203,14 @@ func TestErrors(t *testing.T) {
 	}{
 		{continuation.ErrToken, 400, "Invalid continuation token", false},
 		{continuation.ErrTokenExpired, 400, "Execution expired", false},
-		{engine.ErrExpired, 400, "Execution expired", false},
+		{core.ErrExpired, 400, "Execution expired", false},
 		{engine.ErrForbidden, 403, "Forbidden", false},
 		{engine.ErrInFlight, 409, "Another continuation is already in flight for this execution; retry shortly", false},
 		{engine.ErrNoCapacity, 503, "No sandbox is free; retry shortly", true},
 		{engine.ErrClosing, 503, "Service is shutting down", true},
 		{continuation.ErrUnavailable, 503, "The execution store is not available; retry shortly", true},
-		{&engine.ResultsError{Size: 12_001, Limit: 12_000}, 400, "Aggregate tool_history for this execution would be 12001 bytes, exceeds cap 12000", false},
-		{&engine.ResultError{CallID: "call_999"}, 400, "tool_results[call_999] was not issued by the sandbox for this execution", false},
+		{&core.ResultsError{Size: 12_001, Limit: 12_000}, 400, "Aggregate tool_history for this execution would be 12001 bytes, exceeds cap 12000", false},
+		{&core.ResultError{CallID: "call_999"}, 400, "tool_results[call_999] was not issued by the sandbox for this execution", false},
 		{&stubs.CollisionError{First: "a-b", Second: "a_b", Identifier: "a_b"}, 400, `Tool names "a-b" and "a_b" normalize to the same identifier "a_b"`, false},
 		{errTest, 500, "Internal server error", false},
 		{context.Canceled, 500, "Internal server error", false},

@@ -3,6 +3,8 @@ package librechat
 import (
 	"encoding/json"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
@@ -81,7 +83,7 @@ type verdict struct {
 	Report *string `json:"report,omitzero"`
 }
 
-func verdictOf(outcome engine.Outcome) (v verdict) {
+func verdictOf(outcome core.Outcome) (v verdict) {
 	if v.Outputs = outcome.Outputs; len(v.Outputs) > 0 {
 		v.Report = &outcome.Report
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 
-	"fermata/engine"
 	"fermata/engine/outputs"
 )
 
@@ -116,14 +117,14 @@ func TestAnswersTellOfOutputs(t *testing.T) {
 		told = `"outputs":[{"path":"a","state":"produced","id":"file","size":7,"mime":"text/plain"},{"path":"b","state":"missing","error":"file not produced"}]`
 		text = "Missing output files: b"
 	)
-	missing := engine.Outcome{
-		State: engine.Failed, Session: session, Reason: engine.OutputsMissing, Detail: "b", Stdout: "out", Outputs: all, Report: "Runtime error:\nx",
+	missing := core.Outcome{
+		State: core.Failed, Session: session, Reason: core.OutputsMissing, Detail: "b", Stdout: "out", Outputs: all, Report: "Runtime error:\nx",
 	}
-	silent := engine.Outcome{State: engine.Completed, Session: session, Outputs: []outputs.Judged{{Path: "b", State: outputs.Missing}}}
-	paused := engine.Outcome{State: engine.Paused, Session: session, Token: "t", Outputs: all, Report: "x"}
+	silent := core.Outcome{State: core.Completed, Session: session, Outputs: []outputs.Judged{{Path: "b", State: outputs.Missing}}}
+	paused := core.Outcome{State: core.Paused, Session: session, Token: "t", Outputs: all, Report: "x"}
 	for _, c := range []struct {
 		path    string
-		outcome engine.Outcome
+		outcome core.Outcome
 		want    string
 	}{
 		{path, missing, `{"status":"error","session_id":"` + session + `","error":"` + text + `","reason":"outputs_missing","stdout":"out","stderr":"",` + told + `,"report":"Runtime error:\nx"}`},

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
-	"fermata/engine"
 )
 
 // A request is a decoded body that is not checked yet. Names are matched exactly, and unknown ones
@@ -278,7 +279,7 @@ func decode(body []byte, limits Limits) (request, error) {
 	if !utf8.Valid(body) {
 		return request{}, errNotUTF8
 	}
-	if engine.TooDeep(body) {
+	if core.TooDeep(body) {
 		return request{}, errTooDeep
 	}
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && jsontext.Kind(trimmed[0]) != jsontext.KindBeginObject {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"fermata/engine/core"
+
 	"fermata/api"
-	"fermata/engine"
 )
 
 // ourProfile is the execution profile of this server: nothing but files remains from one
@@ -32,7 +33,7 @@ var (
 	errWorkspace       = permanent("Workspace selection requires an authenticated bridge worker")
 
 	errNotUTF8     = api.BadRequest("request body is not valid UTF-8")
-	errTooDeep     = api.BadRequestf("request body is nested deeper than %d levels", engine.MaxDepth)
+	errTooDeep     = api.BadRequestf("request body is nested deeper than %d levels", core.MaxDepth)
 	errNotAnObject = api.BadRequest("request body must be a JSON object")
 )
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
@@ -166,64 +168,64 @@ func TestPlainOutcomes(t *testing.T) {
 	body := func(stderr, rest string) string {
 		return `{"session_id":"` + session + `","stdout":"out","stderr":` + quote(stderr) + `,"files":[],` + rest + `,"wall_time":1500}`
 	}
-	ended := func(state engine.State) engine.Outcome {
-		return engine.Outcome{State: state, Session: session, Stdout: "out", Stderr: "err"}
+	ended := func(state core.State) core.Outcome {
+		return core.Outcome{State: state, Session: session, Stdout: "out", Stderr: "err"}
 	}
 	for _, c := range []struct {
 		name    string
-		outcome engine.Outcome
+		outcome core.Outcome
 		body    string
 		// reason and detail follow the body.
 		reason, detail string
 	}{
-		{"completed", ended(engine.Completed), body("err", `"code":0,"signal":null,"message":null,"status":null`), "", ""},
+		{"completed", ended(core.Completed), body("err", `"code":0,"signal":null,"message":null,"status":null`), "", ""},
 		{
-			"raised", failed(engine.RaisedError, "E: x", 0),
+			"raised", failed(core.RaisedError, "E: x", 0),
 			body("err", `"code":1,"signal":null,"message":"Exited with error status 1","status":"RE"`),
 			"raised", "",
 		},
 		{
-			"exited", failed(engine.ExitedCode, "", 3),
+			"exited", failed(core.ExitedCode, "", 3),
 			body("err", `"code":3,"signal":null,"message":"Exited with error status 3","status":"RE"`),
 			"exited", "",
 		},
 		{
-			"killed", failed(engine.ExitedCode, "", -11),
+			"killed", failed(core.ExitedCode, "", -11),
 			body("err\n[sandbox] Killed by SIGSEGV\n", `"code":null,"signal":"SIGSEGV","message":"Killed by SIGSEGV","status":"SG"`),
 			"exited", "Killed by SIGSEGV",
 		},
 		{
-			"killed by a signal without a name", failed(engine.ExitedCode, "", -40),
+			"killed by a signal without a name", failed(core.ExitedCode, "", -40),
 			body("err\n[sandbox] Killed by signal 40\n", `"code":null,"signal":"signal 40","message":"Killed by signal 40","status":"SG"`),
 			"exited", "Killed by signal 40",
 		},
 		{
-			"timed out", ended(engine.TimedOut),
+			"timed out", ended(core.TimedOut),
 			body("err\n[sandbox] Time limit exceeded\n", `"code":null,"signal":"SIGKILL","message":"Time limit exceeded","status":"TO"`),
 			"timed_out", "",
 		},
 		{
-			"cancelled", ended(engine.Cancelled),
+			"cancelled", ended(core.Cancelled),
 			body("err\n[sandbox] Execution request cancelled\n", `"code":null,"signal":"SIGKILL","message":"Execution request cancelled","status":"XX"`),
 			"cancelled", "",
 		},
 		{
-			"memory", failed(engine.OutOfMemory, "", 0),
+			"memory", failed(core.OutOfMemory, "", 0),
 			body("err\n[sandbox] Out of memory\n", `"code":null,"signal":"SIGKILL","message":"Out of memory","status":"RE"`),
 			"out_of_memory", "The program needed more memory than FERMATA_MEMORY allows",
 		},
 		{
-			"stdout", failed(engine.StdoutFlood, "", 0),
+			"stdout", failed(core.StdoutFlood, "", 0),
 			body("err\n[sandbox] stdout length exceeded\n", `"code":null,"signal":"SIGKILL","message":"stdout length exceeded","status":"OL"`),
 			"stdout_flood", "The program printed more than FERMATA_OUTPUT allows",
 		},
 		{
-			"stderr", failed(engine.StderrFlood, "", 0),
+			"stderr", failed(core.StderrFlood, "", 0),
 			body("err\n[sandbox] stderr length exceeded\n", `"code":null,"signal":"SIGKILL","message":"stderr length exceeded","status":"EL"`),
 			"stderr_flood", "The program printed more than FERMATA_OUTPUT allows",
 		},
 		{
-			"a call", failed(engine.UngrantedTool, "x", 0),
+			"a call", failed(core.UngrantedTool, "x", 0),
 			body("err\n[sandbox] Sandbox requested an unregistered tool: x\n",
 				`"code":null,"signal":"SIGKILL","message":"Sandbox requested an unregistered tool: x","status":"XX"`),
 			"ungranted_tool", "The request that started the program did not define this tool",
@@ -246,12 +248,12 @@ func TestPlainOutcomes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		outcome engine.Outcome
+		outcome core.Outcome
 		status  int
 		body    string
 	}{
-		{"lost", failed(engine.SandboxLost, "", 0), http.StatusBadGateway, `{"error":"sandbox_execution_failed","reason":"sandbox_lost","message":"Sandbox execution failed"}`},
-		{"paused", ended(engine.Paused), http.StatusInternalServerError, `{"error":"Internal server error"}`},
+		{"lost", failed(core.SandboxLost, "", 0), http.StatusBadGateway, `{"error":"sandbox_execution_failed","reason":"sandbox_lost","message":"Sandbox execution failed"}`},
+		{"paused", ended(core.Paused), http.StatusInternalServerError, `{"error":"Internal server error"}`},
 		{"for an unknown reason", failed("", "", 0), http.StatusInternalServerError, `{"error":"Internal server error"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
@@ -34,7 +36,7 @@ const (
 
 // script is an Executions that answers as a test says and notes its arguments.
 type script struct {
-	outcome engine.Outcome
+	outcome core.Outcome
 	err     error
 	ready   error
 	do      func(ctx context.Context)
@@ -49,12 +51,12 @@ type script struct {
 	sessions []engine.CancelSession
 }
 
-func (s *script) Start(ctx context.Context, start engine.Start) (engine.Outcome, error) {
+func (s *script) Start(ctx context.Context, start engine.Start) (core.Outcome, error) {
 	s.starts = append(s.starts, start)
 	return s.answer(ctx)
 }
 
-func (s *script) Resume(ctx context.Context, resume engine.Resume) (engine.Outcome, error) {
+func (s *script) Resume(ctx context.Context, resume engine.Resume) (core.Outcome, error) {
 	s.resumes = append(s.resumes, resume)
 	return s.answer(ctx)
 }
@@ -86,7 +88,7 @@ func (s *script) Approve(context.Context, engine.Approval) error { return s.err 
 
 func (s *script) Ready(context.Context) error { return s.ready }
 
-func (s *script) answer(ctx context.Context) (engine.Outcome, error) {
+func (s *script) answer(ctx context.Context) (core.Outcome, error) {
 	if s.do != nil {
 		s.do(ctx)
 	}
@@ -95,7 +97,7 @@ func (s *script) answer(ctx context.Context) (engine.Outcome, error) {
 
 // completed is an Executions for tests in which the program does not matter.
 func completed() *script {
-	return &script{outcome: engine.Outcome{State: engine.Completed, Session: session}}
+	return &script{outcome: core.Outcome{State: core.Completed, Session: session}}
 }
 
 type (
@@ -276,7 +278,7 @@ func TestResumePassesTheResultsOn(t *testing.T) {
 		Principal: "ada",
 		Token:     "t.o/k",
 		Request:   hex.EncodeToString(hash[:]),
-		Results: []engine.Result{
+		Results: []core.Result{
 			{CallID: "call_002", Value: json.RawMessage(`{"n":1.0, "big":123456789012345678901, "s":"\u00e9"}`), Given: true},
 			{CallID: "call_001", Failed: true, Message: json.RawMessage(`"no \ud83d\ude00"`), Value: json.RawMessage("1"), Given: true},
 			{CallID: "call_1000", Failed: true},
@@ -302,7 +304,7 @@ func TestHalvesOfSurrogatePairs(t *testing.T) {
 	if status, answer := post(t, e, body); status != http.StatusOK {
 		t.Fatalf("got %d %s, want 200", status, answer)
 	}
-	wanted := []engine.Result{
+	wanted := []core.Result{
 		{CallID: "call_001", Value: json.RawMessage("{\"n\":1.0,\"big\":123456789012345678901,\"s\":\"\uFFFDé😀\"}"), Given: true},
 		{CallID: "call_002", Value: json.RawMessage(`[1.50, "\ud83d\ude00"]`), Given: true},
 		{CallID: "call_003", Failed: true, Message: json.RawMessage("\"no \uFFFD\"")},

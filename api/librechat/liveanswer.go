@@ -7,13 +7,14 @@ import (
 	"io"
 	"net/http"
 
+	"fermata/engine/core"
+
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/api/runs"
 	"fermata/api/timelines"
 	"fermata/continuation"
-	"fermata/engine"
 	"fermata/engine/journal"
 )
 
@@ -22,7 +23,7 @@ type task struct {
 	// run runs the program until it pauses or ends. Here, began may be nil.
 	run runs.Step
 	// encode returns status and body of the answer.
-	encode func(engine.Outcome) (status int, body []byte, err error)
+	encode func(core.Outcome) (status int, body []byte, err error)
 }
 
 // A live answers requests whose clients want to see what their programs do meanwhile.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 
+	"fermata/engine/core"
+
 	"fermata/api"
 	"fermata/api/timelines"
 	"fermata/engine"
@@ -54,9 +56,9 @@ type Executions interface {
 
 type runner interface {
 	// Start runs a program until it pauses or ends.
-	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
+	Start(ctx context.Context, s engine.Start) (core.Outcome, error)
 	// Resume continues a paused execution until it pauses again or ends.
-	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	Resume(ctx context.Context, r engine.Resume) (core.Outcome, error)
 	// ExecutionOf returns the id of the execution that a token continues, or "" if the token is not
 	// genuine.
 	ExecutionOf(token string) string
@@ -79,11 +81,11 @@ type Files interface {
 // inputs find the input files of programs.
 type inputs interface {
 	// Inputs returns the files that references name.
-	Inputs(ctx context.Context, references []files.Reference) ([]engine.InputFile, error)
+	Inputs(ctx context.Context, references []files.Reference) ([]core.InputFile, error)
 	// SessionInputs returns the files of a session.
-	SessionInputs(ctx context.Context, owner files.Owner, session string) ([]engine.InputFile, error)
+	SessionInputs(ctx context.Context, owner files.Owner, session string) ([]core.InputFile, error)
 	// Staging returns what stores the contents of a request when its program is about to begin.
-	Staging(owner files.Owner, session string, references []files.Reference, contents map[int][]byte) engine.Staging
+	Staging(owner files.Owner, session string, references []files.Reference, contents map[int][]byte) *files.Staging
 	// Foreign reports whether a session belongs to another owner.
 	Foreign(ctx context.Context, owner files.Owner, session string) (bool, error)
 }

@@ -5,9 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"fermata/engine/core"
+
 	"github.com/labstack/echo/v4"
 
-	"fermata/engine"
 	"fermata/engine/files"
 )
 
@@ -39,7 +40,7 @@ type origin struct {
 }
 
 // outputsOf returns the entries of files in an answer. prefix is that of the routes (see prefixOf).
-func outputsOf(list []engine.OutputFile, prefix string) []output {
+func outputsOf(list []core.OutputFile, prefix string) []output {
 	outputs := make([]output, len(list))
 	for i, f := range list {
 		o := output{ID: f.ID, Name: f.Name, SessionID: f.Session, StorageSession: f.Session, Type: f.Type, URL: prefix + downloadPath(f)}
@@ -61,7 +62,7 @@ func outputsOf(list []engine.OutputFile, prefix string) []output {
 }
 
 // downloadPath returns the path from which a file can be downloaded, below the prefix of the routes.
-func downloadPath(f engine.OutputFile) string {
+func downloadPath(f core.OutputFile) string {
 	path := "/download/" + f.Session + "/" + f.ID
 	if !f.Inherited || f.Input.Kind == files.KindUser || f.Input.Kind == "" {
 		return path

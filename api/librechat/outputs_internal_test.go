@@ -3,41 +3,42 @@ package librechat
 import (
 	"testing"
 
+	"fermata/engine/core"
+
 	"fermata/api"
-	"fermata/engine"
 )
 
 func TestEntriesOfFiles(t *testing.T) {
-	input := func(kind string) *engine.InputFile {
-		return &engine.InputFile{Session: "s", ID: "i", Name: "n", Kind: kind, Resource: "r:1", Version: 2}
+	input := func(kind string) *core.InputFile {
+		return &core.InputFile{Session: "s", ID: "i", Name: "n", Kind: kind, Resource: "r:1", Version: 2}
 	}
 	for name, c := range map[string]struct {
-		file engine.OutputFile
+		file core.OutputFile
 		want string
 	}{
 		"new": {
-			engine.OutputFile{Session: "s", ID: "i", Name: "n", Size: 0, Type: "text/csv"},
+			core.OutputFile{Session: "s", ID: "i", Name: "n", Size: 0, Type: "text/csv"},
 			`"size":0,"mime":"text/csv","url":"/v1/download/s/i"}`,
 		},
 		"stored by an older server": {
-			engine.OutputFile{Session: "s", ID: "i", Name: "n"},
+			core.OutputFile{Session: "s", ID: "i", Name: "n"},
 			`"url":"/v1/download/s/i"}`,
 		},
 		"of a user": {
-			engine.OutputFile{Session: "s", ID: "i", Name: "n", Input: input("user"), Inherited: true},
+			core.OutputFile{Session: "s", ID: "i", Name: "n", Input: input("user"), Inherited: true},
 			`"url":"/v1/download/s/i","inherited":true,"kind":"user","resource_id":"r:1"}`,
 		},
 		"of an agent": {
-			engine.OutputFile{Session: "s", ID: "i", Name: "n", Input: input("agent"), Inherited: true},
+			core.OutputFile{Session: "s", ID: "i", Name: "n", Input: input("agent"), Inherited: true},
 			`"url":"/v1/download/s/i?id=r%3A1&kind=agent","inherited":true,"kind":"agent","resource_id":"r:1"}`,
 		},
 		"of a skill": {
-			engine.OutputFile{Session: "s", ID: "i", Name: "n", Input: input("skill"), Inherited: true},
+			core.OutputFile{Session: "s", ID: "i", Name: "n", Input: input("skill"), Inherited: true},
 			`"url":"/v1/download/s/i?id=r%3A1&kind=skill&version=2","inherited":true,"kind":"skill","resource_id":"r:1","version":2}`,
 		},
 	} {
 		want := `{"id":"i","name":"n","session_id":"s","storage_session_id":"s",` + c.want
-		if got, err := api.Encode(outputsOf([]engine.OutputFile{c.file}, "/v1")[0]); err != nil || string(got) != want {
+		if got, err := api.Encode(outputsOf([]core.OutputFile{c.file}, "/v1")[0]); err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v, want %s", name, got, err, want)
 		}
 	}

@@ -4,8 +4,9 @@ import (
 	"net/http"
 	"strings"
 
+	"fermata/engine/core"
+
 	"fermata/api"
-	"fermata/engine"
 )
 
 // A plainAnswer is the answer for a program without tools. Its pointers are null where
@@ -29,7 +30,7 @@ type plainAnswer struct {
 
 // plainAnswerOf returns the answer for the end of a program without tools. Clients show the model
 // only stdout and stderr, so stderr tells of an end that the program's own output cannot tell.
-func plainAnswerOf(outcome engine.Outcome, prefix string) (plainAnswer, error) {
+func plainAnswerOf(outcome core.Outcome, prefix string) (plainAnswer, error) {
 	exit, err := api.ExitOf(outcome)
 	if err != nil {
 		return plainAnswer{}, err
@@ -60,7 +61,7 @@ func unsaid(exit api.Exit, stderr string) string {
 }
 
 // encodeExit returns status and body for the end of a program without tools.
-func encodeExit(outcome engine.Outcome, prefix string) (status int, body []byte, err error) {
+func encodeExit(outcome core.Outcome, prefix string) (status int, body []byte, err error) {
 	answer, err := plainAnswerOf(outcome, prefix)
 	if err != nil {
 		return 0, nil, err

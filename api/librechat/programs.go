@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"io"
 
+	"fermata/engine/core"
+
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
@@ -54,7 +56,7 @@ func (p *programs) exec(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	t.encode = func(outcome engine.Outcome) (int, []byte, error) { return encodeExit(outcome, prefixOf(c)) }
+	t.encode = func(outcome core.Outcome) (int, []byte, error) { return encodeExit(outcome, prefixOf(c)) }
 	return p.answer(c, t)
 }
 
@@ -102,7 +104,7 @@ func (p *programs) toolTask(c echo.Context, r received) (t task, err error) {
 	if err != nil {
 		return task{}, err
 	}
-	t.encode = func(outcome engine.Outcome) (int, []byte, error) {
+	t.encode = func(outcome core.Outcome) (int, []byte, error) {
 		if held {
 			if err := holdAnswer(p.bodies, c, outcome); err != nil {
 				return 0, nil, err
@@ -167,7 +169,7 @@ func (p *programs) start(c echo.Context, r received, read func(request) (program
 	if err != nil {
 		return task{}, err
 	}
-	return task{run: func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+	return task{run: func(ctx context.Context, began func(string, int64)) (core.Outcome, error) {
 		if began != nil {
 			start.Began = func(execution string) { began(execution, 0) }
 		}
@@ -183,7 +185,7 @@ func (p *programs) resume(c echo.Context, r received) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	return task{run: func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+	return task{run: func(ctx context.Context, began func(string, int64)) (core.Outcome, error) {
 		resume.Began = began
 		return p.executions.Resume(ctx, resume)
 	}}, nil
@@ -196,7 +198,7 @@ const largeAnswer = 1 << 20
 // holdAnswer counts the memory of a large answer together with that of the request's body, so that
 // a client that asks for the same answer over many connections cannot fill the server's memory
 // with copies. The record keeps an answer for which there is no room: a retry gets it later.
-func holdAnswer(bodies *api.Bodies, c echo.Context, outcome engine.Outcome) error {
+func holdAnswer(bodies *api.Bodies, c echo.Context, outcome core.Outcome) error {
 	size := len(outcome.Stdout) + len(outcome.Stderr)
 	for _, call := range outcome.Calls {
 		size += len(call.Input)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
@@ -192,7 +194,7 @@ func checkName(name string) error {
 // placedStart is where a start gets its files from and leaves them.
 type placedStart struct {
 	session string
-	inputs  []engine.InputFile
+	inputs  []core.InputFile
 	staging engine.Staging
 	scope   json.RawMessage
 }

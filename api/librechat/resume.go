@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"regexp"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
@@ -30,7 +32,7 @@ func (p *programs) resumeOf(c echo.Context, r received) (engine.Resume, error) {
 		return engine.Resume{}, errResultNoObject
 	}
 
-	results := make([]engine.Result, 0, len(list.entries))
+	results := make([]core.Result, 0, len(list.entries))
 	seen := make(map[string]bool, len(list.entries))
 	for _, entry := range list.entries {
 		result, err := resultOf(entry)
@@ -57,16 +59,16 @@ func (p *programs) resumeOf(c echo.Context, r received) (engine.Resume, error) {
 }
 
 // resultOf returns one result. A missing member counts as null, as clients mean it.
-func resultOf(entry resultMembers) (engine.Result, error) {
+func resultOf(entry resultMembers) (core.Result, error) {
 	id, ok := unquote(entry.CallID)
 	if !ok || !callIDPattern.MatchString(id) {
-		return engine.Result{}, api.BadRequestf(`tool_results[].call_id must match /^call_\d{3,6}$/, got: %s`, spelled(entry.CallID))
+		return core.Result{}, api.BadRequestf(`tool_results[].call_id must match /^call_\d{3,6}$/, got: %s`, spelled(entry.CallID))
 	}
 	message, ok := unquote(entry.ErrorMessage)
 	if !ok && !isNull(entry.ErrorMessage) {
-		return engine.Result{}, api.BadRequestf("tool_results[%s].error_message must be a string if present", id)
+		return core.Result{}, api.BadRequestf("tool_results[%s].error_message must be a string if present", id)
 	}
-	result := engine.Result{CallID: id, Value: json.RawMessage(entry.Result)}
+	result := core.Result{CallID: id, Value: json.RawMessage(entry.Result)}
 	switch {
 	case entry.IsError == nil:
 		// A tool that failed never succeeds because a member is missing.
@@ -74,9 +76,9 @@ func resultOf(entry resultMembers) (engine.Result, error) {
 	case entry.IsError.Kind() == jsontext.KindTrue:
 		result.Failed = true
 	case entry.IsError.Kind() != jsontext.KindFalse:
-		return engine.Result{}, api.BadRequestf("tool_results[%s].is_error must be a boolean if present", id)
+		return core.Result{}, api.BadRequestf("tool_results[%s].is_error must be a boolean if present", id)
 	case message != "":
-		return engine.Result{}, api.BadRequestf("tool_results[%s] has is_error false and an error_message: if the tool failed, is_error must be true", id)
+		return core.Result{}, api.BadRequestf("tool_results[%s] has is_error false and an error_message: if the tool failed, is_error must be true", id)
 	}
 	if result.Failed {
 		result.Message = messageOf(entry)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
@@ -22,7 +24,7 @@ type program struct {
 	// callsTools is true if the program may call tools.
 	callsTools bool
 	tools      []stubs.Tool
-	traits     map[string]engine.Traits
+	traits     map[string]core.Traits
 	args       []string
 	timeout    time.Duration
 	mode       engine.Mode

@@ -6,10 +6,11 @@ import (
 	"strconv"
 	"strings"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
-	"fermata/engine"
 	"fermata/stubs"
 )
 
@@ -97,8 +98,8 @@ func boolean(value jsontext.Value, wrong *api.Error) (bool, error) {
 
 // traitsOf reads what the tools of a start say beyond their definitions. keys are the toolsets of the
 // server, whose names they must not have.
-func traitsOf(entries []toolMembers, tools []stubs.Tool, keys []string) (map[string]engine.Traits, error) {
-	var all map[string]engine.Traits
+func traitsOf(entries []toolMembers, tools []stubs.Tool, keys []string) (map[string]core.Traits, error) {
+	var all map[string]core.Traits
 	first := make(map[string]int, len(tools))
 	for i, m := range entries {
 		place := fmt.Sprintf("tools[%d]", i)
@@ -112,11 +113,11 @@ func traitsOf(entries []toolMembers, tools []stubs.Tool, keys []string) (map[str
 		} else if !again {
 			first[name] = i
 		}
-		if traits == (engine.Traits{}) {
+		if traits == (core.Traits{}) {
 			continue
 		}
 		if all == nil {
-			all = map[string]engine.Traits{}
+			all = map[string]core.Traits{}
 		}
 		all[name] = traits
 	}
@@ -124,7 +125,7 @@ func traitsOf(entries []toolMembers, tools []stubs.Tool, keys []string) (map[str
 }
 
 // traitsIn reads what one tool says beyond its definition.
-func traitsIn(place string, m toolMembers, keys []string) (t engine.Traits, err error) {
+func traitsIn(place string, m toolMembers, keys []string) (t core.Traits, err error) {
 	var ok bool
 	if t.Toolset, ok = unquote(m.Toolset); !isNull(m.Toolset) && (!ok || !stubs.IsToolsetKey(t.Toolset)) {
 		return t, api.BadRequestf("%s.toolset must be a small letter, then at most 63 small letters, digits and underscores, and no keyword of Python", place)
@@ -151,7 +152,7 @@ func traitsIn(place string, m toolMembers, keys []string) (t engine.Traits, err 
 }
 
 // approvalIn reads what a result says of an approval.
-func approvalIn(entry resultMembers, id string, result *engine.Result) error {
+func approvalIn(entry resultMembers, id string, result *core.Result) error {
 	result.Given = entry.Result != nil
 	switch {
 	case entry.Approve == nil:

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"fermata/engine/core"
 
-	"fermata/engine"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestStartPassesToolsetsOn(t *testing.T) {
@@ -22,7 +22,7 @@ func TestStartPassesToolsetsOn(t *testing.T) {
 	if strings.Join(got.Toolsets, " ") != "weather desk.pay" || !got.Sequential || got.MaxCost == nil || *got.MaxCost != 0 || !got.Approvals {
 		t.Errorf("Start was asked %+v", got)
 	}
-	want := map[string]engine.Traits{"a": {Toolset: "local", Class: "Local", Approval: true}, "d": {Envelope: true}}
+	want := map[string]core.Traits{"a": {Toolset: "local", Class: "Local", Approval: true}, "d": {Envelope: true}}
 	if diff := cmp.Diff(want, got.Traits); diff != "" {
 		t.Errorf("traits (-want +got):\n%s", diff)
 	}
@@ -36,7 +36,7 @@ func TestResumePassesApprovalsOn(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("got %d %s, want 200", status, body)
 	}
-	want := []engine.Result{
+	want := []core.Result{
 		{CallID: "call_001", Approve: new(true)},
 		{CallID: "call_002", Approve: new(true), Value: []byte("null"), Given: true},
 		{CallID: "call_003", Approve: new(false), Value: []byte("null"), Reason: "no"},

@@ -3,6 +3,8 @@ package librechat
 import (
 	"encoding/json"
 
+	"fermata/engine/core"
+
 	"fermata/api"
 	"fermata/engine"
 )
@@ -13,7 +15,7 @@ type Words struct{}
 var _ engine.Words = Words{}
 
 // End implements engine.Words.
-func (Words) End(contract string, o engine.Outcome) (text, added string) {
+func (Words) End(contract string, o core.Outcome) (text, added string) {
 	if contract == engine.Exec {
 		if exit, err := api.ExitOf(o); err == nil {
 			return exit.Message, unsaid(exit, o.Stderr)
@@ -25,8 +27,8 @@ func (Words) End(contract string, o engine.Outcome) (text, added string) {
 }
 
 // File implements engine.Words.
-func (Words) File(f engine.OutputFile) json.RawMessage {
-	entry, err := api.Encode(outputsOf([]engine.OutputFile{f}, "")[0])
+func (Words) File(f core.OutputFile) json.RawMessage {
+	entry, err := api.Encode(outputsOf([]core.OutputFile{f}, "")[0])
 	if err != nil {
 		return json.RawMessage("null") // A struct of plain members can be encoded.
 	}

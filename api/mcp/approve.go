@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"fermata/engine/core"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/engine"
@@ -55,7 +57,7 @@ func asksByResult(r *sdk.CallToolRequest) bool {
 }
 
 // questionOf returns the question to a person about a call, or nil if its input is too large to be shown.
-func questionOf(call engine.Call) *sdk.ElicitParams {
+func questionOf(call core.Call) *sdk.ElicitParams {
 	input := ascii(string(call.Input))
 	if len(input) > maxShown {
 		return nil
@@ -83,7 +85,7 @@ func (f *face) decide(ctx context.Context, execution, call string, approve bool,
 
 // over reports whether a decision came too late. Others may decide as well, and the first decision counts.
 func over(err error) bool {
-	return errors.Is(err, engine.ErrDecided) || errors.Is(err, engine.ErrNoApproval) || errors.Is(err, engine.ErrExpired)
+	return errors.Is(err, engine.ErrDecided) || errors.Is(err, engine.ErrNoApproval) || errors.Is(err, core.ErrExpired)
 }
 
 // questionsOf returns the questions to a person about the open calls of a pause. It refuses a call whose
@@ -160,13 +162,13 @@ func (f *face) resume(ctx context.Context, r *request) (*sdk.CallToolResult, err
 	for _, id := range slices.Sorted(maps.Keys(r.Params.InputResponses)) {
 		form, _ := r.Params.InputResponses[id].(*sdk.ElicitResult)
 		approve, reason := answerOf(form)
-		resume.Results = append(resume.Results, engine.Result{CallID: id, Approve: &approve, Reason: reason})
+		resume.Results = append(resume.Results, core.Result{CallID: id, Approve: &approve, Reason: reason})
 	}
 	var err error
 	if resume.Request, err = hashOf(resume.Results); err != nil {
 		return nil, err
 	}
-	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (core.Outcome, error) {
 		resume.Began = began
 		resume.Joined = func(execution string) { began(execution, 0) }
 		return f.o.Executions.Resume(ctx, resume)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"fermata/engine/core"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
@@ -25,9 +27,9 @@ import (
 // Executions run programs; *engine.Engine implements it.
 type Executions interface {
 	// Start runs a program until it pauses or ends.
-	Start(ctx context.Context, s engine.Start) (engine.Outcome, error)
+	Start(ctx context.Context, s engine.Start) (core.Outcome, error)
 	// Resume continues a paused execution until it pauses again or ends.
-	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	Resume(ctx context.Context, r engine.Resume) (core.Outcome, error)
 	// Cancel ends an execution. If it names a request that has not arrived yet, that request is refused when
 	// it arrives.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)
@@ -40,7 +42,7 @@ type Executions interface {
 // Files keep the files of sessions; *files.Store implements it.
 type Files interface {
 	// SessionInputs returns the files of a session as inputs of a program.
-	SessionInputs(ctx context.Context, owner files.Owner, session string) ([]engine.InputFile, error)
+	SessionInputs(ctx context.Context, owner files.Owner, session string) ([]core.InputFile, error)
 	List(ctx context.Context, owner files.Owner, session string) ([]files.File, error)
 	// Content opens a part of the contents of a file that List has described.
 	Content(ctx context.Context, f files.File, from, to int64) (io.ReadCloser, error)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"fermata/engine/core"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/engine"
@@ -44,7 +46,7 @@ func (f *face) rest(ctx context.Context, r *request, execution string) (*sdk.Cal
 			// There is no record yet.
 		case err != nil:
 			return nil, err
-		case latest.Outcome.State != engine.Running && latest.Outcome.State != engine.Paused:
+		case latest.Outcome.State != core.Running && latest.Outcome.State != core.Paused:
 			return f.result(ctx, latest.Outcome)
 		}
 		switch {
@@ -52,7 +54,7 @@ func (f *face) rest(ctx context.Context, r *request, execution string) (*sdk.Cal
 			return nil, ctx.Err()
 		case waiting.Err() != nil:
 			return f.soFar(ctx, execution)
-		case latest.Outcome.State == engine.Paused:
+		case latest.Outcome.State == core.Paused:
 			if result, err := f.ask(waiting, r, x, latest); result != nil || err != nil && waiting.Err() == nil {
 				return result, err
 			}

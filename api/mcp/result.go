@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"fermata/engine/core"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
 	"fermata/continuation"
-	"fermata/engine"
 	"fermata/engine/journal"
 )
 
@@ -70,9 +71,9 @@ type leftOut struct {
 func (m leftOut) empty() bool { return m == leftOut{} }
 
 // result returns the result of an execution that has ended.
-func (f *face) result(ctx context.Context, o engine.Outcome) (*sdk.CallToolResult, error) {
+func (f *face) result(ctx context.Context, o core.Outcome) (*sdk.CallToolResult, error) {
 	r := result{Status: statusOf(o), Stdout: o.Stdout, Stderr: o.Stderr, Value: o.Value, Session: o.Session, Execution: o.Execution, Files: []resultFile{}}
-	if o.State != engine.Completed {
+	if o.State != core.Completed {
 		reply, err := api.ReplyTo(o, api.InlineErrors)
 		if err != nil {
 			return nil, err
@@ -94,8 +95,8 @@ func (f *face) result(ctx context.Context, o engine.Outcome) (*sdk.CallToolResul
 }
 
 // statusOf returns the status of an execution. It is the same in all views.
-func statusOf(o engine.Outcome) string {
-	if o.State == engine.Failed {
+func statusOf(o core.Outcome) string {
+	if o.State == core.Failed {
 		return journal.StatusError
 	}
 	return string(o.State)

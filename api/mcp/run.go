@@ -8,6 +8,8 @@ import (
 	"errors"
 	"time"
 
+	"fermata/engine/core"
+
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
@@ -99,7 +101,7 @@ func (f *face) runProgram(ctx context.Context, r *sdk.CallToolRequest) (*sdk.Cal
 	if err != nil {
 		return nil, err
 	}
-	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (engine.Outcome, error) {
+	run := f.runs.Begin(f.who.ID, func(ctx context.Context, began func(string, int64)) (core.Outcome, error) {
 		start.Began = func(execution string) { began(execution, 0) }
 		start.Joined = start.Began
 		return f.o.Executions.Start(ctx, start)
@@ -114,7 +116,7 @@ func (f *face) startOf(ctx context.Context, r *sdk.CallToolRequest, p program) (
 		return engine.Start{}, err
 	}
 	owner, session := api.OwnerOf(f.who), p.Session
-	var inputs []engine.InputFile
+	var inputs []core.InputFile
 	if session == "" {
 		session = files.NewID()
 	} else if inputs, err = f.o.Files.SessionInputs(ctx, owner, session); err != nil {
@@ -226,7 +228,7 @@ func (f *face) finish(ctx context.Context, r *request, run *runs.Run) (*sdk.Call
 		// The program of this request_key has gone on since.
 	case err != nil:
 		return nil, err
-	case outcome.State != engine.Paused:
+	case outcome.State != core.Paused:
 		return f.result(ctx, outcome)
 	}
 	result, err := f.rest(ctx, r, outcome.Execution)

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -55,13 +57,13 @@ func NewClient(key Key, maxAnswer int64) *Client {
 }
 
 // Resume hands r over to the server at address.
-func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (engine.Outcome, error) {
+func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (core.Outcome, error) {
 	a, err := c.ask(ctx, address, resumePath, resumeRequestOf(r))
 	if err != nil {
-		return engine.Outcome{}, err
+		return core.Outcome{}, err
 	}
 	if a.Outcome == nil {
-		return engine.Outcome{}, fmt.Errorf("%w: it gave no outcome", engine.ErrOwnerAway)
+		return core.Outcome{}, fmt.Errorf("%w: it gave no outcome", engine.ErrOwnerAway)
 	}
 	return a.Outcome.outcome(), nil
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
@@ -30,7 +32,7 @@ const principal = "\x00peers"
 // Executions do what other servers ask for; *engine.Engine implements it.
 type Executions interface {
 	// Resume continues a paused execution until it pauses again or ends.
-	Resume(ctx context.Context, r engine.Resume) (engine.Outcome, error)
+	Resume(ctx context.Context, r engine.Resume) (core.Outcome, error)
 	// Cancel ends the execution that a request has started or continued, or refuses the request if
 	// it comes later.
 	Cancel(ctx context.Context, c engine.Cancel) (engine.Cancelling, error)

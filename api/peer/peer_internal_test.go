@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
@@ -147,11 +149,11 @@ func TestForgedAnswers(t *testing.T) {
 // handOver is an Executions that answers every Resume.
 type handOver struct{ Executions }
 
-func (handOver) Resume(_ context.Context, r engine.Resume) (engine.Outcome, error) {
+func (handOver) Resume(_ context.Context, r engine.Resume) (core.Outcome, error) {
 	if !r.HandedOver {
-		return engine.Outcome{}, errors.New("it may be handed over again")
+		return core.Outcome{}, errors.New("it may be handed over again")
 	}
-	return engine.Outcome{State: engine.Completed, Stdout: r.Token}, nil
+	return core.Outcome{State: core.Completed, Stdout: r.Token}, nil
 }
 
 // peerServer answers other servers, with small limits.
@@ -220,10 +222,10 @@ func TestPeerBodies(t *testing.T) {
 
 // The largest continuation that a client may send can be handed over.
 func TestHandedOverIsNotMuchLarger(t *testing.T) {
-	var results []engine.Result
+	var results []core.Result
 	body := `{"continuation_token":"t","tool_results":[` + strings.Repeat(`{"call_id":"call_001"},`, 1000)
 	for range 1000 {
-		results = append(results, engine.Result{CallID: "call_001", Failed: true})
+		results = append(results, core.Result{CallID: "call_001", Failed: true})
 	}
 	handed, err := api.Encode(resumeRequestOf(engine.Resume{Principal: strings.Repeat("p", 1000), Token: strings.Repeat("t", 1000), Results: results}))
 	if limit := len(body) + 1000*resultRoom + restRoom; err != nil || len(handed) > limit {

@@ -3,7 +3,7 @@ package peer
 import (
 	"time"
 
-	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // A step is the part of an engine.Step that the other server cannot know. It is for its log.
@@ -15,18 +15,18 @@ type step struct {
 	Repeated bool  `json:"repeated,omitzero"`
 }
 
-func stepOf(s engine.Step) *step {
-	if s == (engine.Step{}) {
+func stepOf(s core.Step) *step {
+	if s == (core.Step{}) {
 		return nil
 	}
 	return &step{s.Round, s.Calls, s.Ran.Milliseconds(), s.Waited.Milliseconds(), s.Repeated}
 }
 
-func (w *step) step() engine.Step {
+func (w *step) step() core.Step {
 	if w == nil {
-		return engine.Step{} // An older server does not tell.
+		return core.Step{} // An older server does not tell.
 	}
-	return engine.Step{
+	return core.Step{
 		Round: w.Round, Calls: w.Calls, Repeated: w.Repeated,
 		Ran: time.Duration(w.Ran) * time.Millisecond, Waited: time.Duration(w.Waited) * time.Millisecond,
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/engine"
 	"fermata/engine/outputs"
@@ -40,13 +42,13 @@ type result struct {
 }
 
 func resumeRequestOf(r engine.Resume) resumeRequest {
-	return resumeRequest{r.Principal, r.Token, each(r.Results, func(r engine.Result) result { return result(r) }), r.Request, r.RequestID}
+	return resumeRequest{r.Principal, r.Token, each(r.Results, func(r core.Result) result { return result(r) }), r.Request, r.RequestID}
 }
 
 func (r resumeRequest) resume() engine.Resume {
 	return engine.Resume{
 		Principal: r.Principal, Token: r.Token, Request: r.Request, RequestID: r.RequestID, HandedOver: true,
-		Results: each(r.Results, func(r result) engine.Result { return engine.Result(r) }),
+		Results: each(r.Results, func(r result) core.Result { return core.Result(r) }),
 	}
 }
 
@@ -88,14 +90,14 @@ type answer struct {
 
 // An outcome is an engine.Outcome.
 type outcome struct {
-	State       engine.State    `json:"state"`
+	State       core.State      `json:"state"`
 	Session     string          `json:"session"`
 	Token       string          `json:"token,omitempty"`
 	Calls       []call          `json:"calls,omitempty"`
 	RoundsLeft  *int            `json:"rounds_left,omitempty"`
 	Stdout      string          `json:"stdout,omitempty"`
 	Stderr      string          `json:"stderr,omitempty"`
-	Reason      engine.Reason   `json:"reason,omitempty"`
+	Reason      core.Reason     `json:"reason,omitempty"`
 	Detail      string          `json:"detail,omitempty"`
 	Code        int             `json:"code,omitzero"`
 	Value       json.RawMessage `json:"value,omitzero"`
@@ -161,12 +163,12 @@ type skipped struct {
 	Names   []string       `json:"names"`
 }
 
-func outcomeOf(o engine.Outcome) *outcome {
+func outcomeOf(o core.Outcome) *outcome {
 	w := &outcome{
 		State: o.State, Session: o.Session, Token: o.Token, RoundsLeft: o.RoundsLeft, Stdout: o.Stdout, Stderr: o.Stderr,
 		Reason: o.Reason, Detail: o.Detail, Code: o.Code, Value: o.Value, Nanoseconds: o.Ran.Nanoseconds(), Deleted: o.Deleted, Undelivered: o.Undelivered,
-		Calls: each(o.Calls, func(c engine.Call) call { return call(c) }),
-		Files: each(o.Files, func(f engine.OutputFile) outputFile {
+		Calls: each(o.Calls, func(c core.Call) call { return call(c) }),
+		Files: each(o.Files, func(f core.OutputFile) outputFile {
 			return outputFile{f.Session, f.ID, f.Name, f.Size, f.Type, (*inputFile)(f.Input), f.Inherited}
 		}),
 		Outputs: each(o.Outputs, func(j outputs.Judged) judged { return judged(j) }),
@@ -179,14 +181,14 @@ func outcomeOf(o engine.Outcome) *outcome {
 	return w
 }
 
-func (w *outcome) outcome() engine.Outcome {
-	o := engine.Outcome{
+func (w *outcome) outcome() core.Outcome {
+	o := core.Outcome{
 		State: w.State, Session: w.Session, Token: w.Token, RoundsLeft: w.RoundsLeft, Stdout: w.Stdout, Stderr: w.Stderr,
 		Reason: w.Reason, Detail: w.Detail, Code: w.Code, Value: w.Value, Ran: time.Duration(w.Nanoseconds), Deleted: w.Deleted, Undelivered: w.Undelivered,
-		Calls: each(w.Calls, func(c call) engine.Call { return engine.Call(c) }),
-		Files: each(w.Files, func(f outputFile) engine.OutputFile {
-			return engine.OutputFile{
-				Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: (*engine.InputFile)(f.Input), Inherited: f.Inherited,
+		Calls: each(w.Calls, func(c call) core.Call { return core.Call(c) }),
+		Files: each(w.Files, func(f outputFile) core.OutputFile {
+			return core.OutputFile{
+				Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type, Input: (*core.InputFile)(f.Input), Inherited: f.Inherited,
 			}
 		}),
 		Outputs: each(w.Outputs, func(j judged) outputs.Judged { return outputs.Judged(j) }),
@@ -194,7 +196,7 @@ func (w *outcome) outcome() engine.Outcome {
 	}
 	o.Step = w.Step.step()
 	if w.Skipped != nil {
-		o.Skipped = engine.Skipped(*w.Skipped)
+		o.Skipped = core.Skipped(*w.Skipped)
 	}
 	return o
 }
@@ -219,7 +221,7 @@ var knownErrors = []struct {
 }{
 	{"token_expired", continuation.ErrTokenExpired},
 	{"token", continuation.ErrToken},
-	{"expired", engine.ErrExpired},
+	{"expired", core.ErrExpired},
 	{"forbidden", engine.ErrForbidden},
 	{"in_flight", engine.ErrInFlight},
 	{"no_results", engine.ErrNoResults},
@@ -233,16 +235,16 @@ var knownErrors = []struct {
 
 // refusal returns the answer for err, if the other server knows that error.
 func refusal(err error) (answer, bool) {
-	if wrong, ok := errors.AsType[*engine.ResultError](err); ok {
+	if wrong, ok := errors.AsType[*core.ResultError](err); ok {
 		return answer{CallID: wrong.CallID}, true
 	}
-	if wrong, ok := errors.AsType[*engine.ApprovalError](err); ok {
+	if wrong, ok := errors.AsType[*core.ApprovalError](err); ok {
 		return answer{CallID: wrong.CallID, Detail: wrong.Problem}, true
 	}
-	if large, ok := errors.AsType[*engine.ResultsError](err); ok {
+	if large, ok := errors.AsType[*core.ResultsError](err); ok {
 		return answer{Size: large.Size, Limit: large.Limit}, true
 	}
-	if over, ok := errors.AsType[*engine.ExpiredError](err); ok {
+	if over, ok := errors.AsType[*core.ExpiredError](err); ok {
 		return answer{Error: "expired", Reason: over.Reason, Detail: over.Detail}, true
 	}
 	for _, known := range knownErrors {
@@ -257,13 +259,13 @@ func refusal(err error) (answer, bool) {
 func (a answer) err() error {
 	switch {
 	case a.CallID != "" && a.Detail != "":
-		return &engine.ApprovalError{CallID: a.CallID, Problem: a.Detail}
+		return &core.ApprovalError{CallID: a.CallID, Problem: a.Detail}
 	case a.CallID != "":
-		return &engine.ResultError{CallID: a.CallID}
+		return &core.ResultError{CallID: a.CallID}
 	case a.Limit != 0:
-		return &engine.ResultsError{Size: a.Size, Limit: a.Limit}
+		return &core.ResultsError{Size: a.Size, Limit: a.Limit}
 	case a.Reason != "":
-		return &engine.ExpiredError{Reason: a.Reason, Detail: a.Detail}
+		return &core.ExpiredError{Reason: a.Reason, Detail: a.Detail}
 	}
 	for _, known := range knownErrors {
 		if a.Error == known.name {

@@ -18,6 +18,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
@@ -30,26 +32,26 @@ import (
 var (
 	resume = engine.Resume{
 		Principal: "jwt:acme:ada", Token: "t.o/k", Request: "5f", RequestID: "0123456789abcdef",
-		Results: []engine.Result{
+		Results: []core.Result{
 			{CallID: "call_001", Value: json.RawMessage(`{"b":1.0,"a":12345678901234567890,"s":"\ud800<>é"}`), Message: json.RawMessage("null")},
 			{CallID: "call_002", Value: json.RawMessage("null"), Failed: true, Message: json.RawMessage(`"no \u0041"`)},
 		},
 	}
-	paused = engine.Outcome{
-		State: engine.Paused, Session: "abcdefghijklmnopqrstu", Token: "t.o/k", RoundsLeft: new(7),
-		Calls: []engine.Call{{ID: "call_001", Name: "get-weather", Input: json.RawMessage(`{"b":1.0,"s":"\ud800<>"}`)}},
-		Step:  engine.Step{Round: 2, Calls: 3, Ran: 4 * time.Millisecond, Waited: 5 * time.Millisecond, Repeated: true},
+	paused = core.Outcome{
+		State: core.Paused, Session: "abcdefghijklmnopqrstu", Token: "t.o/k", RoundsLeft: new(7),
+		Calls: []core.Call{{ID: "call_001", Name: "get-weather", Input: json.RawMessage(`{"b":1.0,"s":"\ud800<>"}`)}},
+		Step:  core.Step{Round: 2, Calls: 3, Ran: 4 * time.Millisecond, Waited: 5 * time.Millisecond, Repeated: true},
 	}
-	ended = engine.Outcome{
-		State: engine.Failed, Session: "abcdefghijklmnopqrstu", Stdout: "a\n\x00é<", Stderr: "warning",
-		Reason: engine.ExitedCode, Detail: "d", Code: -9, Value: json.RawMessage(`{"v":1.0}`), Ran: 1500 * time.Millisecond,
-		Files: []engine.OutputFile{
-			{Session: "s1", ID: "f1", Name: "a.csv", Inherited: true, Input: &engine.InputFile{
+	ended = core.Outcome{
+		State: core.Failed, Session: "abcdefghijklmnopqrstu", Stdout: "a\n\x00é<", Stderr: "warning",
+		Reason: core.ExitedCode, Detail: "d", Code: -9, Value: json.RawMessage(`{"v":1.0}`), Ran: 1500 * time.Millisecond,
+		Files: []core.OutputFile{
+			{Session: "s1", ID: "f1", Name: "a.csv", Inherited: true, Input: &core.InputFile{
 				Session: "s1", ID: "f1", Name: "a.csv", Size: 4, SHA256: "5f", Type: "text/csv", ReadOnly: true, Kind: "skill", Resource: "r", Version: 2,
 			}},
 			{Session: "s2", ID: "f2", Name: "b", Size: 5, Type: "image/png"},
 		},
-		Deleted: []string{"c"}, Skipped: engine.Skipped{Reasons: map[string]int{"size": 1}, Names: []string{"d"}}, Undelivered: 3,
+		Deleted: []string{"c"}, Skipped: core.Skipped{Reasons: map[string]int{"size": 1}, Names: []string{"d"}}, Undelivered: 3,
 		Outputs: []outputs.Judged{
 			{Path: "b", State: outputs.TooSmall, ID: "f2", Size: 5, Type: "image/png", Error: "file has 5 bytes, at least 6 were expected"},
 			{Path: "turn_1/files/e", State: outputs.Missing, Error: "file not produced"},
@@ -65,9 +67,9 @@ func TestWire(t *testing.T) {
 	handedOver := resume
 	handedOver.HandedOver = true
 	cancelled := cancelRequest{Principal: "ada", RequestID: "0123456789abcdef"}
-	over := &engine.ExpiredError{Reason: "expired", Detail: "The pause ran out after 300 s"}
+	over := &core.ExpiredError{Reason: "expired", Detail: "The pause ran out after 300 s"}
 	decision := approveRequest{"ada", true, "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f", "call_003", true, "fine"}
-	unfit := &engine.ApprovalError{CallID: "call_003", Problem: "does not wait for approval"}
+	unfit := &core.ApprovalError{CallID: "call_003", Problem: "does not wait for approval"}
 	execution := cancelRequest{Execution: "5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f"}
 	session := cancelRequest{Principal: "ada", Session: "abcdefghijklmnopqrstu"}
 	outcomes := map[string]engine.Cancelling{"5d2e5e9b-0b7e-4b6c-9d4e-0a1b2c3d4e5f": engine.CancelDone}
@@ -91,8 +93,8 @@ func TestWire(t *testing.T) {
 		{"cancelling", answer{Cancelling: engine.CancelRequested}, func(t *testing.T, body []byte) any { return decoded[answer](t, body).Cancelling }, engine.CancelRequested},
 		{"error", refused(t, engine.ErrInFlight), errorIn, engine.ErrInFlight.Error()},
 		{"expired", refused(t, over), func(t *testing.T, body []byte) any { return decoded[answer](t, body).err() }, over},
-		{"result_error", refused(t, &engine.ResultError{CallID: "call_999"}), errorIn, (&engine.ResultError{CallID: "call_999"}).Error()},
-		{"results_error", refused(t, &engine.ResultsError{Size: 12001, Limit: 12000}), errorIn, (&engine.ResultsError{Size: 12001, Limit: 12000}).Error()},
+		{"result_error", refused(t, &core.ResultError{CallID: "call_999"}), errorIn, (&core.ResultError{CallID: "call_999"}).Error()},
+		{"results_error", refused(t, &core.ResultsError{Size: 12001, Limit: 12000}), errorIn, (&core.ResultsError{Size: 12001, Limit: 12000}).Error()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			golden, err := os.ReadFile(filepath.Join("testdata", c.name+".json"))
@@ -171,11 +173,11 @@ func (r refuses) Cancel(context.Context, engine.Cancel) (engine.Cancelling, erro
 func TestRefusalsInTheLog(t *testing.T) {
 	k := peerKey(t, firstSecret)
 	for err, level := range map[error]string{
-		engine.ErrInFlight:                    "INFO",
-		engine.ErrExpired:                     "INFO",
-		&engine.ResultError{CallID: "call_1"}: "INFO",
-		continuation.ErrUnavailable:           "ERROR",
-		errors.New("a test"):                  "ERROR",
+		engine.ErrInFlight:                  "INFO",
+		core.ErrExpired:                     "INFO",
+		&core.ResultError{CallID: "call_1"}: "INFO",
+		continuation.ErrUnavailable:         "ERROR",
+		errors.New("a test"):                "ERROR",
 	} {
 		var log bytes.Buffer
 		r := api.New(api.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -231,7 +233,7 @@ func TestSilentServers(t *testing.T) {
 // TestWireIncludes: an answer that is to carry the timeline carries it behind another server, too.
 func TestWireIncludes(t *testing.T) {
 	for _, include := range []bool{false, true} {
-		body, err := api.Encode(answer{Outcome: outcomeOf(engine.Outcome{State: engine.Completed, Include: include})})
+		body, err := api.Encode(answer{Outcome: outcomeOf(core.Outcome{State: core.Completed, Include: include})})
 		if err != nil {
 			t.Fatal(err)
 		}

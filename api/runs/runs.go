@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // A Step runs an execution until it pauses or ends. It calls began when it begins, with the id of the execution and the
 // number of its latest event. Only the first call counts: a start that is tried again begins again.
-type Step func(ctx context.Context, began func(execution string, events int64)) (engine.Outcome, error)
+type Step func(ctx context.Context, began func(execution string, events int64)) (core.Outcome, error)
 
 // A Run is a step that runs.
 type Run struct {
@@ -27,7 +27,7 @@ type Run struct {
 	events    int64
 	// ended ends when outcome and err are set.
 	ended   context.Context //nolint:containedctx // it is the end of this run, not of a call
-	outcome engine.Outcome
+	outcome core.Outcome
 	err     error
 }
 
@@ -83,7 +83,7 @@ func (r *Run) Done() <-chan struct{} { return r.ended.Done() }
 func (r *Run) Ended() bool { return r.ended.Err() != nil }
 
 // Outcome waits for the outcome of the run.
-func (r *Run) Outcome() (engine.Outcome, error) {
+func (r *Run) Outcome() (core.Outcome, error) {
 	<-r.ended.Done()
 	return r.outcome, r.err
 }

@@ -7,18 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/api/runs"
-	"fermata/engine"
 )
 
 func TestRun(t *testing.T) {
 	goOn := make(chan struct{})
-	r := runs.Begin(t.Context(), func(_ context.Context, began func(string, int64)) (engine.Outcome, error) {
+	r := runs.Begin(t.Context(), func(_ context.Context, began func(string, int64)) (core.Outcome, error) {
 		<-goOn
 		began("x", 7)
 		began("y", 8)
 		<-goOn
-		return engine.Outcome{Execution: "x"}, errors.New("no")
+		return core.Outcome{Execution: "x"}, errors.New("no")
 	})
 	if id, _ := r.Execution(); id != "" || r.Ended() {
 		t.Errorf("a run that has not begun is of execution %q, ended: %v", id, r.Ended())
@@ -38,7 +39,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestPanic(t *testing.T) {
-	r := runs.Begin(t.Context(), func(context.Context, func(string, int64)) (engine.Outcome, error) { panic("oh") })
+	r := runs.Begin(t.Context(), func(context.Context, func(string, int64)) (core.Outcome, error) { panic("oh") })
 	if _, err := r.Outcome(); err == nil || !strings.Contains(err.Error(), "oh") {
 		t.Errorf("got %v, want the panic", err)
 	}
@@ -46,9 +47,9 @@ func TestPanic(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	g := runs.NewGroup(1)
-	forever := func(ctx context.Context, _ func(string, int64)) (engine.Outcome, error) {
+	forever := func(ctx context.Context, _ func(string, int64)) (core.Outcome, error) {
 		<-ctx.Done()
-		return engine.Outcome{}, ctx.Err()
+		return core.Outcome{}, ctx.Err()
 	}
 	first, second, other := g.Begin("ada", forever), g.Begin("ada", forever), g.Begin("bob", forever)
 	if !g.Leave(first) || g.Leave(second) || !g.Leave(other) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -30,9 +32,9 @@ func observed() *metrics {
 				KindStats: sandbox.KindStats{Idle: 1, Making: 2, Waiting: 4, Size: 5, Warm: 7, Cold: 8, Refused: 9, Made: 10, Failed: 11},
 				Live:      3, Stuck: 12, Ceiling: 6,
 			},
-			Executions: map[engine.State]int{engine.Running: 12, engine.Paused: 13},
-			Ended:      map[engine.State]uint64{engine.Completed: 14, engine.TimedOut: 15},
-			Failures:   map[engine.Reason]uint64{engine.OutOfMemory: 16},
+			Executions: map[core.State]int{core.Running: 12, core.Paused: 13},
+			Ended:      map[core.State]uint64{core.Completed: 14, core.TimedOut: 15},
+			Failures:   map[core.Reason]uint64{core.OutOfMemory: 16},
 			Pauses:     17,
 			Takeovers:  18,
 			Calls:      map[string]uint64{"completed": 19, "failed": 20},

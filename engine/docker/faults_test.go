@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
@@ -50,8 +52,8 @@ func TestOperatorIntervenes(t *testing.T) {
 			}
 			outcome, err := e.Resume(paused, "1")
 			// The server may notice the end before or after the claim.
-			lost := err == nil && (outcome.Reason == engine.SandboxLost || outcome.State == engine.TimedOut)
-			if !lost && !errors.Is(err, engine.ErrExpired) {
+			lost := err == nil && (outcome.Reason == core.SandboxLost || outcome.State == core.TimedOut)
+			if !lost && !errors.Is(err, core.ErrExpired) {
 				t.Errorf("Resume = %+v, %v, want a lost execution", outcome, err)
 			}
 			awaitRemoval(t, c, id)
@@ -59,7 +61,7 @@ func TestOperatorIntervenes(t *testing.T) {
 		t.Run(tt.name+" while running", func(t *testing.T) {
 			paused := e.Start("await ask()\nwhile True: pass", 3*time.Second, "ask")
 			id := containerOf(t, e, paused)
-			done := make(chan engine.Outcome, 1)
+			done := make(chan core.Outcome, 1)
 			go func() {
 				outcome, err := e.Resume(paused, "1")
 				if err != nil {
@@ -70,7 +72,7 @@ func TestOperatorIntervenes(t *testing.T) {
 			if err := tt.do(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
-			if outcome := <-done; outcome.Reason != engine.SandboxLost && outcome.State != engine.TimedOut {
+			if outcome := <-done; outcome.Reason != core.SandboxLost && outcome.State != core.TimedOut {
 				t.Errorf("Resume = %+v, want a lost execution", outcome)
 			}
 			awaitRemoval(t, c, id)
@@ -93,9 +95,9 @@ func TestOperatorIntervenes(t *testing.T) {
 				Principal: enginetest.Principal, Session: "session", Code: []byte(`"print(1)"`), Timeout: time.Minute,
 			})
 			switch {
-			case outcome.State == engine.Completed:
+			case outcome.State == core.Completed:
 				return
-			case outcome.Reason != engine.SandboxLost && !errors.Is(err, engine.ErrNoCapacity):
+			case outcome.Reason != core.SandboxLost && !errors.Is(err, engine.ErrNoCapacity):
 				t.Fatalf("after every container was removed a program ended %+v, %v", outcome, err)
 			}
 		}
@@ -124,8 +126,8 @@ func TestKernelKills(t *testing.T) {
 			}
 		})
 		outcome, err := e.Resume(paused, "1")
-		if err != nil || outcome.Reason != engine.OutOfMemory {
-			t.Errorf("Resume = %+v, %v, want %s", outcome, err, engine.OutOfMemory)
+		if err != nil || outcome.Reason != core.OutOfMemory {
+			t.Errorf("Resume = %+v, %v, want %s", outcome, err, core.OutOfMemory)
 		}
 		awaitRemoval(t, c, id)
 	})
@@ -154,7 +156,7 @@ func TestIdleIsReplaced(t *testing.T) {
 		t.Fatalf("List = %v, %v, want the first", found, err)
 	}
 	awaitRemoval(t, c, found[0].Ref)
-	if outcome := e.Start("print(1)", time.Minute); outcome.State != engine.Completed {
+	if outcome := e.Start("print(1)", time.Minute); outcome.State != core.Completed {
 		t.Errorf("the next one's program ended %+v", outcome)
 	}
 }
@@ -188,9 +190,9 @@ func TestLabels(t *testing.T) {
 }
 
 // containerOf returns the container of a paused execution.
-func containerOf(t *testing.T, e *enginetest.Engine, paused engine.Outcome) string {
+func containerOf(t *testing.T, e *enginetest.Engine, paused core.Outcome) string {
 	t.Helper()
-	if paused.State != engine.Paused {
+	if paused.State != core.Paused {
 		t.Fatalf("got %+v, want a pause", paused)
 	}
 	records, err := e.Store.List(t.Context())
@@ -198,7 +200,7 @@ func containerOf(t *testing.T, e *enginetest.Engine, paused engine.Outcome) stri
 		t.Fatal(err)
 	}
 	for _, r := range records {
-		if r.State == string(engine.Paused) {
+		if r.State == string(core.Paused) {
 			return r.Sandbox
 		}
 	}

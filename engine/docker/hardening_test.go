@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 
-	"fermata/engine"
 	"fermata/engine/enginetest"
 )
 
@@ -112,7 +113,7 @@ func TestOutOfMemoryKeepsOutput(t *testing.T) {
 	daemon(t)
 	e := enginetest.New(t, open(t, withRuntime("runc")))
 	got := e.Start("print('x')\nx = b'x' * (1 << 30)", time.Minute)
-	if got.Reason != engine.OutOfMemory || got.Stdout != "x\n" {
+	if got.Reason != core.OutOfMemory || got.Stdout != "x\n" {
 		t.Errorf("got %+v, want it out of memory, with stdout", got)
 	}
 }

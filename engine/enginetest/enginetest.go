@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine"
@@ -93,7 +95,7 @@ func newEngine(t testing.TB, p sandbox.Provider, store continuation.Store, insta
 }
 
 // Start runs code until it pauses or ends.
-func (e *Engine) Start(code string, timeout time.Duration, tools ...string) engine.Outcome {
+func (e *Engine) Start(code string, timeout time.Duration, tools ...string) core.Outcome {
 	e.t.Helper()
 	text, err := json.Marshal(code)
 	if err != nil {
@@ -111,10 +113,10 @@ func (e *Engine) Start(code string, timeout time.Duration, tools ...string) engi
 }
 
 // Resume answers every call of a pause with value.
-func (e *Engine) Resume(paused engine.Outcome, value string) (engine.Outcome, error) {
+func (e *Engine) Resume(paused core.Outcome, value string) (core.Outcome, error) {
 	resume := engine.Resume{Principal: Principal, Token: paused.Token, Request: paused.Token + value}
 	for _, c := range paused.Calls {
-		resume.Results = append(resume.Results, engine.Result{CallID: c.ID, Value: json.RawMessage(value)})
+		resume.Results = append(resume.Results, core.Result{CallID: c.ID, Value: json.RawMessage(value)})
 	}
 	return e.Engine.Resume(e.t.Context(), resume)
 }
@@ -123,7 +125,7 @@ func (e *Engine) Resume(paused engine.Outcome, value string) (engine.Outcome, er
 func (e *Engine) Facts(code string, facts any) {
 	e.t.Helper()
 	outcome := e.Start(code, 30*time.Second)
-	if outcome.State != engine.Completed {
+	if outcome.State != core.Completed {
 		e.t.Fatalf("the program ended %+v, want completed", outcome)
 	}
 	if err := json.Unmarshal([]byte(outcome.Stdout), facts); err != nil {

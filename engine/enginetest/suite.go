@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"fermata/continuation"
-	"fermata/engine"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"
 )
@@ -30,48 +31,48 @@ func testPrograms(t *testing.T, p sandbox.Provider) {
 		name    string
 		code    string
 		timeout time.Duration
-		want    engine.Outcome
+		want    core.Outcome
 	}{
 		{
 			"prints", "import sys\nprint('out')\nprint('err', file=sys.stderr)", time.Minute,
-			engine.Outcome{State: engine.Completed, Stdout: "out\n", Stderr: "err\n"},
+			core.Outcome{State: core.Completed, Stdout: "out\n", Stderr: "err\n"},
 		},
 		{
 			"exits", "import sys; sys.exit(3)", time.Minute,
-			engine.Outcome{State: engine.Failed, Reason: engine.ExitedCode, Code: 3},
+			core.Outcome{State: core.Failed, Reason: core.ExitedCode, Code: 3},
 		},
 		{
 			"kills itself", "import os; print('x'); os.kill(os.getpid(), 9)", time.Minute,
-			engine.Outcome{State: engine.Failed, Stdout: "x\n", Reason: engine.ExitedCode, Code: -9},
+			core.Outcome{State: core.Failed, Stdout: "x\n", Reason: core.ExitedCode, Code: -9},
 		},
 		{
 			"spins", "print('x')\nwhile True: pass", time.Second,
-			engine.Outcome{State: engine.TimedOut, Stdout: "x\n", Detail: "The program ran for its whole timeout of 1000 ms"},
+			core.Outcome{State: core.TimedOut, Stdout: "x\n", Detail: "The program ran for its whole timeout of 1000 ms"},
 		},
 		{
 			"takes too much memory", "print('x')\nx = b'x' * (1 << 30)", time.Minute,
-			engine.Outcome{State: engine.Failed, Stdout: "x\n", Reason: engine.OutOfMemory},
+			core.Outcome{State: core.Failed, Stdout: "x\n", Reason: core.OutOfMemory},
 		},
 		{
 			"leaves children", "import os, time\nif os.fork() == 0:\n    if os.fork() == 0: time.sleep(1000)\n    time.sleep(1000)\nprint('x')",
 			time.Minute,
-			engine.Outcome{State: engine.Completed, Stdout: "x\n"},
+			core.Outcome{State: core.Completed, Stdout: "x\n"},
 		},
 		{
 			"kills all it can", "import os, time\nprint('x')\nif os.fork() == 0:\n    os.kill(-1, 9)\ntime.sleep(1000)",
 			time.Minute,
-			engine.Outcome{State: engine.Failed, Stdout: "x\n", Reason: engine.ExitedCode, Code: -9},
+			core.Outcome{State: core.Failed, Stdout: "x\n", Reason: core.ExitedCode, Code: -9},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := e.Start(tt.code, tt.timeout)
 			tt.want.Session = got.Session
-			if tt.want.Reason == engine.OutOfMemory {
+			if tt.want.Reason == core.OutOfMemory {
 				// The interpreter may notice first, and say so. Where the sandbox as a whole
 				// is killed, what was printed is lost.
 				got.Stdout, got.Stderr = tt.want.Stdout, tt.want.Stderr
 			}
-			if tt.want.State == engine.TimedOut {
+			if tt.want.State == core.TimedOut {
 				// On a machine that is short of time, the program may not tell in time where it stands.
 				got.Detail, _, _ = strings.Cut(got.Detail, " and was stopped at")
 			}
@@ -85,14 +86,14 @@ func testPrograms(t *testing.T, p sandbox.Provider) {
 		got := e.Start("print(len(await ask(x=1)))\nprint(len(await ask(x='y' * (1 << 20))))", time.Minute, "ask")
 		var err error
 		for range 2 {
-			if got.State != engine.Paused || len(got.Calls) != 1 {
+			if got.State != core.Paused || len(got.Calls) != 1 {
 				t.Fatalf("got %+v, want a pause with one call", got)
 			}
 			if got, err = e.Resume(got, `"`+strings.Repeat("z", 1<<20)+`"`); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if want := "1048576\n1048576\n"; got.State != engine.Completed || got.Stdout != want {
+		if want := "1048576\n1048576\n"; got.State != core.Completed || got.Stdout != want {
 			t.Errorf("got %+v, want it completed with stdout %q", got, want)
 		}
 	})
@@ -122,7 +123,7 @@ func testTakeOverRunning(t *testing.T, p sandbox.Provider) {
 		// It is lost with its server; what is tried is the second.
 		_, _ = first.Resume(paused, `"one"`)
 	}()
-	for onlyRecord(t, first).State != string(engine.Running) {
+	for onlyRecord(t, first).State != string(core.Running) {
 		runtime.Gosched()
 	}
 	first.Die()
@@ -135,10 +136,10 @@ func testTakeOverRunning(t *testing.T, p sandbox.Provider) {
 var bothResults = []string{`"one"`, `"two"`}
 
 // finish goes on with a pause to the end.
-func finish(t *testing.T, e *Engine, paused engine.Outcome, values ...string) {
+func finish(t *testing.T, e *Engine, paused core.Outcome, values ...string) {
 	t.Helper()
 	for _, value := range values {
-		if paused.State != engine.Paused || len(paused.Calls) != 1 {
+		if paused.State != core.Paused || len(paused.Calls) != 1 {
 			t.Fatalf("got %+v, want a pause with one call", paused)
 		}
 		next, err := e.Resume(paused, value)
@@ -147,7 +148,7 @@ func finish(t *testing.T, e *Engine, paused engine.Outcome, values ...string) {
 		}
 		paused = next
 	}
-	if want := "one\ntwo\n"; paused.State != engine.Completed || paused.Stdout != want {
+	if want := "one\ntwo\n"; paused.State != core.Completed || paused.Stdout != want {
 		t.Errorf("got %+v, want it completed with stdout %q", paused, want)
 	}
 }

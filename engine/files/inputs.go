@@ -7,7 +7,8 @@ import (
 	"path"
 	"slices"
 
-	"fermata/engine"
+	"fermata/engine/core"
+
 	"fermata/engine/filename"
 )
 
@@ -30,12 +31,12 @@ type Reference struct {
 // them. If one of them does not exist or belongs to another owner, Inputs returns ErrNotFound or
 // ErrForeign. Of several references that cannot all have their places, the last one counts
 // (see place).
-func (s *Store) Inputs(ctx context.Context, references []Reference) ([]engine.InputFile, error) {
+func (s *Store) Inputs(ctx context.Context, references []Reference) ([]core.InputFile, error) {
 	references, err := identified(ctx, s, references)
 	if err != nil {
 		return nil, err
 	}
-	inputs := make([]engine.InputFile, len(references))
+	inputs := make([]core.InputFile, len(references))
 	errs := inParallel(len(references), func(i int) error {
 		r := references[i]
 		f, err := s.Stat(ctx, r.Owner, r.Session, r.ID)
@@ -120,7 +121,7 @@ func latest(sorted []File, name string) (File, error) {
 // in which engine.Start.Inputs takes them: the latest file of each name, unless a program has
 // deleted that one. A session that does not exist has none. For a session that belongs to
 // another owner SessionInputs returns ErrForeign.
-func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) ([]engine.InputFile, error) {
+func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) ([]core.InputFile, error) {
 	// Listing can take long, and most sessions have never had a file.
 	key, _, err := s.owners.find(ctx, session)
 	if err != nil || key == "" {
@@ -139,16 +140,16 @@ func (s *Store) SessionInputs(ctx context.Context, owner Owner, session string) 
 		return nil, err
 	}
 	slices.SortStableFunc(found, func(a, b File) int { return a.Modified.Compare(b.Modified) })
-	inputs := make([]engine.InputFile, len(found))
+	inputs := make([]core.InputFile, len(found))
 	for i, f := range found {
 		inputs[i] = inputOf(f, Reference{Owner: owner, Name: f.Name, Resource: f.ID})
 	}
-	return slices.DeleteFunc(place(inputs), func(f engine.InputFile) bool { return deleted[f.ID] }), nil
+	return slices.DeleteFunc(place(inputs), func(f core.InputFile) bool { return deleted[f.ID] }), nil
 }
 
 // inputOf returns the input that gives a program the file f by the reference r.
-func inputOf(f File, r Reference) engine.InputFile {
-	return engine.InputFile{
+func inputOf(f File, r Reference) core.InputFile {
+	return core.InputFile{
 		Session: f.Session, ID: f.ID, Name: r.Name, Size: f.Size, SHA256: f.SHA256, Type: f.Type,
 		// A user's program cannot change the files of agents and skills.
 		ReadOnly: f.ReadOnly || r.Owner.Kind != KindUser,
@@ -160,8 +161,8 @@ func inputOf(f File, r Reference) engine.InputFile {
 // or one of which has the name of a directory that the other needs, it keeps the later one. A
 // session can contain both, because one program can leave a file and another one a directory of
 // the same name.
-func place(inputs []engine.InputFile) []engine.InputFile {
-	placed := make([]engine.InputFile, 0, len(inputs))
+func place(inputs []core.InputFile) []core.InputFile {
+	placed := make([]core.InputFile, 0, len(inputs))
 	taken, directories := map[string]bool{}, map[string]bool{}
 	for _, f := range slices.Backward(inputs) {
 		free := !taken[f.Name] && !directories[f.Name]

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"fermata/engine/core"
+
 	"github.com/google/go-cmp/cmp"
 
-	"fermata/engine"
 	"fermata/engine/files"
 )
 
@@ -23,7 +24,7 @@ func scopeOf(t *testing.T, user files.Owner) json.RawMessage {
 }
 
 // opened returns the contents of an input, as an execution of the user gets them.
-func opened(t *testing.T, s *files.Store, user files.Owner, f engine.InputFile) (string, error) {
+func opened(t *testing.T, s *files.Store, user files.Owner, f core.InputFile) (string, error) {
 	t.Helper()
 	content, err := s.Open(t.Context(), scopeOf(t, user), f)
 	if err != nil {
@@ -34,7 +35,7 @@ func opened(t *testing.T, s *files.Store, user files.Owner, f engine.InputFile) 
 }
 
 // names returns the names and the contents of inputs.
-func names(t *testing.T, s *files.Store, user files.Owner, inputs []engine.InputFile) (got []string) {
+func names(t *testing.T, s *files.Store, user files.Owner, inputs []core.InputFile) (got []string) {
 	t.Helper()
 	for _, f := range inputs {
 		text, err := opened(t, s, user, f)
@@ -59,7 +60,7 @@ func TestInputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []engine.InputFile{
+		want := []core.InputFile{
 			{Session: sid, ID: mine.ID, Name: "a", Size: 4, SHA256: mine.SHA256, Type: mine.Type, Kind: "user", Resource: "r"},
 			{Session: other, ID: ours.ID, Name: "b/c", Size: 4, SHA256: ours.SHA256, Type: ours.Type, ReadOnly: true, Kind: "skill", Resource: "s", Version: 2},
 		}
@@ -96,7 +97,7 @@ func TestInputs(t *testing.T) {
 func TestSessionInputs(t *testing.T) {
 	onEach(t, func(t *testing.T, b bucket) {
 		s := b.open(limits())
-		look := func(want ...string) []engine.InputFile {
+		look := func(want ...string) []core.InputFile {
 			t.Helper()
 			inputs, err := s.SessionInputs(t.Context(), ada, sid)
 			if err != nil {
@@ -107,7 +108,7 @@ func TestSessionInputs(t *testing.T) {
 			}
 			return inputs
 		}
-		drop := func(f engine.InputFile) {
+		drop := func(f core.InputFile) {
 			t.Helper()
 			if err := s.Drop(t.Context(), scopeOf(t, ada), f); err != nil {
 				t.Fatal(err)

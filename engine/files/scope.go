@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // A scope says which user an execution belongs to: whose files it may read, and who owns those
@@ -41,7 +41,7 @@ func (sc scope) user() Owner { return Owner{Tenant: sc.Tenant, Kind: KindUser, I
 
 // ownerOf returns the owner of an input. An input of the user is always of this user: the
 // record cannot name another one.
-func (sc scope) ownerOf(f engine.InputFile) Owner {
+func (sc scope) ownerOf(f core.InputFile) Owner {
 	if f.Kind == KindUser {
 		return sc.user()
 	}
@@ -50,7 +50,7 @@ func (sc scope) ownerOf(f engine.InputFile) Owner {
 
 // Open opens an input of an execution. Its contents can be read until ctx ends; the caller
 // closes them. The errors are those of Stat. It is a method of engine.Files.
-func (s *Store) Open(ctx context.Context, encoded json.RawMessage, f engine.InputFile) (io.ReadCloser, error) {
+func (s *Store) Open(ctx context.Context, encoded json.RawMessage, f core.InputFile) (io.ReadCloser, error) {
 	sc, err := readScope(encoded)
 	if err != nil {
 		return nil, err
@@ -61,19 +61,19 @@ func (s *Store) Open(ctx context.Context, encoded json.RawMessage, f engine.Inpu
 
 // Save stores a file that a program has left as a new file of its user in the session. The
 // errors are those of Put. It is a method of engine.Files.
-func (s *Store) Save(ctx context.Context, encoded json.RawMessage, session, name string, content io.Reader) (engine.OutputFile, error) {
+func (s *Store) Save(ctx context.Context, encoded json.RawMessage, session, name string, content io.Reader) (core.OutputFile, error) {
 	sc, err := readScope(encoded)
 	if err != nil {
-		return engine.OutputFile{}, err
+		return core.OutputFile{}, err
 	}
 	f, err := s.Put(ctx, New{Owner: sc.user(), Session: session, Name: name, Content: content})
-	return engine.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type}, err
+	return core.OutputFile{Session: f.Session, ID: f.ID, Name: f.Name, Size: f.Size, Type: f.Type}, err
 }
 
 // Drop notes that a program has deleted an input, so that SessionInputs leaves it out from now
 // on. The file itself stays, and clients that have not heard of the deletion can still refer to
 // it. It is a method of engine.Files.
-func (s *Store) Drop(ctx context.Context, encoded json.RawMessage, f engine.InputFile) error {
+func (s *Store) Drop(ctx context.Context, encoded json.RawMessage, f core.InputFile) error {
 	sc, err := readScope(encoded)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Store) Drop(ctx context.Context, encoded json.RawMessage, f engine.Inpu
 
 // Discard deletes a file that Save has stored, and gives its room in the quota back, even if ctx has
 // ended. The errors are those of Stat. It is a method of engine.Files.
-func (s *Store) Discard(ctx context.Context, encoded json.RawMessage, f engine.InputFile) error {
+func (s *Store) Discard(ctx context.Context, encoded json.RawMessage, f core.InputFile) error {
 	sc, err := readScope(encoded)
 	if err != nil {
 		return err
@@ -95,5 +95,3 @@ func (s *Store) Discard(ctx context.Context, encoded json.RawMessage, f engine.I
 	defer cancel()
 	return s.Delete(ctx, sc.user(), f.Session, f.ID)
 }
-
-var _ engine.Files = (*Store)(nil)

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // A Staging stores the files that a request itself contains, when its program is about to begin. It
@@ -19,11 +19,9 @@ type Staging struct {
 	stored     []File
 }
 
-var _ engine.Staging = (*Staging)(nil)
-
 // Staging returns what stores the contents in a session of the owner. The key of each content is the
 // index of a reference, of which only the name counts; all others are references to stored files.
-func (s *Store) Staging(owner Owner, session string, references []Reference, contents map[int][]byte) engine.Staging {
+func (s *Store) Staging(owner Owner, session string, references []Reference, contents map[int][]byte) *Staging {
 	return &Staging{store: s, owner: owner, session: session, references: references, contents: contents}
 }
 
@@ -43,7 +41,7 @@ func (e *ContentError) Unwrap() error { return e.err }
 
 // Stage implements engine.Staging. It stores all contents or none. Its errors are those of Store.Inputs
 // and *ContentError.
-func (g *Staging) Stage(ctx context.Context) ([]engine.InputFile, error) {
+func (g *Staging) Stage(ctx context.Context) ([]core.InputFile, error) {
 	complete := make([]Reference, len(g.references))
 	stored := make([]File, len(g.references))
 	errs := inParallel(len(g.references), func(i int) (err error) {

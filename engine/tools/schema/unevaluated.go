@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"github.com/santhosh-tekuri/jsonschema/v6"
-)
+import "github.com/santhosh-tekuri/jsonschema/v6"
 
 // unevaluated checks the members and elements that no other keyword of the schema, or of the schemas that it
 // combines, has checked.

@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"bytes"
@@ -27,24 +27,24 @@ const (
 // mark notes in the record what a call is. A program that makes a call again, under the number of one that has not
 // ended, must make the same one: the journal has told which it was, and a person may have approved it. Otherwise
 // mark returns an ending with a state.
-func mark(pending *continuation.Call, toolset string, c sandbox.Call) ending {
+func mark(pending *continuation.Call, toolset string, c sandbox.Call) Ending {
 	digest := sha256.Sum256(c.Input)
 	// Records of earlier servers have no digest of some calls.
 	if known := pending.Digest; len(known) > 0 && (!bytes.Equal(known, digest[:]) || pending.Toolset != toolset || pending.Tool != c.Tool) {
 		return brokenBy("it sent another input for a call that it had made before")
 	}
 	pending.Digest, pending.Toolset, pending.Tool = digest[:], toolset, c.Tool
-	return ending{}
+	return Ending{}
 }
 
-// callID returns the id of the call with a number, as the client sees it.
-func callID(number int) string { return fmt.Sprintf("call_%03d", number) }
+// CallID returns the id of the call with a number, as the client sees it.
+func CallID(number int) string { return fmt.Sprintf("call_%03d", number) }
 
-// callNumber returns the number of the call with an id, or 0 if no call can have that id.
-func callNumber(id string) int {
+// CallNumber returns the number of the call with an id, or 0 if no call can have that id.
+func CallNumber(id string) int {
 	digits, _ := strings.CutPrefix(id, "call_")
 	number, err := strconv.Atoi(digits)
-	if err != nil || number < 1 || callID(number) != id {
+	if err != nil || number < 1 || CallID(number) != id {
 		return 0
 	}
 	return number
@@ -71,7 +71,7 @@ func (i *inspector) meet(c sandbox.Call) error {
 
 // inspect checks the input of a call and brings it into a strict form. A program that may not go on
 // gets an ending with a state.
-func (i *inspector) inspect(c *sandbox.Call) (refused ending, err error) {
+func (i *inspector) inspect(c *sandbox.Call) (refused Ending, err error) {
 	i.inputs += len(c.Input)
 	switch {
 	case len(c.Input) > maxInput:
@@ -86,17 +86,17 @@ func (i *inspector) inspect(c *sandbox.Call) (refused ending, err error) {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return brokenBy("it sent a tool input with an object that has a name twice"), nil
 	case err != nil:
-		return ending{}, fmt.Errorf("calls: %w", err)
+		return Ending{}, fmt.Errorf("calls: %w", err)
 	}
-	return ending{}, nil
+	return Ending{}, nil
 }
 
-// callOverhead is about how many bytes a call takes in the answer and in the record, beyond its
+// CallOverhead is about how many bytes a call takes in the answer and in the record, beyond its
 // name and its input.
-const callOverhead = 128
+const CallOverhead = 128
 
-// weight returns about how many bytes a record takes, without its calls and its answer.
-func weight(r continuation.Record) int64 {
+// Weight returns about how many bytes a record takes, without its calls and its answer.
+func Weight(r continuation.Record) int64 {
 	n := len(r.Inputs) + len(r.Handed) + len(r.Scope) + len(r.Granted) + len(r.Outputs)
 	for _, name := range r.Tools {
 		n += len(name)
@@ -104,4 +104,4 @@ func weight(r continuation.Record) int64 {
 	return int64(n)
 }
 
-func brokenBy(what string) ending { return failed(ProtocolBroken, what, 0) }
+func brokenBy(what string) Ending { return Fail(ProtocolBroken, what, 0) }

@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"encoding/json"
@@ -29,17 +29,17 @@ func TestEnvelopes(t *testing.T) {
 			t.Run(c.name+" "+stage, func(t *testing.T) {
 				call := continuation.Call{Number: 1, ID: "call_001", Tool: "buy", Stage: stage, Envelope: true}
 				c.result.CallID, c.result.Given = "call_001", true
-				s, err := settlementOf([]continuation.Call{call}, []Result{c.result})
+				s, err := SettlementOf([]continuation.Call{call}, []Result{c.result})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := spell(s.results[0]); got != c.want {
+				if got := spell(s.Results[0]); got != c.want {
 					t.Errorf("got %s, want %s", got, c.want)
 				}
 				call.Envelope = false
-				plain, err := settlementOf([]continuation.Call{call}, []Result{c.result})
-				if err != nil || string(plain.results[0].Value) != string(c.result.forAll()) || plain.results[0].About != nil {
-					t.Errorf("without an envelope: got %s, %v", plain.results[0].Value, err)
+				plain, err := SettlementOf([]continuation.Call{call}, []Result{c.result})
+				if err != nil || string(plain.Results[0].Value) != string(c.result.forAll()) || plain.Results[0].About != nil {
+					t.Errorf("without an envelope: got %s, %v", plain.Results[0].Value, err)
 				}
 			})
 		}
@@ -58,18 +58,18 @@ func TestHandings(t *testing.T) {
 		"again, and noted":   {continuation.Call{Answered: true}, true},
 	} {
 		c.call.Number, c.call.ID, c.call.Envelope, c.call.Path = 1, "call_001", true, "a.txt"
-		s, err := settlementOf([]continuation.Call{c.call}, []Result{result})
-		if err != nil || len(s.handed) != 1 || s.handed[0].noted != c.noted || s.handed[0].files[0].Path != "a.txt" {
-			t.Errorf("%s: got %+v, %v", name, s.handed, err)
+		s, err := SettlementOf([]continuation.Call{c.call}, []Result{result})
+		if err != nil || len(s.Handed) != 1 || s.Handed[0].Noted != c.noted || s.Handed[0].Files[0].Path != "a.txt" {
+			t.Errorf("%s: got %+v, %v", name, s.Handed, err)
 			continue
 		}
-		if got, want := spell(s.results[0]), `{"artifact":{"path":"a.txt"}}`; got != want {
+		if got, want := spell(s.Results[0]), `{"artifact":{"path":"a.txt"}}`; got != want {
 			t.Errorf("%s: the program gets %s, want %s", name, got, want)
 		}
 		if c.call.Answered {
 			continue // The round is claimed already.
 		}
-		if after, err := s.after([]continuation.Call{c.call}); err != nil || stateOf(after[0]) != callHanded {
+		if after, err := s.after([]continuation.Call{c.call}); err != nil || StateOf(after[0]) != CallHanded {
 			t.Errorf("%s: the record has %+v, %v", name, after, err)
 		}
 	}

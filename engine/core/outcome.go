@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fermata/continuation"
 	"fermata/engine/journal"
 	"fermata/engine/outputs"
 )
@@ -59,10 +60,12 @@ const (
 	OutputsMissing Reason = "outputs_missing"
 )
 
-// reasons are all reasons.
-var reasons = []Reason{
-	RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls,
-	TooMuchStored, ProtocolBroken, SandboxLost, OutputsMissing,
+// Reasons returns all reasons.
+func Reasons() []Reason {
+	return []Reason{
+		RaisedError, ExitedCode, OutOfMemory, StdoutFlood, StderrFlood, UngrantedTool, TooManyRounds, TooManyCalls,
+		TooMuchStored, ProtocolBroken, SandboxLost, OutputsMissing,
+	}
 }
 
 // A Call is a tool call as the client sees it.
@@ -152,8 +155,8 @@ func (o Outcome) Why() string {
 	return o.Detail
 }
 
-// encode returns the JSON form of o. The inputs of calls keep their bytes.
-func (o Outcome) encode() (json.RawMessage, error) {
+// Encode returns the JSON form of o. The inputs of calls keep their bytes.
+func (o Outcome) Encode() (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -163,31 +166,31 @@ func (o Outcome) encode() (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// raisedOf returns what the program has raised, unless the text that says why it has not completed is the
+// RaisedOf returns what the program has raised, unless the text that says why it has not completed is the
 // same.
-func raisedOf(o Outcome, text string) string {
+func RaisedOf(o Outcome, text string) string {
 	if o.Reason != RaisedError || o.Detail == text {
 		return ""
 	}
 	return o.Detail
 }
 
-// reasonOf returns the reason why an execution has ended, as one word.
-func reasonOf(o Outcome) string {
+// ReasonOf returns the reason why an execution has ended, as one word.
+func ReasonOf(o Outcome) string {
 	return strings.ReplaceAll(cmp.Or(string(o.Reason), string(o.State)), "_", " ")
 }
 
-// statusOf returns the status of an execution in a state. It is the same in all views.
-func statusOf(s State) string {
+// StatusOf returns the status of an execution in a state. It is the same in all views.
+func StatusOf(s State) string {
 	if s == Failed {
 		return journal.StatusError
 	}
 	return string(s)
 }
 
-// exitCodeOf returns the exit code of a program that has ended by itself. It is negative if a signal has
+// ExitCodeOf returns the exit code of a program that has ended by itself. It is negative if a signal has
 // ended the program.
-func exitCodeOf(o Outcome) *int {
+func ExitCodeOf(o Outcome) *int {
 	code := 0
 	switch {
 	case o.State == Completed, o.Reason == OutputsMissing:
@@ -199,4 +202,34 @@ func exitCodeOf(o Outcome) *int {
 		return nil
 	}
 	return &code
+}
+
+// A Step tells the log how a request has left its execution. Beside an error it tells how the
+// execution stood before.
+type Step struct {
+	// Round is how often the program has paused, and Calls how many tool calls it has made, in all.
+	Round, Calls int
+	// Ran is how long the program has run, in all.
+	Ran time.Duration
+	// Waited is how long a start waited for its sandbox, or how long the pause was that a
+	// continuation has ended.
+	Waited time.Duration
+	// Repeated is true if the request got the answer of an earlier one.
+	Repeated bool
+	// Server is the name of the server that ran the step, as journals have it; empty if it was this
+	// one.
+	Server string
+}
+
+// StepOf returns where an execution stands, as its record tells.
+func StepOf(r continuation.Record) Step {
+	return Step{Round: r.Round, Calls: r.Issued, Ran: r.Spent}
+}
+
+// Ending returns one word for how o has left its execution: its state, or the reason of a failure.
+func (o Outcome) Ending() string {
+	if o.State == Failed {
+		return string(o.Reason)
+	}
+	return string(o.State)
 }

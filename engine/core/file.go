@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"encoding/json"
@@ -50,8 +50,8 @@ type OutputFile struct {
 	Inherited bool `json:"inherited,omitempty"`
 }
 
-// inputsOf returns the input files in the record of an execution.
-func inputsOf(r continuation.Record) (inputs []InputFile, err error) {
+// InputsOf returns the input files in the record of an execution.
+func InputsOf(r continuation.Record) (inputs []InputFile, err error) {
 	if len(r.Inputs) == 0 {
 		return nil, nil
 	}

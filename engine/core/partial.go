@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"unicode/utf8"
@@ -10,12 +10,12 @@ import (
 // streams, in bytes of text.
 const mostPartial = 64 << 10
 
-// A partial is what the client is told in a pause of what the program has printed so far: the end
+// A Partial is what the client is told in a pause of what the program has printed so far: the end
 // of each stream.
-type partial struct{ stdout, stderr string }
+type Partial struct{ Stdout, Stderr string }
 
-// size returns how many bytes p takes as JSON.
-func (p partial) size() int64 { return sizeAsJSON(p.stdout) + sizeAsJSON(p.stderr) }
+// Size returns how many bytes p takes as JSON.
+func (p Partial) Size() int64 { return sizeAsJSON(p.Stdout) + sizeAsJSON(p.Stderr) }
 
 // sizeAsJSON returns about how many bytes a text takes as JSON, without its quotes.
 func sizeAsJSON(text string) int64 {
@@ -31,9 +31,9 @@ func sizeAsJSON(text string) int64 {
 	return int64(n)
 }
 
-// A tail is the end of what a program has printed to one stream. The zero value is for a program
+// A Tail is the end of what a program has printed to one stream. The zero value is for a program
 // that has printed nothing.
-type tail struct {
+type Tail struct {
 	decoder journal.Decoder
 	// seen is how many bytes of the stream have come.
 	seen int64
@@ -43,8 +43,8 @@ type tail struct {
 	cut  bool
 }
 
-// add adds the bytes of the stream from an offset on, as far as they are new.
-func (t *tail) add(offset int64, data []byte) {
+// Add adds the bytes of the stream from an offset on, as far as they are new.
+func (t *Tail) Add(offset int64, data []byte) {
 	known := t.seen - offset
 	if known < 0 || known >= int64(len(data)) {
 		return
@@ -57,7 +57,7 @@ func (t *tail) add(offset int64, data []byte) {
 }
 
 // trim drops all of the text but its last mostPartial bytes.
-func (t *tail) trim() {
+func (t *Tail) trim() {
 	from := len(t.text) - mostPartial
 	if from <= 0 {
 		return
@@ -69,7 +69,7 @@ func (t *tail) trim() {
 }
 
 // String returns the text. A mark tells that its beginning is gone.
-func (t *tail) String() string {
+func (t *Tail) String() string {
 	t.trim()
 	if t.cut {
 		return "…" + string(t.text)

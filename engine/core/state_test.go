@@ -1,8 +1,9 @@
-package engine
+package core
 
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"fermata/continuation"
 )
@@ -33,7 +34,7 @@ func TestMove(t *testing.T) {
 					want.Round = 4
 				}
 			}
-			got, err := move(before, to)
+			got, err := Move(before, to, time.Now())
 			if (err == nil) != legal[pair{from, to}] {
 				t.Errorf("move from %q to %q = %v, want legal: %v", from, to, err, legal[pair{from, to}])
 			}
@@ -47,7 +48,7 @@ func TestMove(t *testing.T) {
 
 func TestTerminal(t *testing.T) {
 	for _, s := range allStates {
-		if got, want := s.terminal(), s != Running && s != Paused; got != want {
+		if got, want := s.Terminal(), s != Running && s != Paused; got != want {
 			t.Errorf("%q.terminal() = %v, want %v", s, got, want)
 		}
 	}
@@ -65,11 +66,11 @@ func TestStandings(t *testing.T) {
 		for _, state := range row.states {
 			for _, to := range moves[state] {
 				for _, saved := range []bool{true, false} {
-					next := standingIn(to, saved)
+					next := StandingIn(to, saved)
 					if !slices.Contains(standings[next].states, to) {
 						t.Errorf("a record that is %q stands at %q, whose states are %q", to, next, standings[next].states)
 					}
-					err := from.allows(next)
+					err := from.Allows(next)
 					if legal := slices.Contains(row.next, next); (err == nil) != legal {
 						t.Errorf("from %q to %q: %v; want legal: %v", from, next, err, legal)
 					}
@@ -80,7 +81,7 @@ func TestStandings(t *testing.T) {
 	for _, s := range allStates {
 		for _, saved := range []bool{true, false} {
 			// Only claims lead to Running, and commit makes none that is not saved.
-			if at := standingIn(s, saved); at.unsaved() == saved && s != Running {
+			if at := StandingIn(s, saved); at.Unsaved() == saved && s != Running {
 				t.Errorf("a record that is %q and saved: %v stands at %q", s, saved, at)
 			}
 		}
@@ -89,13 +90,13 @@ func TestStandings(t *testing.T) {
 
 // Nothing leads out of an end but its own saving or loss, and nothing leads back from a loss.
 func TestStandingsEnd(t *testing.T) {
-	for from, next := range map[standing][]standing{ended: {lost}, endedUnsaved: {ended, lost}, lost: nil} {
+	for from, next := range map[Standing][]Standing{StandsEnded: {StandsLost}, StandsEndedUnsaved: {StandsEnded, StandsLost}, StandsLost: nil} {
 		if got := standings[from].next; !slices.Equal(got, next) {
 			t.Errorf("%q leads to %q, want %q", from, got, next)
 		}
 	}
 	for from, row := range standings {
-		if from != lost && !slices.Contains(row.next, lost) {
+		if from != StandsLost && !slices.Contains(row.next, StandsLost) {
 			t.Errorf("%q cannot be lost", from)
 		}
 	}

@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"encoding/json"
@@ -7,21 +7,21 @@ import (
 )
 
 func TestTail(t *testing.T) {
-	var s tail
-	s.add(0, []byte("a\xc3"))
+	var s Tail
+	s.Add(0, []byte("a\xc3"))
 	if got := s.String(); got != "a" {
 		t.Errorf("before the second byte of a character: %q, want %q", got, "a")
 	}
-	s.add(0, []byte("a\xc3\xa9"))    // As a sandbox repeats it to a new server.
-	s.add(1, []byte("\xc3"))         // Nothing new.
-	s.add(9, []byte("out of place")) // No sandbox of ours leaves a gap.
-	s.add(3, []byte("\xff"))
+	s.Add(0, []byte("a\xc3\xa9"))    // As a sandbox repeats it to a new server.
+	s.Add(1, []byte("\xc3"))         // Nothing new.
+	s.Add(9, []byte("out of place")) // No sandbox of ours leaves a gap.
+	s.Add(3, []byte("\xff"))
 	if got, want := s.String(), "aé\uFFFD"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	at := s.seen
 	for range 10 * mostPartial / 30 {
-		s.add(at, []byte(strings.Repeat("é", 15)))
+		s.Add(at, []byte(strings.Repeat("é", 15)))
 		at += 30
 	}
 	got := s.String()
@@ -37,7 +37,7 @@ func TestTail(t *testing.T) {
 func TestSizeOfPartialOutput(t *testing.T) {
 	for _, text := range []string{"", "plain\n", "é…", "\x00\x01\x1f", `"\`, strings.Repeat("\x00", 1000)} {
 		outcome := Outcome{Stdout: text}
-		raw, err := outcome.encode()
+		raw, err := outcome.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,18 +21,18 @@ import (
 
 // accepted returns how an execution with this record accepts the calls in a text. Its program may call nothing but
 // plain tools of its client.
-func accepted(record continuation.Record, text string) (ending, error) {
+func accepted(record continuation.Record, text string) (Ending, error) {
 	return acceptedOf(10, record, sandbox.CallsOf([]byte(text)))
 }
 
 // acceptedOf does the same for an execution that may make so many calls.
-func acceptedOf(maxCalls int, record continuation.Record, calls *sandbox.Calls) (ending, error) {
-	d := &dispatcher{maxCalls: maxCalls, work: idle{}}
-	p, e, err := d.plan(calls, record)
-	if err != nil || e.state != "" {
+func acceptedOf(maxCalls int, record continuation.Record, calls *sandbox.Calls) (Ending, error) {
+	d := &Dispatcher{MaxCalls: maxCalls, Work: idle{}}
+	p, e, err := d.Plan(calls, record, time.Now())
+	if err != nil || e.State != "" {
 		return e, err
 	}
-	return d.pause(p, record, 20), nil
+	return d.Pause(p, record, 20), nil
 }
 
 // idle is the work of a server that runs nothing.
@@ -80,14 +81,14 @@ func TestAccept(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := accepted(record, c.payload)
-			if err != nil || got.state != Paused {
-				t.Fatalf("accept = %q, %v, want paused", got.state, err)
+			if err != nil || got.State != Paused {
+				t.Fatalf("accept = %q, %v, want paused", got.State, err)
 			}
-			if !slices.EqualFunc(got.calls, c.want, sameCall) {
-				t.Errorf("calls = %s, want %s", got.calls, c.want)
+			if !slices.EqualFunc(got.Calls, c.want, sameCall) {
+				t.Errorf("calls = %s, want %s", got.Calls, c.want)
 			}
-			if !slices.EqualFunc(got.pending, c.pending, samePending) || len(got.issued) != c.issued {
-				t.Errorf("pending = %v, %d issued, want %v, %d", got.pending, len(got.issued), c.pending, c.issued)
+			if !slices.EqualFunc(got.Pending, c.pending, samePending) || len(got.Issued) != c.issued {
+				t.Errorf("pending = %v, %d issued, want %v, %d", got.Pending, len(got.Issued), c.pending, c.issued)
 			}
 		})
 	}
@@ -105,8 +106,8 @@ func sameCall(a, b Call) bool {
 func TestAcceptMoreThanThreeDigits(t *testing.T) {
 	record := continuation.Record{Tools: []string{"t"}, Issued: 998}
 	got, err := acceptedOf(2000, record, sandbox.CallsOf([]byte(`[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`)))
-	if err != nil || len(got.calls) != 2 || got.calls[0].ID != "call_999" || got.calls[1].ID != "call_1000" {
-		t.Errorf("accept = %v, %v, want call_999 and call_1000", got.calls, err)
+	if err != nil || len(got.Calls) != 2 || got.Calls[0].ID != "call_999" || got.Calls[1].ID != "call_1000" {
+		t.Errorf("accept = %v, %v, want call_999 and call_1000", got.Calls, err)
 	}
 }
 
@@ -131,7 +132,7 @@ func TestAcceptMalformed(t *testing.T) {
 	} {
 		got, err := accepted(continuation.Record{Tools: []string{"t"}}, payload)
 		if err == nil {
-			t.Errorf("accept(%.60q) = %q %v, want an error", payload, got.state, got.calls)
+			t.Errorf("accept(%.60q) = %q %v, want an error", payload, got.State, got.Calls)
 		}
 	}
 }
@@ -142,40 +143,40 @@ func TestAcceptRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, payload string
 		record        continuation.Record
-		want          ending
+		want          Ending
 	}{
 		{
 			"a tool that was not granted", `[{"n":1,"tool":"rm","input":{}}]`,
 			continuation.Record{Tools: []string{"t"}},
-			failed(UngrantedTool, "rm", 0),
+			Fail(UngrantedTool, "rm", 0),
 		},
-		{"no tools at all", one, continuation.Record{}, failed(UngrantedTool, "t", 0)},
-		{"no name", `[{"n":1,"input":{}}]`, continuation.Record{Tools: []string{"t"}}, failed(UngrantedTool, "", 0)},
+		{"no tools at all", one, continuation.Record{}, Fail(UngrantedTool, "t", 0)},
+		{"no name", `[{"n":1,"input":{}}]`, continuation.Record{Tools: []string{"t"}}, Fail(UngrantedTool, "", 0)},
 		{
 			"the case of letters counts", `[{"n":1,"tool":"T","input":{}}]`,
 			continuation.Record{Tools: []string{"t"}},
-			failed(UngrantedTool, "T", 0),
+			Fail(UngrantedTool, "T", 0),
 		},
 		{
 			"one bad call among good ones", `[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"rm","input":{}}]`,
 			continuation.Record{Tools: []string{"t"}},
-			failed(UngrantedTool, "rm", 0),
+			Fail(UngrantedTool, "rm", 0),
 		},
 		{
 			"the last round is over", one,
 			continuation.Record{Tools: []string{"t"}, Round: 20},
-			failed(TooManyRounds, "", 20),
+			Fail(TooManyRounds, "", 20),
 		},
 		{
 			"one call too many", one,
 			continuation.Record{Tools: []string{"t"}, Issued: 10},
-			failed(TooManyCalls, "", 10),
+			Fail(TooManyCalls, "", 10),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := accepted(c.record, c.payload)
-			if err != nil || got.state != c.want.state || got.reason != c.want.reason ||
-				got.detail != c.want.detail || got.code != c.want.code {
+			if err != nil || got.State != c.want.State || got.Reason != c.want.Reason ||
+				got.Detail != c.want.Detail || got.Code != c.want.Code {
 				t.Errorf("accept = %+v, %v, want %+v", got, err, c.want)
 			}
 		})
@@ -215,8 +216,8 @@ func TestAcceptForged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := accepted(continuation.Record{Tools: []string{"t"}}, calls(c.inputs...))
-			if err != nil || got.detail != c.want || (c.want == "") != (got.state == Paused) || c.want != "" && got.reason != ProtocolBroken {
-				t.Errorf("accept = %q %q %q, %v, want the detail %q", got.state, got.reason, got.detail, err, c.want)
+			if err != nil || got.Detail != c.want || (c.want == "") != (got.State == Paused) || c.want != "" && got.Reason != ProtocolBroken {
+				t.Errorf("accept = %q %q %q, %v, want the detail %q", got.State, got.Reason, got.Detail, err, c.want)
 			}
 		})
 	}
@@ -233,8 +234,8 @@ func TestAcceptReplacesWhatIsNoText(t *testing.T) {
 		`{ "a" : [ 1.0 , "\u00e9" ]}`: `{"a":[1.0,"\u00e9"]}`,
 	} {
 		got, err := accepted(continuation.Record{Tools: []string{"t"}}, `[{"n":1,"tool":"t","input":`+input+`}]`)
-		if err != nil || len(got.calls) != 1 || string(got.calls[0].Input) != want {
-			t.Errorf("accept of the input %s = %s, %v, want %s", input, got.calls, err, want)
+		if err != nil || len(got.Calls) != 1 || string(got.Calls[0].Input) != want {
+			t.Errorf("accept of the input %s = %s, %v, want %s", input, got.Calls, err, want)
 		}
 	}
 }
@@ -250,8 +251,8 @@ func TestAcceptStopsAtTheLimit(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got, err := acceptedOf(10, continuation.Record{Tools: []string{"t"}}, calls)
 	runtime.ReadMemStats(&after)
-	if err != nil || got.reason != TooManyCalls {
-		t.Fatalf("accept = %q %q, %v, want too many calls", got.state, got.reason, err)
+	if err != nil || got.Reason != TooManyCalls {
+		t.Fatalf("accept = %q %q, %v, want too many calls", got.State, got.Reason, err)
 	}
 	if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 {
 		t.Errorf("accept took %d bytes, want about as many as for ten calls", taken)
@@ -264,58 +265,58 @@ func TestAcceptUpToTheLimits(t *testing.T) {
 		Pending: []continuation.Call{{Number: 1, ID: "call_009"}},
 	}
 	got, err := accepted(record, `[{"n":1,"tool":"t","input":{}},{"n":2,"tool":"t","input":{}}]`)
-	if err != nil || got.state != Paused || len(got.issued) != 1 {
-		t.Errorf("accept = %q, %d issued, %v, want paused with 1: the call asked again is not new", got.state, len(got.issued), err)
+	if err != nil || got.State != Paused || len(got.Issued) != 1 {
+		t.Errorf("accept = %q, %d issued, %v, want paused with 1: the call asked again is not new", got.State, len(got.Issued), err)
 	}
 }
 
 func TestExited(t *testing.T) {
 	code := func(n int) *int { return &n }
-	exitedWith := func(n int) ending { return failed(ExitedCode, "", n) }
+	exitedWith := func(n int) Ending { return Fail(ExitedCode, "", n) }
 	report := func(r sandbox.Report) *sandbox.Report { return &r }
 	for _, c := range []struct {
 		name string
 		exit sandbox.Exit
-		want ending
+		want Ending
 	}{
-		{"done", sandbox.Exit{Report: &sandbox.Report{}}, ending{state: Completed}},
-		{"returned", sandbox.Exit{Report: report(sandbox.Report{Value: []byte(`[1]`)})}, ending{state: Completed, value: []byte(`[1]`)}},
+		{"done", sandbox.Exit{Report: &sandbox.Report{}}, Ending{State: Completed}},
+		{"returned", sandbox.Exit{Report: report(sandbox.Report{Value: []byte(`[1]`)})}, Ending{State: Completed, Value: []byte(`[1]`)}},
 		{"failed with a value", sandbox.Exit{Report: report(sandbox.Report{Exit: 3, Value: []byte(`[1]`)})}, exitedWith(3)},
-		{"raised", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "E: x"})}, failed(RaisedError, "E: x", 0)},
-		{"raised what is not UTF-8", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "E: \xff"})}, failed(RaisedError, "E: \uFFFD", 0)},
+		{"raised", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "E: x"})}, Fail(RaisedError, "E: x", 0)},
+		{"raised what is not UTF-8", sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "E: \xff"})}, Fail(RaisedError, "E: \uFFFD", 0)},
 		{"exited", sandbox.Exit{Report: report(sandbox.Report{Exit: 3})}, exitedWith(3)},
 		{
 			"MemoryError",
 			sandbox.Exit{Report: report(sandbox.Report{Exit: 1, Error: "MemoryError", OutOfMemory: true})},
-			failed(OutOfMemory, "", 0),
+			Fail(OutOfMemory, "", 0),
 		},
-		{"a child died of memory, the program went on", sandbox.Exit{OutOfMemory: true, Report: &sandbox.Report{}}, ending{state: Completed}},
-		{"killed for memory", sandbox.Exit{Code: code(-9), OutOfMemory: true}, failed(OutOfMemory, "", 0)},
+		{"a child died of memory, the program went on", sandbox.Exit{OutOfMemory: true, Report: &sandbox.Report{}}, Ending{State: Completed}},
+		{"killed for memory", sandbox.Exit{Code: code(-9), OutOfMemory: true}, Fail(OutOfMemory, "", 0)},
 		{"killed", sandbox.Exit{Code: code(-9)}, exitedWith(-9)},
 		{"os._exit(7)", sandbox.Exit{Code: code(7)}, exitedWith(7)},
-		{"os._exit(0)", sandbox.Exit{Code: code(0)}, ending{state: Completed}},
-		{"stdout flood", sandbox.Exit{Over: "stdout"}, failed(StdoutFlood, "", 0)},
-		{"stderr flood", sandbox.Exit{Over: "stderr"}, failed(StderrFlood, "", 0)},
-		{"a flood counts for more than a good end", sandbox.Exit{Over: "stdout", Report: &sandbox.Report{}}, failed(StdoutFlood, "", 0)},
-		{"a flood counts for more than memory", sandbox.Exit{Over: "stdout", OutOfMemory: true, Code: code(-9)}, failed(StdoutFlood, "", 0)},
-		{"broken", sandbox.Exit{Broken: true}, failed(ProtocolBroken, "", 0)},
-		{"no word at all", sandbox.Exit{}, failed(SandboxLost, "", 0)},
+		{"os._exit(0)", sandbox.Exit{Code: code(0)}, Ending{State: Completed}},
+		{"stdout flood", sandbox.Exit{Over: "stdout"}, Fail(StdoutFlood, "", 0)},
+		{"stderr flood", sandbox.Exit{Over: "stderr"}, Fail(StderrFlood, "", 0)},
+		{"a flood counts for more than a good end", sandbox.Exit{Over: "stdout", Report: &sandbox.Report{}}, Fail(StdoutFlood, "", 0)},
+		{"a flood counts for more than memory", sandbox.Exit{Over: "stdout", OutOfMemory: true, Code: code(-9)}, Fail(StdoutFlood, "", 0)},
+		{"broken", sandbox.Exit{Broken: true}, Fail(ProtocolBroken, "", 0)},
+		{"no word at all", sandbox.Exit{}, Fail(SandboxLost, "", 0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.exit.Stdout, c.exit.Stderr = []byte("o\xff"), []byte("e")
-			got := exited(c.exit)
-			if string(got.value) != string(c.want.value) {
-				t.Errorf("value = %q, want %q", got.value, c.want.value)
+			got := Exited(c.exit)
+			if string(got.Value) != string(c.want.Value) {
+				t.Errorf("value = %q, want %q", got.Value, c.want.Value)
 			}
-			if got.state != c.want.state || got.reason != c.want.reason || got.detail != c.want.detail || got.code != c.want.code {
+			if got.State != c.want.State || got.Reason != c.want.Reason || got.Detail != c.want.Detail || got.Code != c.want.Code {
 				t.Errorf("exited = %+v, want %+v", got, c.want)
 			}
-			o := got.outcome("s")
+			o := got.Outcome("s")
 			if o.Stdout != "o\uFFFD" || o.Stderr != "e" {
 				t.Errorf("output = %q, %q, want %q, %q", o.Stdout, o.Stderr, "o\uFFFD", "e")
 			}
-			if string(o.Value) != string(c.want.value) {
-				t.Errorf("value of the outcome = %q, want %q", o.Value, c.want.value)
+			if string(o.Value) != string(c.want.Value) {
+				t.Errorf("value of the outcome = %q, want %q", o.Value, c.want.Value)
 			}
 		})
 	}
@@ -340,8 +341,8 @@ func TestMatchResults(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := settlementOf(pending, c.results)
-			if diff := cmp.Diff(c.want, got.results); diff != "" || err != nil {
+			got, err := SettlementOf(pending, c.results)
+			if diff := cmp.Diff(c.want, got.Results); diff != "" || err != nil {
 				t.Errorf("settlementOf = %v, and (-want +got):\n%s", err, diff)
 			}
 		})
@@ -351,7 +352,7 @@ func TestMatchResults(t *testing.T) {
 		for _, id := range ids {
 			results = append(results, Result{CallID: id})
 		}
-		_, err := settlementOf(pending, results)
+		_, err := SettlementOf(pending, results)
 		var wrong *ResultError
 		if !errors.As(err, &wrong) || wrong.CallID != ids[len(ids)-1] {
 			t.Errorf("settlementOf of %q = %v, want a ResultError of the last", ids, err)
@@ -368,14 +369,14 @@ func FuzzCalls(f *testing.F) {
 	record := continuation.Record{Tools: []string{"t"}, Issued: 2, Pending: []continuation.Call{{Number: 2, ID: "call_002"}}}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		e, err := accepted(record, string(payload))
-		if err != nil || e.state == Failed {
+		if err != nil || e.State == Failed {
 			return
 		}
-		if e.state != Paused || len(e.calls) == 0 || len(e.calls) != len(e.pending) {
-			t.Fatalf("accept = %q with %d calls, %d pending", e.state, len(e.calls), len(e.pending))
+		if e.State != Paused || len(e.Calls) == 0 || len(e.Calls) != len(e.Pending) {
+			t.Fatalf("accept = %q with %d calls, %d pending", e.State, len(e.Calls), len(e.Pending))
 		}
 		ids := map[string]bool{}
-		for _, c := range e.calls {
+		for _, c := range e.Calls {
 			if !utf8.Valid(c.Input) || !jsontext.Value(c.Input).IsValid() {
 				t.Errorf("the input %q is not what all readers take", c.Input)
 			}
@@ -385,7 +386,7 @@ func FuzzCalls(f *testing.F) {
 			ids[c.ID] = true
 		}
 		// The record and the answer hold the calls as JSON.
-		if _, err := json.Marshal(Outcome{State: Paused, Calls: e.calls}); err != nil {
+		if _, err := json.Marshal(Outcome{State: Paused, Calls: e.Calls}); err != nil {
 			t.Errorf("the calls cannot be encoded: %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"fermata/engine/outputs"
 )
 
-// encodeContract returns a contract of outputs in the form of the record, which leaves out descriptions.
-func encodeContract(c *outputs.Contract) (json.RawMessage, error) {
+// EncodeContract returns a contract of outputs in the form of the record, which leaves out descriptions.
+func EncodeContract(c *outputs.Contract) (json.RawMessage, error) {
 	if c == nil || len(c.Outputs) == 0 {
 		return nil, nil
 	}
@@ -27,9 +27,9 @@ func encodeContract(c *outputs.Contract) (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// contractOf returns the contract of outputs from the record of an execution. If there is none, it returns a
+// ContractOf returns the contract of outputs from the record of an execution. If there is none, it returns a
 // contract without outputs.
-func contractOf(r continuation.Record) (c outputs.Contract, err error) {
+func ContractOf(r continuation.Record) (c outputs.Contract, err error) {
 	if len(r.Outputs) == 0 {
 		return c, nil
 	}
@@ -39,14 +39,14 @@ func contractOf(r continuation.Record) (c outputs.Contract, err error) {
 	return c, nil
 }
 
-// judge decides what has become of each output of a contract. An execution whose program has completed
+// Judge decides what has become of each output of a contract. An execution whose program has completed
 // without producing all required outputs fails, unless the contract is lenient.
-func judge(e *ending, c outputs.Contract) {
+func Judge(e *Ending, c outputs.Contract) {
 	if len(c.Outputs) == 0 {
 		return
 	}
-	e.judged = c.Judge(e.found)
-	if missing := c.Missing(e.judged); len(missing) > 0 && e.state == Completed && !c.Lenient {
-		e.state, e.reason, e.detail, e.value = Failed, OutputsMissing, strings.Join(missing, ", "), nil
+	e.Judged = c.Judge(e.Found)
+	if missing := c.Missing(e.Judged); len(missing) > 0 && e.State == Completed && !c.Lenient {
+		e.State, e.Reason, e.Detail, e.Value = Failed, OutputsMissing, strings.Join(missing, ", "), nil
 	}
 }

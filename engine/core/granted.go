@@ -1,4 +1,4 @@
-package engine
+package core
 
 import "slices"
 
@@ -13,17 +13,17 @@ type Traits struct {
 	Envelope bool
 }
 
-// granted is what the record of an execution keeps of its mandate.
-type granted struct {
-	Tools      []grantedTool     `json:"tools,omitempty"`
+// Granted is what the record of an execution keeps of its mandate.
+type Granted struct {
+	Tools      []GrantedTool     `json:"tools,omitempty"`
 	Traits     map[string]Traits `json:"traits,omitempty"`
 	Sequential bool              `json:"sequential,omitempty"`
 	MaxCost    *int64            `json:"max_cost,omitempty"`
 	Approvals  bool              `json:"approvals,omitempty"`
 }
 
-// A grantedTool is a host.Tool in the form of the record.
-type grantedTool struct {
+// A GrantedTool is a host.Tool in the form of the record.
+type GrantedTool struct {
 	Toolset    string `json:"toolset"`
 	Tool       string `json:"tool"`
 	Approval   string `json:"approval,omitempty"`
@@ -32,8 +32,8 @@ type grantedTool struct {
 	Idempotent bool   `json:"idempotent,omitempty"`
 }
 
-// toolsets returns the names of the toolsets that the server runs for the program.
-func (g granted) toolsets() (keys []string) {
+// Toolsets returns the names of the toolsets that the server runs for the program.
+func (g Granted) Toolsets() (keys []string) {
 	for _, t := range g.Tools {
 		if !slices.Contains(keys, t.Toolset) {
 			keys = append(keys, t.Toolset)
@@ -42,8 +42,8 @@ func (g granted) toolsets() (keys []string) {
 	return keys
 }
 
-// names returns the names of the tools that the program may call, those of its client first.
-func (g granted) names(own []string) []string {
+// Names returns the names of the tools that the program may call, those of its client first.
+func (g Granted) Names(own []string) []string {
 	if len(g.Tools) == 0 {
 		return own
 	}
@@ -57,21 +57,21 @@ func (g granted) names(own []string) []string {
 }
 
 // find returns the granted tool of a toolset.
-func (g granted) find(toolset, tool string) (grantedTool, bool) {
+func (g Granted) find(toolset, tool string) (GrantedTool, bool) {
 	if toolset == "" {
-		return grantedTool{}, false
+		return GrantedTool{}, false
 	}
-	i := slices.IndexFunc(g.Tools, func(t grantedTool) bool { return t.Toolset == toolset && t.Tool == tool })
+	i := slices.IndexFunc(g.Tools, func(t GrantedTool) bool { return t.Toolset == toolset && t.Tool == tool })
 	if i < 0 {
-		return grantedTool{}, false
+		return GrantedTool{}, false
 	}
 	return g.Tools[i], true
 }
 
 // owns reports whether a tool of the client belongs to a toolset of the client.
-func (g granted) owns(toolset, tool string) bool {
+func (g Granted) owns(toolset, tool string) bool {
 	return g.Traits[tool].Toolset == toolset
 }
 
 // traits returns the traits of a client's tool.
-func (g granted) traits(tool string) Traits { return g.Traits[tool] }
+func (g Granted) traits(tool string) Traits { return g.Traits[tool] }

@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"encoding/json"
@@ -43,8 +43,8 @@ func (e *ResultsError) Error() string {
 	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
 }
 
-// told is what a program is told whose call has such a result.
-func (e *ResultsError) told() string {
+// Told is what a program is told whose call has such a result.
+func (e *ResultsError) Told() string {
 	return fmt.Sprintf("the results of the execution have %d bytes in all with this one; at most %d are allowed", e.Size, e.Limit)
 }
 

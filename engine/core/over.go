@@ -1,4 +1,4 @@
-package engine
+package core
 
 import (
 	"cmp"
@@ -31,11 +31,11 @@ func (e *ExpiredError) Error() string { return "engine: execution is over: " + e
 // Unwrap returns ErrExpired.
 func (e *ExpiredError) Unwrap() error { return ErrExpired }
 
-// errForgotten is about an execution of which nobody knows anything any more.
-var errForgotten = &ExpiredError{string(Expired), "Nothing is known of this execution any more: it has ended, or its record is lost"}
+// ErrForgotten is about an execution of which nobody knows anything any more.
+var ErrForgotten = &ExpiredError{string(Expired), "Nothing is known of this execution any more: it has ended, or its record is lost"}
 
-// overOf tells how the execution of a record has ended.
-func overOf(r continuation.Record) *ExpiredError {
+// OverOf tells how the execution of a record has ended.
+func OverOf(r continuation.Record) *ExpiredError {
 	switch state := State(r.State); {
 	case state == Completed:
 		return &ExpiredError{OverFinished, "The program has completed"}
@@ -48,34 +48,37 @@ func overOf(r continuation.Record) *ExpiredError {
 
 // overDetails say how executions have ended whose records do not say more.
 var overDetails = map[State]string{
-	Failed:    sandboxEnded,
+	Failed:    SandboxEnded,
 	TimedOut:  "The program has used up its run budget",
 	Cancelled: "The execution was cancelled",
 	Expired:   "The pause ran out",
 }
 
-// sandboxEnded tells that nothing more is known of why a sandbox has gone.
-const sandboxEnded = "The sandbox ended, and the program was not the cause"
+// Aborted returns the error about an execution that is being cancelled.
+func Aborted() *ExpiredError { return &ExpiredError{string(Cancelled), overDetails[Cancelled]} }
 
-// leftAs returns the outcome of an execution, whose record is r, that ends in its pause. loss tells why its sandbox is
+// SandboxEnded tells that nothing more is known of why a sandbox has gone.
+const SandboxEnded = "The sandbox ended, and the program was not the cause"
+
+// LeftAs returns the outcome of an execution, whose record is r, that ends in its pause. loss tells why its sandbox is
 // gone, if that is why.
-func leftAs(to State, why string, r continuation.Record, loss string) Outcome {
+func LeftAs(to State, why string, r continuation.Record, loss string) Outcome {
 	o := Outcome{State: to, Session: r.Session}
 	switch why {
-	case pauseRanOut:
-		o.Detail = ranOut(r)
-	case pauseLost, pauseUnclaimed:
+	case PauseRanOut:
+		o.Detail = RanOut(r)
+	case PauseLost, PauseUnclaimed:
 		o.Reason, o.Detail = SandboxLost, loss
-	case pauseStopped:
+	case PauseStopped:
 		o.Detail = "The server was stopped (FERMATA_DRAIN=end)"
-	case pauseSpent:
+	case PauseSpent:
 		o.Detail = fmt.Sprintf("The program has used up its run budget of %s, since a part of it ran during the pause", inSeconds(r.Budget))
 	}
 	return o
 }
 
-// ranOut tells that the pause of a record has run out.
-func ranOut(r continuation.Record) string {
+// RanOut tells that the pause of a record has run out.
+func RanOut(r continuation.Record) string {
 	if r.Since.IsZero() {
 		return overDetails[Expired]
 	}
@@ -87,22 +90,22 @@ func inSeconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'g', -1, 64) + " s"
 }
 
-// What ends an execution in its pause, in the words of the log. leftAs has those for clients.
+// What ends an execution in its pause, in the words of the log. LeftAs has those for clients.
 const (
-	pauseRanOut    = "a pause ran out: no continuation came in time"
-	pauseLost      = "a paused program lost its sandbox"
-	pauseSpent     = "a program used up its run budget although it was paused"
-	pauseCancelled = "a paused execution was cancelled"
-	pauseStopped   = "a paused execution was ended because the server stops"
-	pauseUnclaimed = "an execution whose server had died was ended: it could not go on where it stood"
+	PauseRanOut    = "a pause ran out: no continuation came in time"
+	PauseLost      = "a paused program lost its sandbox"
+	PauseSpent     = "a program used up its run budget although it was paused"
+	PauseCancelled = "a paused execution was cancelled"
+	PauseStopped   = "a paused execution was ended because the server stops"
+	PauseUnclaimed = "an execution whose server had died was ended: it could not go on where it stood"
 )
 
-// lastAnswer returns the answer that a record keeps.
-func lastAnswer(record continuation.Record) (Outcome, error) {
-	outcome := Outcome{Step: stepOf(record)}
+// LastAnswer returns the answer that a record keeps.
+func LastAnswer(record continuation.Record) (Outcome, error) {
+	outcome := Outcome{Step: StepOf(record)}
 	outcome.Step.Repeated = true
 	if len(record.Answer) == 0 {
-		return outcome, overOf(record) // See kept.
+		return outcome, OverOf(record) // See kept.
 	}
 	if err := json.Unmarshal(record.Answer, &outcome); err != nil {
 		return Outcome{}, fmt.Errorf("read kept answer of execution %s: %w", record.ID, err)
