@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fermata import values
 
-# The most bytes of JSON that a value may take. The server checks it again, in engine/value.go.
+# The most bytes of JSON that a value may take. The server checks it again, in engine/core/value.go.
 MAX: Final = 64_000
 
 # The mark of a truncated text.

@@ -20,7 +20,7 @@ from typing import Any, Final
 _COMPACT: Final = (",", ":")
 
 # The largest input of a call, in bytes of JSON, and how deep it may be nested. The server
-# checks both again, in engine/calls.go.
+# checks both again, in engine/core/input.go.
 MAX_INPUT: Final = 5_000_000
 MAX_DEPTH: Final = 500
 
