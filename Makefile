@@ -15,6 +15,8 @@ TESTFLAGS ?=
 RETRY ?=
 BENCHFLAGS ?=
 DOCKERFLAGS ?=
+# How many steps the model of an execution makes in `make fuzz`: ten million take two minutes of processor time.
+MODELSTEPS ?= 10000000
 # How long each fuzz target runs. 5000x runs it 5000 times instead.
 FUZZTIME ?= 10s
 
@@ -152,12 +154,13 @@ $(GOTESTSUM):
 	mv bin/gotestsum $@
 
 .PHONY: fuzz
-fuzz: ## run each fuzz target for FUZZTIME, 10s
+fuzz: ## run each fuzz target for FUZZTIME, 10s, and MODELSTEPS steps of the model of an execution
 	@grep -rnoE --include='*_test.go' --exclude-dir=node_modules '^func Fuzz[A-Za-z0-9_]+' . | \
 		sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | sort | while read -r dir target; do \
 		echo "== $$dir $$target"; \
 		go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "$$dir" || exit 1; \
 	done
+	go test -count=1 -timeout=0 -run='^TestModel$$' ./engine/core -args -model-steps=$(MODELSTEPS)
 
 .PHONY: bench
 bench: ## the server's figures beside the floors; BENCHFLAGS=-h lists the flags

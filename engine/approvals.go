@@ -38,13 +38,8 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 	if core.StateOf(call) == core.CallOperator && !a.Operator {
 		return ErrForbidden
 	}
-	to := core.CallRefused
-	if a.Approve {
-		to = core.CallApproved
-	}
-	pending := slices.Clone(c.record.Pending)
-	pending[i].Reason = a.Reason
-	if err := core.MoveCall(&pending[i], to); err != nil {
+	pending, err := core.Approve(c.record.Pending, i, a.Approve, a.Reason)
+	if err != nil {
 		return err
 	}
 	notes := c.chronicle.noteDecisions([]core.Decision{{Call: call, Approve: a.Approve, Reason: a.Reason}}, a.Principal)

@@ -25,14 +25,17 @@ func (c *conversation) beginCalls(p core.Plan) error {
 	if c.standing != core.StandsRunning {
 		return ErrOwnerAway
 	}
-	begun, failed := p.Starts(c.record, core.GiveIDs(p.Begin, c.record.Issued))
+	begun, failed, err := p.Starts(c.record, core.GiveIDs(p.Begin, c.record.Issued))
+	if err != nil {
+		return err
+	}
 	for _, b := range p.Begin {
 		c.chronicle.noteBegin(b)
-		if b.Refusal != "" && b.ByServer {
+		if b.Refusal != "" && b.ByServer && !b.Known() {
 			c.tally.call(true)
 		}
 	}
-	err := c.amend(context.Background(), begun)
+	err = c.amend(context.Background(), begun)
 	if errors.Is(err, continuation.ErrUnavailable) {
 		c.note(failed)
 		for _, b := range p.Begin {
@@ -48,7 +51,7 @@ func (c *conversation) beginCalls(p core.Plan) error {
 
 // endCall notes what has come of a call that the server has run, unless the program has given it up. The
 // next write of the record has it.
-func (c *conversation) endCall(s *served) {
+func (c *conversation) endCall(s *served) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	received := c.record.Received + max(s.size, int64(len(s.output)))
@@ -66,17 +69,22 @@ func (c *conversation) endCall(s *served) {
 	if s.message != "" && !s.unknown {
 		back = s.call.Cost
 	}
-	c.note(core.Settle(s.call.Number, received, back))
+	change, err := core.Settle(c.record, s.call.Number, received, back)
+	if err != nil {
+		return err
+	}
+	c.note(change)
 	switch {
 	case s.givenUp:
-		return // The journal has its end already, and the program does not get the result.
+		return nil // The journal has its end already, and the program does not get the result.
 	case s.message != "":
 		c.chronicle.Note(c.chronicle.failureTold(s.call.ID, s.message, s.details, took))
-		return
+		return nil
 	}
 	c.chronicle.Note(&journal.CallCompleted{
 		Call: s.call.ID, Record: c.chronicle.recordName(s.call.ID), Output: c.chronicle.Value(s.output), Took: took, Cost: s.tool.Cost,
 	})
+	return nil
 }
 
 // givenUp notes the calls that the server runs on, though the program does not wait for them any more.
@@ -89,12 +97,15 @@ func (c *conversation) givenUp(calls []*served) {
 	}
 }
 
-// missed notes the calls that a former server has begun, and for which the program does not wait any
-// more: it has their results, though the journal has not.
+// missed forgets the calls whose results the program has got. Of those that a former server has begun the journal may
+// not know that.
 func (c *conversation) missed(awaited map[int]bool, w *crew) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.note(core.Forget(func(p continuation.Call) bool {
+		if core.Got(p, awaited) {
+			return true
+		}
 		if core.StateOf(p) != core.CallBegun || awaited[p.Number] || w.Has(p.Number) {
 			return false
 		}
@@ -110,7 +121,7 @@ func (c *chronicle) noteBegin(p *core.Proposal) {
 	if p.Unbegun {
 		c.Note(c.begun(core.IssuedCall{Call: core.Call{ID: p.Entry.ID, Name: p.Tool, Input: []byte(p.Input), Toolset: p.Key}, Line: p.Line, Server: p.ByServer}))
 	}
-	if p.Refusal != "" {
+	if p.Refusal != "" && !p.Known() {
 		c.Note(c.failure(p.Entry.ID, p.Refusal, 0))
 	}
 }
@@ -174,7 +185,9 @@ func (s *stretch) served(first *served) (core.Ending, bool) {
 		if e, rested := s.open(next); rested {
 			return e, true
 		}
-		s.conversation.endCall(next)
+		if err := s.conversation.endCall(next); err != nil {
+			return s.broken(sandbox.Broken{Err: err}), true
+		}
 		w.end(next)
 		select {
 		case next = <-w.done:

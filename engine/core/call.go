@@ -25,8 +25,9 @@ const (
 	CallTold    CallState = "told"
 	// CallIssued: the client runs the tool.
 	CallIssued CallState = "issued"
-	// CallBegun: the server runs the tool.
+	// CallBegun: the server runs the tool. CallEnded: the call has ended, and the program is given the result.
 	CallBegun CallState = "begun"
+	CallEnded CallState = "ended"
 	// CallHanded: the result hands files over, which are being kept. CallAnswered: the program gets the result.
 	CallHanded   CallState = "handed"
 	CallAnswered CallState = "answered"
@@ -54,7 +55,8 @@ var callStates = map[CallState]struct {
 	CallRefused:  {recordedCall{"refused", false}, []CallState{CallTold}},
 	CallTold:     {recordedCall{"refused", true}, nil},
 	CallIssued:   {recordedCall{"", false}, []CallState{CallAnswered, CallHanded}},
-	CallBegun:    {recordedCall{"begun", false}, nil},
+	CallBegun:    {recordedCall{"begun", false}, []CallState{CallEnded}},
+	CallEnded:    {recordedCall{"begun", true}, nil},
 	CallHanded:   {recordedCall{"handed", true}, []CallState{CallAnswered}},
 	CallAnswered: {recordedCall{"", true}, nil},
 	CallDecided:  {recordedCall{"asked", true}, nil},

@@ -28,6 +28,7 @@ func TestCallMoves(t *testing.T) {
 		{CallApproved, CallBegun}:    true,
 		{CallRefused, CallTold}:      true,
 		{CallIssued, CallAnswered}:   true,
+		{CallBegun, CallEnded}:       true,
 		{CallIssued, CallHanded}:     true,
 		{CallHanded, CallAnswered}:   true,
 	}

@@ -56,8 +56,9 @@ func Repeatable(r continuation.Record) bool { return r.Round > 0 || r.Start != "
 
 // Starts returns what the calls of a plan that begin, or fail at once, leave in the record r: those that begin are
 // recorded before the first of them leaves. Their ids were given; issued is how many calls have ids. If the store does
-// not accept that, none begins, and failed is the change of the record.
-func (p Plan) Starts(r continuation.Record, issued int) (begun, failed Change) {
+// not accept that, none begins, and failed is the change of the record. A call that an earlier server has begun stays
+// when it fails, until the program has got that: otherwise the next server would take it for a new one.
+func (p Plan) Starts(r continuation.Record, issued int) (begun, failed Change, err error) {
 	var begin, others []continuation.Call
 	reserved := int64(0)
 	for _, b := range p.Begin {
@@ -68,17 +69,23 @@ func (p Plan) Starts(r continuation.Record, issued int) (begun, failed Change) {
 	}
 	for _, call := range r.Pending {
 		i := slices.IndexFunc(p.Begin, func(b *Proposal) bool { return b.Number == call.Number })
+		state := StateOf(call)
 		switch {
-		case i < 0 && StateOf(call).Open():
-			others = append(others, call)
 		case i >= 0 && p.Begin[i].Refusal == "":
 			reserved -= call.Cost // A former server has reserved it. If the call is not repeated it may have taken effect.
+		case i < 0 && state.Open(), state == CallEnded:
+			others = append(others, call)
+		case state == CallBegun:
+			if err := MoveCall(&call, CallEnded); err != nil {
+				return nil, nil, err
+			}
+			others = append(others, call)
 		}
 	}
 	begun = func(next *continuation.Record) {
 		next.Pending, next.Issued, next.Cost = slices.Concat(begin, others), issued, next.Cost+reserved
 	}
-	return begun, func(next *continuation.Record) { next.Pending, next.Issued = others, issued }
+	return begun, func(next *continuation.Record) { next.Pending, next.Issued = others, issued }, nil
 }
 
 // Forget returns the change of a record from which calls are taken that have ended.
@@ -86,12 +93,24 @@ func Forget(ended func(continuation.Call) bool) Change {
 	return func(next *continuation.Record) { next.Pending = slices.DeleteFunc(slices.Clone(next.Pending), ended) }
 }
 
-// Settle returns what the end of a call that the server has run leaves in the record. received is how many bytes of
-// results the execution has got in all, and back is what of the cost of the call is given back.
-func Settle(number int, received, back int64) Change {
-	forget := Forget(func(c continuation.Call) bool { return c.Number == number })
-	return func(next *continuation.Record) {
-		forget(next)
-		next.Received, next.Cost = received, next.Cost-back
+// Settle returns what the end of a call that the server has run leaves in the record r. The call stays until the
+// program has got the result. received is how many bytes of results the execution has got in all, and back is what of
+// the cost of the call is given back.
+func Settle(r continuation.Record, number int, received, back int64) (Change, error) {
+	pending := slices.Clone(r.Pending)
+	for i := range pending {
+		if pending[i].Number == number {
+			if err := MoveCall(&pending[i], CallEnded); err != nil {
+				return nil, err
+			}
+		}
 	}
+	return func(next *continuation.Record) {
+		next.Pending, next.Received, next.Cost = pending, received, next.Cost-back
+	}, nil
+}
+
+// Got reports whether a call has ended whose result the program has got: it does not wait for the call any more.
+func Got(c continuation.Call, awaited map[int]bool) bool {
+	return StateOf(c) == CallEnded && !awaited[c.Number]
 }

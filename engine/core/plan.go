@@ -73,7 +73,7 @@ func (d *Dispatcher) Plan(calls *sandbox.Calls, r continuation.Record, now time.
 	p := Plan{Awaited: map[int]bool{}}
 	known := map[int]continuation.Call{}
 	for _, c := range r.Pending {
-		if StateOf(c).Open() {
+		if state := StateOf(c); state.Open() || state == CallEnded {
 			known[c.Number] = c
 		}
 	}
@@ -154,7 +154,8 @@ func (x *decider) decide(p *Proposal) Ending {
 	p.Entry.Server = p.ByServer
 	before := len(x.plan.Begin) + len(x.plan.Asked)
 	switch {
-	case from == CallBegun && !p.Granted.Idempotent:
+	case from == CallBegun && !p.Granted.Idempotent, from == CallEnded:
+		// A server that has died since has begun the call. If it has ended, the program has not got the result.
 		x.fail(p, TextRestarted)
 	case err != nil:
 		x.fail(p, err.Error())
@@ -224,6 +225,9 @@ func (x *decider) ask(p *Proposal, approval string) {
 	x.plan.Asked = append(x.plan.Asked, p)
 }
 
+// Known reports whether the journal has the end of the call, though the program has not got its result.
+func (p *Proposal) Known() bool { return StateOf(p.Entry) == CallEnded }
+
 // Waits reports whether the call waits for approval.
 func (p *Proposal) Waits() bool { return StateOf(p.Entry).WaitsForApproval() }
 
@@ -280,7 +284,8 @@ func (x *decider) leave(p *Proposal) {
 
 // fail puts a call into the plan as one that fails at once.
 func (x *decider) fail(p *Proposal, why string) {
-	p.Unbegun = StateOf(p.Entry) != CallBegun
+	state := StateOf(p.Entry)
+	p.Unbegun = state != CallBegun && state != CallEnded
 	p.Refusal = why
 	x.plan.Begin = append(x.plan.Begin, p)
 }

@@ -127,6 +127,17 @@ func (s *Settlement) Ask(asked Outcome) {
 	}
 }
 
+// Approve returns the pending calls after an approval of the i-th of them that has come by itself.
+func Approve(pending []continuation.Call, i int, approve bool, reason string) ([]continuation.Call, error) {
+	to := CallRefused
+	if approve {
+		to = CallApproved
+	}
+	pending = slices.Clone(pending)
+	pending[i].Reason = reason
+	return pending, MoveCall(&pending[i], to)
+}
+
 // RefusedText returns the error of a call that was refused.
 func RefusedText(reason string) string {
 	if reason == "" {
