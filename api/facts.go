@@ -23,8 +23,7 @@ type facts struct {
 	cause error
 	// warning is what an operator should know of a request that was served all the same.
 	warning string
-	// notes are what else the log tells of the request, and line is what it tells of an execution
-	// and of a refusal.
+	// notes are further attributes for the log; line has those about an execution and about a refusal.
 	notes []slog.Attr
 	line  line
 	// compressors compress the answer; they are nil if nothing does.

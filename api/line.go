@@ -22,7 +22,7 @@ const ClientRequestIDHeader = "X-LibreChat-Code-Request-ID"
 // of the log quote it, so that it cannot forge a line.
 const maxReason = 300
 
-// A line is what the log tells of a request beyond what it tells of each.
+// A line has the attributes in the log that only some requests have.
 type line struct {
 	// contract is that of the execution, and execution is its id, if the answer names it.
 	contract, execution string

@@ -145,8 +145,8 @@ func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelli
 	return x.conversation.abort(ctx), nil
 }
 
-// forgotten returns what is told of an execution that has no record: it has ended, as far as
-// anybody knows of it.
+// forgotten answers a Cancel of an execution that has no record: it has ended if its journal is there, and is unknown
+// otherwise.
 func (c *canceller) forgotten(ctx context.Context, which Cancel) (Cancelling, error) {
 	summary, err := c.o.Store.Summary(ctx, which.Execution)
 	switch {

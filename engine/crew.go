@@ -153,8 +153,8 @@ func (w *crew) giveUp(awaited map[int]bool) []*served {
 
 // results returns the results that the program gets now, and whether it goes on. While none of the results
 // for which the program waits has arrived, and a call still runs, it gets none: it would only make its calls
-// again. That holds even if the program does not wait for the call that runs any more, since the others may
-// wait for its lane or its place. If a timer of the program is due, it goes on without results.
+// again. That holds also if the program has given that call up, since the calls for which it waits may be queued
+// behind it. If a timer of the program is due, it goes on without results.
 func (w *crew) results(due bool) (results []sandbox.Result, now bool) {
 	if !w.resting {
 		return nil, false

@@ -18,8 +18,8 @@ type router struct {
 	successor  *successor
 }
 
-// route returns the execution that claims are for, after a take-over if need be. If the execution
-// lives on another server, or nowhere any more, route returns no execution, but the answer.
+// route returns the execution that claims are for, after a take-over if need be. If another server owns it, or it has
+// ended, route returns that answer and a nil execution.
 func (t *router) route(ctx context.Context, claims continuation.Claims, r Resume) (*execution, core.Outcome, error) {
 	if x := t.executions.find(claims.Execution); x != nil {
 		return x, core.Outcome{}, nil

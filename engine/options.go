@@ -100,7 +100,7 @@ type Options struct {
 type Peers interface {
 	// Resume hands r over to the server at address.
 	Resume(ctx context.Context, address string, r Resume) (core.Outcome, error)
-	// Cancel asks the server at address to cancel what it has of c.
+	// Cancel hands c over to the server at address.
 	Cancel(ctx context.Context, address string, c Cancel) (Cancelling, error)
 	// CancelSession asks the server at address to cancel the executions that it has of a session, and
 	// returns what became of each, by its id.

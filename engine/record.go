@@ -29,8 +29,8 @@ type ledger struct {
 	members *cluster.Member
 	quota   *quota.Quota
 	tally   *tally
-	// chronicle notes what each write of the record brings to the journal. publisher writes what
-	// has no change of the state to wait for.
+	// chronicle collects events, which every write of the record stores. publisher writes the record when events wait
+	// and no change of the state is due.
 	chronicle *chronicle
 	publisher *publisher
 	// state is the State of the record, for readers that cannot wait for mu, which is held

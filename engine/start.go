@@ -76,7 +76,7 @@ const defaultPackage = "fermata_tools"
 type outset struct {
 	program *sandbox.Program
 	mandate *mandate
-	// used is true when an execution has the mandate.
+	// used is true once an execution has the mandate, and will release it.
 	used bool
 }
 

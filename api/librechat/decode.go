@@ -182,7 +182,7 @@ func (r *request) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return readObject(d, r, requestNames, &r.unknown, 0)
 }
 
-// UnmarshalJSONFrom reads the function of a tool, or notes what stands in its place.
+// UnmarshalJSONFrom reads the function of a tool. If it is no object, only its kind is kept.
 func (f *functionMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*f = functionMembers{kind: d.PeekKind()}
 	if f.kind != jsontext.KindBeginObject {

@@ -68,7 +68,7 @@ func (c *Client) Resume(ctx context.Context, address string, r engine.Resume) (c
 	return a.Outcome.outcome(), nil
 }
 
-// Cancel asks the server at address to cancel what it has of r.
+// Cancel hands r over to the server at address.
 func (c *Client) Cancel(ctx context.Context, address string, r engine.Cancel) (engine.Cancelling, error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()

@@ -320,7 +320,7 @@ func (d *Dispatcher) Pause(p Plan, r continuation.Record, maxRounds int) Ending 
 		e.Calls, e.Pending = append(e.Calls, call), append(e.Pending, asked.Entry)
 		e.Size += int64(cap(asked.Input)+len(asked.Tool)) + CallOverhead
 	}
-	// One whose lane has a call that waits for approval begins later, and must not need another approval then.
+	// An approved call that cannot begin yet, since its lane is taken, stays: otherwise it would need another approval.
 	for _, call := range r.Pending {
 		if StateOf(call) == CallApproved && p.Awaited[call.Number] && !p.asks(call.Number) {
 			e.Pending = append(e.Pending, call)

@@ -43,7 +43,7 @@ func (e *ResultsError) Error() string {
 	return fmt.Sprintf("engine: results of %d bytes in all, at most %d allowed", e.Size, e.Limit)
 }
 
-// Told is what a program is told whose call has such a result.
+// Told is the error text that the program gets for such a call.
 func (e *ResultsError) Told() string {
 	return fmt.Sprintf("the results of the execution have %d bytes in all with this one; at most %d are allowed", e.Size, e.Limit)
 }

@@ -64,8 +64,8 @@ func SettlementOf(pending []continuation.Call, results []Result) (Settlement, er
 	return s, nil
 }
 
-// take takes the result of a call that needs no approval, or whose approval and result a server has taken
-// that has died since.
+// take accepts the result of a call that needs no approval, or whose approval and result another server has accepted
+// before it died.
 func (s *Settlement) take(call continuation.Call, r Result) error {
 	if r.Approve != nil && StateOf(call).Open() {
 		return &ApprovalError{call.ID, "does not wait for approval"}

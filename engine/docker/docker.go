@@ -35,7 +35,7 @@ const (
 	giveUpTimeout = 5 * time.Second
 	// cleanupTimeout bounds the removal of a container that could not be started.
 	cleanupTimeout = 5 * time.Second
-	// askTimeout bounds the questions to the daemon when a server starts, and a List.
+	// askTimeout bounds each request to the daemon when a server starts, and in List.
 	askTimeout = 8 * time.Second
 	// retryDelay is how long Destroy waits between two attempts.
 	retryDelay = 100 * time.Millisecond

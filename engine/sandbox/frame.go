@@ -87,7 +87,7 @@ func (f *frame) release() {
 type frameReader struct {
 	*bufio.Reader
 	limits Limits
-	// holder, if set, returns who counts large frames of calls, or nil.
+	// holder, if set, returns what large frames of calls count against, or nil.
 	holder func() Holder
 }
 
