@@ -7,13 +7,12 @@ import (
 	"net/http"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/labstack/echo/v4"
 
 	"fermata/api/auth"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/filename"
 	"fermata/engine/files"
 	"fermata/engine/outputs"

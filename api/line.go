@@ -7,11 +7,10 @@ import (
 	"net/http"
 	"strings"
 
-	"fermata/engine/core"
-
 	"github.com/labstack/echo/v4"
 
 	"fermata/api/auth"
+	"fermata/engine/core"
 )
 
 // ClientRequestIDHeader carries the id that a client has given to a request, by which it can cancel

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )

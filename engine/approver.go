@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 )
 
 // An approver finds the execution of an Approval.

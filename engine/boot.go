@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/uuid"
 
 	"fermata/continuation"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/requests"
 )
 

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"
 	"fermata/stubs"

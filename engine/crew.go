@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/host"
 	"fermata/engine/tools/policy"

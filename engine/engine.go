@@ -11,9 +11,8 @@ import (
 	"fmt"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/requests"
 )
 

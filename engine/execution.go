@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"
 )

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 )
 

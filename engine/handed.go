@@ -10,10 +10,9 @@ import (
 	"fmt"
 	"slices"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/engine/artifact"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )

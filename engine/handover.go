@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

@@ -12,9 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/outputs"
 	"fermata/engine/sandbox/sandboxtest"

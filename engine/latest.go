@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 )
 
 // ErrNotKept means that there is no record of an execution of the principal, or none that still has

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"fermata/engine/core"
-
 	"fermata/stubs"
 )
 

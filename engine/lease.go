@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 )
 

@@ -5,9 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox/sandboxtest"
 )

@@ -8,9 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/host"
 	"fermata/engine/tools/policy"

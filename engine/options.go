@@ -6,9 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools/host"

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/outputs"
 	"fermata/engine/sandbox"

@@ -12,13 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"fermata/continuation"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/outputs"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"

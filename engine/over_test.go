@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

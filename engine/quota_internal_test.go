@@ -5,11 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 )
 
 // A client that has the answer of an ended execution can start the next one at once.

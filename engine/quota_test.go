@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/enginetest"
 	"fermata/engine/sandbox/sandboxtest"
 	"fermata/stubs"

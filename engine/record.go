@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/quota"
 )
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"fermata/engine/core"
-
 	"fermata/engine/outputs"
 )
 

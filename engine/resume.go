@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/requests"
 )
 

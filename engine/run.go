@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"fermata/engine/core"
-
 	"fermata/engine/outputs"
 	"fermata/engine/quota"
 	"fermata/engine/sandbox"

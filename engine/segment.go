@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/requests"
 )
 

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/sandbox"
 )

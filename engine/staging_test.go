@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/enginetest"
 	"fermata/engine/sandbox/sandboxtest"
 )

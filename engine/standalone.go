@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/tools"
 	"fermata/engine/tools/config"

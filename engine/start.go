@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/uuid"
 
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 	"fermata/engine/requests"
 	"fermata/engine/sandbox"

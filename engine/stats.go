@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"fermata/engine/core"
-
 	"fermata/engine/sandbox"
 )
 

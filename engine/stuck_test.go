@@ -15,11 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine/cluster"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"
 )

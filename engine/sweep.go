@@ -11,11 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fermata/engine/core"
-
 	"golang.org/x/sync/errgroup"
 
 	"fermata/continuation"
+	"fermata/engine/core"
 )
 
 // sweepInterval is the time between two searches for sandboxes whose server has died.

@@ -116,8 +116,8 @@ func (s *schema) allKeys() (keys [][]string, listed bool) {
 	return keys, listed
 }
 
-// A reader reads schemas in one pass. After the first error, which it keeps, all its
-// methods return zero values.
+// A reader reads schemas in one pass, with a method for each member of a schema. After the first error, which it
+// keeps, all its methods return zero values.
 type reader struct {
 	dec        jsontext.Decoder
 	src        []byte

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
+	"fermata/engine/core"
 )
 
 // encodeOutcome returns status and body for the outcome of a program with tools. prefix is that of

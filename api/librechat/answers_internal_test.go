@@ -8,13 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // A client that asks for the same large answer many times gets as many copies as its share of the

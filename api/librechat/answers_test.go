@@ -13,11 +13,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"fermata/engine/core"
-
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/stubs"
 )
 

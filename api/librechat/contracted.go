@@ -3,12 +3,11 @@ package librechat
 import (
 	"encoding/json"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/outputs"
 	"fermata/engine/timeline"
 )

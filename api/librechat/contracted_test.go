@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 
+	"fermata/engine/core"
 	"fermata/engine/outputs"
 )
 

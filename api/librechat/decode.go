@@ -7,12 +7,11 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
+	"fermata/engine/core"
 )
 
 // A request is a decoded body that is not checked yet. Names are matched exactly, and unknown ones

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"fermata/engine/core"
-
 	"fermata/api"
+	"fermata/engine/core"
 )
 
 // ourProfile is the execution profile of this server: nothing but files remains from one

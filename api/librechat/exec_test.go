@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 const execPath = "/exec"

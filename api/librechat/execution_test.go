@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"fermata/engine/core"
-
 	"fermata/api/auth"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // Every answer that belongs to an execution says to which.

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
@@ -25,6 +23,7 @@ import (
 	"fermata/api/peer"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/files"
 	"fermata/stubs"
 )

@@ -7,14 +7,13 @@ import (
 	"io"
 	"net/http"
 
-	"fermata/engine/core"
-
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/api/runs"
 	"fermata/api/timelines"
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

@@ -4,11 +4,10 @@ import (
 	"context"
 	"io"
 
-	"fermata/engine/core"
-
 	"fermata/api"
 	"fermata/api/timelines"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/files"
 	"fermata/engine/journal"
 )

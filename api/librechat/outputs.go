@@ -5,10 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"fermata/engine/core"
-
 	"github.com/labstack/echo/v4"
 
+	"fermata/engine/core"
 	"fermata/engine/files"
 )
 

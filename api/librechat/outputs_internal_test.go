@@ -3,9 +3,8 @@ package librechat
 import (
 	"testing"
 
-	"fermata/engine/core"
-
 	"fermata/api"
+	"fermata/engine/core"
 )
 
 func TestEntriesOfFiles(t *testing.T) {

@@ -4,9 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"fermata/engine/core"
-
 	"fermata/api"
+	"fermata/engine/core"
 )
 
 // A plainAnswer is the answer for a program without tools. Its pointers are null where

@@ -6,12 +6,11 @@ import (
 	"encoding/hex"
 	"io"
 
-	"fermata/engine/core"
-
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // programs are the handlers that run programs, with and without tools.

@@ -10,14 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/api/auth"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/filename"
 	"fermata/engine/files"
 )

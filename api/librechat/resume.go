@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"regexp"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 var callIDPattern = regexp.MustCompile(`^call_\d{3,6}$`)

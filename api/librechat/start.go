@@ -8,13 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/files"
 	"fermata/stubs"
 )

@@ -6,11 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
+	"fermata/engine/core"
 	"fermata/stubs"
 )
 

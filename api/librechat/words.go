@@ -3,10 +3,9 @@ package librechat
 import (
 	"encoding/json"
 
-	"fermata/engine/core"
-
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 // Words tell journals what the answers of this package tell. They implement engine.Words.

@@ -8,11 +8,10 @@ import (
 	"maps"
 	"slices"
 
-	"fermata/engine/core"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

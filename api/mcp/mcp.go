@@ -12,14 +12,13 @@ import (
 	"strings"
 	"sync"
 
-	"fermata/engine/core"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
 	"fermata/api/auth"
 	"fermata/api/runs"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/files"
 	"fermata/engine/journal"
 )

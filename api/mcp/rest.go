@@ -5,11 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"fermata/engine/core"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"strings"
 
-	"fermata/engine/core"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
 	"fermata/continuation"
+	"fermata/engine/core"
 	"fermata/engine/journal"
 )
 

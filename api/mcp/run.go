@@ -8,14 +8,13 @@ import (
 	"errors"
 	"time"
 
-	"fermata/engine/core"
-
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"fermata/api"
 	"fermata/api/runs"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/files"
 	"fermata/engine/journal"
 )

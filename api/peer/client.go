@@ -10,13 +10,12 @@ import (
 	"net/http"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 const (

@@ -10,12 +10,11 @@ import (
 	"net/http"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/labstack/echo/v4"
 
 	"fermata/api"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 const (

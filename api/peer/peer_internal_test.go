@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 )
 
 func peerKey(t *testing.T, secrets ...string) Key {

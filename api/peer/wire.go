@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/outputs"
 )
 

@@ -18,13 +18,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 
 	"fermata/api"
 	"fermata/continuation"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/outputs"
 )
 

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/api/runs"
+	"fermata/engine/core"
 )
 
 func TestRun(t *testing.T) {

@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 )
 

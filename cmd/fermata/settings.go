@@ -13,7 +13,8 @@ import (
 //
 //	go test ./cmd/fermata -run TestSettingsPage -update
 //
-// Methods that need the settings of one group only belong to that group.
+// Methods that need the settings of one group only belong to that group. Here is a method for each part of the server
+// that needs more than one.
 type settings struct {
 	HTTP       httpSettings      `group:"HTTP"`
 	JWT        jwtSettings       `prefix:"jwt-" group:"LibreChat tokens"`

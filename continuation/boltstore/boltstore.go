@@ -35,7 +35,7 @@ const (
 	sweepBatch = 256
 )
 
-// A Store keeps records and journals in files. It implements continuation.Store.
+// A Store keeps records and journals in files. It implements continuation.Store, with a method for each operation.
 type Store struct {
 	db      *bolt.DB
 	lock    *os.File

@@ -29,7 +29,7 @@ const (
 // listPage is how many records List asks for at once.
 const listPage = 128
 
-// A Store keeps records in Redis. It implements continuation.Store.
+// A Store keeps records in Redis. It implements continuation.Store, with a method for each operation.
 type Store struct {
 	client redis.UniversalClient
 	codec  codec

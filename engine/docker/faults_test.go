@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/enginetest"
 	"fermata/engine/sandbox"
 )

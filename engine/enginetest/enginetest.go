@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"fermata/continuation"
 	"fermata/continuation/boltstore"
 	"fermata/engine"
+	"fermata/engine/core"
 	"fermata/engine/sandbox"
 	"fermata/engine/sandbox/sandboxtest"
 	"fermata/stubs"

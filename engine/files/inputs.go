@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"fermata/engine/core"
-
 	"fermata/engine/filename"
 )
 

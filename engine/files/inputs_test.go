@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"fermata/engine/core"
-
 	"github.com/google/go-cmp/cmp"
 
+	"fermata/engine/core"
 	"fermata/engine/files"
 )
 

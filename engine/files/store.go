@@ -31,10 +31,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Store keeps files. It is safe for concurrent use, and several servers can use one bucket
-// at the same time, each through a Store of its own. Its methods with a context give up when
-// the bucket does not answer in time: after 10 seconds for a short request, after 30 seconds
-// for each step of a transfer.
+// A Store keeps files, with a method for each operation of clients and of the engine. It is safe for concurrent use, and
+// several servers can use one bucket at the same time, each through a Store of its own. Its methods with a context give
+// up when the bucket does not answer in time: after 10 seconds for a short request, after 30 seconds for each step of a
+// transfer.
 type Store struct {
 	options      Options
 	bucket       *bucket

@@ -17,8 +17,8 @@ import (
 // not take a write within this time is sick.
 const writeTimeout = 10 * time.Second
 
-// A Conn is the connection of this server to one sandbox. One goroutine at a time calls its
-// verbs and receives its events.
+// A Conn is the connection of this server to one sandbox, with a method for each verb of the protocol. One goroutine
+// at a time calls its verbs and receives its events.
 type Conn struct {
 	// Ref is the provider's reference to the sandbox.
 	Ref string

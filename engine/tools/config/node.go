@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A value is a value in a file, with its place. If the value is wrong, its methods report a mistake and
-// return the zero value.
+// A value is a value in a file, with its place. It has a method for each kind of value that a file can have. If the
+// value is wrong, its methods report a mistake and return the zero value.
 type value struct {
 	r    *reader
 	node *yaml.Node

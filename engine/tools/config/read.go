@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A reader reads all files once.
+// A reader reads all files once. It has a method for each part of a file.
 type reader struct {
 	env      func(string) (string, bool)
 	file     *File

@@ -104,7 +104,7 @@ func readText(text string) (any, bool) {
 	return nil, false
 }
 
-// A walk is one check of one value.
+// A walk is one check of one value. It has a method for each keyword, or group of keywords, of JSON Schema.
 type walk struct {
 	steps int
 	// over is true when the steps are used up. Then nothing is checked any more.
