@@ -41,6 +41,9 @@ type made struct {
 	// results the program has got.
 	sent, results int
 	approved      bool
+	// dropped is true if the call has failed before it was sent. If the program does not hear of that, since the server
+	// dies, the call is a new one, and somebody may be asked about it again.
+	dropped bool
 }
 
 // A world is one execution, its program, its client, its store and its server, each of which may fail at any moment.
@@ -239,6 +242,7 @@ func (w *world) begin(p Plan, away bool) {
 	for _, b := range p.Begin {
 		if away || b.Refusal != "" {
 			w.ready[b.Number] = b.Entry
+			w.calls[b.Number].dropped = true
 			continue
 		}
 		w.running[b.Number] = b.Entry
@@ -306,7 +310,7 @@ func (w *world) pause(e Ending, away bool) {
 	w.move(Paused, !away, e.Pause(0, json.RawMessage(`{}`), w.now.Add(time.Hour)))
 	w.inPause = true
 	for _, c := range e.Calls {
-		if c.Approval != "" && w.calls[w.numberOf(c.ID)].approved {
+		if made := w.calls[w.numberOf(c.ID)]; c.Approval != "" && made.approved && !made.dropped {
 			w.failf("%s was approved, and is asked about again", c.ID)
 		}
 	}
