@@ -17,7 +17,7 @@ import (
 )
 
 // steps is how many steps TestModel makes. CI and make fuzz make more.
-var steps = flag.Int("model-steps", 200_000, "steps of the model of an execution")
+var steps = flag.Int("model-steps", 50_000, "steps of the model of an execution")
 
 // modelTools are what programs of the model may call.
 var modelTools = []GrantedTool{

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // A Mark is a name that processes of a program take when they come to a line of it. A test can
@@ -21,13 +22,7 @@ func (m Mark) Line() string { return fmt.Sprintf("open('/proc/self/comm', 'w').w
 func (m Mark) Await(t testing.TB, n int) {
 	t.Helper()
 	err := Within(StartTimeout, func() error {
-		found := 0
-		for _, p := range AllProcesses() {
-			if p.Command == string(m) && !p.Dead {
-				found++
-			}
-		}
-		if found < n {
+		if found := m.count(); found < n {
 			return fmt.Errorf("%d processes of the program have come to its mark, want %d", found, n)
 		}
 		return nil
@@ -35,4 +30,22 @@ func (m Mark) Await(t testing.TB, n int) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// Gone checks that soon no process has the name any more.
+func (m Mark) Gone(t testing.TB, soon time.Duration) {
+	t.Helper()
+	if err := Within(soon, func() error { return AtMost("processes of the program", m.count(), 0) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// count returns how many processes have the name.
+func (m Mark) count() (n int) {
+	for _, p := range AllProcesses() {
+		if p.Command == string(m) && !p.Dead {
+			n++
+		}
+	}
+	return n
 }
