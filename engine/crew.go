@@ -51,8 +51,9 @@ type served struct {
 	input json.RawMessage
 	// held is how many bytes of the quota the call holds while it runs.
 	held int64
-	// givenUp is true if the program does not wait for the call any more, and the journal has that.
-	givenUp bool
+	// givenUp is true if the program does not wait for the call any more, and the journal has that. again is true if the
+	// call had ended before, and the journal has that.
+	givenUp, again bool
 	// output is the result. If the call has failed, message says why, and unknown is true if the call may
 	// have taken effect.
 	output json.RawMessage
@@ -90,7 +91,7 @@ func (w *crew) Lanes() map[string]bool {
 // begin runs the calls of a plan, which are recorded, and notes the failures of those that fail at once.
 func (w *crew) begin(p core.Plan) {
 	for _, b := range p.Begin {
-		s := &served{call: b.Entry, tool: b.Granted, input: json.RawMessage(b.Input), message: b.Refusal, held: int64(cap(b.Input)) + core.CallOverhead}
+		s := &served{call: b.Entry, tool: b.Granted, input: json.RawMessage(b.Input), message: b.Refusal, again: b.Ended, held: int64(cap(b.Input)) + core.CallOverhead}
 		if s.message != "" {
 			w.ready[b.Number] = s
 			continue

@@ -30,7 +30,7 @@ func (c *conversation) beginCalls(p core.Plan) error {
 	}
 	for _, b := range p.Begin {
 		c.chronicle.noteBegin(b)
-		if b.Refusal != "" && b.ByServer && !b.Known() {
+		if b.Refusal != "" && b.ByServer && !b.Ended {
 			c.tally.call(true)
 		}
 	}
@@ -40,7 +40,9 @@ func (c *conversation) beginCalls(p core.Plan) error {
 		for _, b := range p.Begin {
 			if b.Refusal == "" {
 				b.Refusal = core.TextStoreAway
-				c.chronicle.Note(c.chronicle.failure(b.Entry.ID, core.TextStoreAway, 0))
+				if !b.Ended {
+					c.chronicle.Note(c.chronicle.failure(b.Entry.ID, core.TextStoreAway, 0))
+				}
 			}
 		}
 		return nil
@@ -61,7 +63,7 @@ func (c *conversation) endCall(s *served) error {
 	}
 	c.tally.call(s.message != "")
 	took := journal.Since(s.call.Started)
-	if s.message != "" || s.givenUp {
+	if s.message != "" || s.givenUp || s.again {
 		received = c.record.Received
 	}
 	back := int64(0)
@@ -74,8 +76,8 @@ func (c *conversation) endCall(s *served) error {
 	}
 	c.note(change)
 	switch {
-	case s.givenUp:
-		return nil // The journal has its end already, and the program does not get the result.
+	case s.givenUp, s.again:
+		return nil // The journal has its end already.
 	case s.message != "":
 		c.chronicle.Note(c.chronicle.failureTold(s.call.ID, s.message, s.details, took))
 		return nil
@@ -92,7 +94,9 @@ func (c *conversation) givenUp(calls []*served) {
 	defer c.mu.Unlock()
 	for _, s := range calls {
 		c.note(core.Forget(func(p continuation.Call) bool { return p.Number == s.call.Number }))
-		c.chronicle.Note(c.chronicle.failure(s.call.ID, textGivenUp, journal.Since(s.call.Started)))
+		if !s.again {
+			c.chronicle.Note(c.chronicle.failure(s.call.ID, textGivenUp, journal.Since(s.call.Started)))
+		}
 	}
 }
 
@@ -120,7 +124,7 @@ func (c *chronicle) noteBegin(p *core.Proposal) {
 	if p.Unbegun {
 		c.Note(c.begun(core.IssuedCall{Call: core.Call{ID: p.Entry.ID, Name: p.Tool, Input: []byte(p.Input), Toolset: p.Key}, Line: p.Line, Server: p.ByServer}))
 	}
-	if p.Refusal != "" && !p.Known() {
+	if p.Refusal != "" && !p.Ended {
 		c.Note(c.failure(p.Entry.ID, p.Refusal, 0))
 	}
 }

@@ -59,7 +59,7 @@ func Repeatable(r continuation.Record) bool { return r.Round > 0 || r.Start != "
 // not accept that, none begins, and failed is the change of the record. A call that an earlier server has begun stays
 // when it fails, until the program has got that: otherwise the next server would take it for a new one.
 func (p Plan) Starts(r continuation.Record, issued int) (begun, failed Change, err error) {
-	var begin, others []continuation.Call
+	var begin, others, again []continuation.Call
 	reserved := int64(0)
 	for _, b := range p.Begin {
 		if b.Refusal == "" {
@@ -70,22 +70,27 @@ func (p Plan) Starts(r continuation.Record, issued int) (begun, failed Change, e
 	for _, call := range r.Pending {
 		i := slices.IndexFunc(p.Begin, func(b *Proposal) bool { return b.Number == call.Number })
 		state := StateOf(call)
-		switch {
-		case i >= 0 && p.Begin[i].Refusal == "":
-			reserved -= call.Cost // A former server has reserved it. If the call is not repeated it may have taken effect.
-		case i < 0 && state.Open(), state == CallEnded:
-			others = append(others, call)
-		case state == CallBegun:
+		if i >= 0 && state == CallBegun {
 			if err := MoveCall(&call, CallEnded); err != nil {
 				return nil, nil, err
 			}
+			state = CallEnded
+		}
+		switch {
+		case i >= 0 && p.Begin[i].Refusal == "":
+			reserved -= call.Cost // A former server has reserved it. If the call is not repeated it may have taken effect.
+			if state == CallEnded {
+				again = append(again, call)
+			}
+		case i < 0 && state.Open(), state == CallEnded:
 			others = append(others, call)
 		}
 	}
 	begun = func(next *continuation.Record) {
 		next.Pending, next.Issued, next.Cost = slices.Concat(begin, others), issued, next.Cost+reserved
 	}
-	return begun, func(next *continuation.Record) { next.Pending, next.Issued = others, issued }, nil
+	failed = func(next *continuation.Record) { next.Pending, next.Issued = slices.Concat(again, others), issued }
+	return begun, failed, nil
 }
 
 // Forget returns the change of a record from which calls are taken that have ended.
@@ -103,6 +108,7 @@ func Settle(r continuation.Record, number int, received, back int64) (Change, er
 			if err := MoveCall(&pending[i], CallEnded); err != nil {
 				return nil, err
 			}
+			pending[i].Cost -= back
 		}
 	}
 	return func(next *continuation.Record) {

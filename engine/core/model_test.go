@@ -19,6 +19,9 @@ import (
 // steps is how many steps TestModel makes. CI and make fuzz make more.
 var steps = flag.Int("model-steps", 50_000, "steps of the model of an execution")
 
+// modelSeed is the seed of TestModel, a random one if it is 0.
+var modelSeed = flag.Uint64("model-seed", 0, "seed of the model of an execution")
+
 // modelTools are what programs of the model may call.
 var modelTools = []GrantedTool{
 	{Toolset: "shop", Tool: "look"},
@@ -40,7 +43,9 @@ type made struct {
 	// sent is how often the tool was called, and approved whether somebody has approved that. results is how many
 	// results the program has got.
 	sent, results int
-	approved      bool
+	// id is the one with which it was sent first.
+	id       string
+	approved bool
 	// dropped is true if the call has failed before it was sent. If the program does not hear of that, since the server
 	// dies, the call is a new one, and somebody may be asked about it again.
 	dropped bool
@@ -125,8 +130,11 @@ func TestModel(t *testing.T) {
 // live lets so many things happen to executions, one after the other.
 func live(t *testing.T, steps int) {
 	const life = 200 // steps of one execution
-	seed := rand.Uint64()
-	for n := range steps / life {
+	seed := *modelSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	for n := range max(1, steps/life) {
 		w := newWorld(t, rand.New(rand.NewPCG(seed, uint64(n))))
 		for i := 0; i < life && !t.Failed(); i++ {
 			w.step()
@@ -179,7 +187,7 @@ func (w *world) step() {
 
 // rest lets the program make calls, forget some, and come to rest. away says that the store is not available.
 func (w *world) rest(away bool) {
-	for n := range w.awaited {
+	for _, n := range slices.Sorted(maps.Keys(w.awaited)) {
 		if w.chance(12) {
 			delete(w.awaited, n) // The task was cancelled.
 		}
@@ -247,6 +255,11 @@ func (w *world) begin(p Plan, away bool) {
 		}
 		w.running[b.Number] = b.Entry
 		m := w.calls[b.Number]
+		if m.id == "" {
+			m.id = b.Entry.ID
+		} else if m.id != b.Entry.ID {
+			w.failf("call %d was sent as %s and as %s", b.Number, m.id, b.Entry.ID)
+		}
 		if m.sent++; m.sent > 1 && !m.tool.Idempotent {
 			w.failf("call %d was sent %d times", b.Number, m.sent)
 		}
@@ -258,35 +271,35 @@ func (w *world) begin(p Plan, away bool) {
 
 // endCall ends a call of the server. One that has surely failed costs nothing.
 func (w *world) endCall(failed bool) {
-	for n, call := range w.running {
-		back := int64(0)
-		if failed {
-			back = call.Cost
-		}
-		change, err := Settle(w.record, n, w.record.Received+1, back)
-		if err != nil {
-			w.failf("%v", err)
-			return
-		}
-		change(&w.record)
-		if w.chance(2) {
-			w.record.Version++
-			w.write() // With what the journal has noted.
-		}
-		delete(w.running, n)
-		w.ready[n] = call
-		w.note("call %d has ended, failed %t", n, failed)
+	n := slices.Sorted(maps.Keys(w.running))[0]
+	call, back := w.running[n], int64(0)
+	if failed {
+		back = call.Cost
+	}
+	change, err := Settle(w.record, n, w.record.Received+1, back)
+	if err != nil {
+		w.failf("%v", err)
 		return
 	}
+	change(&w.record)
+	if w.chance(2) {
+		w.record.Version++
+		w.write() // With what the journal has noted.
+	}
+	delete(w.running, n)
+	w.ready[n] = call
+	w.note("call %d has ended, failed %t", n, failed)
 }
 
 // goOn gives the program the results that are there. due says that a timer of its own is due.
 func (w *world) goOn(due bool) {
 	got := 0
-	for n := range w.ready {
+	for _, n := range slices.Sorted(maps.Keys(w.ready)) {
 		if w.awaited[n] {
 			w.give(n)
 			got++
+		} else if w.calls[n].results > 0 {
+			w.failf("call %d has one more result", n)
 		}
 		delete(w.ready, n)
 	}
@@ -448,6 +461,7 @@ func (w *world) takeOver() {
 		if was.Round != w.record.Round || !w.inPause {
 			// The store has lost its latest writes: the sandbox is not in the pause of the record, and the execution ends.
 			*w = *newWorld(w.t, w.r)
+			w.d.Work = w
 			return
 		}
 		w.stand(StandsPaused)

@@ -51,8 +51,9 @@ type Proposal struct {
 	Key string
 	// Refusal is the error with which the call fails at once, or empty.
 	Refusal string
-	// Unbegun is true if the journal does not have the beginning of the call yet.
-	Unbegun bool
+	// Unbegun is true if the journal does not have the beginning of the call yet. Ended is true if it has the end of the
+	// call, whose result the program has not got, since a server has died.
+	Unbegun, Ended bool
 }
 
 // A Plan is what the dispatcher has decided about the calls of a program that has come to rest.
@@ -151,12 +152,11 @@ func (x *decider) decide(p *Proposal) Ending {
 	if refused := mark(&p.Entry, p.Key, p.Call); refused.State != "" {
 		return refused
 	}
-	p.Entry.Server = p.ByServer
+	p.Entry.Server, p.Ended = p.ByServer, from == CallEnded
 	before := len(x.plan.Begin) + len(x.plan.Asked)
 	switch {
-	case from == CallBegun && !p.Granted.Idempotent, from == CallEnded:
-		// A server that has died since has begun the call. If it has ended, the program has not got the result.
-		x.fail(p, TextRestarted)
+	case (from == CallBegun || from == CallEnded) && !p.Granted.Idempotent:
+		x.fail(p, TextRestarted) // By a server that has died since. If the call has ended, the program has not got the result.
 	case err != nil:
 		x.fail(p, err.Error())
 	case approval != "" && (from == CallNew || from.WaitsForApproval()):
@@ -225,9 +225,6 @@ func (x *decider) ask(p *Proposal, approval string) {
 	x.plan.Asked = append(x.plan.Asked, p)
 }
 
-// Known reports whether the journal has the end of the call, though the program has not got its result.
-func (p *Proposal) Known() bool { return StateOf(p.Entry) == CallEnded }
-
 // Waits reports whether the call waits for approval.
 func (p *Proposal) Waits() bool { return StateOf(p.Entry).WaitsForApproval() }
 
@@ -270,8 +267,10 @@ func (x *decider) begin(p *Proposal) {
 		return
 	}
 	x.cost = spent + p.Granted.Cost
-	p.Unbegun, p.Entry.Cost = StateOf(p.Entry) != CallBegun, p.Granted.Cost
-	x.move(p, CallBegun)
+	p.Unbegun, p.Entry.Cost = StateOf(p.Entry) != CallBegun && !p.Ended, p.Granted.Cost
+	if !p.Ended {
+		x.move(p, CallBegun)
+	}
 	x.plan.Begin = append(x.plan.Begin, p)
 }
 
@@ -284,8 +283,7 @@ func (x *decider) leave(p *Proposal) {
 
 // fail puts a call into the plan as one that fails at once.
 func (x *decider) fail(p *Proposal, why string) {
-	state := StateOf(p.Entry)
-	p.Unbegun = state != CallBegun && state != CallEnded
+	p.Unbegun = StateOf(p.Entry) != CallBegun && !p.Ended
 	p.Refusal = why
 	x.plan.Begin = append(x.plan.Begin, p)
 }
