@@ -15,7 +15,7 @@ TESTFLAGS ?=
 RETRY ?=
 BENCHFLAGS ?=
 DOCKERFLAGS ?=
-# How many steps the model of an execution makes in `make fuzz`: ten million take two minutes of processor time.
+# How many steps the model of an execution makes in `make fuzz`: ten million take three minutes of processor time.
 MODELSTEPS ?= 10000000
 # How long each fuzz target runs. 5000x runs it 5000 times instead.
 FUZZTIME ?= 10s

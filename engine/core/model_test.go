@@ -198,6 +198,11 @@ func (w *world) rest(away bool) {
 	if len(w.awaited) == 0 {
 		w.make()
 	}
+	w.restAgain(away)
+}
+
+// restAgain lets the program come to rest with the calls for which it waits.
+func (w *world) restAgain(away bool) {
 	var texts []string
 	for _, n := range slices.Sorted(maps.Keys(w.awaited)) {
 		texts = append(texts, w.calls[n].text)
@@ -295,11 +300,8 @@ func (w *world) endCall(failed bool) {
 func (w *world) goOn(due bool) {
 	got := 0
 	for _, n := range slices.Sorted(maps.Keys(w.ready)) {
-		if w.awaited[n] {
-			w.give(n)
+		if w.give(n) {
 			got++
-		} else if w.calls[n].results > 0 {
-			w.failf("call %d has one more result", n)
 		}
 		delete(w.ready, n)
 	}
@@ -310,12 +312,17 @@ func (w *world) goOn(due bool) {
 	w.resting = false
 }
 
-// give gives the program the result of a call.
-func (w *world) give(n int) {
-	if w.calls[n].results++; w.calls[n].results > 1 {
-		w.failf("the program has got %d results of call %d", w.calls[n].results, n)
+// give gives the program the result of a call, and reports whether the program has waited for it.
+func (w *world) give(n int) bool {
+	if w.calls[n].results > 0 {
+		w.failf("call %d has one more result", n)
 	}
+	if !w.awaited[n] {
+		return false
+	}
+	w.calls[n].results++
 	delete(w.awaited, n)
+	return true
 }
 
 // pause records a pause. If the store is away, the execution is paused all the same.
@@ -405,9 +412,7 @@ func (w *world) deliver(results []Result) {
 // hand gives the program what a continuation has brought, once the files are kept that it hands over.
 func (w *world) hand(brought Settlement) {
 	for _, r := range brought.Results {
-		if w.awaited[r.Number] {
-			w.give(r.Number)
-		}
+		w.give(r.Number)
 	}
 	w.resting, w.inPause = false, false
 }
@@ -451,20 +456,14 @@ func (w *world) approve() {
 // takeOver lets another server go on with what the store has. The program waits meanwhile, or has run on.
 func (w *world) takeOver() {
 	w.running, w.ready = map[int]continuation.Call{}, map[int]continuation.Call{}
-	was, unsaved := w.record, w.at == StandsPausedUnsaved
+	unsaved := w.at == StandsPausedUnsaved
 	w.record = w.stored
 	w.record.Version++
 	w.note("taken over: %s, %v", w.record.State, states(w.record))
 	w.at = StandsUnowned
 	switch {
 	case State(w.record.State) == Paused:
-		if was.Round != w.record.Round || !w.inPause {
-			// The store has lost its latest writes: the sandbox is not in the pause of the record, and the execution ends.
-			*w = *newWorld(w.t, w.r)
-			w.d.Work = w
-			return
-		}
-		w.stand(StandsPaused)
+		w.stand(StandsPaused) // A claim is written before the program goes on, so it is still in this pause.
 	case w.inPause && !unsaved:
 		w.stand(StandsUndelivered)
 	default:
@@ -562,7 +561,7 @@ func (w *world) comesToAnEnd() {
 		case w.resting:
 			w.goOn(true)
 		default:
-			w.restAgain()
+			w.restAgain(false)
 		}
 		w.holds()
 		if w.t.Failed() {
@@ -570,25 +569,6 @@ func (w *world) comesToAnEnd() {
 		}
 	}
 	w.failf("the program still waits for %v: %s, %v", slices.Sorted(maps.Keys(w.awaited)), w.at, states(w.record))
-}
-
-// restAgain lets the program come to rest with the calls for which it waits.
-func (w *world) restAgain() {
-	var texts []string
-	for _, n := range slices.Sorted(maps.Keys(w.awaited)) {
-		texts = append(texts, w.calls[n].text)
-	}
-	p, e, err := w.d.Plan(sandbox.CallsOf([]byte("["+strings.Join(texts, ",")+"]")), w.record, w.now)
-	if err != nil || e.State != "" {
-		w.failf("the plan is %+v, %v", e, err)
-		return
-	}
-	w.resting = true
-	if len(p.Begin) == 0 && len(w.running)+len(w.ready) == 0 {
-		w.pause(w.d.Pause(p, w.record, 1<<30), false)
-		return
-	}
-	w.begin(p, false)
 }
 
 // states returns the states of the pending calls of a record, for people.

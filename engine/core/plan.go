@@ -51,8 +51,8 @@ type Proposal struct {
 	Key string
 	// Refusal is the error with which the call fails at once, or empty.
 	Refusal string
-	// Unbegun is true if the journal does not have the beginning of the call yet. Ended is true if it has the end of the
-	// call, whose result the program has not got, since a server has died.
+	// Unbegun is true if the journal does not have the beginning of the call yet. Ended is true if the journal has
+	// the end of the call already: the server that ran it has died before the program got the result.
 	Unbegun, Ended bool
 }
 
@@ -156,7 +156,8 @@ func (x *decider) decide(p *Proposal) Ending {
 	before := len(x.plan.Begin) + len(x.plan.Asked)
 	switch {
 	case (from == CallBegun || from == CallEnded) && !p.Granted.Idempotent:
-		x.fail(p, TextRestarted) // By a server that has died since. If the call has ended, the program has not got the result.
+		// A server that has died began this call. If the call has ended, the program never got its result.
+		x.fail(p, TextRestarted)
 	case err != nil:
 		x.fail(p, err.Error())
 	case approval != "" && (from == CallNew || from.WaitsForApproval()):

@@ -343,7 +343,7 @@ func TestMatchResults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := SettlementOf(pending, c.results)
 			if diff := cmp.Diff(c.want, got.Results); diff != "" || err != nil {
-				t.Errorf("settlementOf = %v, and (-want +got):\n%s", err, diff)
+				t.Errorf("SettlementOf = %v, and (-want +got):\n%s", err, diff)
 			}
 		})
 	}
@@ -355,7 +355,7 @@ func TestMatchResults(t *testing.T) {
 		_, err := SettlementOf(pending, results)
 		var wrong *ResultError
 		if !errors.As(err, &wrong) || wrong.CallID != ids[len(ids)-1] {
-			t.Errorf("settlementOf of %q = %v, want a ResultError of the last", ids, err)
+			t.Errorf("SettlementOf of %q = %v, want a ResultError of the last", ids, err)
 		}
 	}
 }
