@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -13,9 +12,7 @@ import (
 
 // approve decides on one call of a pause. When no call of the pause is left for the client, the program
 // goes on at once.
-func (c *conversation) approve(ctx context.Context, a Approval) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *conversation) approve(a Approval) error {
 	if !a.Operator && c.record.Principal != a.Principal {
 		return ErrForbidden
 	}
@@ -27,11 +24,11 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 		if core.State(c.record.State).Terminal() {
 			return core.OverOf(c.record)
 		}
-		return c.decided(a)
+		return decided(c.record, a)
 	}
 	i := slices.IndexFunc(c.record.Pending, func(p continuation.Call) bool { return p.ID == a.Call })
 	if i < 0 || !core.StateOf(c.record.Pending[i]).WaitsForApproval() {
-		return c.decided(a)
+		return decided(c.record, a)
 	}
 	call := c.record.Pending[i]
 	if core.StateOf(call) == core.CallOperator && !a.Operator {
@@ -43,23 +40,23 @@ func (c *conversation) approve(ctx context.Context, a Approval) error {
 	}
 	notes := c.chronicle.noteDecisions([]core.Decision{{Call: call, Approve: a.Approve, Reason: a.Reason}}, a.Principal)
 	if core.ForClient(pending) {
-		err := c.amend(ctx, func(next *continuation.Record) { next.Pending = pending })
+		err := c.amend(func(next *continuation.Record) { next.Pending = pending })
 		if err != nil {
 			c.chronicle.Retract(notes)
 		}
 		return err
 	}
-	return c.goOn(ctx, pending, notes)
+	return c.goOn(pending, notes)
 }
 
 // decided returns the error for an Approval of a call that does not wait for approval. The record has the
-// stage of a pending call. Of an earlier call it tells only that it was made. The caller holds mu.
-func (c *conversation) decided(a Approval) error {
+// stage of a pending call. Of an earlier call it tells only that it was made.
+func decided(r continuation.Record, a Approval) error {
 	number := core.CallNumber(a.Call)
-	if number == 0 || number > c.record.Issued {
+	if number == 0 || number > r.Issued {
 		return ErrNoApproval
 	}
-	for _, p := range c.record.Pending {
+	for _, p := range r.Pending {
 		if state := core.StateOf(p); p.ID == a.Call && (state == core.CallIssued || state == core.CallAnswered) {
 			return ErrNoApproval
 		}
@@ -67,14 +64,11 @@ func (c *conversation) decided(a Approval) error {
 	return ErrDecided
 }
 
-// goOn claims the round of a pause in place of the client, when all calls of the pause are decided. The
-// caller holds mu.
-func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, notes journal.Notes) error {
-	select {
-	case <-c.cancelled:
+// goOn claims the round of a pause in place of the client, when all calls of the pause are decided.
+func (c *conversation) goOn(pending []continuation.Call, notes journal.Notes) error {
+	if c.isCancelled() {
 		c.chronicle.Retract(notes)
 		return core.Aborted()
-	default:
 	}
 	s, err := core.SettlementOf(pending, nil)
 	if err != nil {
@@ -88,21 +82,19 @@ func (c *conversation) goOn(ctx context.Context, pending []continuation.Call, no
 	}
 	waited := time.Since(c.record.Since)
 	notes = append(notes, c.chronicle.Note(&journal.Resumed{Round: c.record.Round, Waited: journal.Since(c.record.Since)})...)
-	err = c.commit(ctx, core.Running, change)
+	err = c.commit(core.Running, change)
 	if err != nil {
 		c.chronicle.Retract(notes)
 		return err
 	}
 	c.segment = newSegment(c.record.Round, decidedRequest, waited)
-	c.deliveries <- delivery{results: s.Results}
+	c.brought = &delivery{results: s.Results}
 	return nil
 }
 
 // redeliver returns the delivery for a round that another server had claimed itself, if that server has died
 // before it made the delivery.
 func (c *conversation) redeliver() (delivery, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.standing != core.StandsUndelivered || c.record.Request != decidedRequest {
 		return delivery{}, false
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -17,31 +18,45 @@ type approver struct {
 
 // approve implements Engine.Approve.
 func (p *approver) approve(ctx context.Context, a Approval) error {
-	x := p.executions.find(a.Execution)
-	if x == nil {
-		record, err := p.o.Store.Get(ctx, a.Execution)
-		switch {
-		case errors.Is(err, continuation.ErrNotFound):
-			return core.ErrExpired
-		case err != nil:
+	for {
+		x, err := p.find(ctx, a)
+		if x == nil {
 			return err
-		case !a.Operator && record.Principal != a.Principal:
-			return ErrForbidden
-		case core.State(record.State).Terminal():
-			return core.OverOf(record)
 		}
-		if record.Owner != p.members.Instance() {
-			if address, err := p.members.Locate(ctx, record.Owner); err == nil {
-				return p.handOver(ctx, address, a)
-			} else if !errors.Is(err, continuation.ErrNotFound) {
-				return err
-			}
+		asked := x.ask(ctx, func() { err = x.conversation.approve(a) })
+		if errors.Is(asked, errEnded) {
+			continue // Its record tells how.
 		}
-		if x, err = p.successor.takeOver(ctx, record); err != nil {
-			return ownerAway(err)
+		return cmp.Or(asked, err)
+	}
+}
+
+// find returns the execution of an approval, after a take-over if need be. If another server has it, or it has ended, find
+// returns what is to be told and a nil execution.
+func (p *approver) find(ctx context.Context, a Approval) (*execution, error) {
+	if x := p.executions.find(a.Execution); x != nil {
+		return x, nil
+	}
+	record, err := p.o.Store.Get(ctx, a.Execution)
+	switch {
+	case errors.Is(err, continuation.ErrNotFound):
+		return nil, core.ErrExpired
+	case err != nil:
+		return nil, err
+	case !a.Operator && record.Principal != a.Principal:
+		return nil, ErrForbidden
+	case core.State(record.State).Terminal():
+		return nil, core.OverOf(record)
+	}
+	if record.Owner != p.members.Instance() {
+		if address, err := p.members.Locate(ctx, record.Owner); err == nil {
+			return nil, p.handOver(ctx, address, a)
+		} else if !errors.Is(err, continuation.ErrNotFound) {
+			return nil, err
 		}
 	}
-	return x.conversation.approve(ctx, a)
+	x, err := p.successor.takeOver(ctx, record)
+	return x, ownerAway(err)
 }
 
 // handOver asks the owner of the execution to decide.

@@ -44,7 +44,7 @@ func (c *canceller) cancel(ctx context.Context, which Cancel) (Cancelling, error
 		// The request had its answer, and has perhaps left its execution paused. Or its client has
 		// gone away, and what it has continued still runs.
 		if x := c.executions.findByRequest(which); x != nil {
-			state = state.or(x.conversation.abort(ctx))
+			state = state.or(abort(ctx, x.switches, x.conversation.ledger))
 		}
 	}
 	if which.HandedOver || c.members.Alone() || c.o.Peers == nil {
@@ -101,10 +101,10 @@ func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelli
 		return CancelUnknown, nil
 	}
 	if call := c.standalone.find(which.Execution); call != nil {
-		if !which.may(call.copy().Principal) {
+		if !which.may(call.principal) {
 			return CancelUnknown, nil
 		}
-		return call.abort(ctx), nil
+		return abort(ctx, call.switches, call.ledger), nil
 	}
 	x := c.executions.find(which.Execution)
 	if x == nil {
@@ -141,7 +141,7 @@ func (c *canceller) cancelExecution(ctx context.Context, which Cancel) (Cancelli
 	if !which.may(x.principal) {
 		return CancelUnknown, nil
 	}
-	return x.conversation.abort(ctx), nil
+	return abort(ctx, x.switches, x.conversation.ledger), nil
 }
 
 // forgotten answers a Cancel of an execution that has no record: it has ended if its journal is there, and is unknown

@@ -84,7 +84,7 @@ func (c *canceller) cancelSession(ctx context.Context, which CancelSession) (can
 func (c *canceller) cancelSessionHere(ctx context.Context, which CancelSession) map[string]Cancelling {
 	outcomes := map[string]Cancelling{}
 	for _, x := range c.executions.ofSession(which) {
-		outcomes[x.id] = x.conversation.abort(ctx)
+		outcomes[x.id] = abort(ctx, x.switches, x.conversation.ledger)
 	}
 	return outcomes
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -108,16 +107,13 @@ func (c *chronicle) noteClaim(r continuation.Record, request string, brought cor
 	c.claim = claim{request: request, notes: notes}
 }
 
-// retractClaim removes the events of the latest claim, which has failed.
-func (c *chronicle) retractClaim() { c.Retract(c.claim.notes) }
-
 // found tells the chronicle that the store has record r, which this server has written. The write may have
 // been reported as failed.
 func (c *chronicle) found(r continuation.Record) error {
 	if core.State(r.State) == core.Running && r.Request == c.claim.request {
 		// The journal has the claim. The client was told that it failed, and may make it again.
 		c.claim.stored = true
-		c.retractClaim()
+		c.Retract(c.claim.notes)
 	}
 	return c.Stored(r, false)
 }
@@ -178,23 +174,6 @@ func (c *chronicle) noteEnd(r continuation.Record, o core.Outcome, output *core.
 		Ran: (r.Spent + ran).Milliseconds(), Rounds: r.Round, Calls: r.Issued,
 		Truncated: o.Reason == core.StdoutFlood || o.Reason == core.StderrFlood,
 	})
-}
-
-// told returns the program's output from the journal, for an answer about a sandbox that could not report
-// its output any more. It is what can be read from the store, and what waits to be stored.
-func (c *chronicle) told(stored continuation.Journals) (stdout, stderr string) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	var text journal.Transcript
-	for {
-		events, err := stored.Events(ctx, c.id, text.Last(), scanSize)
-		if err != nil || len(events) == 0 {
-			break
-		}
-		text.Add(events...)
-	}
-	text.Add(c.Waiting()...)
-	return text.Stdout(), text.Stderr()
 }
 
 // wordsOf returns the text that says why the execution has not completed, and the text that the server adds

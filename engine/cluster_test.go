@@ -178,12 +178,17 @@ func TestFencing(t *testing.T) {
 				t.Errorf("Resume on the former owner = %+v, %v, want the other's answer", again, err)
 			}
 		},
-		"it cancels": func(_ *testing.T, _ *pair, _ core.Outcome, x *execution) { x.conversation.cancel() },
-		"it kills": func(t *testing.T, _ *pair, _ core.Outcome, x *execution) {
-			if e := x.stretch().kill(core.Ending{State: core.TimedOut}); e.State != core.TimedOut {
-				t.Errorf("kill = %+v", e)
-			}
-			x.conversation.cancel()
+		"it cancels": func(_ *testing.T, _ *pair, _ core.Outcome, x *execution) { x.cancel() },
+		"it kills": func(t *testing.T, p *pair, _ core.Outcome, x *execution) {
+			inside(x, func() {
+				before := x.conversation.wait
+				defer func() { x.conversation.wait = before }()
+				l := p.engines["a.1"].newLife(x, nil, &mandate{})
+				if e := l.kill(core.Ending{State: core.TimedOut}); e.State != core.TimedOut {
+					t.Errorf("kill = %+v", e)
+				}
+			})
+			x.cancel()
 		},
 		"it shuts down": func(t *testing.T, p *pair, _ core.Outcome, _ *execution) {
 			if err := p.engines["a.1"].Close(t.Context()); err != nil {

@@ -49,10 +49,9 @@ func newCommon(o Options) *common {
 // newLedger returns the ledger of an execution that this server does not own yet.
 func (m *common) newLedger(r continuation.Record, c *chronicle) *ledger {
 	l := &ledger{
-		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, chronicle: c,
+		id: r.ID, o: &m.o, members: m.members, quota: m.quota, tally: &m.tally, chronicle: c, errands: new(errands),
 		left: make(chan struct{}), over: make(chan struct{}), record: r, standing: core.StandsUnowned,
 	}
-	l.publisher = newPublisher(l.catchUp, l.left)
 	state := core.State(r.State)
 	l.state.Store(&state)
 	return l

@@ -2,12 +2,9 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"fermata/continuation"
@@ -16,103 +13,43 @@ import (
 )
 
 // A conversation is the exchange between an execution and its clients. Each request that is
-// accepted begins a segment, and gets the answer of that segment.
+// accepted begins a segment, and gets the answer of that segment. It belongs to the goroutine of the execution.
 type conversation struct {
 	*ledger
-	// deliveries takes what a request brings to the goroutine of the execution: the results of a
-	// claim, or what a former server did not deliver.
-	deliveries chan delivery
-	// cancel cancels the execution, for a client or for Close: it closes cancelled. After that no
-	// claim is accepted.
-	cancelled chan struct{}
-	cancel    func()
-	// stopping is true if the server's end is what cancels the execution.
-	stopping atomic.Bool
+	switches
+	// brought is what the latest request brings to the program: the results of a
+	// claim, or what a former server did not deliver. It is nil once the program has it.
+	brought *delivery
 	// segment is the latest segment, which answers the request whose hash is in the record. It is
-	// nil while the execution is undelivered. ledger.mu guards it.
+	// nil while the execution is undelivered.
 	segment *segment
-	// rests is how often the program has come to rest at its calls. ledger.mu guards it.
+	// rests is how often the program has come to rest at its calls.
 	rests int
 }
 
-// rest notes that the program has come to rest at its calls.
-func (c *conversation) rest() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rests++
+func newConversation(l *ledger) *conversation {
+	return &conversation{ledger: l, switches: newSwitches()}
 }
 
 // restsOf returns how often a program had come to rest when its latest pause began. Servers that ran no
 // calls did not record it: it was the round.
 func restsOf(r continuation.Record) int { return max(r.Rests, r.Round) }
 
-func newConversation(l *ledger) *conversation {
-	cancelled := make(chan struct{})
-	return &conversation{
-		ledger:     l,
-		deliveries: make(chan delivery, 1),
-		cancelled:  cancelled,
-		cancel:     sync.OnceFunc(func() { close(cancelled) }),
-	}
-}
-
-// abortTimeout bounds how long the end of a paused execution that is cancelled may take. It takes
-// one write to the store.
-const abortTimeout = time.Second
-
-// abort cancels the execution for a client. CancelDone means that it was paused, and has ended.
-func (c *conversation) abort(ctx context.Context) Cancelling {
-	was := *c.state.Load()
-	if was.Terminal() {
-		return CancelCompleted
-	}
-	c.cancel()
-	if was != core.Paused {
-		return CancelRequested
-	}
-	ctx, stop := context.WithTimeout(ctx, abortTimeout)
-	defer stop()
-	select {
-	case <-c.over:
-	case <-c.left:
-	case <-ctx.Done():
-	}
-	switch is := *c.state.Load(); {
-	case is == core.Cancelled:
-		return CancelDone
-	case is.Terminal():
-		return CancelCompleted
-	}
-	return CancelRequested
-}
-
 // open lets a new execution run. One whose start may be repeated, or that may be asked for, is recorded
 // first; ErrConflict means that there is a record of it already.
-func (c *conversation) open(ctx context.Context, s Start) error {
+func open(l *ledger, s Start) error {
 	if s.Key != "" || s.Keep {
-		if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
+		if err := l.own(asItIs); err != nil {
 			return err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stand(core.StandsRunning)
-}
-
-// lacksProgram reports whether the sandbox has not been given its program, because the server before this
-// one died first. If so, restart delivers the program.
-func (c *conversation) lacksProgram() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.standing == core.StandsUndelivered && c.record.Round == 0
+	return l.stand(core.StandsRunning)
 }
 
 // restart returns the segment that answers a repeated start. If the server before this one died
 // before the sandbox had the program, restart delivers it: first redeliver writes the input
-// files again.
-func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Program, redeliver func(context.Context, continuation.Record) error) (*segment, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// files again. Without a program the error is errNoProgram then.
+func (c *conversation) restart(s Start, program *sandbox.Program, redeliver func(context.Context, continuation.Record) error) (*segment, error) {
 	switch {
 	case c.standing == core.StandsLost:
 		return nil, ErrOwnerAway
@@ -123,9 +60,14 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	case c.standing != core.StandsUndelivered && c.segment == nil:
 		return nil, core.OverOf(c.record) // It ended before any program of its start ran here.
 	case c.standing != core.StandsUndelivered:
-		return c.attend(ctx)
+		return c.attend()
+	case program == nil:
+		return nil, errNoProgram
 	}
-	if err := redeliver(ctx, c.record); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
+	defer cancel()
+	record := c.record
+	if err := c.do(func() error { return redeliver(ctx, record) }); err != nil {
 		return nil, err
 	}
 	if err := c.stand(core.StandsRunning); err != nil {
@@ -134,12 +76,13 @@ func (c *conversation) restart(ctx context.Context, s Start, program *sandbox.Pr
 	return c.begin(newSegment(0, s.Request, 0), delivery{program: program}), nil
 }
 
+// errNoProgram means that a repeated start has to bring its program.
+var errNoProgram = errors.New("engine: the sandbox has no program yet")
+
 // resume claims the round for a request and returns the segment that answers it. A request that
 // is identical to an earlier one gets the segment of the earlier one. expired is the error of a
 // token that has expired: such a token still gets an answer, but it cannot claim.
-func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r Resume, expired error) (*segment, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *conversation) resume(claims continuation.Claims, r Resume, expired error) (*segment, error) {
 	switch {
 	case c.record.Session != claims.Session:
 		return nil, continuation.ErrToken
@@ -149,7 +92,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		if r.Joined != nil {
 			r.Joined(c.id)
 		}
-		return c.attend(ctx)
+		return c.attend()
 	case len(r.Results) == 0:
 		return nil, ErrNoResults
 	}
@@ -163,10 +106,8 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	case expired != nil:
 		return nil, &core.ExpiredError{Reason: string(core.Expired), Detail: core.RanOut(c.record)}
 	}
-	select {
-	case <-c.cancelled:
+	if c.isCancelled() {
 		return nil, core.Aborted()
-	default:
 	}
 	brought, err := core.SettlementOf(c.record.Pending, r.Results)
 	if err != nil {
@@ -178,7 +119,7 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 		err = c.stand(core.StandsRunning) // The round is claimed already.
 	} else {
 		next.waited = time.Since(c.record.Since)
-		err = c.claim(ctx, r, brought)
+		err = c.claim(r, brought)
 	}
 	if err != nil {
 		return nil, err
@@ -189,10 +130,9 @@ func (c *conversation) resume(ctx context.Context, claims continuation.Claims, r
 	return c.begin(next, delivery{results: brought.Results, handed: brought.Handed}), nil
 }
 
-// attend returns the latest segment to a request that is identical to the one that began it. mu is
-// held.
-func (c *conversation) attend(ctx context.Context) (*segment, error) {
-	if err := c.save(ctx); err != nil {
+// attend returns the latest segment to a request that is identical to the one that began it.
+func (c *conversation) attend() (*segment, error) {
+	if err := c.save(); err != nil {
 		return nil, err
 	}
 	c.segment.audience.enter()
@@ -201,8 +141,8 @@ func (c *conversation) attend(ctx context.Context) (*segment, error) {
 
 // claim moves the execution from paused to running. The store accepts the claim of one server
 // only. The record keeps the calls, in case this server dies before the results reach the
-// program. Calls without a result are issued again, under the same ids. mu is held.
-func (c *conversation) claim(ctx context.Context, r Resume, brought core.Settlement) error {
+// program. Calls without a result are issued again, under the same ids.
+func (c *conversation) claim(r Resume, brought core.Settlement) error {
 	received := c.record.Received
 	for _, result := range r.Results {
 		received += int64(len(result.Value) + len(result.Message))
@@ -215,34 +155,40 @@ func (c *conversation) claim(ctx context.Context, r Resume, brought core.Settlem
 		return err
 	}
 	c.chronicle.noteClaim(c.record, r.Request, brought)
-	err = c.commit(ctx, core.Running, change)
+	err = c.commit(core.Running, change)
 	if err != nil {
-		c.chronicle.retractClaim()
+		c.chronicle.Retract(c.chronicle.claim.notes)
 	}
 	return err
 }
 
-// begin begins the segment of a request and delivers what the request has brought. mu is held.
+// begin begins the segment of a request and delivers what the request has brought.
 func (c *conversation) begin(s *segment, d delivery) *segment {
 	s.audience.enter()
-	c.segment = s
-	c.deliveries <- d
+	c.segment, c.brought = s, &d
 	return s
+}
+
+// take returns what a request has brought to the program since take was called last, if there is something.
+func (c *conversation) take() (delivery, bool) {
+	d := c.brought
+	if c.brought = nil; d == nil {
+		return delivery{}, false
+	}
+	return *d, true
 }
 
 // settle records how the latest segment came to rest, and answers its request. It reports
 // whether the execution goes on, paused.
 func (c *conversation) settle(e core.Ending) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	s := c.segment
 	if e.State != core.Paused {
 		outcome := e.Outcome(c.record.Session)
 		outcome.Ran, outcome.Include = c.record.Spent+e.Ran, c.record.Include
 		if e.Printed == nil {
-			outcome.Stdout, outcome.Stderr = c.chronicle.told(c.o.Store)
+			outcome.Stdout, outcome.Stderr = toldOutput(c.ledger)
 		}
-		err := c.end(&outcome, e.Printed, e.Ran)
+		err := end(c.ledger, &outcome, e.Printed, e.Ran)
 		// The program has ended, also if the store is away and records it later. A store that is full may never do so,
 		// and the client is told. If the store has room again, a retry gets the answer.
 		if !errors.Is(err, ErrOwnerAway) && !errors.Is(err, continuation.ErrFull) {
@@ -257,12 +203,12 @@ func (c *conversation) settle(e core.Ending) bool {
 	// again: with the token of the round before it, or with the key of the start.
 	if c.standing == core.StandsPausedUnsaved && s.round == 0 && c.record.Start == "" {
 		// end has logged the error.
-		_ = c.end(&core.Outcome{State: core.Cancelled, Session: c.record.Session}, nil, 0)
+		_ = end(c.ledger, &core.Outcome{State: core.Cancelled, Session: c.record.Session}, nil, 0)
 	}
 	return err == nil || c.standing == core.StandsPausedUnsaved
 }
 
-// answer gives a segment its answer. mu is held.
+// answer gives a segment its answer.
 func (c *conversation) answer(s *segment, outcome core.Outcome, err error) {
 	outcome.Step = core.StepOf(c.record)
 	outcome.Step.Waited = s.waited
@@ -273,13 +219,13 @@ func (c *conversation) answer(s *segment, outcome core.Outcome, err error) {
 	}
 }
 
-// pause records a pause and returns the answer with its calls and its token. mu is held.
+// pause records a pause and returns the answer with its calls and its token.
 func (c *conversation) pause(e core.Ending) (core.Outcome, error) {
 	outcome := core.Outcome{
 		State: core.Paused, Session: c.record.Session, Calls: e.Calls, RoundsLeft: new(c.o.MaxRounds - c.record.Round - 1),
 		Stdout: e.Partial.Stdout, Stderr: e.Partial.Stderr,
 	}
-	deadline := time.Now().Add(c.pauseLifetime(e.Calls))
+	deadline := time.Now().Add(pauseLifetime(c.o, c.record, e.Calls))
 	var err error
 	outcome.Token, err = c.o.Signer.Sign(continuation.Claims{
 		Execution: c.record.ID, Session: c.record.Session, Principal: c.record.Principal,
@@ -293,121 +239,53 @@ func (c *conversation) pause(e core.Ending) (core.Outcome, error) {
 		return core.Outcome{}, err
 	}
 	c.chronicle.notePause(c.record, e, deadline)
-	err = c.commit(context.Background(), core.Paused, e.Pause(c.rests, answer, deadline), event{kind: pausedEvent})
+	err = c.commit(core.Paused, e.Pause(c.rests, answer, deadline), event{kind: pausedEvent})
 	return outcome, err
 }
 
-// pauseLifetime returns how long a pause with these calls may last that begins now. mu is held.
-func (c *conversation) pauseLifetime(calls []core.Call) time.Duration {
-	most := c.o.PauseTTL
-	if c.o.ApprovalTTL > 0 && slices.ContainsFunc(calls, func(call core.Call) bool { return call.Approval != "" }) {
-		most = c.o.ApprovalTTL
+// pauseLifetime returns how long a pause with these calls may last that begins now.
+func pauseLifetime(o *Options, r continuation.Record, calls []core.Call) time.Duration {
+	most := o.PauseTTL
+	if o.ApprovalTTL > 0 && slices.ContainsFunc(calls, func(call core.Call) bool { return call.Approval != "" }) {
+		most = o.ApprovalTTL
 	}
-	if !c.o.WallClock {
+	if !o.WallClock {
 		return most
 	}
-	return min(most, max(0, c.record.Budget-time.Since(c.record.Created)))
+	return min(most, max(0, r.Budget-time.Since(r.Created)))
 }
 
-// end records the end of the execution, and its answer for a retry of the last request. It completes
-// the outcome with what the contract of outputs says. output is all that the program has printed, nil if that is not known. ran is added to the time that the
-// program has run. The error is ErrOwnerAway if this server has lost the execution. mu is held.
-func (c *conversation) end(outcome *core.Outcome, output *core.Printed, ran time.Duration) error {
-	if c.standing == core.StandsLost {
-		return ErrOwnerAway
-	}
-	c.report(outcome, output)
-	answer, err := outcome.Encode()
-	if err == nil {
-		c.chronicle.noteEnd(c.record, *outcome, output, ran)
-		err = c.commit(context.Background(), outcome.State, func(next *continuation.Record) {
-			outcome.End(ran, c.o.KeepAnswers, time.Now())(next)
-			next.Answer = c.kept(*next, answer)
-		}, event{kind: endedEvent, outcome: *outcome})
-	}
-	if err != nil {
-		c.o.Log.Error("cannot record the end of an execution", "execution", c.id, "err", err)
-	}
-	return err
-}
-
-// kept returns the answer that the record of an ended execution keeps: none if no client can
-// ask for it, or if too much is stored for the principal. mu is held.
-func (c *conversation) kept(r continuation.Record, answer json.RawMessage) json.RawMessage {
-	if !core.Repeatable(r) {
-		return nil
-	}
-	if !c.quota.Keep(r.Principal, core.Weight(r)+int64(len(answer)), c.o.KeepAnswers+recordSlack) {
-		// A retry is told that the execution is over, as when the answer has expired.
-		c.o.Log.Warn("an answer is not kept: too much is stored for its principal", "execution", c.id)
-		return nil
-	}
-	return answer
-}
-
-// leave ends the execution in its pause; why tells what for. It reports false if a claim came first.
-func (c *conversation) leave(to core.State, why string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// leave ends the execution in its pause; why tells what for.
+func (c *conversation) leave(to core.State, why string) {
+	c.quiet()
 	switch c.standing {
 	case core.StandsPaused, core.StandsPausedUnsaved:
 	case core.StandsUndelivered:
 		to = core.Cancelled
-	case core.StandsRunning:
-		return false
 	default:
-		return true
+		return
 	}
 	if why == core.PauseCancelled && c.stopping.Load() {
 		why = core.PauseStopped
 	}
 	since, outcome := c.record.Since, core.LeftAs(to, why, c.record, lossOf(c.record))
 	// end has logged the error. An execution that is lost is another server's to end.
-	if err := c.end(&outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
+	if err := end(c.ledger, &outcome, nil, 0); !errors.Is(err, ErrOwnerAway) {
 		c.o.logPauseEnd(c.record, why, since, outcome)
 	}
-	return true
-}
-
-// stop cancels the execution because the server stops.
-func (c *conversation) stop() {
-	c.stopping.Store(true)
-	c.cancel()
 }
 
 // save writes the record of a pause or an end, if the store did not accept it before. From then
-// on the segment has its answer and no error. mu is held.
-func (c *conversation) save(ctx context.Context) error {
-	if !c.standing.Unsaved() {
+// on the segment has its answer and no error.
+func (c *conversation) save() error {
+	if c.quiet(); !c.standing.Unsaved() {
 		return nil
 	}
-	if err := c.rewrite(ctx); err != nil {
+	if err := c.rewrite(); err != nil {
 		return err
 	}
 	if s := c.segment; s != nil {
 		c.segment = answered(s.round, s.request, s.outcome, nil)
 	}
 	return nil
-}
-
-// saveLate writes the record of an end that the store did not accept, as soon as the store is
-// back. Until then the conversation answers retries. saveLate gives up when the answer need not
-// be kept any longer, or when stop is closed.
-func (c *conversation) saveLate(stop <-chan struct{}) {
-	retry := time.NewTicker(saveRetry)
-	defer retry.Stop()
-	until := time.Now().Add(c.o.KeepAnswers)
-	for {
-		c.mu.Lock()
-		late := c.standing == core.StandsEndedUnsaved && c.save(context.Background()) != nil && time.Now().Before(until)
-		c.mu.Unlock()
-		if !late {
-			return
-		}
-		select {
-		case <-retry.C:
-		case <-stop:
-			return
-		}
-	}
 }

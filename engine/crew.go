@@ -10,7 +10,6 @@ import (
 	"fermata/continuation"
 	"fermata/engine/core"
 	"fermata/engine/journal"
-	"fermata/engine/quota"
 	"fermata/engine/sandbox"
 	"fermata/engine/tools"
 	"fermata/engine/tools/envelope"
@@ -26,7 +25,6 @@ type crew struct {
 	// depth is the number of toolsets through which the request that started the program has come.
 	depth   int
 	caller  *caller
-	counted *quota.Share
 	ctx     context.Context //nolint:containedctx // calls end with the stretch, and no request
 	cancel  context.CancelFunc
 	working sync.WaitGroup

@@ -161,8 +161,8 @@ func (e *Engine) Close(ctx context.Context) error {
 		// Concurrently, since part waits for a write of the execution that is under way.
 		for _, x := range executions {
 			go func() {
-				if !e.o.KeepPaused || !x.conversation.part() {
-					x.conversation.stop()
+				if !e.o.KeepPaused || !x.part() {
+					x.stop()
 				}
 			}()
 		}

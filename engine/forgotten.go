@@ -51,7 +51,7 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 		Owner: s.members.Instance(),
 	}
 	// Of several servers that notice, the first one writes.
-	err = s.newLedger(r, &chronicle{Writer: w, id: id}).put(ctx, &r)
+	err = s.newLedger(r, &chronicle{Writer: w, id: id}).writer().put(ctx, &r)
 	if err == nil {
 		r.Round, r.Issued, r.Spent = at.Rounds, at.Calls, time.Duration(summary.Ran)*time.Millisecond
 		s.o.logForgotten(r)

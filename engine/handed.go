@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"fermata/continuation"
@@ -32,13 +33,16 @@ type refusal interface {
 	Refusal() string
 }
 
+// A keeper keeps the files that results hand over, while the program waits for the results.
+type keeper struct{ *stretch }
+
 // receive keeps the files that the results of a client hand over, before the program gets the results. If
 // the program comes to rest meanwhile, it reports true and returns how.
-func (s *stretch) receive(d delivery) (core.Ending, bool) {
+func (s keeper) receive(d delivery) (core.Ending, bool) {
 	if len(d.handed) == 0 {
 		return core.Ending{}, false
 	}
-	known, err := handedOf(s.conversation.copy())
+	known, err := handedOf(s.c.record)
 	if err != nil {
 		return s.broken(sandbox.Broken{Err: err}), true
 	}
@@ -57,21 +61,19 @@ func (s *stretch) receive(d delivery) (core.Ending, bool) {
 			d.results[h.Index].Number = number
 		}
 		if !h.Noted {
-			if err := s.conversation.noteReply(h); err != nil {
+			if err := noteReply(s.c.ledger, h); err != nil {
 				return s.broken(sandbox.Broken{Err: err}), true
 			}
 		}
 	}
-	if err := s.conversation.writeReplies(); err != nil {
+	if err := writeReplies(s.c.ledger); err != nil {
 		return s.lostOwner(err)
 	}
 	return core.Ending{}, false
 }
 
 // noteReply notes a result of a client in the journal. Its files were kept after the round was claimed.
-func (c *conversation) noteReply(h core.Handing) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func noteReply(c *ledger, h core.Handing) error {
 	c.chronicle.Note(c.chronicle.outcomeOf(h.Reply, h.Started))
 	pending := slices.Clone(c.record.Pending)
 	for i := range pending {
@@ -87,13 +89,11 @@ func (c *conversation) noteReply(h core.Handing) error {
 
 // writeReplies records the results of a client that have handed files over. If the store is not available,
 // a later write will include them.
-func (c *conversation) writeReplies() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func writeReplies(c *ledger) error {
 	if c.standing != core.StandsRunning {
 		return ErrOwnerAway
 	}
-	err := c.amend(context.Background(), asItIs)
+	err := c.amend(asItIs)
 	if errors.Is(err, continuation.ErrUnavailable) {
 		return nil
 	}
@@ -102,12 +102,12 @@ func (c *conversation) writeReplies() error {
 
 // open takes the files out of the result of a call that the server has run. If the program comes to rest
 // meanwhile, it reports true and returns how.
-func (s *stretch) open(call *served) (core.Ending, bool) {
+func (s keeper) open(call *served) (core.Ending, bool) {
 	if !call.envelope || call.message != "" || call.givenUp {
 		return core.Ending{}, false
 	}
 	call.size = int64(len(call.output))
-	if s.conversation.exceeds(call.size) {
+	if exceeds(s.c.ledger, call.size) {
 		return core.Ending{}, false // The call will fail because of the limit.
 	}
 	files, rest, err := artifact.Of(call.output, artifact.PathIn(call.input))
@@ -130,8 +130,8 @@ func (s *stretch) open(call *served) (core.Ending, bool) {
 
 // keep stores the files of a result, and places them in the workspace. If it cannot keep all of them,
 // failure says why the call fails. If the program comes to rest meanwhile, rested is true and e says how.
-func (s *stretch) keep(call string, files []artifact.File) (failure string, e core.Ending, rested bool) {
-	record := s.conversation.copy()
+func (s keeper) keep(call string, files []artifact.File) (failure string, e core.Ending, rested bool) {
+	record := s.c.record
 	inputs, err := core.InputsOf(record)
 	known, knownErr := handedOf(record)
 	switch {
@@ -142,22 +142,19 @@ func (s *stretch) keep(call string, files []artifact.File) (failure string, e co
 	case len(known)+len(files) > artifact.MaxFiles:
 		return fmt.Sprintf(textManyHanded, artifact.MaxFiles, len(known)), core.Ending{}, false
 	}
-	ctx, stop := s.patience()
-	defer stop()
 	for _, f := range files {
 		event := &journal.ArtifactStored{Call: call, Path: f.Path, Asked: f.Asked, MIME: f.Type}
 		why := textFixedInput
 		var kept handedFile
 		if !slices.ContainsFunc(inputs, func(i core.InputFile) bool { return i.ReadOnly && i.Name == f.Path }) {
-			kept, why, err = s.keepOne(ctx, record, f)
+			kept, why, err = s.keepOne(record, f)
 		}
 		if err != nil {
-			e, rested = s.interrupted(err)
-			return "", e, rested
+			return "", s.interrupted(err), true
 		}
 		if why != "" {
-			event.Error = s.conversation.chronicle.Text(why)
-			s.conversation.noteHanded(event, nil)
+			event.Error = s.c.chronicle.Text(why)
+			noteHanded(s.c.ledger, event, nil)
 			return fmt.Sprintf(textLostArtifact, f.Path, why), core.Ending{}, false
 		}
 		kept.Call = call
@@ -165,19 +162,44 @@ func (s *stretch) keep(call string, files []artifact.File) (failure string, e co
 		if event.MIME == "" {
 			event.MIME = kept.Type
 		}
-		s.conversation.noteHanded(event, &kept)
+		noteHanded(s.c.ledger, event, &kept)
 	}
 	return "", core.Ending{}, false
 }
 
 // keepOne stores one file and places it in the workspace. If the file cannot be kept, why says the reason.
 // An error means that the program has come to rest, or has to be stopped.
-func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f artifact.File) (kept handedFile, why string, err error) {
+func (s keeper) keepOne(record continuation.Record, f artifact.File) (kept handedFile, why string, err error) {
+	p := placing{sandbox: s.sandbox, files: s.files, log: s.log, record: record}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s.quiet()
+	s.send(&errand{stop: stop, then: func(e error) { err = e }}, func() error {
+		kept, why, err = p.keep(ctx, f)
+		return err
+	})
+	s.quiet()
+	s.later = append(s.later, p.later...)
+	return kept, why, err
+}
+
+// A placing keeps one file that a result has handed over. It is the work of an errand.
+type placing struct {
+	sandbox *sandbox.Conn
+	files   Files
+	log     *slog.Logger
+	record  continuation.Record
+	// later are the events that came meanwhile.
+	later []sandbox.Event
+}
+
+// keep stores the file and places it in the workspace, until ctx ends.
+func (p *placing) keep(ctx context.Context, f artifact.File) (kept handedFile, why string, err error) {
 	content, err := f.Content()
 	if err != nil {
 		return kept, err.Error(), nil //nolint:nilerr // only the call fails
 	}
-	saved, err := s.files.Save(ctx, record.Scope, record.Session, f.Path, bytes.NewReader(content))
+	saved, err := p.files.Save(ctx, p.record.Scope, p.record.Session, f.Path, bytes.NewReader(content))
 	if refused, ok := errors.AsType[refusal](err); ok {
 		return kept, refused.Refusal(), nil
 	}
@@ -185,19 +207,19 @@ func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f art
 	case ctx.Err() != nil:
 		return kept, "", sandbox.ErrInterrupted
 	case err != nil:
-		s.log.Warn("cannot keep a file that a tool has handed over", "execution", record.ID, "err", err)
+		p.log.Warn("cannot keep a file that a tool has handed over", "execution", p.record.ID, "err", err)
 		return kept, textNotStored, nil
 	}
 	sum := sha256.Sum256(content)
 	kept.InputFile = core.InputFile{
 		Session: saved.Session, ID: saved.ID, Name: f.Path, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Type: saved.Type,
 	}
-	err = s.sandbox.Place(ctx, f.Path, content, s.meanwhile)
+	err = p.sandbox.Place(ctx, f.Path, content, p.meanwhile)
 	if err == nil {
 		return kept, "", nil
 	}
-	if err := s.files.Discard(ctx, record.Scope, kept.InputFile); err != nil {
-		s.log.Warn("cannot delete a file that the workspace has not got", "execution", record.ID, "err", err)
+	if err := p.files.Discard(ctx, p.record.Scope, kept.InputFile); err != nil {
+		p.log.Warn("cannot delete a file that the workspace has not got", "execution", p.record.ID, "err", err)
 	}
 	refused, ok := errors.AsType[*sandbox.PlaceError](err)
 	if !ok {
@@ -206,11 +228,23 @@ func (s *stretch) keepOne(ctx context.Context, record continuation.Record, f art
 	return kept, "the workspace has no place for it: " + journal.Decode([]byte(refused.Reason)), nil
 }
 
+// meanwhile takes an event that arrives while a file is placed. It reports false if the program has ended.
+func (p *placing) meanwhile(event sandbox.Event) bool {
+	if _, waits := event.(sandbox.Stopped); waits {
+		return true
+	}
+	p.later = append(p.later, event)
+	switch event.(type) {
+	case sandbox.Output, sandbox.Ran, *sandbox.Calls: // It may have run on, and wait for other calls now.
+		return true
+	default:
+		return false
+	}
+}
+
 // noteHanded notes what has become of a file that a result has handed over. The next write of the record
 // will include it.
-func (c *conversation) noteHanded(event *journal.ArtifactStored, kept *handedFile) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func noteHanded(c *ledger, event *journal.ArtifactStored, kept *handedFile) {
 	c.chronicle.Note(event)
 	if kept == nil {
 		return
@@ -227,64 +261,27 @@ func (c *conversation) noteHanded(event *journal.ArtifactStored, kept *handedFil
 }
 
 // exceeds reports whether a result of this size exceeds what the execution may receive in all.
-func (c *conversation) exceeds(size int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func exceeds(c *ledger, size int64) bool {
 	return c.o.MaxResults > 0 && c.record.Received+size > c.o.MaxResults
 }
 
-// patience returns a context that ends when the program must stop: its time is over, somebody has cancelled
-// it, or another server has taken it over.
-func (s *stretch) patience() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithDeadline(context.Background(), s.until)
-	go func() {
-		defer cancel()
-		select {
-		case <-s.conversation.cancelled:
-		case <-s.conversation.left:
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
-// meanwhile handles an event that arrives while a file is placed. It reports false if the program has ended.
-func (s *stretch) meanwhile(event sandbox.Event) bool {
-	switch event := event.(type) {
-	case sandbox.Output:
-		s.conversation.chronicle.noteOutput(event)
-	case sandbox.Ran:
-		s.conversation.spend(event.Time)
-	case sandbox.Stopped: // The program waits.
-	case *sandbox.Calls:
-		s.later = append(s.later, event) // The program has run on, and waits for other calls now.
-	default:
-		s.later = append(s.later, event)
-		return false
-	}
-	return true
-}
-
-// interrupted returns how a program came to rest while a file was kept. It reports false if that is not
-// known yet because the event about it has not arrived.
-func (s *stretch) interrupted(err error) (core.Ending, bool) {
-	select {
-	case <-s.conversation.cancelled:
-		return s.kill(core.Ending{State: core.Cancelled}), true
-	case <-s.conversation.left:
-		return core.Ending{State: core.Cancelled}, true
-	default:
-	}
+// interrupted returns how a program came to rest while a file was kept.
+func (s keeper) interrupted(err error) core.Ending {
 	switch {
+	case s.doomed != nil:
+		return s.die(*s.doomed)
 	case !errors.Is(err, sandbox.ErrInterrupted):
-		return s.sandboxLost(s.sandbox.Err()), true
-	case len(s.later) == 0:
-		return s.timedOut(), true
+		return s.sandboxLost(s.sandbox.Err())
 	}
 	for _, event := range s.later {
-		if _, waits := event.(*sandbox.Calls); !waits {
-			return s.hear(event) // The program has ended, so the calls that came before are not made.
+		switch event := event.(type) {
+		case *sandbox.Calls:
+			event.Release() // The program has ended, so the calls that came before are not made.
+		default:
+			if e, rested := s.hear(event); rested {
+				return e
+			}
 		}
 	}
-	return s.timedOut(), true
+	return s.sandboxLost(nil)
 }

@@ -288,12 +288,14 @@ func testStoredClaim(t *testing.T, published, same bool) {
 		if _, err := e.Resume(t.Context(), r); !errors.Is(err, continuation.ErrUnavailable) {
 			t.Fatalf("Resume = %v, want that the store is away", err)
 		}
-		c := e.executions.find(id).conversation
-		c.chronicle.noteOutput(sandbox.Output{Offset: 1, Data: []byte("b")})
-		if published {
-			c.publisher.publish()
-			synctest.Wait()
-		}
+		x := e.executions.find(id)
+		inside(x, func() {
+			x.conversation.chronicle.noteOutput(sandbox.Output{Offset: 1, Data: []byte("b")})
+			if published {
+				x.conversation.catchUp(func(error) {})
+			}
+		})
+		synctest.Wait()
 		well.Store(true)
 		r.Request = again
 		if _, err := e.Resume(t.Context(), r); err != nil {
@@ -340,7 +342,7 @@ func TestJournalOfTakeOvers(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "new output is written", func() bool { return len(tell(t, store, id).events) == 3 })
-		x.conversation.cancel()
+		x.cancel()
 		answer, err := p.engines["b.1"].Start(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)

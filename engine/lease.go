@@ -37,6 +37,9 @@ func ownerAway(err error) error {
 func patiently(ctx context.Context, try func() (core.Outcome, error)) (core.Outcome, error) {
 	for patience := time.Now().Add(ownerPatience); ; {
 		outcome, err := try()
+		if err != nil && ctx.Err() != nil {
+			return outcome, context.Cause(ctx) // That may have spoilt the attempt.
+		}
 		if !errors.Is(err, ErrOwnerAway) || time.Now().After(patience) {
 			return outcome, err
 		}

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"fermata/continuation"
+)
 
 // stopAfter is how long a pause lasts before the server stops what still runs in the sandbox.
 // Most programs run nothing in a pause. Stopping them at once would delay clients that answer
@@ -27,4 +31,12 @@ func (m *meter) stop(now time.Time) time.Duration {
 	}
 	m.still = true
 	return min(stopAfter, m.asked.Sub(m.began)) + now.Sub(m.asked)
+}
+
+// budgetOf returns how long the program may still run.
+func budgetOf(o *Options, r continuation.Record) time.Duration {
+	if o.WallClock {
+		return max(0, r.Budget-time.Since(r.Created))
+	}
+	return max(0, r.Budget-r.Spent)
 }

@@ -88,12 +88,10 @@ func collectedFor(t *testing.T, c *outputs.Contract, inputs []core.InputFile, re
 		t.Fatal(err)
 	}
 	kept = &shelf{saved: map[string]string{}}
-	s := &stretch{
-		files:        kept,
-		log:          slog.New(slog.DiscardHandler),
-		conversation: newConversation(&ledger{members: &cluster.Member{}, record: continuation.Record{Session: "own", Inputs: encoded, Outputs: contract}}),
-		sandbox:      conn,
-	}
+	log := slog.New(slog.DiscardHandler)
+	m := &common{o: Options{Files: kept, Log: log}, members: &cluster.Member{}, checker: new(checker)}
+	own := newConversation(m.newLedger(continuation.Record{Session: "own", Inputs: encoded, Outputs: contract}, nil))
+	s := &stretch{life: m.newLife(newExecution(own, conn), nil, nil)}
 	e = core.Ending{Printed: &core.Printed{}, LeftFiles: true}
 	s.collect(&e)
 	conn.Detach()

@@ -28,11 +28,10 @@ func TestEndIsCountedBeforeItIsTold(t *testing.T) {
 	record := continuation.Record{ID: "x", State: string(core.Running)}
 	c := newConversation(m.newLedger(record, m.newChronicle(Start{}, record, &mandate{})))
 	c.segment = newSegment(0, "", 0)
-	if err := c.open(t.Context(), Start{}); err != nil {
+	if err := open(c.ledger, Start{}); err != nil {
 		t.Fatal(err)
 	}
-	x := m.newExecution(c, nil, counted, &mandate{})
-	x.settle(core.Ending{State: core.Completed})
+	m.newLife(newExecution(c, nil), counted, &mandate{}).settle(core.Ending{State: core.Completed})
 	if _, err := m.quota.Admit("ada"); err != nil {
 		t.Errorf("admit = %v, want nil: the program has ended", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,11 +13,22 @@ import (
 	"fermata/engine/quota"
 )
 
-// recordSlack is how long the store keeps a record beyond the deadline in it. The owner of
-// the execution acts at the deadline; the store only clears up.
-const recordSlack = 30 * time.Second
+const (
+	// recordSlack is how long the store keeps a record beyond the deadline in it. The owner of
+	// the execution acts at the deadline; the store only clears up.
+	recordSlack = 30 * time.Second
+	// endPatience is how long the answer about an end waits until the store has recorded the end. What the program has
+	// done is done, so the answer goes out then, and the write goes on.
+	endPatience = time.Second
+	// saveRetry is the time between two attempts to write what the store did not accept.
+	saveRetry = time.Second
+)
 
-// A ledger keeps the record of one execution, and where the execution stands on this server.
+// errLate means that the store has neither accepted nor refused the record of an end in time.
+var errLate = fmt.Errorf("%w: it does not answer", continuation.ErrUnavailable)
+
+// A ledger keeps the record of one execution, and where the execution stands on this server. It belongs to one
+// goroutine; other ones read state, and wait for left and over.
 //
 // The record changes in two ways. note changes what the next write brings along; own, commit, rewrite and amend
 // write to the store. Nothing else changes it but endForgotten, which writes the record of an execution that has none.
@@ -28,71 +38,75 @@ type ledger struct {
 	members *cluster.Member
 	quota   *quota.Quota
 	tally   *tally
-	// chronicle collects events, which every write of the record stores. publisher writes the record when events wait
-	// and no change of the state is due.
+	// chronicle collects events, which every write of the record stores.
 	chronicle *chronicle
-	publisher *publisher
-	// state is the State of the record, for readers that cannot wait for mu, which is held
-	// during writes to the store.
+	// errands write to the store and read from it.
+	*errands
+	// state is the State of the record.
 	state atomic.Pointer[core.State]
 	// left is closed when this server loses the execution, and over when the execution has ended
 	// here.
 	left, over chan struct{}
 
-	mu       sync.Mutex
 	record   continuation.Record
 	standing core.Standing
 	// untold are the events of a move that the store did not accept, for its next write.
 	untold []event
 }
 
-// copy returns the record as it is now. Its slices are shared and must not be changed.
-func (l *ledger) copy() continuation.Record {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.record
-}
-
 // own makes this server the owner of the execution in the stored record: the first write of a
 // start that may be repeated, or of a take-over. ErrConflict means that another server was
 // first.
-func (l *ledger) own(ctx context.Context, change core.Change) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *ledger) own(change core.Change) error {
 	next := l.record
 	next.Owner = l.members.Instance()
 	next.Version++
 	change(&next)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	if err := l.put(ctx, &next); err != nil {
-		return err
+	err := l.do(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		defer cancel()
+		return l.writer().put(ctx, &next)
+	})
+	if err == nil {
+		l.record = next
 	}
-	l.record = next
-	return nil
+	return err
 }
 
-// note changes the record here, except for its state. The next write stores it. mu is held.
-func (l *ledger) note(change core.Change) { change(&l.record) }
+// note changes the record here, except for its state. The next write stores it.
+func (l *ledger) note(change core.Change) {
+	l.quiet()
+	change(&l.record)
+}
 
-// amend writes a change of the record that leaves its state as it is. mu is held.
-func (l *ledger) amend(ctx context.Context, change core.Change) error {
+// amend writes a change of the record that leaves its state as it is.
+func (l *ledger) amend(change core.Change) error {
+	l.quiet()
 	next := l.record
 	next.Version++
 	change(&next)
-	if err := l.write(ctx, &next); err != nil {
-		return err
+	err := l.do(func() error { return l.writer().write(&next) })
+	l.settled(next, err)
+	return err
+}
+
+// settled notes what has come of a write of the next version of the record.
+func (l *ledger) settled(next continuation.Record, err error) {
+	if errors.Is(err, ErrOwnerAway) {
+		l.lose()
 	}
-	l.record = next
-	return nil
+	if err == nil {
+		l.record = next
+	}
 }
 
 // commit moves the execution to its next state, applies change to its record, writes the
 // record, and notes the events that tell what happened. Nothing else changes the state of an
 // execution. If the store is away, commit returns its error, but makes the move all the same,
 // since what a program has done cannot be undone. It does not make a claim then: the program
-// has done nothing yet. mu is held.
-func (l *ledger) commit(ctx context.Context, to core.State, change core.Change, events ...event) error {
+// has done nothing yet.
+func (l *ledger) commit(to core.State, change core.Change, events ...event) error {
+	l.quiet()
 	next, err := core.Move(l.record, to, time.Now())
 	if err != nil {
 		return err
@@ -101,7 +115,7 @@ func (l *ledger) commit(ctx context.Context, to core.State, change core.Change, 
 		return err
 	}
 	change(&next)
-	err = l.write(ctx, &next)
+	err = l.move(next, to)
 	if err != nil && (to == core.Running || !errors.Is(err, continuation.ErrUnavailable)) {
 		return err
 	}
@@ -121,23 +135,44 @@ func (l *ledger) commit(ctx context.Context, to core.State, change core.Change, 
 	return nil
 }
 
-// rewrite writes the record of a move that the store did not accept. mu is held.
-func (l *ledger) rewrite(ctx context.Context) error {
-	next := l.record
-	if err := l.write(ctx, &next); err != nil {
-		return err
+// move writes the record of a move. If that is an end, it does not wait long: with errLate, the write goes on.
+func (l *ledger) move(next continuation.Record, to core.State) (err error) {
+	e := &errand{then: func(e error) { err = e }}
+	if to.Terminal() {
+		e.patience = endPatience
 	}
-	l.record = next
-	l.tally.note(l.untold)
-	l.untold = nil
-	return l.stand(core.StandingIn(core.State(next.State), true))
+	written := next
+	l.send(e, func() error { return l.writer().write(&written) })
+	if !l.finish() {
+		e.then = func(err error) { l.saved(written, err) }
+		return errLate
+	}
+	l.settled(written, err)
+	return err
 }
 
-// recorded reports whether a record of the execution was written, or was to be written while the
-// store was away. mu is held.
-func (l *ledger) recorded() bool { return l.record.Version > 0 }
+// rewrite writes the record of a move that the store did not accept, if there is one.
+func (l *ledger) rewrite() error {
+	l.quiet()
+	if !l.standing.Unsaved() {
+		return nil
+	}
+	next := l.record
+	err := l.do(func() error { return l.writer().write(&next) })
+	l.saved(next, err)
+	return err
+}
 
-// stand changes where the execution stands, if the table of standings allows it. mu is held.
+// saved notes what has come of a write of a move that was made already.
+func (l *ledger) saved(next continuation.Record, err error) {
+	l.settled(next, err)
+	if err == nil && l.stand(core.StandingIn(core.State(next.State), true)) == nil {
+		l.tally.note(l.untold)
+		l.untold = nil
+	}
+}
+
+// stand changes where the execution stands, if the table of standings allows it.
 func (l *ledger) stand(to core.Standing) error {
 	if err := l.standing.Allows(to); err != nil {
 		return err
@@ -147,7 +182,7 @@ func (l *ledger) stand(to core.Standing) error {
 }
 
 // lose notes that this server does not own the execution any more, so that it accepts no claim
-// and leaves the sandbox alone. mu is held.
+// and leaves the sandbox alone.
 func (l *ledger) lose() {
 	if l.standing != core.StandsLost {
 		l.standing = core.StandsLost
@@ -155,70 +190,28 @@ func (l *ledger) lose() {
 	}
 }
 
-// write writes the next version of the record, and corrects its number where the store has
-// another one. What the record tells has happened, so the write does not end with ctx. mu is
-// held.
-func (l *ledger) write(ctx context.Context, next *continuation.Record) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	err := l.put(ctx, next)
-	if errors.Is(err, continuation.ErrConflict) {
-		// A write of ours that was reported as failed may have reached the store. Then the
-		// stored record is ours, and this one is newer.
-		var stored continuation.Record
-		stored, err = l.o.Store.Get(ctx, l.id)
-		switch {
-		case err == nil && stored.Owner == l.members.Instance():
-			next.Version = stored.Version + 1
-			if err = l.chronicle.found(stored); err == nil {
-				err = l.put(ctx, next)
-			}
-		case errors.Is(err, continuation.ErrNotFound):
-			// The store has no record: an earlier write never reached it, or it has lost its
-			// data. No server can have taken the execution over, since that takes a record.
-			next.Version = 1
-			if _, gone := l.o.Store.Summary(ctx, l.id); errors.Is(gone, continuation.ErrNotFound) {
-				l.chronicle.Lost()
-			}
-			err = l.put(ctx, next)
-		case err == nil:
-			l.lose()
-			return ErrOwnerAway
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("write record of execution %s: %w", l.id, err)
-	}
-	return nil
-}
-
-// put writes a record to the store, once, with what the journal has noted.
-func (l *ledger) put(ctx context.Context, r *continuation.Record) error {
-	chapter, err := l.chronicle.Chapter(r)
-	if err != nil {
-		return err
-	}
-	if err := l.o.Store.Put(ctx, *r, max(0, time.Until(r.Deadline))+recordSlack, chapter); err != nil {
-		return err
-	}
-	return l.chronicle.Stored(*r, chapter.Summary != nil)
-}
-
-// catchUp writes what the journal has noted since the latest write, with no change of the state. A
-// pause or an end that is not recorded yet brings it along, and an execution that is another
+// catchUp begins to write what the journal has noted since the latest write, with no change of the state. then is
+// called when that is done. A pause or an end that is not recorded yet brings it along, and an execution that is another
 // server's is left alone.
-func (l *ledger) catchUp() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *ledger) catchUp(then func(error)) {
 	switch l.standing {
 	case core.StandsRunning, core.StandsPaused, core.StandsUndelivered:
 	default:
-		return nil
+		return
 	}
-	if !l.chronicle.Waits() {
-		return nil
+	if l.under != nil || !l.chronicle.Waits() {
+		return
 	}
-	return l.amend(context.Background(), asItIs)
+	next := l.record
+	next.Version++
+	l.send(&errand{then: func(err error) {
+		l.settled(next, err)
+		then(err)
+	}}, func() error { return l.writer().write(&next) })
+}
+
+func (l *ledger) writer() writer {
+	return writer{id: l.id, instance: l.members.Instance(), store: l.o.Store, chronicle: l.chronicle}
 }
 
 // asItIs changes nothing in a record that is written for the sake of the journal.
@@ -228,54 +221,26 @@ func asItIs(*continuation.Record) {}
 // the store who the owner is. If the store does not answer, this server leaves the sandbox alone:
 // a sandbox without a server ends by itself.
 func (l *ledger) owned() bool {
-	select {
-	case <-l.left:
+	switch {
+	case l.standing == core.StandsLost:
 		return false
-	default:
+	case l.members.Holds(), l.record.Version == 0: // Without a record nobody else can own it.
+		return true
 	}
-	if l.members.Holds() {
-		return true // Without mu: a program is killed in time also while the store hangs.
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.standing == core.StandsLost || !l.recorded() {
-		return l.standing != core.StandsLost
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	record, err := l.o.Store.Get(ctx, l.id)
-	if err == nil && record.Owner != l.members.Instance() {
+	var stored continuation.Record
+	err := l.do(func() (err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		defer cancel()
+		stored, err = l.o.Store.Get(ctx, l.id)
+		return err
+	})
+	if err == nil && stored.Owner != l.members.Instance() {
 		l.lose()
 	}
 	return err == nil && l.standing != core.StandsLost
 }
 
-// part leaves a paused execution to a later server. It reports false if the execution is not
-// paused, or the pause is not recorded.
-func (l *ledger) part() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.standing != core.StandsPaused {
-		return false
-	}
-	l.lose()
-	l.o.logKept(l.record)
-	return true
-}
-
-// budget returns how long the program may still run.
-func (l *ledger) budget() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.o.WallClock {
-		return max(0, l.record.Budget-time.Since(l.record.Created))
-	}
-	return max(0, l.record.Budget-l.record.Spent)
-}
-
 // spend counts time against the run budget. The next write of the record stores it.
 func (l *ledger) spend(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.note(func(r *continuation.Record) { r.Spent += d })
 }

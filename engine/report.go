@@ -9,8 +9,8 @@ import (
 
 // report adds the judged outputs and the report to the outcome of an execution that has a contract and has
 // ended. If the sandbox could not be asked for the outputs, all of them are missing. output is everything
-// that the program has printed, or nil if that is not known. The caller holds mu.
-func (l *ledger) report(o *core.Outcome, output *core.Printed) {
+// that the program has printed, or nil if that is not known.
+func report(l *ledger, o *core.Outcome, output *core.Printed) {
 	c, err := core.ContractOf(l.record)
 	if err != nil || len(c.Outputs) == 0 {
 		return // collect has logged the error.
@@ -25,7 +25,7 @@ func (l *ledger) report(o *core.Outcome, output *core.Printed) {
 	if c.Log {
 		end.Stdout, end.Stderr = o.Stdout, o.Stderr
 		if output == nil {
-			end.Stdout, end.Stderr = l.chronicle.told(l.o.Store)
+			end.Stdout, end.Stderr = toldOutput(l)
 		}
 		end.Stderr += added
 	}

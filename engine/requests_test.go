@@ -11,7 +11,7 @@ func TestCancelFindsNobodyElsesExecution(t *testing.T) {
 	id := "request-0123456789"
 	executions := newExecutionTable()
 	add := func(principal string) {
-		x := new(common).newExecution(newConversation(&ledger{record: continuation.Record{ID: principal, Principal: principal}}), nil, nil, &mandate{})
+		x := newExecution(newConversation(&ledger{record: continuation.Record{ID: principal, Principal: principal}}), nil)
 		x.requestID.Store(&id)
 		if err := executions.register(principal, x); err != nil {
 			t.Fatal(err)

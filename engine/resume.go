@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -70,16 +71,22 @@ func (c *resumer) resume(ctx context.Context, r Resume) (outcome core.Outcome, e
 
 // try makes one attempt of resume: it does not wait for an owner that is away.
 func (c *resumer) try(ctx context.Context, claims continuation.Claims, r Resume, expired error) (core.Outcome, error) {
-	x, outcome, err := c.router.route(ctx, claims, r)
-	if x == nil {
-		return outcome, err
+	for {
+		x, outcome, err := c.router.route(ctx, claims, r)
+		if x == nil {
+			return outcome, err
+		}
+		var s *segment
+		asked := x.ask(ctx, func() { s, err = x.conversation.resume(claims, r, expired) })
+		switch {
+		case errors.Is(asked, errEnded):
+			continue // Its record has the answer.
+		case asked != nil || err != nil:
+			return core.Outcome{}, cmp.Or(asked, err)
+		}
+		x.requestID.Store(&r.RequestID)
+		return s.await(ctx, x.cancel)
 	}
-	s, err := x.conversation.resume(ctx, claims, r, expired)
-	if err != nil {
-		return core.Outcome{}, err
-	}
-	x.requestID.Store(&r.RequestID)
-	return s.await(ctx, x.conversation.cancel)
 }
 
 // executionOf is Engine.ExecutionOf.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -18,9 +17,8 @@ const publishResults = 20 * time.Millisecond
 // beginCalls records that the calls of a plan begin, before the first of them leaves. If the store is
 // away none of them begins: they fail. The error is ErrOwnerAway if this server has lost the
 // execution.
-func (c *conversation) beginCalls(p core.Plan) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func beginCalls(c *ledger, p core.Plan) error {
+	c.quiet()
 	if c.standing != core.StandsRunning {
 		return ErrOwnerAway
 	}
@@ -34,7 +32,7 @@ func (c *conversation) beginCalls(p core.Plan) error {
 			c.tally.call(true)
 		}
 	}
-	err = c.amend(context.Background(), begun)
+	err = c.amend(begun)
 	if errors.Is(err, continuation.ErrUnavailable) {
 		c.note(failed)
 		for _, b := range p.Begin {
@@ -52,9 +50,7 @@ func (c *conversation) beginCalls(p core.Plan) error {
 
 // endCall notes what has come of a call that the server has run, unless the program has given it up. The
 // next write of the record has it.
-func (c *conversation) endCall(s *served) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func endCall(c *ledger, s *served) error {
 	received := c.record.Received + max(s.size, int64(len(s.output)))
 	if limit := c.o.MaxResults; s.message == "" && limit > 0 && received > limit {
 		s.message, s.output = (&core.ResultsError{Size: received, Limit: limit}).Told(), nil
@@ -89,9 +85,7 @@ func (c *conversation) endCall(s *served) error {
 }
 
 // givenUp notes the calls that the server runs on, though the program does not wait for them any more.
-func (c *conversation) givenUp(calls []*served) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func givenUp(c *ledger, calls []*served) {
 	for _, s := range calls {
 		c.note(core.Forget(func(p continuation.Call) bool { return p.Number == s.call.Number }))
 		if !s.again {
@@ -102,9 +96,7 @@ func (c *conversation) givenUp(calls []*served) {
 
 // missed forgets the calls whose results the program has got. Of those that a former server has begun the journal may
 // not know that.
-func (c *conversation) missed(awaited map[int]bool, w *crew) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func missed(c *ledger, awaited map[int]bool, w *crew) {
 	c.note(core.Forget(func(p continuation.Call) bool {
 		if core.Got(p, awaited) {
 			return true
@@ -133,7 +125,7 @@ func (c *chronicle) noteBegin(p *core.Proposal) {
 // runs. It reports false if the program goes on, or waits for the server.
 func (s *stretch) rest(calls *sandbox.Calls) (e core.Ending, rested bool) {
 	d := s.dispatcher
-	record := s.conversation.copy()
+	record := s.c.record
 	var p core.Plan
 	err := s.checker.gently(calls.Size(), func() (err error) {
 		p, e, err = d.Plan(calls, record, time.Now())
@@ -143,8 +135,8 @@ func (s *stretch) rest(calls *sandbox.Calls) (e core.Ending, rested bool) {
 	if err != nil || e.State == core.Failed {
 		return s.rested(e, err), true
 	}
-	s.conversation.missed(p.Awaited, s.crew)
-	s.conversation.givenUp(s.crew.giveUp(p.Awaited))
+	missed(s.c.ledger, p.Awaited, s.crew)
+	givenUp(s.c.ledger, s.crew.giveUp(p.Awaited))
 	s.crew.rest(p.Awaited, p.Wakes)
 	if len(p.Begin) == 0 && s.crew.idle() {
 		return s.rested(d.Pause(p, record, s.checker.maxRounds), nil), true
@@ -155,8 +147,11 @@ func (s *stretch) rest(calls *sandbox.Calls) (e core.Ending, rested bool) {
 // begin lets the calls of a plan begin, and gives the program the results that are there.
 func (s *stretch) begin(p core.Plan) (core.Ending, bool) {
 	if len(p.Begin) > 0 {
-		if err := s.conversation.beginCalls(p); err != nil {
+		if err := beginCalls(s.c.ledger, p); err != nil {
 			return s.lostOwner(err)
+		}
+		if s.doomed != nil {
+			return core.Ending{}, false // No call leaves any more.
 		}
 		for _, b := range p.Begin {
 			if b.Refusal != "" {
@@ -185,10 +180,10 @@ func (s *stretch) served(first *served) (core.Ending, bool) {
 	w := s.crew
 	for next := first; next != nil; {
 		s.counted.Release(next.held)
-		if e, rested := s.open(next); rested {
+		if e, rested := (keeper{s}).open(next); rested {
 			return e, true
 		}
-		if err := s.conversation.endCall(next); err != nil {
+		if err := endCall(s.c.ledger, next); err != nil {
 			return s.broken(sandbox.Broken{Err: err}), true
 		}
 		w.end(next)

@@ -32,7 +32,7 @@ func runningWith(t *testing.T, store func(continuation.Store) continuation.Store
 		r.Cost += call.Cost
 	}
 	c := newConversation(m.newLedger(r, m.newChronicle(Start{}, r, &mandate{})))
-	if err := c.open(t.Context(), Start{}); err != nil {
+	if err := open(c.ledger, Start{}); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -52,10 +52,10 @@ func proposed(call continuation.Call, refusal string) *core.Proposal {
 func TestCostOfCallsThatMayHaveBeenMade(t *testing.T) {
 	once, again := begun(1, "begun", 5), begun(2, "begun", 3)
 	c := runningWith(t, func(s continuation.Store) continuation.Store { return s }, once, again)
-	if err := c.beginCalls(core.Plan{Begin: []*core.Proposal{proposed(once, core.TextRestarted), proposed(again, "")}}); err != nil {
+	if err := beginCalls(c.ledger, core.Plan{Begin: []*core.Proposal{proposed(once, core.TextRestarted), proposed(again, "")}}); err != nil {
 		t.Fatal(err)
 	}
-	r := c.copy()
+	r := c.record
 	states := map[int]core.CallState{}
 	for _, p := range r.Pending {
 		states[p.Number] = core.StateOf(p)
@@ -78,14 +78,12 @@ func TestCallsWithoutAStore(t *testing.T) {
 		}}
 	}, approved)
 	p := core.Plan{Begin: []*core.Proposal{proposed(approved, "")}}
-	if err := c.beginCalls(p); err != nil || p.Begin[0].Refusal != core.TextStoreAway {
+	if err := beginCalls(c.ledger, p); err != nil || p.Begin[0].Refusal != core.TextStoreAway {
 		t.Fatalf("the call begins: %q, %v", p.Begin[0].Refusal, err)
 	}
 	away = false
-	c.mu.Lock()
 	outcome := core.Outcome{State: core.Completed}
-	err := c.end(&outcome, nil, 0)
-	c.mu.Unlock()
+	err := end(c.ledger, &outcome, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,14 @@ const (
 // standaloneCalls are the calls without a program that are under way on this server.
 type standaloneCalls struct {
 	*common
-	table[*conversation]
+	table[*standalone]
+}
+
+// A standalone is a call without a program that is under way.
+type standalone struct {
+	*ledger
+	switches
+	principal string
 }
 
 // make implements Engine.CallTool.
@@ -107,24 +114,24 @@ func (s *standaloneCalls) make(ctx context.Context, c ToolCall) (ToolResult, err
 		return ToolResult{}, &policy.Refusal{Toolset: c.Toolset, Tool: c.Tool, Rule: textNeedsApproval}
 	}
 
-	conversation := newConversation(s.newLedger(s.newCall(c, tool)))
+	call := &standalone{ledger: s.newLedger(s.newCall(c, tool)), switches: newSwitches(), principal: c.Principal}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cancelled := conversation.cancel
-	conversation.cancel = func() { cancelled(); cancel(errCallCancelled) }
-	if err := s.register(conversation.id, conversation); err != nil {
+	cancelled := call.cancel
+	call.cancel = func() { cancelled(); cancel(errCallCancelled) }
+	if err := s.register(call.id, call); err != nil {
 		return ToolResult{}, err
 	}
-	defer s.forget(conversation.id)
-	if err := conversation.beginCall(ctx); err != nil {
+	defer s.forget(call.id)
+	if err := beginCall(call.ledger); err != nil {
 		return ToolResult{}, err
 	}
 	if c.Began != nil {
-		c.Began(conversation.id)
+		c.Began(call.id)
 	}
-	answer, state, err := s.run(ctx, grant, c, conversation.chronicle.Summary().RecordNameOf(standaloneID))
+	answer, state, err := s.run(ctx, grant, c, call.chronicle.Summary().RecordNameOf(standaloneID))
 	s.tally.call(err != nil)
-	s.endCall(conversation, state, answer)
+	s.endCall(call, state, answer)
 	if refused, ok := errors.AsType[*SpentError](err); ok {
 		return ToolResult{}, refused
 	}
@@ -189,18 +196,16 @@ func (s *standaloneCalls) newCall(c ToolCall, tool host.Tool) (continuation.Reco
 }
 
 // beginCall records that the call begins. The call must not be sent before that.
-func (c *conversation) beginCall(ctx context.Context) error {
-	if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
+func beginCall(c *ledger) error {
+	if err := c.own(asItIs); err != nil {
 		return fmt.Errorf("record a call: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return c.stand(core.StandsRunning)
 }
 
 // noteCallEnd notes how the call has ended.
-func (c *conversation) noteCallEnd(state core.State, result ToolResult) {
-	w, took := c.chronicle, result.Took.Milliseconds()
+func noteCallEnd(c *chronicle, state core.State, result ToolResult) {
+	w, took := c, result.Took.Milliseconds()
 	var last journal.Event = &journal.CallCompleted{
 		Call: standaloneID, Record: result.ID, Output: w.Value(result.Output), Took: took, Cost: result.Cost,
 	}
@@ -211,23 +216,33 @@ func (c *conversation) noteCallEnd(state core.State, result ToolResult) {
 	w.End(&journal.Ended{Status: core.StatusOf(state), Error: w.Text(result.Error), Ran: took, Calls: 1})
 }
 
-// finishCall writes the end of the call, which noteCallEnd has noted. The caller holds mu.
-func (c *conversation) finishCall(state core.State, result ToolResult) error {
-	return c.commit(context.Background(), state, func(next *continuation.Record) {
+// finishCall writes the end of the call, which noteCallEnd has noted.
+func finishCall(c *ledger, state core.State, result ToolResult) error {
+	return c.commit(state, func(next *continuation.Record) {
 		next.Spent, next.Pending, next.Cost, next.Deadline = result.Took, nil, result.Cost, time.Now()
 	})
 }
 
 // endCall records the end of a call. If the store is not available, it goes on trying after the answer to
-// the call was sent.
-func (s *standaloneCalls) endCall(c *conversation, state core.State, result ToolResult) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.noteCallEnd(state, result)
-	if err := c.finishCall(state, result); err != nil {
-		s.o.Log.Error("cannot record the end of a call", "execution", c.id, "err", err)
-		s.living.Go(func() { c.saveLate(c.cancelled) })
+// the call was sent, until the answer need not be kept any longer or the call is cancelled.
+func (s *standaloneCalls) endCall(c *standalone, state core.State, result ToolResult) {
+	noteCallEnd(c.chronicle, state, result)
+	err := finishCall(c.ledger, state, result)
+	if err == nil {
+		return
 	}
+	s.o.Log.Error("cannot record the end of a call", "execution", c.id, "err", err)
+	s.living.Go(func() {
+		retry := time.NewTicker(saveRetry)
+		defer retry.Stop()
+		for until := time.Now().Add(s.o.KeepAnswers); c.rewrite() != nil && time.Now().Before(until); {
+			select {
+			case <-retry.C:
+			case <-c.cancelled:
+				return
+			}
+		}
+	})
 }
 
 // close lets no further call in, and cancels those that are under way.
@@ -243,20 +258,18 @@ func isStandalone(r continuation.Record) bool { return r.Sandbox == "" }
 
 // buryCall records the end of a call without a program whose server, from, has died. It returns errBuried if
 // it succeeds. If several servers try, only one succeeds.
-func (c *conversation) buryCall(ctx context.Context, from string) error {
-	if err := c.own(ctx, func(*continuation.Record) {}); err != nil {
+func buryCall(c *ledger, from string) error {
+	if err := c.own(asItIs); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	summary := c.chronicle.Summary()
 	lost := ToolResult{ID: summary.RecordNameOf(standaloneID), Error: core.TextRestarted}
 	if len(c.record.Pending) > 0 {
 		lost.Took = time.Since(c.record.Pending[0].Started)
 	}
 	lost.Cost = c.record.Cost // The call may have taken effect.
-	c.noteCallEnd(core.Failed, lost)
-	if err := c.finishCall(core.Failed, lost); err != nil {
+	noteCallEnd(c.chronicle, core.Failed, lost)
+	if err := finishCall(c, core.Failed, lost); err != nil {
 		return err
 	}
 	c.o.logLostCall(c.record, from)

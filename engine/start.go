@@ -150,7 +150,7 @@ func (st *starter) startOnce(ctx context.Context, s Start, from *outset) (core.O
 	select {
 	case <-first.done:
 	case <-ctx.Done():
-		x.conversation.cancel()
+		x.cancel()
 		<-first.done
 	}
 	outcome := first.outcome
@@ -186,14 +186,12 @@ func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outco
 			return core.Outcome{}, ownerAway(err)
 		}
 	}
-	if x.conversation.lacksProgram() {
-		if err := st.prepare(ctx, s, from); err != nil {
-			return core.Outcome{}, err
+	first, err := st.restart(ctx, x, s, from)
+	if errors.Is(err, errNoProgram) {
+		if err = st.prepare(ctx, s, from); err == nil {
+			first, err = st.restart(ctx, x, s, from)
 		}
 	}
-	first, err := x.conversation.restart(ctx, s, from.program, func(ctx context.Context, record continuation.Record) error {
-		return give(ctx, st.o.Files, x.sandbox, record)
-	})
 	if err != nil {
 		return core.Outcome{}, err
 	}
@@ -204,11 +202,21 @@ func (st *starter) startKeyed(ctx context.Context, s Start, from *outset) (outco
 	if launched != nil {
 		launched.audience.leave() // From now on this request waits as one that restart knows.
 	}
-	outcome, err = first.await(ctx, x.conversation.cancel)
+	outcome, err = first.await(ctx, x.cancel)
 	if launched == nil && err == nil {
 		outcome.Step.Repeated = true
 	}
 	return outcome, err
+}
+
+// restart returns the segment that answers a repeated start.
+func (st *starter) restart(ctx context.Context, x *execution, s Start, from *outset) (first *segment, err error) {
+	asked := x.ask(ctx, func() {
+		first, err = x.conversation.restart(s, from.program, func(ctx context.Context, record continuation.Record) error {
+			return give(ctx, st.o.Files, x.sandbox, record)
+		})
+	})
+	return first, cmp.Or(asked, err)
 }
 
 // started returns the outcome of an earlier start with the same key, whose execution does not
@@ -289,7 +297,7 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 		return nil, nil, err
 	}
 	c := newConversation(st.newLedger(record, st.newChronicle(s, record, from.mandate)))
-	x := st.newExecution(c, sb, counted, from.mandate)
+	x := newExecution(c, sb)
 	x.requestID.Store(&s.RequestID)
 	if err := give(ctx, st.o.Files, sb, c.record); err != nil {
 		return nil, nil, err
@@ -300,18 +308,21 @@ func (st *starter) launch(ctx context.Context, s Start, from *outset) (*executio
 	if err := st.executions.register(x.id, x); err != nil {
 		return nil, nil, err
 	}
-	if err := c.open(ctx, s); err != nil {
+	if err := open(c.ledger, s); err != nil {
 		first.finish(core.Outcome{}, ownerAway(err))
 		st.executions.forget(x.id)
+		close(x.ended)
 		return nil, nil, err
 	}
 	begun, from.used = true, true
 	if s.Began != nil {
 		s.Began(x.id)
 	}
+	l := st.newLife(x, counted, from.mandate)
 	go func() {
+		defer close(x.ended)
 		defer st.executions.forget(x.id)
-		x.live(delivery{program: from.program})
+		l.live(delivery{program: from.program})
 	}()
 	return x, first, nil
 }

@@ -40,10 +40,8 @@ func TestStatsOfExecutions(t *testing.T) {
 	}
 	check("at first", "a.1", map[string]int{})
 	paused, x := p.start(t, "a.1")
-	// Stats does not wait for mu, which is held while the store writes.
-	x.conversation.mu.Lock()
-	check("while it is paused", "a.1", map[string]int{"now paused": 1, "pauses": 1})
-	x.conversation.mu.Unlock()
+	// Stats does not wait for the goroutine of an execution, which may wait for the store.
+	inside(x, func() { check("while it is paused", "a.1", map[string]int{"now paused": 1, "pauses": 1}) })
 	if outcome, err := p.resume(t, "a.1", paused); err != nil || outcome.State != core.Completed {
 		t.Fatalf("Resume = %+v, %v, want it completed", outcome, err)
 	}

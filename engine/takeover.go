@@ -47,7 +47,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 		if err != nil {
 			return nil, fmt.Errorf("read the journal of a call, execution %s: %w", record.ID, err)
 		}
-		return nil, newConversation(s.newLedger(record, chronicle)).buryCall(ctx, journal.ServerName(record.Owner))
+		return nil, buryCall(s.newLedger(record, chronicle), journal.ServerName(record.Owner))
 	}
 	here, err := s.reaches(ctx, record.Sandbox)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 		return nil, fmt.Errorf("read the journal of execution %s: %w", record.ID, err)
 	}
 	c := newConversation(s.newLedger(record, chronicle))
-	err = c.own(ctx, func(next *continuation.Record) {
+	err = c.own(func(next *continuation.Record) {
 		if core.State(next.State) == core.Running {
 			// The client has lost its connection and may come back: the record keeps the answer
 			// for as long as a pause may last.
@@ -72,7 +72,7 @@ func (s *successor) takeOver(ctx context.Context, record continuation.Record) (*
 		return nil, err
 	}
 	if !here {
-		return nil, c.bury(journal.ServerName(record.Owner), nil)
+		return nil, bury(c.ledger, journal.ServerName(record.Owner), nil)
 	}
 	return s.attach(ctx, c, record)
 }
@@ -83,7 +83,7 @@ func (s *successor) attach(ctx context.Context, c *conversation, record continua
 	if core.State(record.State) == core.Running && !core.Repeatable(record) {
 		// Its client was waiting for the server that has died, and cannot ask again.
 		defer s.pool.Destroy(s.clearing, record.Sandbox)
-		return nil, c.bury(from, nil)
+		return nil, bury(c.ledger, from, nil)
 	}
 	sb, err := s.pool.Adopt(ctx, record.Sandbox, record.Marker)
 	if err != nil && s.executions.isClosed() {
@@ -91,10 +91,10 @@ func (s *successor) attach(ctx context.Context, c *conversation, record continua
 	}
 	if err != nil {
 		defer s.pool.Destroy(s.clearing, record.Sandbox)
-		return nil, c.bury(from, err)
+		return nil, bury(c.ledger, from, err)
 	}
 	c.spend(max(0, sb.Hello.Ran))
-	at, err := c.inherit(sb.Hello)
+	at, err := inherit(c, sb.Hello)
 	if err != nil {
 		s.o.Log.Warn("cannot read the kept answer of an execution", "execution", record.ID, "err", err)
 	}
@@ -104,21 +104,23 @@ func (s *successor) attach(ctx context.Context, c *conversation, record continua
 		// It goes on without: the calls that it makes then end it.
 		s.o.Log.Warn("cannot read what an execution may call", "execution", record.ID, "err", err)
 	}
-	x := s.newExecution(c, sb, s.quota.Adopt(record.Principal, stored), mandate)
-	x.stored = stored
-	x.counted.Ask(core.Asked(record.Pending), true)
-	sb.CountBy(x.counted)
+	x, counted := newExecution(c, sb), s.quota.Adopt(record.Principal, stored)
+	l := s.newLife(x, counted, mandate)
+	l.stored = stored
+	counted.Ask(core.Asked(record.Pending), true)
+	sb.CountBy(counted)
 	if err := s.executions.register(x.id, x); err != nil {
 		mandate.release()
-		x.counted.Drop()
+		counted.Drop()
 		s.pool.Abandon(sb)
 		return nil, err
 	}
 	s.tally.note([]event{{kind: takenOverEvent}})
 	s.o.logTakenOver(record, at)
 	go func() {
+		defer close(x.ended)
 		defer s.executions.forget(x.id)
-		x.relive(at)
+		l.relive(at)
 	}()
 	return x, nil
 }
@@ -139,14 +141,12 @@ func (s *successor) reaches(ctx context.Context, ref string) (bool, error) {
 
 // bury records the end of an execution of the server from, whose sandbox is gone, and returns
 // errBuried if that succeeds. cause tells the log more, if it is not nil.
-func (c *conversation) bury(from string, cause error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func bury(c *ledger, from string, cause error) error {
 	outcome := core.Outcome{State: core.Expired, Session: c.record.Session, Reason: core.SandboxLost, Detail: lossOf(c.record)}
 	if core.State(c.record.State) == core.Running {
 		outcome.State = core.Failed
 	}
-	if err := c.end(&outcome, nil, 0); err != nil {
+	if err := end(c, &outcome, nil, 0); err != nil {
 		return err
 	}
 	c.o.logBuried(c.record, outcome, from, cause)
@@ -156,9 +156,7 @@ func (c *conversation) bury(from string, cause error) error {
 // inherit compares the record of an execution that this server has just taken over with what
 // its sandbox says, and returns where the execution stands. An error means that the answer that
 // the record of a paused execution keeps cannot be read.
-func (c *conversation) inherit(h sandbox.Hello) (core.Standing, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func inherit(c *conversation, h sandbox.Hello) (core.Standing, error) {
 	r, at := c.record, core.StandsRunning
 	c.rests = h.Round
 	var err error

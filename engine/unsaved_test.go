@@ -85,10 +85,16 @@ func TestEndOfAnUndeliveredExecution(t *testing.T) {
 	eventually(t, "the end is recorded", func() bool { return standingOf(y) == core.StandsEnded })
 }
 
-func standingOf(x *execution) core.Standing {
-	x.conversation.mu.Lock()
-	defer x.conversation.mu.Unlock()
-	return x.conversation.standing
+func standingOf(x *execution) (s core.Standing) {
+	inside(x, func() { s = x.conversation.standing })
+	return s
+}
+
+// inside calls do in the goroutine of an execution, or here if that has ended.
+func inside(x *execution, do func()) {
+	if x.ask(context.Background(), do) != nil {
+		do()
+	}
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

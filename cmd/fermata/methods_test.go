@@ -16,10 +16,6 @@ const maxMethods = 15
 // crowded are types that have too many methods and no reason, with how many they have. They may only lose some.
 var crowded = map[string]int{
 	"api/mcp.face":                35,
-	"engine.chronicle":            17,
-	"engine.conversation":         37,
-	"engine.ledger":               17,
-	"engine.stretch":              22,
 	"engine/journal.Writer":       21,
 	"engine/process.zygote":       16,
 	"engine/sandbox.Pool":         17,

@@ -70,15 +70,29 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "fermata")
-	args := []string{"build", "-o", path}
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	// "go install" does not link again what another folder of tests has built.
+	built := filepath.Join(strings.TrimSpace(string(root)), "bin", "tests")
+	args := []string{"install"}
 	if os.Getenv("FERMATA_TEST_RACE") == "1" {
+		built += "-race"
 		args = append(args, "-race")
 	}
-	if out, err := exec.Command("go", append(args, "fermata/cmd/fermata")...).CombinedOutput(); err != nil {
+	install := exec.Command("go", append(args, "fermata/cmd/fermata")...)
+	install.Env = append(os.Environ(), "GOBIN="+built)
+	if out, err := install.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the server: %w\n%s", err, out)
 	}
-	return path, nil
+	// Tests with other users cannot look into every folder of the module.
+	content, err := os.ReadFile(filepath.Join(built, "fermata"))
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "fermata")
+	return path, os.WriteFile(path, content, 0o755)
 })
 
 // shared are the servers that the tests of one folder use together.

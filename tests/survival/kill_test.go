@@ -3,6 +3,8 @@ package survival
 import (
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,52 +20,78 @@ const (
 	killSlack = 2 * time.Second
 )
 
-// TestRedisHangsAndProgramsAreKilled suspends Redis while programs run. Their timeouts and cancels are no later for it.
+// TestRedisHangsAndProgramsAreKilled suspends Redis while programs run, and while their calls and pauses are to be
+// recorded. Their timeouts and cancels are no later for it.
 func TestRedisHangsAndProgramsAreKilled(t *testing.T) {
 	overRedis(t, func(t *testing.T, s harness.Setup, redis *harness.Redis) {
 		if err := redis.Start(); err != nil {
 			t.Fatal(err)
 		}
+		s.Settings = harness.With(s.Settings, harness.Toolsets(t))
 		c := harness.LaunchAlone(t, s).Alice()
-		// The server writes what they print to its store all the time.
-		busy := func(m harness.Mark) string {
-			return "import time\n" + m.Line() + "while True:\n    print('busy')\n    time.sleep(0.02)\n"
+		// Within a second Redis is suspended.
+		soon := "import time\nfrom fermata_tools.weather import Weather\nMARKtime.sleep(1)\n"
+		kinds := map[string]string{
+			// The server writes what they print to its store all the time.
+			"prints":            soon + "while True:\n    print('busy')\n    time.sleep(0.02)\n",
+			"calls the server":  soon + "print(Weather.current(city='Rome'))\n",
+			"waits for results": soon + "print(await ask())\n",
 		}
-		const timeout = 4 * time.Second
-		expires, cancelled, id := harness.NewMark(), harness.NewMark(), uuid.NewString()
-		answers := make(chan harness.Answer, 2)
-		post := func(header http.Header, p harness.Program) {
-			a, err := c.Request(t.Context(), http.MethodPost, harness.Programmatic, header, p)
-			if err != nil {
-				t.Errorf("a program while Redis hangs: %v", err)
-			}
-			answers <- a
-		}
+		const timeout = 2 * time.Second
+		expire, cancelled, ids := map[string]harness.Mark{}, map[string]harness.Mark{}, map[string]string{}
+		answers := make(chan harness.Answer, 2*len(kinds))
 		began := time.Now()
-		go post(nil, harness.Program{Code: busy(expires), Timeout: int(timeout.Milliseconds())})
-		go post(http.Header{"X-Librechat-Code-Request-Id": {id}}, harness.Program{Code: busy(cancelled)})
-		expires.Await(t, 1)
-		cancelled.Await(t, 1)
+		for name, code := range kinds {
+			post := func(m harness.Mark, header http.Header, timeout int) {
+				a, err := c.Request(t.Context(), http.MethodPost, harness.Programmatic, header, harness.Program{
+					Code: strings.ReplaceAll(code, "MARK", m.Line()), Tools: harness.Tools("ask"), Toolsets: []string{"weather"}, Timeout: timeout,
+				})
+				if err != nil {
+					t.Errorf("a program that %s while Redis hangs: %v", name, err)
+				}
+				answers <- a
+			}
+			expire[name], cancelled[name], ids[name] = harness.NewMark(), harness.NewMark(), uuid.NewString()
+			go post(expire[name], nil, int(timeout.Milliseconds()))
+			go post(cancelled[name], http.Header{"X-Librechat-Code-Request-Id": {ids[name]}}, 0)
+		}
+		for name := range kinds {
+			expire[name].Await(t, 1)
+			cancelled[name].Await(t, 1)
+		}
 		if err := redis.Suspend(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // A write is under way by then.
+		time.Sleep(1200 * time.Millisecond) // Writes are under way by then.
 		asked := time.Now()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if _, err := c.Request(t.Context(), http.MethodPost, harness.Programmatic+"/cancel", nil, fmt.Sprintf(`{"request_id":%q}`, id)); err != nil {
-				t.Errorf("cancel while Redis hangs: %v", err)
+		var cancels sync.WaitGroup
+		for name, id := range ids {
+			cancels.Go(func() {
+				if _, err := c.Request(t.Context(), http.MethodPost, harness.Programmatic+"/cancel", nil, fmt.Sprintf(`{"request_id":%q}`, id)); err != nil {
+					t.Errorf("cancel of a program that %s while Redis hangs: %v", name, err)
+				}
+			})
+		}
+		for name := range kinds {
+			t.Log(name)
+			cancelled[name].Gone(t, time.Until(asked.Add(killDelay+killSlack)))
+		}
+		for name := range kinds {
+			if name != "waits for results" { // The time of its pause does not count.
+				t.Log(name)
+				expire[name].Gone(t, time.Until(began.Add(timeout+killDelay+killSlack)))
 			}
-		}()
-		cancelled.Gone(t, time.Until(asked.Add(killDelay+killSlack)))
-		expires.Gone(t, time.Until(began.Add(timeout+killDelay+killSlack)))
+		}
 		if err := redis.GoOn(); err != nil {
 			t.Fatal(err)
 		}
-		<-done
+		cancels.Wait()
 		for range cap(answers) {
-			if a := <-answers; a.Reason != "timed_out" && a.Reason != "cancelled" {
+			a := <-answers
+			// A pause is refused that cannot be recorded, or recorded when Redis goes on, and a call fails.
+			paused := a.HTTPStatus == http.StatusServiceUnavailable || a.Status == "tool_call_required"
+			failed := strings.Contains(a.Error, "its store is not available")
+			if a.Reason != "timed_out" && a.Reason != "cancelled" && !paused && !failed {
 				t.Errorf("got %v, want the program to be timed out or cancelled", a)
 			}
 		}
