@@ -45,7 +45,7 @@ func (s *successor) endForgotten(ctx context.Context, id string) error {
 		}
 	}
 	w := at.Writer(s.o.Journal, summary)
-	w.Expire(at.Open, &journal.Ended{Rounds: at.Rounds, Calls: at.Calls, Ran: summary.Ran})
+	journal.Expire(w, at.Open, &journal.Ended{Rounds: at.Rounds, Calls: at.Calls, Ran: summary.Ran})
 	r := continuation.Record{
 		ID: id, Session: summary.Session, Principal: stored.Principal, State: string(core.Expired), Version: 1, Created: stored.Created,
 		Owner: s.members.Instance(),

@@ -449,3 +449,31 @@ func TestJournalOfALostSandbox(t *testing.T) {
 			"execution.started", "output a", "output lost\n", "execution.ended error")
 	})
 }
+
+// A server has the record of an execution as the store has it: what comes next builds on that.
+func TestRecordIsAsStored(t *testing.T) {
+	o := stickyOptions(t, sandboxtest.New("home.2"), t.Output())
+	e := newTalker(t, o)
+	defer closing(t, e)
+	s := starting("out:a ask out:b ask end", "")
+	var id string
+	s.Began = func(execution string) { id = execution }
+	paused, err := e.Start(t.Context(), s)
+	for range 2 {
+		if err != nil || paused.State != core.Paused {
+			t.Fatalf("the program is %+v, %v, want it paused", paused, err)
+		}
+		inside(e.executions.find(id), func() {
+			got := e.executions.find(id).conversation.record
+			stored, err := o.Store.Get(t.Context(), id)
+			if err != nil {
+				t.Error(err)
+			}
+			if got.Version != stored.Version || got.Events != stored.Events || got.Events == 0 || string(got.Printed) != string(stored.Printed) {
+				t.Errorf("the server has version %d with %d events and %s, the store version %d with %d events and %s",
+					got.Version, got.Events, got.Printed, stored.Version, stored.Events, stored.Printed)
+			}
+		})
+		paused, err = e.Resume(t.Context(), answering(paused))
+	}
+}

@@ -115,7 +115,7 @@ func (l *ledger) commit(to core.State, change core.Change, events ...event) erro
 		return err
 	}
 	change(&next)
-	err = l.move(next, to)
+	next, err = l.move(next, to)
 	if err != nil && (to == core.Running || !errors.Is(err, continuation.ErrUnavailable)) {
 		return err
 	}
@@ -135,8 +135,9 @@ func (l *ledger) commit(to core.State, change core.Change, events ...event) erro
 	return nil
 }
 
-// move writes the record of a move. If that is an end, it does not wait long: with errLate, the write goes on.
-func (l *ledger) move(next continuation.Record, to core.State) (err error) {
+// move writes the record of a move, and returns it as it was written. If that is an end, it does not wait long: with
+// errLate, the write goes on.
+func (l *ledger) move(next continuation.Record, to core.State) (_ continuation.Record, err error) {
 	e := &errand{then: func(e error) { err = e }}
 	if to.Terminal() {
 		e.patience = endPatience
@@ -145,10 +146,10 @@ func (l *ledger) move(next continuation.Record, to core.State) (err error) {
 	l.send(e, func() error { return l.writer().write(&written) })
 	if !l.finish() {
 		e.then = func(err error) { l.saved(written, err) }
-		return errLate
+		return next, errLate
 	}
 	l.settled(written, err)
-	return err
+	return written, err
 }
 
 // rewrite writes the record of a move that the store did not accept, if there is one.

@@ -29,12 +29,12 @@ func (o Options) Expire(r continuation.Record, stored continuation.Summary) (con
 			open = append(open, CallStarted{Head: Head{Time: Moment(c.Started)}, Call: c.ID, Record: s.RecordNameOf(c.ID)})
 		}
 	}
-	w.Expire(open, &Ended{Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds(), Reason: "sandbox_lost", Detail: MachineRestarted})
+	Expire(w, open, &Ended{Rounds: r.Round, Calls: r.Issued, Ran: r.Spent.Milliseconds(), Reason: "sandbox_lost", Detail: MachineRestarted})
 	return w.Chapter(&r)
 }
 
 // Expire adds the end of an execution that has expired, and of the calls that it has left open.
-func (w *Writer) Expire(open []CallStarted, e *Ended) {
+func Expire(w *Writer, open []CallStarted, e *Ended) {
 	for _, c := range open {
 		w.Note(&CallFailed{
 			Call: c.Call, Record: c.Record, Error: w.Text("the execution has ended: expired"), Took: Since(time.Time(c.Time)),

@@ -126,7 +126,7 @@ func (w *Writer) Note(events ...Event) Notes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := len(w.queue.waiting)
-	w.note(events...)
+	addEvents(w, events...)
 	return slices.Clone(w.queue.waiting[before:])
 }
 
@@ -137,8 +137,8 @@ func (w *Writer) Retract(notes Notes) {
 	w.queue.remove(notes)
 }
 
-// note adds events, all of which happen now. The caller holds mu.
-func (w *Writer) note(events ...Event) {
+// addEvents adds events, all of which happen now. The caller holds mu.
+func addEvents(w *Writer, events ...Event) {
 	if now := time.Now().Truncate(time.Millisecond); now.After(w.last) {
 		w.last = now
 	}
@@ -219,7 +219,7 @@ func (w *Writer) Print(s Stream, offset int64, data []byte) bool {
 		return false
 	}
 	before := p.text
-	w.print(s, p.decoder.Write(data[seen:]))
+	addOutput(w, s, p.decoder.Write(data[seen:]))
 	p.raw = offset + int64(len(data)) - int64(p.decoder.Held())
 	return w.summary.Mode == Full && p.text > before
 }
@@ -232,8 +232,8 @@ func (w *Writer) Finish(s Stream, data []byte, added string) {
 	defer w.mu.Unlock()
 	p := w.streams[s]
 	p.raw += int64(p.decoder.Held())
-	w.print(s, p.decoder.Close())
-	w.print(s, added)
+	addOutput(w, s, p.decoder.Close())
+	addOutput(w, s, added)
 }
 
 const (
@@ -244,24 +244,24 @@ const (
 	maxJoined = 16 << 10
 )
 
-func (w *Writer) print(s Stream, text string) {
+func addOutput(w *Writer, s Stream, text string) {
 	p := w.streams[s]
 	for text != "" {
 		n := min(len(text), maxOutput)
 		for n < len(text) && !utf8.RuneStart(text[n]) {
 			n--
 		}
-		if w.summary.Mode == Full && !w.join(s, text[:n]) {
-			w.note(&Output{Stream: string(s), Offset: p.text, Text: text[:n]})
+		if w.summary.Mode == Full && !joinOutput(w, s, text[:n]) {
+			addEvents(w, &Output{Stream: string(s), Offset: p.text, Text: text[:n]})
 		}
 		p.text += int64(n)
 		text = text[n:]
 	}
 }
 
-// join adds text to the event that was added last, if that is output of the same stream. So a program that
+// joinOutput adds text to the event that was added last, if that is output of the same stream. So a program that
 // prints little by little does not make more events than the store can take.
-func (w *Writer) join(s Stream, text string) bool {
+func joinOutput(w *Writer, s Stream, text string) bool {
 	last := w.queue.last()
 	if w.ended || last == nil || last.output == nil || last.output.Stream != string(s) || len(last.output.Text)+len(text) > maxJoined {
 		return false
@@ -275,19 +275,19 @@ func (w *Writer) join(s Stream, text string) bool {
 
 // Value returns a value in the form that events have: whole, or truncated if it is large. It returns nil if
 // the journal keeps no values.
-func (w *Writer) Value(v json.RawMessage) json.RawMessage { return w.value(v, w.o.Value) }
+func (w *Writer) Value(v json.RawMessage) json.RawMessage { return valueOf(w, v, w.o.Value) }
 
 // Code returns the code of a program, which is a JSON string, in the form that the first event has.
-func (w *Writer) Code(v json.RawMessage) json.RawMessage { return w.value(v, maxCode) }
+func (w *Writer) Code(v json.RawMessage) json.RawMessage { return valueOf(w, v, maxCode) }
 
-func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
+func valueOf(w *Writer, v json.RawMessage, most int) json.RawMessage {
 	if w.summary.Mode != Full {
 		return nil
 	}
 	if len(v) == 0 {
 		return json.RawMessage("null")
 	}
-	size, full := compactSize(v), w.full()
+	size, full := compactSize(v), isFull(w)
 	if size <= most && !full {
 		return v
 	}
@@ -305,8 +305,8 @@ func (w *Writer) value(v json.RawMessage, most int) json.RawMessage {
 	return cut
 }
 
-// full reports whether the journal is so large that it keeps no more values.
-func (w *Writer) full() bool {
+// isFull reports whether the journal is so large that it keeps no more values.
+func isFull(w *Writer) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.size > maxJournal
@@ -318,7 +318,7 @@ func (w *Writer) Text(s string) string {
 		return ""
 	}
 	most := maxHead
-	if w.full() {
+	if isFull(w) {
 		most = maxLate
 	}
 	if len(s) <= most {
@@ -350,7 +350,7 @@ func (w *Writer) End(e *Ended) {
 	if w.summary.Mode != Full {
 		e.Error, e.Raised = "", "" // It may contain text of the program.
 	}
-	w.note(e)
+	addEvents(w, e)
 	at := Moment(w.last) // The time of e.
 	w.summary.Status, w.summary.Ended = e.Status, &at
 	w.summary.Rounds, w.summary.Calls, w.summary.Ran, w.summary.Error = e.Rounds, e.Calls, e.Ran, e.Error

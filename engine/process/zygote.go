@@ -317,7 +317,7 @@ func (z *zygote) whyEnded() string {
 	case <-time.After(lastWordsDelay):
 		return ""
 	}
-	words := z.lastWords()
+	words := lastWords(z)
 	if z.cmd == nil || z.cmd.ProcessState == nil {
 		return words
 	}
@@ -335,7 +335,7 @@ func (z *zygote) whyEnded() string {
 }
 
 // lastWords returns the last line that the zygote has written to its stderr.
-func (z *zygote) lastWords() string {
+func lastWords(z *zygote) string {
 	if z.words == nil {
 		return ""
 	}

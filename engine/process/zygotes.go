@@ -195,7 +195,7 @@ func (s *zygotes) replace(ctx context.Context, z *zygote) {
 	}
 	s.newest = nil
 	s.mu.Unlock()
-	s.o.Log.Error("the zygote does not answer, starting another", "zygote", z.dir.id, "said", z.lastWords())
+	s.o.Log.Error("the zygote does not answer, starting another", "zygote", z.dir.id, "said", lastWords(z))
 	z.giveUp()
 	if err := s.retire(ctx, z); err != nil {
 		s.o.Log.Warn("cannot end the zygote that does not answer", "zygote", z.dir.id, "err", err)

@@ -215,7 +215,7 @@ func (p *Pool) fill() {
 		case !ok:
 			return
 		case !full:
-			p.begin(kind)
+			beginMaking(p, kind)
 			again := p.failing[kind]
 			p.wg.Go(func() { _ = p.make(kind, again) }) // Those who wait are told.
 		case !slices.Contains(lack, kind) || len(lack) <= p.ending || !p.idle.evict():
@@ -224,8 +224,8 @@ func (p *Pool) fill() {
 	}
 }
 
-// begin counts a sandbox that is being made. mu is held.
-func (p *Pool) begin(kind Kind) {
+// beginMaking counts a sandbox that is being made. mu is held.
+func beginMaking(p *Pool, kind Kind) {
 	p.making[kind]++
 	p.live++
 }
@@ -245,7 +245,7 @@ func (p *Pool) First(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	for _, kind := range kinds {
-		p.begin(kind)
+		beginMaking(p, kind)
 	}
 	p.mu.Unlock()
 	errs := make([]error, len(kinds))
@@ -265,7 +265,7 @@ func (p *Pool) First(ctx context.Context) error {
 // accident, for which those who wait had better wait a little longer than be refused.
 func (p *Pool) make(kind Kind, again bool) error {
 	began := time.Now()
-	c, err := p.create(kind)
+	c, err := createFor(p, kind)
 	if err == nil && p.o.Made != nil {
 		p.o.Made(time.Since(began))
 	}
@@ -293,8 +293,8 @@ func (p *Pool) make(kind Kind, again bool) error {
 	return err
 }
 
-// create makes a sandbox and attaches to it.
-func (p *Pool) create(kind Kind) (*Conn, error) {
+// createFor makes a sandbox and attaches to it.
+func createFor(p *Pool, kind Kind) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, makeTimeout)
 	defer cancel()
 	ref, err := p.o.Provider.Create(ctx, kind)

@@ -127,7 +127,7 @@ func (b *builder) artifact(r *result, a *artifact) {
 	}
 	at := r.at
 	r.at = a.at
-	text := b.meta(r, d)
+	text := metaOf(b, r, d)
 	r.at = at
 	b.render(a.logical, describe(r, a, d))
 	// Who asks for the path of a stored file gets its facts, even if there is no content to show.

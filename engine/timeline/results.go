@@ -88,7 +88,7 @@ func (b *builder) result(r *result) {
 		b.program(r)
 		return
 	}
-	b.add(b.call(r.id, r.tool, b.params(r), r.inner.Time))
+	b.add(b.call(r.id, r.tool, paramsOf(b, r), r.inner.Time))
 	b.notices(r)
 	switch {
 	case r.inner.ended == nil:
@@ -147,7 +147,7 @@ func (b *builder) value(r *result) {
 	} else {
 		m.count(len(text))
 	}
-	b.meta(r, m)
+	metaOf(b, r, m)
 	b.render(path, summary(r, status(r), path))
 	if m.Omitted == "" {
 		b.add(Block{Type: typeResult, Path: path, Call: r.id, Time: r.at, MIME: mime, Text: &text})
@@ -161,7 +161,7 @@ func (b *builder) failure(r *result) {
 	path := b.callPath(r.id, "result")
 	b.render(path, summary(r, status(r)))
 	if len(r.files) == 0 {
-		b.meta(r, digest{Artifact: path, MIME: "application/json", Kind: "file", Visibility: internal, Call: r.id, Error: errorOf(r.inner.failed)})
+		metaOf(b, r, digest{Artifact: path, MIME: "application/json", Kind: "file", Visibility: internal, Call: r.id, Error: errorOf(r.inner.failed)})
 		return
 	}
 	for _, a := range r.files {
@@ -169,8 +169,8 @@ func (b *builder) failure(r *result) {
 	}
 }
 
-// meta adds a meta block and returns its text.
-func (b *builder) meta(r *result, m digest) string {
+// metaOf adds a meta block and returns its text.
+func metaOf(b *builder, r *result, m digest) string {
 	text := string(encode(m))
 	b.add(Block{Type: typeResult, Path: b.callPath(r.id, "result"), Call: r.id, Time: r.at, Text: &text})
 	return text
@@ -227,9 +227,9 @@ func (b *builder) notice(r *result, at journal.Moment, what any) {
 	b.add(Block{Type: typeNotice, Path: b.callPath(r.id, "notice"), Call: r.id, Time: at, Text: &text})
 }
 
-// params returns the parameters of an inner call. A long text in them is shortened, and refers to the file
+// paramsOf returns the parameters of an inner call. A long text in them is shortened, and refers to the file
 // of the call if it has one.
-func (b *builder) params(r *result) rawJSON {
+func paramsOf(b *builder, r *result) rawJSON {
 	see := ""
 	for _, a := range r.files {
 		if a.id != "" && see == "" {

@@ -113,7 +113,7 @@ func Build(ctx context.Context, f *Facts, o Options, c Contents) (Timeline, erro
 	if err != nil {
 		return Timeline{}, err
 	}
-	b := &builder{facts: f, names: o.Names, space: o.Namespace, own: own.Turn, mute: o.Mute, wanted: map[string]bool{}}
+	b := &builder{sheet: sheet{names: o.Names, space: o.Namespace, wanted: map[string]bool{}}, facts: f, own: own.Turn, mute: o.Mute}
 	for _, p := range o.Paths {
 		b.wanted[o.Namespace.path(p)] = true
 	}
@@ -146,43 +146,48 @@ func (t Timeline) Missing(paths []string) []string {
 
 // A builder makes one timeline.
 type builder struct {
-	Timeline
+	sheet
 	facts *Facts
-	names Names
-	space Namespace
 	// own is the turn that the start has named, or the usual one. Paths may begin with its directory.
 	own  string
 	mute bool
+}
+
+// A sheet is a timeline that takes the blocks which are wanted.
+type sheet struct {
+	Timeline
+	names Names
+	space Namespace
 	// wanted are the paths of the blocks that are wanted. If there are none, all blocks are wanted.
 	wanted map[string]bool
 }
 
 // wants reports whether blocks with a path are wanted.
-func (b *builder) wants(path string) bool { return len(b.wanted) == 0 || b.wanted[path] }
+func (s *sheet) wants(path string) bool { return len(s.wanted) == 0 || s.wanted[path] }
 
 // add adds a block, if its path is wanted.
-func (b *builder) add(block Block) {
-	if b.wants(block.Path) {
-		block.Turn = b.names.Turn
-		b.Blocks = append(b.Blocks, block)
+func (s *sheet) add(block Block) {
+	if s.wants(block.Path) {
+		block.Turn = s.names.Turn
+		s.Blocks = append(s.Blocks, block)
 	}
 }
 
 // render adds the parts for the block with this path, if it is wanted.
-func (b *builder) render(path string, parts ...Part) {
-	if b.wants(path) {
-		b.Rendered = append(b.Rendered, parts...)
+func (s *sheet) render(path string, parts ...Part) {
+	if s.wants(path) {
+		s.Rendered = append(s.Rendered, parts...)
 	}
 }
 
 // callPath returns the path of a block of a call. what is call, notice or result.
-func (b *builder) callPath(call, what string) string {
-	return b.space.path("tc:" + b.names.Turn + "." + inPath(call) + "." + what)
+func (s *sheet) callPath(call, what string) string {
+	return s.space.path("tc:" + s.names.Turn + "." + inPath(call) + "." + what)
 }
 
 // filePath returns the logical path of a file.
-func (b *builder) filePath(name string) string {
-	return b.space.path("fi:" + b.names.Turn + ".files/" + name)
+func (s *sheet) filePath(name string) string {
+	return s.space.path("fi:" + s.names.Turn + ".files/" + name)
 }
 
 // begin adds the blocks that stand before all results: the notes, the code and the call of the program.
@@ -212,12 +217,12 @@ type programParams struct {
 }
 
 // call returns the block of a call.
-func (b *builder) call(id, tool string, params rawJSON, at journal.Moment) Block {
+func (s *sheet) call(id, tool string, params rawJSON, at journal.Moment) Block {
 	text := string(encode(struct {
 		Tool   string         `json:"tool_id"`
 		Call   string         `json:"tool_call_id"`
 		Params rawJSON        `json:"params"`
 		Time   journal.Moment `json:"ts"`
 	}{tool, id, params, at}))
-	return Block{Type: typeCall, Path: b.callPath(id, "call"), Call: id, Time: at, Text: &text}
+	return Block{Type: typeCall, Path: s.callPath(id, "call"), Call: id, Time: at, Text: &text}
 }

@@ -86,7 +86,7 @@ func (t *toolset) call(ctx context.Context, r Request, maxResult int64) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	if answer, err = called.unwrap(answer, t.pointer(called.Name)); err != nil {
+	if answer, err = called.unwrap(answer, pointerOf(t, called.Name)); err != nil {
 		return Result{}, err
 	}
 	if int64(len(answer)) > maxResult {

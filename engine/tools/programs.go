@@ -34,11 +34,11 @@ func (t *toolset) withMethods(tools []tool) (kept []tool, err error) {
 		taken, twice := first[method]
 		switch {
 		case method == "":
-			t.note("programs cannot call the tool " + quoted(known.Name) + ": its name cannot be that of a method")
+			noteOf(t, "programs cannot call the tool "+quoted(known.Name)+": its name cannot be that of a method")
 		case twice && t.described.HTTP != nil:
 			err = unusable(textOwnMethod, quoted(taken), quoted(known.Name), method)
 		case twice:
-			t.warn(fmt.Sprintf(textOneMethod, quoted(known.Name), method, quoted(taken)))
+			warnOf(t, fmt.Sprintf(textOneMethod, quoted(known.Name), method, quoted(taken)))
 			return true
 		default:
 			first[method] = known.Name

@@ -81,7 +81,7 @@ func (o opener) openAPI(t *toolset, d *config.OpenAPI) (source.Source, error) {
 		return nil, unusable("%v", err)
 	}
 	for _, note := range document.Notes {
-		t.note(note)
+		noteOf(t, note)
 	}
 	base := cmp.Or(d.BaseURL, document.BaseURL)
 	if base == "" && document.Path != "" {
@@ -113,8 +113,8 @@ func operationsOf(h *config.HTTP) ([]httptool.Operation, error) {
 	return operations, nil
 }
 
-// pointer returns the JSON Pointer of a tool's result within the member ret of an envelope.
-func (t *toolset) pointer(tool string) string {
+// pointerOf returns the JSON Pointer of a tool's result within the member ret of an envelope.
+func pointerOf(t *toolset, tool string) string {
 	if t.described.HTTP == nil {
 		return ""
 	}

@@ -88,7 +88,7 @@ func (t *toolset) find(name string) (tool, bool) {
 
 // start asks the source for its tools, unless they are known. It is an error if ctx ends before.
 func (t *toolset) start(ctx context.Context) error {
-	if t.source == nil || t.isReady() {
+	if t.source == nil || isReady(t) {
 		return nil
 	}
 	select {
@@ -97,7 +97,7 @@ func (t *toolset) start(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if t.isReady() {
+	if isReady(t) {
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, t.described.Timeout)
@@ -114,7 +114,7 @@ func (t *toolset) start(ctx context.Context) error {
 	return nil
 }
 
-func (t *toolset) isReady() bool {
+func isReady(t *toolset) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.state == Ready
@@ -158,7 +158,7 @@ func unusable(format string, args ...any) error {
 
 // choose applies what the file says to the tools that the source offers.
 func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
-	only, rules := t.named()
+	only, rules := rulesOf(t)
 	if missing := missing(offered, only, rules); len(missing) > 0 {
 		return nil, unusable(textMissing, strings.Join(missing, ", "))
 	}
@@ -172,7 +172,7 @@ func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
 		case seen[o.Name]:
 			return nil, unusable(textTwice, quoted(o.Name))
 		case !isName(o.Name) || t.masker.Text(o.Name) != o.Name:
-			t.warn(fmt.Sprintf(textBadName, quoted(o.Name)))
+			warnOf(t, fmt.Sprintf(textBadName, quoted(o.Name)))
 			continue
 		case len(tools) == config.MaxTools:
 			return nil, unusable(textTooMany, len(offered), config.MaxTools)
@@ -186,9 +186,9 @@ func (t *toolset) choose(offered []source.Tool) ([]tool, error) {
 	return t.withMethods(tools)
 }
 
-// named returns the tools to which the file restricts the toolset, or nil if it has all, and the rules for
+// rulesOf returns the tools to which the file restricts the toolset, or nil if it has all, and the rules for
 // tools by their names.
-func (t *toolset) named() (only []string, rules map[string]config.Rules) {
+func rulesOf(t *toolset) (only []string, rules map[string]config.Rules) {
 	switch d := &t.described; {
 	case d.OpenAPI != nil: // its operations have been chosen already
 		return nil, d.OpenAPI.Tools
@@ -250,30 +250,30 @@ func (t *toolset) compileForeign(made *tool) {
 	if t.described.Validate {
 		compiled, left, err := schema.CompileLenient(made.Input)
 		if err != nil {
-			t.warn(fmt.Sprintf("inputs of %s are not checked: %v", quoted(made.Name), err))
+			warnOf(t, fmt.Sprintf("inputs of %s are not checked: %v", quoted(made.Name), err))
 		} else {
 			made.schema = func() (*schema.Schema, error) { return compiled, nil }
 		}
 		if len(left) > 0 {
-			t.warn(fmt.Sprintf("inputs of %s are not checked against %s", quoted(made.Name), strings.Join(left, "; ")))
+			warnOf(t, fmt.Sprintf("inputs of %s are not checked against %s", quoted(made.Name), strings.Join(left, "; ")))
 		}
 	}
 	if len(made.Output) > 0 {
 		if _, _, err := schema.CompileLenient(made.Output); err != nil {
 			made.Output = nil // The schema of the result is only a help for readers.
-			t.warn(fmt.Sprintf("the schema of the result of %s is left out: %v", quoted(made.Name), err))
+			warnOf(t, fmt.Sprintf("the schema of the result of %s is left out: %v", quoted(made.Name), err))
 		}
 	}
 }
 
-// warn adds a note for the operator, and logs it, since it is about something that was found after the start.
-func (t *toolset) warn(text string) {
-	t.note(text)
+// warnOf adds a note for the operator, and logs it, since it is about something that was found after the start.
+func warnOf(t *toolset, text string) {
+	noteOf(t, text)
 	t.log.Warn("a tool cannot be offered as it is", "toolset", t.described.Key, "note", t.masker.Text(text))
 }
 
-// note adds a note for the operator.
-func (t *toolset) note(text string) {
+// noteOf adds a note for the operator.
+func noteOf(t *toolset, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notes = append(t.notes, shorten(t.masker.Text(text), maxReason))

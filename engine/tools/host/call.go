@@ -30,7 +30,7 @@ func (g *Grant) Call(ctx context.Context, r tools.Request) (tools.Result, error)
 
 // connected returns a toolset of a former generation with the present address and secrets, or nil if there is
 // none. The former generation closes it.
-func (h *Host) connected(ctx context.Context, former, now *generation, key string) *tools.Tools {
+func (h *generations) connected(ctx context.Context, former, now *generation, key string) *tools.Tools {
 	before, described := former.file.Toolset(key), now.file.Toolset(key)
 	if before == nil || described == nil {
 		return nil

@@ -49,7 +49,7 @@ type connection struct {
 
 // make makes a generation from a file. It opens no connection. Mistakes that are found only when the
 // toolsets are opened are errors, too.
-func (h *Host) make(ctx context.Context, file *config.File) (*generation, error) {
+func (h *generations) make(ctx context.Context, file *config.File) (*generation, error) {
 	g := &generation{
 		file: file, uses: 1, stop: func() {}, tools: h.opened(ctx, file),
 		connected: map[connection]*tools.Tools{}, described: map[string][]document{},
@@ -82,7 +82,7 @@ func (h *Host) make(ctx context.Context, file *config.File) (*generation, error)
 
 // warnOfStrangers warns of principals in the file and in the settings that no client can be, such as misspelled
 // ones.
-func (h *Host) warnOfStrangers(file *config.File) {
+func (h *generations) warnOfStrangers(file *config.File) {
 	warn := func(place, name string) {
 		if h.o.Known != nil && !h.o.Known(name) {
 			h.o.Log.Warn("the toolsets file has a part without effect",
@@ -98,7 +98,7 @@ func (h *Host) warnOfStrangers(file *config.File) {
 }
 
 // opened opens the toolsets of a file. It opens no connection.
-func (h *Host) opened(ctx context.Context, file *config.File) *tools.Tools {
+func (h *generations) opened(ctx context.Context, file *config.File) *tools.Tools {
 	return tools.Open(ctx, tools.Options{
 		File: file, Log: h.o.Log, Forbidden: h.o.Forbidden, Version: h.o.Version, Commands: h.o.Commands, MaxResult: h.o.MaxResult, Gates: h.gates,
 	})

@@ -47,11 +47,15 @@ type Options struct {
 
 // A Host keeps the toolsets of a server. It is safe for concurrent use.
 type Host struct {
-	o     Options
-	gates *tools.Gates
-
+	*generations
 	stop     context.CancelFunc
 	watching sync.WaitGroup
+}
+
+// generations are the toolsets as the file says them now, and as it said them before while somebody still uses those.
+type generations struct {
+	o     Options
+	gates *tools.Gates
 
 	mu      sync.Mutex
 	current *generation
@@ -66,7 +70,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Package = cmp.Or(o.Package, DefaultPackage)
-	h := &Host{o: o, gates: tools.NewGates(o.Processes), open: map[*generation]bool{}}
+	h := &Host{generations: &generations{o: o, gates: tools.NewGates(o.Processes), open: map[*generation]bool{}}}
 	file, stamp, err := config.ReadStamped(o.Path, os.LookupEnv)
 	if err != nil {
 		return nil, err
@@ -89,6 +93,11 @@ const DefaultPackage = "fermata_tools"
 func (h *Host) Close(ctx context.Context) error {
 	h.stop()
 	h.watching.Wait()
+	return h.close(ctx)
+}
+
+// close closes all generations.
+func (h *generations) close(ctx context.Context) error {
 	h.mu.Lock()
 	rest := slices.Collect(maps.Keys(h.open))
 	clear(h.open)
@@ -102,7 +111,7 @@ func (h *Host) Close(ctx context.Context) error {
 }
 
 // change makes a generation the present one.
-func (h *Host) change(next *generation) {
+func (h *generations) change(next *generation) {
 	next.start()
 	h.mu.Lock()
 	former := h.current
@@ -115,7 +124,7 @@ func (h *Host) change(next *generation) {
 
 // now returns the present generation. The caller must call release when it does not need the generation any
 // more.
-func (h *Host) now() (g *generation, release func()) {
+func (h *generations) now() (g *generation, release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g = h.current
@@ -125,7 +134,7 @@ func (h *Host) now() (g *generation, release func()) {
 
 // release ends one use of a generation, and closes the generation if this was the last use. The host itself
 // uses the present generation.
-func (h *Host) release(g *generation) {
+func (h *generations) release(g *generation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if g.uses--; g.uses > 0 || !h.open[g] {

@@ -18,7 +18,7 @@ const (
 
 // watch reads the file again when it changes and when Reread receives a value, until ctx ends. stamp is the
 // stamp of the last reading.
-func (h *Host) watch(ctx context.Context, stamp config.Stamp) {
+func (h *generations) watch(ctx context.Context, stamp config.Stamp) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
@@ -37,7 +37,7 @@ func (h *Host) watch(ctx context.Context, stamp config.Stamp) {
 
 // reload reads the file and makes a new generation of it. If there is a mistake in the file, the present
 // generation stays. It returns the stamp of what it has read.
-func (h *Host) reload(ctx context.Context) config.Stamp {
+func (h *generations) reload(ctx context.Context) config.Stamp {
 	file, stamp, err := config.ReadStamped(h.o.Path, os.LookupEnv)
 	var next *generation
 	if err == nil {

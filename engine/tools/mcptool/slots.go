@@ -69,7 +69,7 @@ func (s *Source) enter(principal string) (*session, error) {
 			return nil, err
 		}
 	}
-	sn, err := s.open(principal)
+	sn, err := openSession(s, principal)
 	if err != nil && s.o.URL == "" {
 		s.o.Limits.leave(nil, principal)
 	}
@@ -133,8 +133,8 @@ func (s *Source) live(sl *slot, principal string) {
 	}
 }
 
-// open opens a session for a principal, within the time that a server has for its start.
-func (s *Source) open(principal string) (*session, error) {
+// openSession opens a session for a principal, within the time that a server has for its start.
+func openSession(s *Source, principal string) (*session, error) {
 	if s.o.URL == "" {
 		select { // Only some start at the same time, so that they do not take it from each other.
 		case s.o.Limits.starting <- struct{}{}:

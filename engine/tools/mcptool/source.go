@@ -282,7 +282,7 @@ func (s *Source) compare(sn *session, tools []listed) {
 	for _, t := range tools {
 		now[t.tool.Name] = true
 		switch pin, ok := s.pinned[t.tool.Name]; {
-		case !ok && s.wanted(t.tool.Name) && t.flaw == "":
+		case !ok && isWanted(s, t.tool.Name) && t.flaw == "":
 			s.report(t.tool.Name, "is new")
 		case ok && pin.digest != t.digest:
 			sn.hidden[t.tool.Name] = "has changed at its MCP server" // It stays hidden until the session ends.
@@ -311,8 +311,8 @@ func (s *Source) report(name, change string) {
 	s.o.Log.Warn("a tool of an MCP server is hidden until the toolsets file is read again", slog.String("toolset", s.o.Toolset), slog.String("tool", quote(name)), slog.String("change", change))
 }
 
-// wanted reports whether the operator's file lists a tool, or lists none.
-func (s *Source) wanted(name string) bool {
+// isWanted reports whether the operator's file lists a tool, or lists none.
+func isWanted(s *Source, name string) bool {
 	return s.o.Only == nil || slices.Contains(s.o.Only, name)
 }
 
@@ -322,7 +322,7 @@ func (s *Source) pin(tools []listed) error {
 	offered := []source.Tool{}
 	for _, t := range tools {
 		switch {
-		case !s.wanted(t.tool.Name):
+		case !isWanted(s, t.tool.Name):
 		case t.flaw != "":
 			s.report(t.tool.Name, "cannot be offered: "+t.flaw)
 		default:

@@ -116,7 +116,7 @@ func (r *reader) encode(p *httptool.Parameter, schema *placed, encoding *object,
 	}
 	switch {
 	case isMultipart(kind):
-		if r.isFile(*schema, 0) {
+		if describesFile(r, *schema, 0) {
 			p.Style = httptool.StyleFile
 			described, _, _ := follow(r.tree, *schema)
 			*schema = describedAs(placed{fileSchema(), schema.at}, described.text("description"))
@@ -129,7 +129,7 @@ func (r *reader) encode(p *httptool.Parameter, schema *placed, encoding *object,
 		}
 		p.Media = ""
 	case encoding.text("style") != "" || encoding.get("explode") != nil:
-		style, err := queryStyle(encoding, r.hasType(*schema, "object"))
+		style, err := queryStyle(encoding, isOfType(r, *schema, "object"))
 		if err != nil {
 			return err
 		}
@@ -138,8 +138,8 @@ func (r *reader) encode(p *httptool.Parameter, schema *placed, encoding *object,
 	return nil
 }
 
-// isFile reports whether the schema of a part is that of a file, or of a list of files.
-func (r *reader) isFile(v placed, depth int) bool {
+// describesFile reports whether the schema of a part is that of a file, or of a list of files.
+func describesFile(r *reader, v placed, depth int) bool {
 	s, at, err := follow(r.tree, v)
 	if err != nil || s == nil || depth > 1 {
 		return false
@@ -148,7 +148,7 @@ func (r *reader) isFile(v placed, depth int) bool {
 	if s.text("format") == "binary" || media != "" && !isJSON(media) && s.text("contentEncoding") == "" {
 		return true
 	}
-	return s.text("type") == "array" && r.isFile(placed{s, at}.member("items"), depth+1)
+	return s.text("type") == "array" && describesFile(r, placed{s, at}.member("items"), depth+1)
 }
 
 // fileSchema is the schema of what a program gives for a file.

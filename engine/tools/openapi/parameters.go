@@ -172,7 +172,7 @@ func (r *reader) styled(p declared) (httptool.Style, placed, error) {
 		return httptool.StyleJSON, media.member("schema"), nil
 	}
 	schema := from.member("schema")
-	isObject := r.hasType(schema, "object")
+	isObject := isOfType(r, schema, "object")
 	if p.text("in") == "query" {
 		style, err := queryStyle(p.object, isObject)
 		return style, schema, err
@@ -219,8 +219,8 @@ func queryStyle(p *object, isObject bool) (httptool.Style, error) {
 	}
 }
 
-// hasType reports whether a schema allows a type.
-func (r *reader) hasType(schema placed, name string) bool {
+// isOfType reports whether a schema allows a type.
+func isOfType(r *reader, schema placed, name string) bool {
 	s, _, err := follow(r.tree, schema)
 	if err != nil || s == nil {
 		return false
