@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// An errand is work that may have to wait: for the store, for files, for a sandbox that is read by it. It has a
-// goroutine of its own, so that the goroutine of the execution still hears that the program has to die.
+// An errand is work that may have to wait: for the store, for files, for a sandbox that is read by it. Meanwhile the
+// execution hears that the program has to die.
 type errand struct {
 	// done is closed when the work is done; err is what has come of it.
 	done chan struct{}
@@ -24,7 +24,7 @@ type errands struct {
 	wait func(e *errand) bool
 }
 
-// send sends out an errand. None is under way.
+// send sends out an errand, which gets a goroutine of its own. None is under way.
 func (r *errands) send(e *errand, work func() error) {
 	e.done = make(chan struct{})
 	r.under = e
@@ -61,10 +61,28 @@ func (r *errands) quiet() {
 	}
 }
 
-// do has work done and waits for it.
-func (r *errands) do(work func() error) (err error) {
+// prompt is how long an errand may take before somebody stands in for a goroutine that does it itself.
+const prompt = 5 * time.Millisecond
+
+// do does work itself, as an errand without an end of its own. Most of it is done at once, and another goroutine for it
+// would make each round slower; if it lasts, a stand-in waits in place of the caller.
+func (r *errands) do(work func() error) error {
 	r.quiet()
-	r.send(&errand{then: func(e error) { err = e }}, work)
-	r.quiet()
+	if r.wait == nil {
+		return work()
+	}
+	e := &errand{done: make(chan struct{})}
+	r.under = e
+	stoodIn := make(chan struct{})
+	standIn := time.AfterFunc(prompt, func() {
+		defer close(stoodIn)
+		r.wait(e)
+	})
+	err := work()
+	close(e.done)
+	if !standIn.Stop() {
+		<-stoodIn
+	}
+	r.under = nil
 	return err
 }

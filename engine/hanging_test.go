@@ -69,6 +69,7 @@ func TestKillsWhileTheStoreHangs(t *testing.T) {
 					}
 				}()
 				time.Sleep(budget)
+				synctest.Wait()
 				x := e.executions.find(id)
 				if c.cancelled {
 					x.cancel()

@@ -138,15 +138,17 @@ func (l *ledger) commit(to core.State, change core.Change, events ...event) erro
 // move writes the record of a move, and returns it as it was written. If that is an end, it does not wait long: with
 // errLate, the write goes on.
 func (l *ledger) move(next continuation.Record, to core.State) (_ continuation.Record, err error) {
-	e := &errand{then: func(e error) { err = e }}
-	if to.Terminal() {
-		e.patience = endPatience
-	}
 	written := next
-	l.send(e, func() error { return l.writer().write(&written) })
-	if !l.finish() {
-		e.then = func(err error) { l.saved(written, err) }
-		return next, errLate
+	write := func() error { return l.writer().write(&written) }
+	if !to.Terminal() {
+		err = l.do(write)
+	} else {
+		e := &errand{patience: endPatience, then: func(e error) { err = e }}
+		l.send(e, write)
+		if !l.finish() {
+			e.then = func(err error) { l.saved(written, err) }
+			return next, errLate
+		}
 	}
 	l.settled(written, err)
 	return written, err

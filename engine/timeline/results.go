@@ -88,7 +88,7 @@ func (b *builder) result(r *result) {
 		b.program(r)
 		return
 	}
-	b.add(b.call(r.id, r.tool, paramsOf(b, r), r.inner.Time))
+	b.add(b.call(r.id, r.tool, paramsOf(r), r.inner.Time))
 	b.notices(r)
 	switch {
 	case r.inner.ended == nil:
@@ -229,7 +229,7 @@ func (b *builder) notice(r *result, at journal.Moment, what any) {
 
 // paramsOf returns the parameters of an inner call. A long text in them is shortened, and refers to the file
 // of the call if it has one.
-func paramsOf(b *builder, r *result) rawJSON {
+func paramsOf(r *result) rawJSON {
 	see := ""
 	for _, a := range r.files {
 		if a.id != "" && see == "" {
